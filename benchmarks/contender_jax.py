@@ -33,8 +33,8 @@ def mlp_step(params, velocities, x, y):
 
 
 def layer_norm(x):
-    centred = x - jnp.mean(x, axis=1, keepdims=True)
-    return centred / jnp.sqrt(jnp.mean(centred * centred, axis=1, keepdims=True) + 1e-5)
+    centerd = x - jnp.mean(x, axis=1, keepdims=True)
+    return centerd / jnp.sqrt(jnp.mean(centerd * centerd, axis=1, keepdims=True) + 1e-5)
 
 
 def lstm(x, w, u, b):

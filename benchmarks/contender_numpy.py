@@ -33,8 +33,8 @@ def softmax(x):
 
 
 def layer_norm(x):
-    centred = x - x.mean(axis=1, keepdims=True)
-    return centred / np.sqrt((centred * centred).mean(axis=1, keepdims=True) + 1e-5)
+    centerd = x - x.mean(axis=1, keepdims=True)
+    return centerd / np.sqrt((centerd * centerd).mean(axis=1, keepdims=True) + 1e-5)
 
 
 def sigmoid(x):

@@ -47,8 +47,8 @@ def softmax(x):
 
 @relay
 def layer_norm(x):
-    centred = x - relay.mean(x, axis=1, keepdims=True)
-    return centred / relay.sqrt(relay.mean(centred * centred, axis=1, keepdims=True) + 1e-5)
+    centerd = x - relay.mean(x, axis=1, keepdims=True)
+    return centerd / relay.sqrt(relay.mean(centerd * centerd, axis=1, keepdims=True) + 1e-5)
 
 
 @relay

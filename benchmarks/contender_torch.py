@@ -29,8 +29,8 @@ def network_loss(params, x, y):
 
 
 def layer_norm(x):
-    centred = x - x.mean(dim=1, keepdim=True)
-    return centred / torch.sqrt((centred * centred).mean(dim=1, keepdim=True) + 1e-5)
+    centerd = x - x.mean(dim=1, keepdim=True)
+    return centerd / torch.sqrt((centerd * centerd).mean(dim=1, keepdim=True) + 1e-5)
 
 
 def lstm(x, w, u, b):

@@ -1,6 +1,6 @@
 """How the cost of derivatives grows: `python benchmarks/derivatives.py`. The last columns should be flat.
 
-The first table has the time to produce the gradient of a chain of bindings (elaborate, differentiate, optimise), for
+The first table has the time to produce the gradient of a chain of bindings (elaborate, differentiate, optimize), for
 each binding. The second has the bytes of the tapes of a loop, and those with `memory="recompute"`, which grow with the
 square root of the number of rounds. The third has the time to run compiled gradients of loops over n elements, for each
 element, and how much it grows when n does.

@@ -75,7 +75,7 @@ def cost() -> None:
     """Print the seconds of each pass, and of the pipelines of the levels."""
     modules = [program(size) for size in SIZES]
     print(f"{'pass':34}", *(f"{count(m):>9}" for m in modules), "  last / first")
-    for name in (n for n in PASSES if n not in ("specialise", "structure", "differentiate")):
+    for name in (n for n in PASSES if n not in ("specialize", "structure", "differentiate")):
         row(name, [timed(lambda m=m, n=name: Pipeline(n)(m)) for m in modules])
     for level, names in enumerate(LEVELS):
         row(f"level {level}", [timed(lambda m=m, n=names: Pipeline(n)(m)) for m in modules])
@@ -148,8 +148,8 @@ def newton(x):
 @relay
 def moments(x):
     """Elementwise arithmetic with powers, and sums."""
-    centred = (x - x.mean()) / 3.0
-    return ((centred**2.0).sum() + (centred**3.0).sum() + x.sum()) * 1.0
+    centerd = (x - x.mean()) / 3.0
+    return ((centerd**2.0).sum() + (centerd**3.0).sum() + x.sum()) * 1.0
 
 
 @relay
@@ -251,7 +251,7 @@ def worth(seconds: float, names: Sequence[str]) -> None:
         print_ratios(f"level {level}", {n: lowering(level)(typed[n]) for n in found}, found, best, seconds)
     steps = lowering(3).passes
     # A pass that the others need is not left out: derivatives are part of the program.
-    needed = {"specialise", "structure", "differentiate", "expand_composites"}
+    needed = {"specialize", "structure", "differentiate", "expand_composites"}
     for left_out in dict.fromkeys(s.name for s in steps if s.name not in needed):
         rest = [s for s in steps if s.name != left_out]
         made = {n: Pipeline(rest, stage="typed")(typed[n]) for n in found}

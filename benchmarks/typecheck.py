@@ -17,7 +17,7 @@ from relay.frontend.lower import lower_text
 from relay.ir.definition import Definition
 from relay.ir.extents import Place
 from relay.ir.types import FLOAT32, TensorType
-from relay.typecheck.elaboration import Argument, Scalar, elaborate_structured
+from relay.typecheck.elaboration import Argument, ScalarArg, elaborate_structured
 
 
 def _program(lines: list[str], parameters: str) -> Definition:
@@ -36,7 +36,7 @@ def _products(count: int) -> tuple[Definition, list[Argument], list[Place]]:
 
 def _literals(count: int) -> tuple[Definition, list[Argument], list[Place]]:
     lines = [*["s = s * 0.5 + 1"] * (count // 4), "x = x + s"]  # two operations and two numbers
-    return _program(lines, "x, s"), [TensorType(FLOAT32, (4,)), Scalar(1.0)], []
+    return _program(lines, "x, s"), [TensorType(FLOAT32, (4,)), ScalarArg(1.0)], []
 
 
 def _symbolic(count: int) -> tuple[Definition, list[Argument], list[Place]]:

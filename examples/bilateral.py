@@ -2,9 +2,9 @@
 
     python examples/bilateral.py [STEPS [PICTURE]]
 
-A small grid over x, y and brightness holds a linear map of colours in each cell. To slice it is to look up, for each
-pixel, the map at its place and brightness, interpolated between eight cells; the map then changes the pixel's colour.
-The slice is written as a formula with a sum over the eight neighbours. Frameworks have hand-written GPU kernels for it,
+A small grid over x, y and brightness holds a linear map of colors in each cell. To slice it is to look up, for each
+pixel, the map at its place and brightness, interpolated between eight cells; the map then changes the pixel's color.
+The slice is written as a formula with a sum over the eight neighbors. Frameworks have hand-written GPU kernels for it,
 with hand-written gradients; here the derivative comes from the formula. Trained on one picture at low resolution, the
 grid is applied at full resolution. The picture is scikit-learn's `china.jpg`.
 """
@@ -42,7 +42,7 @@ def slice_grid(grid, guide):
 
 @relay
 def retouch(grid, image):
-    """The image with each pixel's colour changed by the affine map that the grid has there. image: (h, w, 3)."""
+    """The image with each pixel's color changed by the affine map that the grid has there. image: (h, w, 3)."""
     guide = image @ np.array([0.25, 0.5, 0.25])
     maps = slice_grid(grid, guide).reshape(*guide.shape, 3, 4)
     return (maps[:, :, :, :3] @ image[:, :, :, None])[:, :, :, 0] + maps[:, :, :, 3]

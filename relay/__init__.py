@@ -22,7 +22,7 @@ import relay.support.logs as _logs
 from relay import errors, ir, random, transform
 from relay.api.differentiation import checkpoint, grad, hessian, jacobian, jvp, value_and_grad, vjp
 from relay.api.gradient_check import check_gradient
-from relay.api.quantization import quantise
+from relay.api.quantization import to_int8
 from relay.api.tuning import tune
 from relay.calling.array import Array
 from relay.calling.executable import Executable, load
@@ -328,7 +328,6 @@ __all__ = [
     "optimize",
     "parse",
     "pure_callback",
-    "quantise",
     "random",
     "read",
     "ref",
@@ -337,6 +336,7 @@ __all__ = [
     "rename_axes",
     "replace",
     "shape_var",
+    "to_int8",
     "to_text",
     "transform",
     "tune",

@@ -87,12 +87,12 @@ class Diagnostic:
         return self.render()
 
     def render(self, *, color: bool = False, width: int = WIDTH) -> str:
-        """The message laid out, `width` cells of source wide; with terminal colours if wanted."""
+        """The message laid out, `width` cells of source wide; with terminal colors if wanted."""
         return _Layout(color, width).render(self)
 
 
 def wants_color(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether a stream shows colours: it is a terminal, unless NO_COLOR or FORCE_COLOR say otherwise."""
+    """Whether a stream shows colors: it is a terminal, unless NO_COLOR or FORCE_COLOR say otherwise."""
     if environment.get("NO_COLOR"):
         return False
     if environment.get("FORCE_COLOR"):

@@ -1,9 +1,9 @@
 """The decorated function, and the order of the phases between a call's arguments and its program.
 
-    definition --elaborate--> typed --specialise, structure, prepare, differentiate, optimise--> core
+    definition --elaborate--> typed --specialize, structure, prepare, differentiate, optimize--> core
     core --codegen--> program
 
-Programs are kept per signature: dtypes and shapes of the arguments, and the values of those that specialise the
+Programs are kept per signature: dtypes and shapes of the arguments, and the values of those that specialize the
 program. One with symbolic sizes serves many (`relay.calling.shape_policy`). A call that is like an earlier one
 comes here only if its program does not take the arguments (`relay.calling.dispatch`).
 """
@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from relay.calling.arguments import describe, describe_static, too_deep
-from relay.calling.closure_selection import chosen, chosen_result, must_be_opened, opened_module
+from relay.calling.closure_selection import chosen_result, must_be_opened, opened_module, selection_definition
 from relay.calling.closures import Result, result_of
-from relay.calling.dispatch import Repeating
-from relay.calling.donation import Donated, donated_names
+from relay.calling.dispatch import ProgramDispatcher
+from relay.calling.donation import DonatedArguments, donated_names
 from relay.calling.executable import Executable
 from relay.calling.lowering import Lowering
 from relay.calling.results import Values, wrap
-from relay.calling.shape_policy import History, Symbolic, axes, kind, of_any_length, refuse_sizes
+from relay.calling.shape_policy import SizeHistory, SymbolicSignature, axes, kind, of_any_length, refuse_sizes
 from relay.codegen.runtime.native_stacks import with_room
-from relay.compilation.stages import Lowered, derivative_text
+from relay.compilation.stages import CompiledSignature, derivative_text
 from relay.errors import (
     CompileError,
     FrontendError,
@@ -56,7 +56,7 @@ from relay.support.gc_pause import without_collection
 from relay.support.locks import Lock, compiling
 from relay.text.printer import to_text
 from relay.transform.core.derivative_orders import check_orders
-from relay.typecheck.elaboration import Argument, Elaborated, Fixed, elaborate_structured, load, scheme
+from relay.typecheck.elaboration import Argument, Elaborated, StaticArg, elaborate_structured, load, scheme
 from relay.typecheck.elaboration.expressions.arguments import wrong_count
 from relay.typecheck.elaboration.values.function_values import LAST_IS_SEED
 from relay.typecheck.elaboration.values.objects import derived_entity
@@ -74,7 +74,7 @@ MANY_SYMBOLIC = 32
 """How many programs with symbolic sizes there are for one kind of call. Each call tries them in order."""
 
 
-class RelayFunction(Repeating):
+class RelayFunction(ProgramDispatcher):
     """A function of the language: what `@relay` and `relay.grad` return. Call it with arrays, numbers and tuples of
     them.
 
@@ -97,9 +97,9 @@ class RelayFunction(Repeating):
         super().__init__(base.function, seeds)
         self.__relay__ = definition
         self._options = options
-        self._cache: dict[object, Lowered] = {}
-        self._symbolic: dict[object, list[Lowered]] = {}  # by the kind of call
-        self._history: dict[object, History] = {}
+        self._cache: dict[object, CompiledSignature] = {}
+        self._symbolic: dict[object, list[CompiledSignature]] = {}  # by the kind of call
+        self._history: dict[object, SizeHistory] = {}
         self._lengths: dict[object, tuple[object, ...] | None] = {}  # the first calls with lists; None: of one length
         self._sized: set[object] = set()  # kinds of calls whose programs cannot have symbolic sizes
         self._used: set[Definition] = set()
@@ -131,7 +131,7 @@ class RelayFunction(Repeating):
     def __deepcopy__(self, memo: object) -> RelayFunction:
         return self
 
-    def _compiled(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Lowered, Values]:
+    def _compile_call(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[CompiledSignature, Values]:
         """As `_lower`: a program that code generation takes."""
         lowered, values = self._lower(arguments, keywords)
         if lowered.chooses_functions:
@@ -140,7 +140,7 @@ class RelayFunction(Repeating):
             lowered, values = self._lower(arguments, keywords)
         return lowered, values
 
-    def _lowers(self, lowered: Lowered, phases: Callable[[], object]) -> bool:
+    def _lowers(self, lowered: CompiledSignature, phases: Callable[[], object]) -> bool:
         """Whether the later phases take a program's symbolic sizes. One that they do not take is forgotten."""
         try:
             phases()
@@ -169,7 +169,7 @@ class RelayFunction(Repeating):
         result = wrap(found, lowered.result, interpreted=True)
         return result if lowered.returned is None else lowered.returned(result, self, True)
 
-    def _instead(self, error: InternalError, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    def _run_fallback(self, error: InternalError, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """The interpreter's result for a call that cannot be compiled, if the function or RELAY_FALLBACK says so; a
         warning says it once for each program. Otherwise the error is raised."""
         __tracebackhide__ = True
@@ -184,7 +184,7 @@ class RelayFunction(Repeating):
         return self.interpret(*arguments, **keywords)
 
     def _choose(
-        self, lowered: Lowered, arguments: Sequence[Any], keywords: Mapping[str, Any], interpreted: bool
+        self, lowered: CompiledSignature, arguments: Sequence[Any], keywords: Mapping[str, Any], interpreted: bool
     ) -> Any:
         """The result of a call that returns functions of which only the run knows which they are."""
         __tracebackhide__ = True
@@ -193,12 +193,14 @@ class RelayFunction(Repeating):
         signature = list(self._function.signature) or [Parameter() for _ in names]
         signature += [Parameter()] * (len(names) - len(signature))
         bound = zip(names, signature, self._bind(arguments, keywords), strict=True)
-        given = [(name, s, v) for name, s, v in bound if not (isinstance(v, Fixed) and v.default)]
+        given = [(name, s, v) for name, s, v in bound if not (isinstance(v, StaticArg) and v.default)]
         kept = [(name, s) for name, s, _ in given]
 
         def run(result: str, parameters: int | None) -> Any:
             key = ("chosen", result, parameters, tuple(name for name, _ in kept))
-            call = self.make_once(key, lambda: chosen(self.__relay__, self.__name__, kept, result, parameters))
+            call = self.make_once(
+                key, lambda: selection_definition(self.__relay__, self.__name__, kept, result, parameters)
+            )
             return (call.interpret if interpreted else call)(*(value for _, _, value in given))
 
         return chosen_result(lowered, run)
@@ -255,7 +257,7 @@ class RelayFunction(Repeating):
                     f"the gradient of {self.__name__} must be defined before the first call or derivative",
                     self._function.span,
                 )
-            rule, kept = _decorated(python), None if saving is None else _decorated(saving)
+            rule, kept = _ensure_decorated(python), None if saving is None else _ensure_decorated(saving)
             for function, count in ((rule, 2), (kept, len(self._function.parameters))):
                 if function is not None and (wanted := len(function._function.parameters)) != count:
                     raise FrontendError(
@@ -268,10 +270,10 @@ class RelayFunction(Repeating):
                 raise FrontendError("a gradient is a function, not a derivative", self._function.span)
             names = [p.name for p in self._function.parameters]
 
-            def adapted(dynamic: Sequence[bool]) -> Function:
+            def adapt_gradient(dynamic: Sequence[bool]) -> Function:
                 return adapted_gradient(names, dynamic, saving=other is not None)
 
-            self.__relay__ = attrs.evolve(definition, gradient=DefinedGradient(own, other, adapted))
+            self.__relay__ = attrs.evolve(definition, gradient=DefinedGradient(own, other, adapt_gradient))
             return rule
 
         return define if backward is None else define(backward)
@@ -282,7 +284,7 @@ class RelayFunction(Repeating):
         __tracebackhide__ = True
         if not arguments and not keywords:
             arguments = self._annotated_types()
-        lowered, _ = self._compiled(arguments, keywords)
+        lowered, _ = self._compile_call(arguments, keywords)
         lowered.refuse_functions()
         program = lowered.program
         parameters = [(p.name, p.type) for p in lowered.typed.main.parameters if p.type is not None]
@@ -305,11 +307,11 @@ class RelayFunction(Repeating):
         lowered, values = self._lower(arguments, keywords, symbolic=False)
         core, threads = silent(lowered.core), cpu.default_threads()
 
-        def compiled(choices: Choices) -> Callable[[], object]:
+        def compile_with(choices: Choices) -> Callable[[], object]:
             program = cpu.Program(cpu.compile_native(core, threads, choices), Data)
             return lambda: program(values)
 
-        return compiled
+        return compile_with
 
     def forget_programs(self) -> None:
         """Let the next calls generate code anew."""
@@ -392,7 +394,7 @@ class RelayFunction(Repeating):
 
     def _lower(
         self, arguments: Sequence[Any], keywords: Mapping[str, Any], symbolic: bool | None = None
-    ) -> tuple[Lowered, Values]:
+    ) -> tuple[CompiledSignature, Values]:
         """The program for these arguments, and their run-time values. `symbolic`: it may have symbolic sizes."""
         if symbolic is None:
             symbolic = COMPILES_SYMBOLIC_SIZES
@@ -426,7 +428,7 @@ class RelayFunction(Repeating):
         parameters = iter(lowered.typed.main.parameters)
         values = Values(types=True)
         for d in described:
-            if not isinstance(d.argument, Fixed):
+            if not isinstance(d.argument, StaticArg):
                 parameter = next(parameters)
                 assert parameter.type is not None
                 values.add(d.value, parameter.type, parameter.name)
@@ -439,9 +441,11 @@ class RelayFunction(Repeating):
         annotation = parameters[position].type if position < len(parameters) else None
         if not isinstance(annotation, StackType):
             return annotation
-        return None if position in differentiated(self.__relay__) else annotation
+        return None if position in differentiated_positions(self.__relay__) else annotation
 
-    def _find_or_make(self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool) -> Lowered:
+    def _find_or_make(
+        self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool
+    ) -> CompiledSignature:
         """A symbolic program that is for these arguments, or a new program."""
         if not symbolic:
             return self._make(key, arguments)
@@ -450,11 +454,11 @@ class RelayFunction(Repeating):
             return self._make(key, arguments)
         known = self._symbolic.setdefault(own, [])
         for lowered in known:
-            refusal = Symbolic(lowered.typed).refusal(arguments)
+            refusal = SymbolicSignature(lowered.typed).refusal(arguments)
             if refusal is None:
                 return lowered
             log.info("the program of %s for sizes %s is not used: %s", self.__name__, _sizes(lowered.typed), refusal)
-        history = self._history.get(own, History(given))
+        history = self._history.get(own, SizeHistory(given))
         varying = set(given) if self._options.dynamic else history.with_call(given)
         if len(known) >= MANY_SYMBOLIC:
             log.info("%s has %d programs for symbolic sizes; this size gets its own", self.__name__, len(known))
@@ -467,7 +471,9 @@ class RelayFunction(Repeating):
         self._history[own] = history
         return found
 
-    def _of_any_length(self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool) -> Lowered | None:
+    def _of_any_length(
+        self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool
+    ) -> CompiledSignature | None:
         """A program for lists of any length, if there was a call like this one with lists of another length; None if
         there was none, and for functions that need to know the length, as derivatives by lists do."""
         if isinstance(self.__relay__, DerivedDefinition) or self._donated:
@@ -489,24 +495,24 @@ class RelayFunction(Repeating):
         self._cache[key] = found
         return found
 
-    def _make(self, key: tuple[object, ...], arguments: Sequence[Argument]) -> Lowered:
+    def _make(self, key: tuple[object, ...], arguments: Sequence[Argument]) -> CompiledSignature:
         log.info("compiling %s for %s", self.__name__, key)
         made = elaborate_structured(self.__relay__, arguments)
         if self._has_annotated_sizes():
             self._refuse_sizes(arguments)
-        lowered = self._cache[key] = self._lowered(made)
+        lowered = self._cache[key] = self._lower_elaborated(made)
         return lowered
 
-    def _lowered(self, made: Elaborated) -> Lowered:
+    def _lower_elaborated(self, made: Elaborated) -> CompiledSignature:
         with bugs_of("type inference", lambda: self._function.span):
-            return self._packed(made)
+            return self._make_lowered(made)
 
-    def _packed(self, made: Elaborated) -> Lowered:
+    def _make_lowered(self, made: Elaborated) -> CompiledSignature:
         returned, effects = _functions(made)
         opens = must_be_opened(made)
         if opens:
             made = attrs.evolve(made, module=opened_module(made, self, effects))
-        lowered = Lowered(
+        lowered = CompiledSignature(
             made.module, made.result, self._options.opt_level, self._donated, made.parameters, returned, effects, opens
         )
         if not lowered.chooses_functions:
@@ -528,7 +534,7 @@ class RelayFunction(Repeating):
 
     def _make_symbolic(
         self, key: tuple[object, ...], arguments: Sequence[Argument], varying: set[Place]
-    ) -> Lowered | None:
+    ) -> CompiledSignature | None:
         """A program in which these axes are symbolic; None if all of them became numbers."""
         try:
             made = elaborate_structured(self.__relay__, arguments, varying)
@@ -545,7 +551,7 @@ class RelayFunction(Repeating):
             log.info("%s has no program for symbolic sizes: its run chooses functions that it returns", self.__name__)
             return None
         log.info("compiling %s for %s with sizes %s", self.__name__, key, _sizes(made.module))
-        return self._lowered(made)
+        return self._lower_elaborated(made)
 
     def _bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
         """One value for each parameter (and the seeds), as Python binds arguments. Raises TypeCheckError."""
@@ -579,7 +585,7 @@ class RelayFunction(Repeating):
             elif description.default is None:
                 raise self._argument_error(f"{self.__name__} needs a value for {parameter.name!r}")
             else:
-                result.append(Fixed(self._default(description.default), default=True))
+                result.append(StaticArg(self._default(description.default), default=True))
         return [*result, *seeds]
 
     def _default(self, default: Atom) -> object:
@@ -595,7 +601,7 @@ class RelayFunction(Repeating):
             case Global(name):
                 return base.scope.resolve(name)
             case _:
-                raise InternalError("the default of a decorated function is no object")
+                raise InternalError("the default of a decorated function is not an object")
 
     def _argument_error(self, message: str) -> RelayError:
         return TypeCheckError(message, self._function.span, help=LAST_IS_SEED if self._seeds else None)
@@ -607,11 +613,11 @@ class _Donating(RelayFunction):
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         __tracebackhide__ = True
         names = [parameter.name for parameter in self._function.parameters]
-        with Donated(self.__name__, names, self._bind(arguments, keywords), self._donated):
+        with DonatedArguments(self.__name__, names, self._bind(arguments, keywords), self._donated):
             return super().__call__(*arguments, **keywords)
 
 
-def differentiated(definition: Definition | DerivedDefinition) -> Collection[int]:
+def differentiated_positions(definition: Definition | DerivedDefinition) -> Collection[int]:
     """The positions of the parameters by which a function is differentiated, at any order."""
     found: set[int] = set()
     while isinstance(definition, DerivedDefinition):
@@ -639,7 +645,7 @@ def _sizes(module: Module) -> str:
 
 def data_class(cls: type, frame: Any) -> type:
     """Make a class a data type. `frame` is the Python frame that decorates it. Raises FrontendError."""
-    place = data_classes.ClassPlace.of(cls, frame)
+    place = data_classes.ClassPlace.from_frame(cls, frame)
     return data_classes.define(cls, place, lambda definition: RelayFunction(definition, Options()))
 
 
@@ -665,7 +671,7 @@ def decorate(python: Callable[..., Any], options: Options) -> RelayFunction:
     return _Donating(definition, options, python, donated) if donated else RelayFunction(definition, options, python)
 
 
-def _decorated(function: Callable[..., Any]) -> RelayFunction:
+def _ensure_decorated(function: Callable[..., Any]) -> RelayFunction:
     return function if isinstance(function, RelayFunction) else decorate(function, Options())
 
 
@@ -677,7 +683,7 @@ def adapted_gradient(names: Sequence[str], dynamic: Sequence[bool], saving: bool
         if is_dynamic:
             found.append(f"found[{position}]")
         else:
-            message = f"{name} specialises the function here: it has no gradient"
+            message = f"{name} specializes the function here: it has no gradient"
             asserted.append(f"    assert found[{position}] is None, '{message}'")
     text = f"""\
 def gradient(saved, seed):

@@ -61,7 +61,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def options(written: Mapping[str, Any]) -> Options:
-    """What is written in `@relay(..)`; MISSING is what is not known. Raises CompileError for what is no option."""
+    """What is written in `@relay(..)`; MISSING is what is not known. Raises CompileError for what is not an option."""
     known = [field.name for field in attrs.fields(Options)]
     for name in written:
         if name not in known:

@@ -16,7 +16,7 @@ Arrays = tuple[np.ndarray, ...]
 
 @attrs.frozen
 class ResidualNetwork:
-    """He, Zhang, Ren and Sun, Deep Residual Learning for Image Recognition (2015), with batch normalisation as the
+    """He, Zhang, Ren and Sun, Deep Residual Learning for Image Recognition (2015), with batch normalization as the
     scale and shift that it is in inference. The first block of each further stage halves the image."""
 
     size: int  # of the image

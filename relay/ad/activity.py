@@ -1,4 +1,4 @@
-"""Which variables of a function take part in its derivative.
+"""Activity analysis: the variables of a function that take part in its derivative.
 
 A cotangent can differ from zero only for a variable that depends on a differentiated parameter and that the result
 depends on, both through values that have cotangents. The graph of these dependences ignores the order of execution, so

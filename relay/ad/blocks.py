@@ -29,7 +29,7 @@ from relay.ad.references import References, reverse_new, reverse_read, reverse_w
 from relay.ad.rules import barrier, reverse_custom
 from relay.ad.scopes import UNNAMED, Scope
 from relay.ad.shadows import Sweep
-from relay.ad.sizes import pulled
+from relay.ad.sizes import pull_back_ascription
 from relay.ad.tapes import Plan, Seeds, tail_of
 from relay.errors import DifferentiationError, InternalError, RelayError
 from relay.ir.expr import (
@@ -73,7 +73,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import bound, operands, walk
+from relay.ir.traverse import bound_variables, operands, walk
 from relay.ir.types import INT64, BaseType, DataDefinition, DataType, StackType, TensorType, TupleType, Type, scalar
 from relay.operator import Emitter, Operator, Value, lookup
 
@@ -96,7 +96,7 @@ class Callee(Protocol):
     def kept(self) -> tuple[int, ...]: ...
 
 
-class Surroundings(Protocol):
+class ModuleContext(Protocol):
     """What the reversal of a function needs from the reversal of its module."""
 
     cotangents: Cotangents
@@ -141,7 +141,7 @@ class Reversal:
     """The reversal of one function."""
 
     def __init__(
-        self, surroundings: Surroundings, references: References, sweep: Sweep | None, body: Block, repeated: bool
+        self, surroundings: ModuleContext, references: References, sweep: Sweep | None, body: Block, repeated: bool
     ) -> None:
         self.surroundings = surroundings
         self.references = references
@@ -160,7 +160,7 @@ class Reversal:
     def define(self, definition: DataDefinition) -> None:
         self.surroundings.definitions.append(definition)
 
-    def tracked(self, atom: Atom) -> bool:
+    def is_tracked(self, atom: Atom) -> bool:
         return isinstance(atom, Var) and atom in self.activity.tracked
 
     def accumulate(self, scope: Scope, atom: Atom, cotangent: Cotangent) -> None:
@@ -176,7 +176,7 @@ class Reversal:
         for var in self.activity.tracked:
             if self.references.holds(type_of(var)):
                 self.paired.add(var)
-                var.type = self.references.paired(type_of(var))
+                var.type = self.references.paired_type(type_of(var))
 
     def is_effect(self, expression: Expr) -> bool:
         return self.surroundings.is_effect(expression)
@@ -185,7 +185,7 @@ class Reversal:
         if not self.paired:
             return False
         for inner in walk(Block((binding,), Dead())):
-            if any(a in self.paired for a in (*inner.targets, *bound(inner.value), *operands(inner.value))):
+            if any(a in self.paired for a in (*inner.targets, *bound_variables(inner.value), *operands(inner.value))):
                 return True
         return False
 
@@ -244,13 +244,13 @@ class Reversal:
             case StackNew(element):
                 scope.take(binding.targets[0])
                 if binding.targets[0] in self.paired:
-                    paired_element = self.references.paired(element)
+                    paired_element = self.references.paired_type(element)
                     return [Binding(binding.targets, StackNew(paired_element, expression.span))]
             case Ascribe(value):
                 cotangent = scope.take(binding.targets[0])
-                if cotangent is not None and self.tracked(value):
+                if cotangent is not None and self.is_tracked(value):
                     assert not isinstance(cotangent, tuple)
-                    self.accumulate(scope, value, pulled(scope.emitter, cotangent, type_of(value)))
+                    self.accumulate(scope, value, pull_back_ascription(scope.emitter, cotangent, type_of(value)))
             case StackLength() | Extent() | BindDim() | AxisSize() | Assert() | Print() | Shadow():
                 pass
             case RefNew():
@@ -270,7 +270,7 @@ class Reversal:
     def _operator(self, call: OpCall, target: Var, scope: Scope) -> None:
         """a_i' += rule_i(a, v, v')"""
         seed = scope.take(target)
-        if seed is None or not any(self.tracked(a) for a in call.arguments):
+        if seed is None or not any(self.is_tracked(a) for a in call.arguments):
             return
         assert not isinstance(seed, tuple)
         operator, emitter = lookup(call.operator), scope.emitter
@@ -286,7 +286,7 @@ class Reversal:
         emitter.bindings[start:] = [_without_operands(b, emitter) for b in emitter.bindings[start:]]
         emitted = {b.targets[0]: b.value for b in emitter.bindings[start:]}
         for operand, gradient in zip(values, gradients, strict=True):
-            if gradient is not None and self.tracked(operand.atom):
+            if gradient is not None and self.is_tracked(operand.atom):
                 part, of = gradient.atom, operand.atom
                 if part in emitted and isinstance(part, Var) and isinstance(of, Var) and part.name == UNNAMED:
                     part.name = f"d_{of.name}"
@@ -299,7 +299,7 @@ class Reversal:
         before = scope.current(atom)
         call = emitted.get(gradient.atom) if isinstance(gradient.atom, Var) else None
         if isinstance(before, Var) and isinstance(call, OpCall):
-            into = _into(call, before, emitted)
+            into = _accumulating_call(call, before, emitted)
             if into is not None:
                 scope.known[atom] = scope.emitter.bind(into, operand.type, f"d_{atom.name}").atom
                 return
@@ -310,7 +310,7 @@ class Reversal:
 
     def _no_gradient(self, operator: Operator, call: OpCall) -> DifferentiationError:
         reason = f": {operator.no_gradient}" if operator.no_gradient else ""
-        source = next(a for a in call.arguments if self.tracked(a))
+        source = next(a for a in call.arguments if self.is_tracked(a))
         path = [name for name, _ in itertools.groupby(v.name for v in self.activity.path(source))]
         through = f" through {' -> '.join(path[1:])}" if len(path) > 1 else ""
         note = (f"the result depends on {path[0]}{through}, which {operator.name} reads",) if path else ()
@@ -321,7 +321,7 @@ class Reversal:
 
     def _construct(self, expression: Construct, cotangent: Cotangent, scope: Scope) -> None:
         """a_i' += field(v', i, C)"""
-        if cotangent is None or not any(self.tracked(a) for a in expression.arguments):
+        if cotangent is None or not any(self.is_tracked(a) for a in expression.arguments):
             return
         assert isinstance(cotangent, Var)
         primed = type_of(cotangent)
@@ -355,7 +355,7 @@ class Reversal:
             return [binding]
         assert isinstance(cotangent, Var)
         position = Var("position", scalar(INT64))
-        if self.tracked(push.value):
+        if self.is_tracked(push.value):
             type_ = pack_type(self.cotangents.leaves(type_of(push.value)))
             entry = scope.emitter.bind(StackGet(cotangent, position, push.span), type_, "dentry").atom
             self._unpack_entry(scope, push.value, entry)
@@ -372,7 +372,7 @@ class Reversal:
         Stacks are tapes: one loop reads all entries, each once, from the last to the first. Backwards, the cotangents
         of the entries come from the first to the last.
         """
-        if not self.tracked(stack):
+        if not self.is_tracked(stack):
             return
         assert isinstance(stack, Var)
         types = self.cotangents.leaves(type_of(target))
@@ -393,7 +393,7 @@ class Reversal:
         """(v, t) = f_f(a..);  a' := f_b(t, v', a'..)"""
         target = binding.targets[0]
         seed = scope.take(target)
-        active = tuple(i for i, a in enumerate(call.arguments) if self.tracked(a))
+        active = tuple(i for i, a in enumerate(call.arguments) if self.is_tracked(a))
         paired = target in self.paired
         if not paired and (seed is None or not active) and not any(a in self.paired for a in call.arguments):
             return [binding]
@@ -528,7 +528,7 @@ def _fill(expression: Expr | None) -> float | None:
     return lookup(expression.operator).fill if isinstance(expression, OpCall) else None
 
 
-def _into(call: OpCall, before: Atom, emitted: Mapping[Var, Expr]) -> OpCall | None:
+def _accumulating_call(call: OpCall, before: Atom, emitted: Mapping[Var, Expr]) -> OpCall | None:
     """before + call as one call that changes a part of `before`, if the operator has one."""
     operator = lookup(call.operator)
     if operator.accumulator is not None:

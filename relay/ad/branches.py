@@ -18,8 +18,8 @@ import numpy as np
 
 from relay.ad.conditions import with_conditions
 from relay.ad.cotangents import primed_constructor, type_of, zero_tensor
-from relay.ad.scopes import Scope, needed, residuals
-from relay.ad.sizes import handed_type, has_any, received, with_sizes
+from relay.ad.scopes import Scope, live_bindings, residuals
+from relay.ad.sizes import bind_residuals, handed_type, has_any, with_sizes
 from relay.ad.tapes import (
     BlockReversal,
     Plan,
@@ -88,7 +88,7 @@ def reverse_choice(reversal: BlockReversal, binding: Binding, scope: Scope) -> l
             assert isinstance(terminator, Yield)
             if tape is None:
                 return terminator
-            if isinstance(tape, _Handed):
+            if isinstance(tape, _ResidualSlots):
                 emitter = Emitter(terminator.span)
                 handed = tape.values(emitter, arm, names)
                 bindings += emitter.bindings
@@ -102,7 +102,7 @@ def reverse_choice(reversal: BlockReversal, binding: Binding, scope: Scope) -> l
 
     targets = binding.targets
     if tape is not None:
-        targets = (*targets, *(tape.variables if isinstance(tape, _Handed) else (tape.var,)))
+        targets = (*targets, *(tape.variables if isinstance(tape, _ResidualSlots) else (tape.var,)))
     return [*before, Binding(targets, with_bodies(expression, [ending(k) for k in range(len(arms))]))]
 
 
@@ -127,7 +127,7 @@ def reverse_tail(
         for k, b in enumerate(choices)
     ]
     before, expression, tape, _ = _join(reversal, expression, parts, scope, tail=True)
-    assert not isinstance(tape, _Handed)
+    assert not isinstance(tape, _ResidualSlots)
     return before, Tail(expression, [a.plan for a in parts], tape, [] if tape is None else [tape.var])
 
 
@@ -156,11 +156,11 @@ def _close_fields(reversal: BlockReversal, expression: If | Match, number: int, 
         return
     arm = expression.arms[number]
     parts = [scope.take(f) for f in arm.fields]
-    if all(p is None for p in parts) or not reversal.tracked(expression.value):
+    if all(p is None for p in parts) or not reversal.is_tracked(expression.value):
         return
     type_ = type_of(expression.value)
     assert isinstance(type_, DataType)
-    primed = reversal.cotangents.primed(type_.definition)
+    primed = reversal.cotangents.cotangent_definition(type_.definition)
     scope.emitter.span = expression.span
     leaves = [
         leaf
@@ -173,7 +173,7 @@ def _close_fields(reversal: BlockReversal, expression: If | Match, number: int, 
 
 def _join(
     reversal: BlockReversal, expression: If | Match, arms: list[_Arm], scope: Scope, tail: bool = False
-) -> tuple[list[Binding], If | Match, Tape | _Handed | None, bool]:
+) -> tuple[list[Binding], If | Match, Tape | _ResidualSlots | None, bool]:
     """Emit the backward choice, if there is anything to do.
 
     Returns forward bindings to put before the choice, the choice, the tape it packs, and whether anything was emitted.
@@ -209,7 +209,7 @@ def _join(
         scope.known[var] = cotangents.unflatten(results, type_)
     for arm in reached:
         assert arm.scope is not None
-        arm.code = needed(arm.scope.emitter.bindings, arm.outputs, reversal.is_effect)
+        arm.code = live_bindings(arm.scope.emitter.bindings, arm.outputs, reversal.is_effect)
         arm.code = with_sizes(arm.code, arm.outputs, arm.plan.sizes())
         arm.residuals = residuals(arm.code, arm.outputs, [*arm.fields, *arm.plan.available()])
     if not targets and not any(a.code for a in reached):
@@ -224,7 +224,7 @@ def _emit(
     targets: tuple[Var, ...],
     scope: Scope,
     tail: bool,
-) -> tuple[list[Binding], If | Match, Tape | _Handed | None]:
+) -> tuple[list[Binding], If | Match, Tape | _ResidualSlots | None]:
     scope.emitter.span = expression.span
     if all(a.scope is not None for a in arms):
         if isinstance(expression, If) and len(arms) == 2 and not any(a.residuals for a in arms):
@@ -242,7 +242,7 @@ def _emit(
             scope.emitter.bindings.append(Binding(targets, Match(expression.value, tuple(choices), expression.span)))
             return [], expression, None
     if not tail and all(a.scope is not None and _can_hand(reversal, scope, a.residuals) for a in arms):
-        handed = _Handed.of([a.residuals for a in arms])
+        handed = _ResidualSlots.from_residuals([a.residuals for a in arms])
         blocks = [
             substitute(arm.block(), {v: handed.variables[s] for v, s in slots.items()})
             for arm, slots in zip(arms, handed.slots, strict=True)
@@ -283,7 +283,7 @@ def _can_hand(reversal: BlockReversal, scope: Scope, variables: list[Var]) -> bo
 
 
 @attrs.define
-class _Handed:
+class _ResidualSlots:
     """The residuals of the arms of a choice as further results of it: first the arm's number, then the slots, which
     arms share. `slots` are those of each arm's residuals."""
 
@@ -291,7 +291,7 @@ class _Handed:
     slots: list[dict[Var, int]]
 
     @staticmethod
-    def of(residuals: list[list[Var]]) -> _Handed:
+    def from_residuals(residuals: list[list[Var]]) -> _ResidualSlots:
         """The slots for these residuals."""
         variables = [Var("arm", scalar(INT32))]
         slots: list[dict[Var, int]] = []
@@ -304,7 +304,7 @@ class _Handed:
                     variables.append(Var(var.name, type_of(var), var.span))
                 taken[var] = position
             slots.append(taken)
-        return _Handed(variables, slots)
+        return _ResidualSlots(variables, slots)
 
     def values(self, emitter: Emitter, arm: int, names: Mapping[Var, Var]) -> list[Atom]:
         """What an arm hands out."""
@@ -323,4 +323,4 @@ def unpacking(constructor: str, fields: list[Var], block: Block) -> MatchArm:
     fresh = {v: Var(v.name, v.type, v.span) for v in fields}
     handed = {v: v if not mentions((v,)) else Var(v.name, handed_type(type_of(v)), v.span) for v in fresh.values()}
     sized = {v: h for v, h in handed.items() if v is not h}
-    return MatchArm(constructor, tuple(handed.values()), received(substitute(block, fresh), sized))
+    return MatchArm(constructor, tuple(handed.values()), bind_residuals(substitute(block, fresh), sized))

@@ -1,4 +1,4 @@
-"""Loops that keep a few of their states instead of a tape of all rounds.
+"""Checkpointing: loops that store a few states instead of a tape of all iterations.
 
     v = loop for i < n (p = a) {b; next q}      becomes
 
@@ -72,27 +72,27 @@ SHORTEST = 8
 """Loops with fewer rounds stay as they are."""
 
 
-def divided(
+def divide_loops(
     function: Function, called: Iterable[Function], depth: int, fresh_name: Callable[[str], str]
 ) -> tuple[Function, dict[str, Function]]:
     """A copy of a function with its loops divided, which calls such copies of the functions that it calls (`called`,
     all of them), and the functions of the copies and segments by name. Functions with a rule stay as they are."""
-    division = _Division(depth, fresh_name)
+    division = _LoopDivision(depth, fresh_name)
     originals = {f.name: f for f in (function, *called) if f.rule is None}
     names = {name: fresh_name(name) for name in originals}
 
-    def renamed(atom: Atom) -> Atom:
+    def rename_callee(atom: Atom) -> Atom:
         return (
             Global(names[atom.name], atom.type, atom.span) if isinstance(atom, Global) and atom.name in names else atom
         )
 
     for name, original in originals.items():
-        copy = _renamed(copy_function(original), names[name], renamed)
+        copy = _rename_function(copy_function(original), names[name], rename_callee)
         division.functions[names[name]] = attrs.evolve(copy, body=division.block(copy.body, depth))  # type: ignore[misc]
     return division.functions[names[function.name]], division.functions
 
 
-def _renamed(function: Function, name: str, atom: Callable[[Atom], Atom]) -> Function:
+def _rename_function(function: Function, name: str, atom: Callable[[Atom], Atom]) -> Function:
     """The function under another name, with other names of functions in it."""
 
     def block(inside: Block) -> Block:
@@ -102,7 +102,7 @@ def _renamed(function: Function, name: str, atom: Callable[[Atom], Atom]) -> Fun
     return attrs.evolve(function, name=name, body=block(function.body))  # type: ignore[misc]
 
 
-class _Division:
+class _LoopDivision:
     def __init__(self, depth: int, fresh_name: Callable[[str], str]) -> None:
         self.depth = depth
         self.fresh_name = fresh_name
@@ -234,10 +234,10 @@ def _lengths(emitter: Emitter, count: Value, depth: int) -> tuple[Atom, Atom]:
 def tape_bytes(functions: Iterable[Function | Derivative]) -> float:
     """The most bytes that the stacks of these functions, and the tensors that took their place, hold at a time, each
     running once; infinity where loops have a length that only the run knows."""
-    return sum(_Sizes().block(f.body) for f in functions if isinstance(f, Function))
+    return sum(_StackSizes().block(f.body) for f in functions if isinstance(f, Function))
 
 
-class _Sizes:
+class _StackSizes:
     """The bytes of the stacks in a function, by their variables, and of tuples and data that hold stacks."""
 
     def __init__(self) -> None:
@@ -254,22 +254,22 @@ class _Sizes:
             match value:
                 case StackNew():
                     started += targets
-                    self._grown(targets[0], targets[0], 0.0)
+                    self._record_growth(targets[0], targets[0], 0.0)
                 case OpCall(operator) if lookup(operator).arbitrary:
                     started += targets
-                    self._grown(targets[0], targets[0], _bytes(type_of(targets[0])))
+                    self._record_growth(targets[0], targets[0], _bytes(type_of(targets[0])))
                 case StackPush(Var() as stack, pushed):
-                    size = self._of(stack) + _bytes(type_of(pushed)) + self._of(pushed)
-                    self._grown(targets[0], self.roots.get(stack, stack), size)
+                    size = self._size_of(stack) + _bytes(type_of(pushed)) + self._size_of(pushed)
+                    self._record_growth(targets[0], self.roots.get(stack, stack), size)
                 case MakeTuple(items) | Construct(_, _, items):
-                    self.held[targets[0]] = sum(map(self._of, items))
+                    self.held[targets[0]] = sum(map(self._size_of, items))
                 case Loop():
                     inside = max(inside, self._loop(value, targets))
                 case _:
                     inside = max([inside, *map(self.block, blocks(value))])
         return inside + sum(self.largest.get(s, 0.0) for s in started)
 
-    def _grown(self, stack: Var, root: Var, size: float) -> None:
+    def _record_growth(self, stack: Var, root: Var, size: float) -> None:
         self.held[stack], self.roots[stack] = size, root
         self.largest[root] = max(self.largest.get(root, 0.0), size)
 
@@ -279,14 +279,14 @@ class _Sizes:
         inside = self.block(loop.body)
         leaves = [end for end in leaves_of(loop.body) if isinstance(end, Next)]
         for position, (parameter, initial) in enumerate(zip(loop.parameters, loop.initial, strict=True)):
-            growth = max((self._of(end.values[position]) for end in leaves), default=0.0)
+            growth = max((self._size_of(end.values[position]) for end in leaves), default=0.0)
             if isinstance(initial, Var) and isinstance(prune(parameter.type), StackType):  # type: ignore[arg-type]
-                size = self._of(initial) + (rounds * growth if growth else 0.0)
+                size = self._size_of(initial) + (rounds * growth if growth else 0.0)
                 target = targets[position] if position < len(targets) else parameter
-                self._grown(target, self.roots.get(initial, initial), size)
+                self._record_growth(target, self.roots.get(initial, initial), size)
         return inside
 
-    def _of(self, atom: Atom) -> float:
+    def _size_of(self, atom: Atom) -> float:
         return self.held.get(atom, 0.0) if isinstance(atom, Var) else 0.0
 
 

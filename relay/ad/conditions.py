@@ -1,4 +1,4 @@
-"""Conditions of arms. Their values are truth values without cotangents, so they have no backward part; but they may
+"""Conditions of arms. Their values are booleans without cotangents, so they have no backward part; but they may
 read references, which become pairs, and write them.
 
     if a {..} elif (write r v; b) {..} else {..}      if a {..} else { write r v; if b {..} else {..} }
@@ -14,15 +14,15 @@ from relay.ir.expr import Arm, Binding, Block, Call, Dead, Function, Global, If,
 from relay.ir.traverse import map_blocks, operands, walk
 
 
-def separated(block: Block, function: Callable[[str], Function]) -> Block:
+def separate_conditions(block: Block, function: Callable[[str], Function]) -> Block:
     """The block in which no condition writes a reference: what it does stands before an `If` of its own."""
-    if not any(isinstance(b.value, If) and _written(b.value, function) for b in walk(block)):
+    if not any(isinstance(b.value, If) and _has_writing_condition(b.value, function) for b in walk(block)):
         return block
     bindings: list[Binding] = []
     for binding in block.bindings:
         value = binding.value
-        inside = map_blocks(value, lambda b: separated(b, function))
-        if isinstance(inside, If) and _written(inside, function):
+        inside = map_blocks(value, lambda b: separate_conditions(b, function))
+        if isinstance(inside, If) and _has_writing_condition(inside, function):
             bindings += _split(Binding(binding.targets, inside), isinstance(block.terminator, Dead), function)
         else:
             bindings.append(Binding(binding.targets, inside))
@@ -39,14 +39,17 @@ def _split(binding: Binding, leaves: bool, function: Callable[[str], Function]) 
     )
     targets = binding.targets if position == 0 else tuple(Var(t.name, t.type, t.span) for t in binding.targets)
     after = Binding(targets, rest)
-    inner = [*arm.condition.bindings, *(_split(after, leaves, function) if _written(rest, function) else [after])]
+    inner = [
+        *arm.condition.bindings,
+        *(_split(after, leaves, function) if _has_writing_condition(rest, function) else [after]),
+    ]
     if position == 0:
         return inner
     end = Dead() if leaves and not targets else Yield(targets)
     return [Binding(binding.targets, If(chain.arms[:position], Block(tuple(inner), end), chain.span))]
 
 
-def _written(chain: If, function: Callable[[str], Function]) -> bool:
+def _has_writing_condition(chain: If, function: Callable[[str], Function]) -> bool:
     return any(_writes(arm.condition, function, set()) for arm in chain.arms)
 
 

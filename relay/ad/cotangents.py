@@ -1,4 +1,4 @@
-"""Cotangents: what type they have, when they are zero, and how they add up.
+"""Cotangents: their types, zeros and sums.
 
 The cotangent of a value is a tree over the structure of its tuples, known while code is generated. Its leaves are atoms
 of the program, or `None` for a zero about which nothing is emitted:
@@ -162,13 +162,13 @@ class Cotangents:
             case TupleType(items):
                 return tuple(leaf for t in items for leaf in self.leaves(t))
             case DataType(definition):
-                return (DataType(self.primed(definition)),)
+                return (DataType(self.cotangent_definition(definition)),)
             case StackType(element):
                 return (StackType(pack_type(self.leaves(element))),)
             case _:
                 return (type_,)
 
-    def primed(self, definition: DataDefinition) -> DataDefinition:
+    def cotangent_definition(self, definition: DataDefinition) -> DataDefinition:
         """The data type of the cotangents of a data type."""
         found = self._primed.get(definition)
         if found is None:
@@ -187,7 +187,7 @@ class Cotangents:
             ),
         )
 
-    def like(self, definition: DataDefinition, new: DataDefinition) -> None:
+    def share_existence(self, definition: DataDefinition, new: DataDefinition) -> None:
         """Note that a data type has a cotangent if another one does. It may still be without constructors."""
         self._exists[new] = self.exists(DataType(definition))
 
@@ -246,7 +246,7 @@ class Cotangents:
                     leaves += self.zeros(emitter, item, part)
                 return leaves
             case DataType(definition):
-                primed = self.primed(definition)
+                primed = self.cotangent_definition(definition)
                 return [emitter.bind(Construct(primed, ZERO_CONSTRUCTOR, ()), DataType(primed), "zero").atom]
             case StackType(element):
                 return [self._zero_stack(emitter, element, like)]

@@ -25,15 +25,15 @@ import numpy as np
 
 from relay.ad.blocks import Reversal
 from relay.ad.branches import unpacking
-from relay.ad.checkpoints import DEEPEST, divided, tape_bytes
-from relay.ad.conditions import separated
+from relay.ad.checkpoints import DEEPEST, divide_loops, tape_bytes
+from relay.ad.conditions import separate_conditions
 from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, type_of
-from relay.ad.interface import Interface, packed
-from relay.ad.passed_on import passed_on
-from relay.ad.references import References, Shadowed, count_references, references_in
-from relay.ad.scopes import Scope, needed, residuals
+from relay.ad.interface import Interface, make_tuple
+from relay.ad.passed_on import invariant_parameters
+from relay.ad.references import References, ShadowReferences, count_references, references_in
+from relay.ad.scopes import Scope, live_bindings, residuals
 from relay.ad.shadows import SWEEP, Sweep
-from relay.ad.silence import Silencer
+from relay.ad.silence import PrintEraser
 from relay.ad.sizes import hand_over, handed_type, has_any, with_sizes
 from relay.ad.tapes import Plan, Seeds, tail_of
 from relay.errors import DifferentiationError, InternalError, Span
@@ -159,7 +159,7 @@ class ModuleReversal:
         function = self.function(derivative.of)
         depth = self._depth(derivative)
         if depth:
-            function, made = self._divided(function, depth)
+            function, made = self._divide_loops(function, depth)
             self.functions.update(made)
         self.functions[derivative.name] = self._derivative(derivative, function, self._needs_shadows(function))
         while self._queue:
@@ -180,7 +180,7 @@ class ModuleReversal:
             grad = attrs.evolve(derivative.grad, memory="store")  # type: ignore[misc]
             function = self.function(derivative.of)
             if depth:
-                function, made = trial._divided(function, depth)
+                function, made = trial._divide_loops(function, depth)
                 trial.functions |= made
             trial.derive(attrs.evolve(derivative, grad=grad, of=function.name))  # type: ignore[misc]
             size = tape_bytes(f for n, f in trial.functions.items() if n not in self.functions or n == derivative.name)
@@ -194,15 +194,15 @@ class ModuleReversal:
             help='memory="recompute" takes about the square root of the number of rounds',
         )
 
-    def _divided(self, function: Function, depth: int) -> tuple[Function, dict[str, Function]]:
+    def _divide_loops(self, function: Function, depth: int) -> tuple[Function, dict[str, Function]]:
         called = [f for f in self.reachable(callees(function)) if isinstance(f, Function) and f is not function]
-        return divided(function, called, depth, self.fresh_name)
+        return divide_loops(function, called, depth, self.fresh_name)
 
     def function(self, name: str) -> Function:
         """A finished function."""
         found = self.functions.get(name)
         if not isinstance(found, Function):
-            raise InternalError(f"{name} is called, and is no finished function")
+            raise InternalError(f"{name} is called, and is not a finished function")
         return found
 
     def _derivative(self, derivative: Derivative, function: Function, shadowed: bool) -> Function:
@@ -212,7 +212,7 @@ class ModuleReversal:
         grad = derivative.grad
         called = self._is_recursive(function) or function.rule is not None
         parameters, body, result = _single_exit(_calling(function) if called else function)
-        body = separated(body, self.function)
+        body = separate_conditions(body, self.function)
         output = output_type(function.result, grad)
         seed: Atom = Var("seed", output, derivative.span)
         if not grad.seedable:
@@ -227,7 +227,7 @@ class ModuleReversal:
         wrt = grad.wrt if grad.wrt is not None else tuple(range(len(parameters)))
         shared = [type_ for type_ in given.values() if self._may_be_shared(type_, derivative, [*given.values()])]
         inputs = [parameters[i] for i in wrt if self.cotangents.exists(given[parameters[i]])]
-        linked = self._linked(given, shared)
+        linked = self._aliasing_pairs(given, shared)
         if not shadowed:
             reversal = Reversal(self, self.references, None, body, repeated=False)
             reversal.track(inputs, (result,), linked)
@@ -237,10 +237,10 @@ class ModuleReversal:
                 leaves and not self.references.can_return(function.result)
             ):
                 return self._derivative(derivative, function, shadowed=True)
-            before = self.references.received(received, derivative.span)
+            before = self.references.bind_outer_pairs(received, derivative.span)
         else:
             sweep, begin = Sweep.begin(derivative.name)
-            reversal = Reversal(self, self._shadowed(derivative.name), sweep, body, repeated=False)
+            reversal = Reversal(self, self._shadow_references(derivative.name), sweep, body, repeated=False)
             reversal.track(inputs, (result,), linked)
             received, leaves, before = {}, False, [begin]
         scope = Scope(self.cotangents, [*parameters, *(t for b in body.bindings for t in b.targets)], None)
@@ -254,9 +254,9 @@ class ModuleReversal:
             for i in wrt
         ]
         if grad.has_aux and len(outputs) > 1:
-            outputs = [packed(emitter, outputs)]
+            outputs = [make_tuple(emitter, outputs)]
         if leaves:
-            result = self.references.unpaired(emitter, result, function.result)
+            result = self.references.unpair_value(emitter, result, function.result)
         for position in grad.keeping:
             if isinstance(function.result, TupleType):
                 item = function.result.items[position]
@@ -264,10 +264,10 @@ class ModuleReversal:
                 outputs.append(emitter.bind(Project(result, index, derivative.span), item, "kept").atom)
             else:
                 outputs.append(result)
-        final = outputs[0] if len(outputs) == 1 else packed(emitter, outputs)
+        final = outputs[0] if len(outputs) == 1 else make_tuple(emitter, outputs)
         if grad.with_value:
-            final = packed(emitter, [result, final])
-        code = needed([*before, *plan.forward, *emitter.bindings], [final], self._is_effect)
+            final = make_tuple(emitter, [result, final])
+        code = live_bindings([*before, *plan.forward, *emitter.bindings], [final], self._is_effect)
         parameters = tuple(received.get(var, var) for var in parameters)
         label = LoopLabel(derivative.name)
         return Function(
@@ -279,7 +279,7 @@ class ModuleReversal:
             span=derivative.span,
         )
 
-    def _linked(self, given: Mapping[Var, Type], shared: Sequence[Type]) -> list[list[Var]]:
+    def _aliasing_pairs(self, given: Mapping[Var, Type], shared: Sequence[Type]) -> list[list[Var]]:
         """The pairs of parameters that may hold the same reference. `shared` are those types whose references may be
         given twice; a reference may also be what another one holds."""
         held = {v: set(references_in(t)) for v, t in given.items() if self.references.holds(t)}
@@ -307,8 +307,8 @@ class ModuleReversal:
                 return True
         return not calls
 
-    def _shadowed(self, slot: str) -> References:
-        return Shadowed(self.cotangents, self.fresh_name, slot)
+    def _shadow_references(self, slot: str) -> References:
+        return ShadowReferences(self.cotangents, self.fresh_name, slot)
 
     def _needs_shadows(self, function: Function) -> bool:
         """Whether the references in a function and those that it calls cannot be pairs: a derivative in them has laid
@@ -340,17 +340,17 @@ class ModuleReversal:
             return found
         function = self.function(name)
         if again is not None:
-            function = Silencer(self.functions, self.fresh_name, self._silent).silent(function)
+            function = PrintEraser(self.functions, self.fresh_name, self._silent).silent(function)
         assert function.result is not None
         tape = DataDefinition(self.fresh_name(f"{name}_tape"))
         self.definitions.append(tape)
         forward, backward = self.fresh_name(f"{name}_forward"), self.fresh_name(f"{name}_backward")
         self._origins[forward] = name
-        references = self.references if slot is None else self._shadowed(slot)
+        references = self.references if slot is None else self._shadow_references(slot)
         types = tuple(
-            references.paired(type_of(p)) if i in active else type_of(p) for i, p in enumerate(function.parameters)
+            references.paired_type(type_of(p)) if i in active else type_of(p) for i, p in enumerate(function.parameters)
         )
-        result = references.paired(function.result) if paired else function.result
+        result = references.paired_type(function.result) if paired else function.result
         if paired or any(references.holds(type_of(function.parameters[i])) for i in active):
             self._writing.add(backward)
         returned = tuple(leaf for i in active for leaf in self.cotangents.leaves(types[i]))
@@ -360,7 +360,7 @@ class ModuleReversal:
         given = tuple(t for t, wanted in zip(given, taken, strict=True) if wanted)
         component = self._component(function)
         constant = isinstance(function.rule, CustomGradient)  # the parameters' own values have no cotangents
-        kept = passed_on(name, self.function, component) if component and not constant else ()
+        kept = invariant_parameters(name, self.function, component) if component and not constant else ()
         values = [types[i] for i in kept]
         if slot is not None:
             values.append(SWEEP)
@@ -385,7 +385,7 @@ class ModuleReversal:
 
     def _make_versions(self, versions: Versions) -> None:
         parameters, body, result = _single_exit(versions.function)
-        body = separated(body, self.function)
+        body = separate_conditions(body, self.function)
         cotangents = self.cotangents
         slot = versions.references.slot
         sweep = None if slot is None else Sweep(Var("sweep", SWEEP), slot)
@@ -413,7 +413,7 @@ class ModuleReversal:
             for leaf in cotangents.dense(scope.emitter, scope.current(parameter), type_of(parameter), parameter)
         ]
         final = pack(scope.emitter, outputs)
-        code = needed(scope.emitter.bindings, [final], self.is_effect)
+        code = live_bindings(scope.emitter.bindings, [final], self.is_effect)
         code = with_sizes(code, [final], plan.sizes())
         kept = [parameters[i] for i in versions.kept]
         taped = [v for v in residuals(code, [final], [*parameters, *plan.available()]) if v not in kept]

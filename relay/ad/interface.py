@@ -1,4 +1,4 @@
-"""Cotangents as programs see them: what derivatives return, and what custom gradients take and return.
+"""Program-facing cotangents: results of derivatives, arguments and results of custom gradients.
 
     there                                            here, while code is generated
     a structure of tensors, () for no gradient       a tree of atoms, None for zeros
@@ -55,9 +55,9 @@ class Interface:
                 if not isinstance(item, TupleType) or item.items:
                     inner = emitter.bind(Project(value, position, emitter.span), item, "part").atom
                 items.append(self.outward(emitter, item, part, inner))
-            return packed(emitter, items)
+            return make_tuple(emitter, items)
         if cotangent_type(type_) == UNIT or not self._cotangents.exists(type_):
-            return packed(emitter, [])
+            return make_tuple(emitter, [])
         dense = self._cotangents.dense(emitter, cotangent, type_, None)[0]
         if not isinstance(type_, DataType):
             return dense
@@ -81,7 +81,7 @@ class Interface:
                 )
             case DataType(definition):
                 call = Call(self._inward_function(definition), (atom,), emitter.span)
-                return emitter.bind(call, DataType(self._cotangents.primed(definition)), "cotangent").atom
+                return emitter.bind(call, DataType(self._cotangents.cotangent_definition(definition)), "cotangent").atom
             case _:
                 return atom
 
@@ -93,7 +93,7 @@ class Interface:
         if found is not None:
             return found
         cotangents = self._cotangents
-        primed, made = cotangents.primed(definition), _gradients(definition)
+        primed, made = cotangents.cotangent_definition(definition), _gradients(definition)
         types = (DataType(definition), DataType(primed))
         name = cotangents.fresh_name(f"gradient_of_{definition.name}")
         found = self._outward[definition] = Global(name, FunctionType(types, DataType(made)))
@@ -129,7 +129,7 @@ class Interface:
         if found is not None:
             return found
         cotangents = self._cotangents
-        primed, made = cotangents.primed(definition), _gradients(definition)
+        primed, made = cotangents.cotangent_definition(definition), _gradients(definition)
         name = cotangents.fresh_name(f"cotangent_of_{definition.name}")
         found = self._inward[definition] = Global(name, FunctionType((DataType(made),), DataType(primed)))
         given, result, label = Var("g", DataType(made)), Var("cotangent", DataType(primed)), LoopLabel(name)
@@ -166,7 +166,7 @@ def _gradients(definition: DataDefinition) -> DataDefinition:
     return type_.definition
 
 
-def packed(emitter: Emitter, items: Sequence[Atom]) -> Atom:
+def make_tuple(emitter: Emitter, items: Sequence[Atom]) -> Atom:
     """A tuple."""
     type_ = TupleType(tuple(type_of(i) for i in items))
     return emitter.bind(MakeTuple(tuple(items), emitter.span), type_, "gradients").atom

@@ -1,4 +1,4 @@
-"""Functions that are computed again, and use references of their callers.
+"""Lifting of recomputed functions that use references of their callers.
 
 What such a function does to a reference must happen once. So its calls hand over what the references hold, and get back
 what they are to hold afterwards:
@@ -50,7 +50,7 @@ def lift_references(module: Module) -> Module:
             again = f"{name}_again"
             while again in taken:
                 again += "_"
-            taken[again] = made = _again(again, function)
+            taken[again] = made = _recomputed_copy(again, function)
             taken[name] = attrs.evolve(function, rule=None)  # type: ignore[misc]
             lifted[name] = Global(again, made.type)
     if not lifted:
@@ -109,7 +109,7 @@ def _are_different(caller: Function, call: Call) -> bool:
     return len(set(references)) == len(references) and all(r in made for r in references)
 
 
-def _again(name: str, function: Function) -> Function:
+def _recomputed_copy(name: str, function: Function) -> Function:
     """f_again"""
     assert function.result is not None
     label, span = LoopLabel(name), function.span

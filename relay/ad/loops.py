@@ -28,11 +28,11 @@ import attrs
 import numpy as np
 
 from relay.ad.cotangents import Cotangent, pack, pack_type, type_of, unpack
-from relay.ad.scopes import LoopScope, Scope, needed, residuals
-from relay.ad.sizes import hand_over, handed_type, received, with_sizes
+from relay.ad.scopes import LoopScope, Scope, live_bindings, residuals
+from relay.ad.sizes import bind_residuals, hand_over, handed_type, with_sizes
 from relay.ad.tapes import BlockReversal, Plan, Seeds, close, leaves_of
 from relay.errors import InternalError
-from relay.ir.data_dependent import mentioned_here
+from relay.ir.data_dependent import dims_of_binding
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -51,13 +51,13 @@ from relay.ir.expr import (
     Terminator,
     Var,
 )
-from relay.ir.traverse import bound, map_atoms, substitute, terminator_operands, walk
+from relay.ir.traverse import bound_variables, map_atoms, substitute, terminator_operands, walk
 from relay.ir.types import INT64, BaseType, StackType, TensorType, scalar
 from relay.operator import Emitter, Pattern, lookup
 
 
 @attrs.define
-class _Carried:
+class _CarriedCotangent:
     """One tensor that the backward loop carries: its parameter, its start, and its value after a round."""
 
     parameter: Var
@@ -102,7 +102,7 @@ class _LoopReversal:
         following = {
             p: cotangents.variables(type_of(p), f"d_{p.name}")
             for p in loop.parameters
-            if reversal.tracked(p) and p not in growing
+            if reversal.is_tracked(p) and p not in growing
         }
         arriving = tuple(
             cotangents.unflatten(following[p], type_of(p)) if p in following else None for p in loop.parameters
@@ -117,13 +117,13 @@ class _LoopReversal:
                 a if p in following else s for p, a, s in zip(loop.parameters, arriving, leaving, strict=True)
             )
         plan = reversal.block(loop.body, inner, Seeds(next=arriving, exit=leaving))
-        carried = self._carried(inner, following, peeled)
+        carried = self._carry_cotangents(inner, following, peeled)
         outside = {var: self._outer(inner, var) for var in list(inner.carried)}
-        carried += [c for leaves in outside.values() for c in leaves if isinstance(c, _Carried)]
+        carried += [c for leaves in outside.values() for c in leaves if isinstance(c, _CarriedCotangent)]
         # What a round passes on as it came has its first value always.
         constant = {c.parameter: c.start for c in carried if c.after is c.parameter}
         moving = [c for c in carried if c.after is not c.parameter]
-        code = needed(inner.emitter.bindings, [c.after for c in moving], reversal.is_effect)
+        code = live_bindings(inner.emitter.bindings, [c.after for c in moving], reversal.is_effect)
         code = with_sizes(code, [c.after for c in moving], plan.sizes())
         forward = [self.binding]
         if moving or code:
@@ -135,7 +135,7 @@ class _LoopReversal:
             rebuilt = Loop(loop.label, loop.parameters, loop.initial, changed, loop.counter, loop.span)
             forward = [Binding(self.binding.targets, rebuilt)]
         for var, results in outside.items():
-            ends = [c.result if isinstance(c, _Carried) else c for c in results]
+            ends = [c.result if isinstance(c, _CarriedCotangent) else c for c in results]
             self.scope.known[var] = cotangents.unflatten(ends, type_of(var))
         final = {c.parameter: c.start if c.parameter in constant else c.result for c in carried}
         for parameter, start in zip(loop.parameters, loop.initial, strict=True):
@@ -157,16 +157,16 @@ class _LoopReversal:
             if not isinstance(activity.definition(self.loop.initial[position]), StackNew):
                 continue
 
-            def pushed(value: Atom, parameter: Var = parameter) -> bool:
+            def is_push(value: Atom, parameter: Var = parameter) -> bool:
                 definition = activity.definition(value)
                 return isinstance(definition, StackPush) and definition.stack is parameter
 
-            if not all(pushed(s.values[position]) for s in steps):
+            if not all(is_push(s.values[position]) for s in steps):
                 continue
             results = [position] if self.loop.counter is not None else range(len(self.seeds))
             for result in results:
                 values = [e.values[result] for e in self.exits]
-                if all(v is parameter for v in values) if peeled else all(map(pushed, values)):
+                if all(v is parameter for v in values) if peeled else all(map(is_push, values)):
                     found[parameter] = result
         return found
 
@@ -181,11 +181,11 @@ class _LoopReversal:
 
     # ---- what the backward loop carries
 
-    def _carried(
+    def _carry_cotangents(
         self, inner: LoopScope, following: Mapping[Var, list[Var]], peeled: dict[Var, Cotangent] | None
-    ) -> list[_Carried]:
+    ) -> list[_CarriedCotangent]:
         """The cotangents of the parameters."""
-        carried: list[_Carried] = []
+        carried: list[_CarriedCotangent] = []
         for position, parameter in enumerate(self.loop.parameters):
             if parameter not in following:
                 continue
@@ -200,12 +200,12 @@ class _LoopReversal:
             carried += map(_carry, following[parameter], starts, after)
         return carried
 
-    def _outer(self, inner: LoopScope, var: Var) -> list[_Carried | Atom | None]:
+    def _outer(self, inner: LoopScope, var: Var) -> list[_CarriedCotangent | Atom | None]:
         """The leaves of the cotangent of an outer variable: carried, or what they were if the body adds nothing."""
         type_ = type_of(var)
         before = self.cotangents.flatten(self.scope.current(var), type_)
         after = self.cotangents.flatten(inner.current(var), type_)
-        leaves: list[_Carried | Atom | None] = []
+        leaves: list[_CarriedCotangent | Atom | None] = []
         for position, (parameter, old, new) in enumerate(zip(inner.carried[var], before, after, strict=True)):
             if new is parameter or new is None:
                 leaves.append(old)
@@ -223,12 +223,12 @@ class _LoopReversal:
             return None
         if not any(isinstance(t, Next) for t in leaves_of(loop.body)):  # its first round is its last, and all of it
             return None
-        inside = {t for b in walk(loop.body) for t in (*b.targets, *bound(b.value))}
+        inside = {t for b in walk(loop.body) for t in (*b.targets, *bound_variables(b.value))}
         parameters: dict[Var, Cotangent] = {}
         outer: list[tuple[Atom, Cotangent]] = []
         for position, seed in enumerate(self.seeds):
             value = self.exits[0].values[position]
-            if seed is None or not self.reversal.tracked(self.binding.targets[position]):
+            if seed is None or not self.reversal.is_tracked(self.binding.targets[position]):
                 continue
             if value in inside or any(e.values[position] is not value for e in self.exits):
                 return None
@@ -244,7 +244,7 @@ class _LoopReversal:
     # ---- the two loops
 
     def _emit(
-        self, plan: Plan, body: Block, label: LoopLabel, moving: Sequence[_Carried], peeled: bool
+        self, plan: Plan, body: Block, label: LoopLabel, moving: Sequence[_CarriedCotangent], peeled: bool
     ) -> list[Binding]:
         """Emit the backward loop, with this body. Returns the forward bindings."""
         loop = self.loop
@@ -255,7 +255,7 @@ class _LoopReversal:
             if self.complete:
                 computed.add(loop.counter.index)
         used = residuals(body.bindings, terminator_operands(body.terminator), available)
-        again = self._recomputed(used, available, computed)
+        again = self._recomputed_bindings(used, available, computed)
         fresh = {t: Var(t.name, t.type, t.span) for b in again for t in b.targets}
         renamed = [Binding((fresh[b.targets[0]],), map_atoms(b.value, lambda a: fresh.get(a, a))) for b in again]  # type: ignore[arg-type]
         body = substitute(body, fresh)
@@ -289,7 +289,7 @@ class _LoopReversal:
         self._emit_backward(body, label, moving, used, stored, record, len(renamed))
         return forward
 
-    def _recomputed(self, used: list[Var], available: list[Var], computed: set[Var]) -> list[Binding]:
+    def _recomputed_bindings(self, used: list[Var], available: list[Var], computed: set[Var]) -> list[Binding]:
         """The bindings of residuals that the backward loop can compute again, and of what they need.
 
         Integers and rearrangements of what is known outside of the loop are cheaper to compute than to store.
@@ -300,35 +300,35 @@ class _LoopReversal:
             call = definitions.get(var)
             if (
                 isinstance(call, OpCall)
-                and not any(True for _ in mentioned_here(Binding((var,), call)))
+                and not any(True for _ in dims_of_binding(Binding((var,), call)))
                 and _is_cheap(call, var)
             ):
                 sources = [a for a in call.arguments if isinstance(a, Var) and a in inside]
                 if all(a in computed or a in cheap for a in sources):
                     cheap[var] = Binding((var,), call)
-        return needed(list(cheap.values()), used, lambda _: False)
+        return live_bindings(list(cheap.values()), used, lambda _: False)
 
-    def _record(self, stored: list[Var]) -> _Record | None:
+    def _record(self, stored: list[Var]) -> _LoopTape | None:
         """What the forward loop carries for the backward one: a stack of residuals, or at least a number of rounds."""
         if stored:
             element = pack_type([handed_type(type_of(v)) for v in stored])
             stack = StackType(element)
             empty = Var("tape", stack)
             before = [Binding((empty,), StackNew(element, self.loop.span))]
-            return _Record(empty, Var("tape", stack), Var("tape", stack), before)
+            return _LoopTape(empty, Var("tape", stack), Var("tape", stack), before)
         if self.complete:
             return None
         type_ = scalar(INT64)
-        return _Record(Constant(np.zeros((), np.int64)), Var("rounds", type_), Var("rounds", type_), [])
+        return _LoopTape(Constant(np.zeros((), np.int64)), Var("rounds", type_), Var("rounds", type_), [])
 
     def _emit_backward(
         self,
         body: Block,
         label: LoopLabel,
-        moving: Sequence[_Carried],
+        moving: Sequence[_CarriedCotangent],
         used: list[Var],
         stored: list[Var],
-        record: _Record | None,
+        record: _LoopTape | None,
         first: int,
     ) -> None:
         outer, inner, loop = self.scope.emitter, Emitter(self.loop.span), self.loop
@@ -362,7 +362,7 @@ class _LoopReversal:
                     else:
                         mapping[var] = atom
             if sized:
-                body = received(substitute(body, sized), {sized[v]: mapping[v] for v in sized}, first)  # type: ignore[misc]
+                body = bind_residuals(substitute(body, sized), {sized[v]: mapping[v] for v in sized}, first)  # type: ignore[misc]
         block = substitute(body, mapping)
         block = Block((*inner.bindings, *block.bindings), block.terminator)
         parameters, starts = tuple(c.parameter for c in moving), tuple(c.start for c in moving)
@@ -371,7 +371,7 @@ class _LoopReversal:
 
 
 @attrs.frozen
-class _Record:
+class _LoopTape:
     """What the forward loop carries for the backward loop: where it starts, its parameter, and its result."""
 
     start: Atom
@@ -388,12 +388,12 @@ class _Record:
 
 
 def _is_cheap(call: OpCall, result: Var) -> bool:
-    """Whether a value is an integer or truth value, or a rearrangement of elements."""
+    """Whether a value is an integer or boolean, or a rearrangement of elements."""
     type_ = type_of(result)
     if not isinstance(type_, TensorType) or not isinstance(type_.base, BaseType):
         return False
     return (type_.rank == 0 and not type_.base.is_float) or lookup(call.operator).pattern is Pattern.INJECTIVE
 
 
-def _carry(parameter: Var, start: Atom, after: Atom) -> _Carried:
-    return _Carried(parameter, start, after, Var(parameter.name, parameter.type))
+def _carry(parameter: Var, start: Atom, after: Atom) -> _CarriedCotangent:
+    return _CarriedCotangent(parameter, start, after, Var(parameter.name, parameter.type))

@@ -1,4 +1,4 @@
-"""Parameters that recursive functions pass on, which their backward versions are given again instead of a tape.
+"""Invariant parameters of recursive functions: passed to the backward version instead of taped.
 
     f(x, w) { .. f(y, w) .. }          f_backward(tape, seed, so_far.., w)
 
@@ -16,7 +16,7 @@ from relay.ir.traverse import walk
 from relay.ir.types import TensorType
 
 
-def passed_on(name: str, function: Callable[[str], Function], component: Iterable[str]) -> tuple[int, ...]:
+def invariant_parameters(name: str, function: Callable[[str], Function], component: Iterable[str]) -> tuple[int, ...]:
     """The positions of the tensors that a function of a recursive component is given unchanged in each of its calls.
 
     `function` finds the functions of the component by their names.

@@ -76,21 +76,21 @@ class References:
                     pending += [t for c in definition.constructors for t in c.fields]
         return False
 
-    def paired(self, type_: Type) -> Type:
+    def paired_type(self, type_: Type) -> Type:
         """The type with pairs in place of references."""
         type_ = prune(type_)  # type: ignore[assignment]
         if not self.holds(type_):
             return type_
         match type_:
             case RefType(content):
-                inner = self.paired(content)
+                inner = self.paired_type(content)
                 if not self._cotangents.exists(content):
                     return RefType(inner)
                 return TupleType((RefType(inner), RefType(pack_type(self._cotangents.leaves(inner)))))
             case TupleType(items):
-                return TupleType(tuple(self.paired(t) for t in items))
+                return TupleType(tuple(self.paired_type(t) for t in items))
             case StackType(element):
-                return StackType(self.paired(element))
+                return StackType(self.paired_type(element))
             case DataType(definition):
                 return DataType(self.paired_definition(definition))
             case _:
@@ -106,7 +106,7 @@ class References:
             return type_ not in shared and all(self.can_receive(t, shared) for t in type_.items)
         return isinstance(type_, RefType) and type_ not in shared and not self.holds(type_.content)
 
-    def received(self, cells: Mapping[Var, Var], span: Span | None) -> list[Binding]:
+    def bind_outer_pairs(self, cells: Mapping[Var, Var], span: Span | None) -> list[Binding]:
         """The pairs of references that come from outside of a derivative: each gets a cell for its cotangent, which is
         not needed afterwards. `cells` has what they are outside."""
         emitter = Emitter(span)
@@ -122,7 +122,7 @@ class References:
             for index, item in enumerate(type_.items):
                 part = emitter.bind(Project(value, index, span), item, "part").atom
                 if self.holds(item):
-                    part = emitter.bind(self._paired_value(emitter, part, item), self.paired(item), "pair").atom
+                    part = emitter.bind(self._paired_value(emitter, part, item), self.paired_type(item), "pair").atom
                 parts.append(part)
             return MakeTuple(tuple(parts), span)
         assert isinstance(type_, RefType)
@@ -145,7 +145,7 @@ class References:
             case _:
                 return False
 
-    def unpaired(self, emitter: Emitter, value: Atom, type_: Type) -> Atom:
+    def unpair_value(self, emitter: Emitter, value: Atom, type_: Type) -> Atom:
         """A value of `paired(type_)` as the one of `type_` that it stands for, if it can leave the derivative."""
         type_ = prune(type_)  # type: ignore[assignment]
         if not self.holds(type_):
@@ -155,16 +155,16 @@ class References:
                 return emitter.bind(Project(value, 0, emitter.span), type_, "cell").atom
             case TupleType(items):
                 parts = [
-                    self.unpaired(emitter, emitter.bind(Project(value, i), self.paired(t), "part").atom, t)
+                    self.unpair_value(emitter, emitter.bind(Project(value, i), self.paired_type(t), "part").atom, t)
                     for i, t in enumerate(items)
                 ]
                 return emitter.bind(MakeTuple(tuple(parts), emitter.span), type_, "parts").atom
             case StackType(element):
-                paired = self.paired(element)
+                paired = self.paired_type(element)
 
                 def entry(inner: Emitter, index: Var) -> Atom:
                     found = inner.bind(StackGet(value, index, inner.span), paired, "entry").atom
-                    return self.unpaired(inner, found, element)
+                    return self.unpair_value(inner, found, element)
 
                 empty = emitter.bind(StackNew(element, emitter.span), type_, "empty").atom
                 return fill_stack(emitter, empty, value, entry)
@@ -179,22 +179,22 @@ class References:
         if found is None:
             found = self._paired[definition] = DataDefinition(self._fresh_name(f"{definition.name}_paired"))
             self.definitions.append(found)
-            self._cotangents.like(definition, found)
+            self._cotangents.share_existence(definition, found)
             found.constructors = tuple(
-                Constructor(c.name, tuple(self.paired(t) for t in c.fields)) for c in definition.constructors
+                Constructor(c.name, tuple(self.paired_type(t) for t in c.fields)) for c in definition.constructors
             )
             self._cotangents.complete(found)
         return found
 
 
-class Shadowed(References):
+class ShadowReferences(References):
     """References stay as they are, and have the cells for cotangents behind them."""
 
     def __init__(self, cotangents: Cotangents, fresh_name: Callable[[str], str], slot: str) -> None:
         super().__init__(cotangents, fresh_name)
         self.slot = slot
 
-    def paired(self, type_: Type) -> Type:
+    def paired_type(self, type_: Type) -> Type:
         """The type itself."""
         return type_
 
@@ -253,7 +253,7 @@ def reverse_new(reversal: BlockReversal, binding: Binding, new: RefNew, scope: S
     content = _content(reversal, target)
     if content is None:
         return [binding]
-    if reversal.tracked(new.value):
+    if reversal.is_tracked(new.value):
         leaves = _leaves(reversal, scope, _adjoint(scope, target, content, reversal), content)
         reversal.accumulate(scope, new.value, reversal.cotangents.unflatten(leaves, content))
     if reversal.sweep is not None:
@@ -287,7 +287,7 @@ def reverse_write(reversal: BlockReversal, binding: Binding, write: RefWrite, sc
     if content is None:
         return [binding]
     adjoint = _adjoint(scope, write.reference, content, reversal)
-    if reversal.tracked(write.value):
+    if reversal.is_tracked(write.value):
         leaves = _leaves(reversal, scope, adjoint, content)
         reversal.accumulate(scope, write.value, reversal.cotangents.unflatten(leaves, content))
     _write(reversal, scope, adjoint, reversal.cotangents.zeros(scope.emitter, content, None))

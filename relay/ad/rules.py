@@ -1,4 +1,4 @@
-"""Calls of functions that say themselves how they are differentiated.
+"""Custom derivative rules: calls of functions with a rule of their own.
 
     v = f(a..)                                  forward                            backward
     f recomputes                                v = f(a..)                         (v, t) = f_forward(a..)
@@ -8,10 +8,10 @@
 
 The arguments are residuals like any others, so that a loop does not store again what comes from outside of it.
 
-A rule says what the result's cotangent does. What references hold is no argument: what f (or s) does to those that it
-is given is reversed as that of any function, as if all else in f were constant. So the forward version of f has a rule,
-too, for its first result (`CustomGradient.depth`). A function that recomputes is
-differentiated as any other if it has references, since it would find other contents in them later.
+A rule says what the result's cotangent does. What references hold is not an argument: what f (or s) does to those
+that it is given is reversed as that of any function, as if all else in f were constant. So the forward version of f
+has a rule, too, for its first result (`CustomGradient.depth`). A function that recomputes is differentiated as any
+other if it has references, since it would find other contents in them later.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from relay.ad.cotangents import Cotangent, Cotangents, type_of
-from relay.ad.interface import Interface, packed
+from relay.ad.interface import Interface, make_tuple
 from relay.ad.scopes import Scope
 from relay.ir.derivative import cotangent_type
 from relay.ir.expr import (
@@ -39,7 +39,7 @@ from relay.ir.types import BaseType, TensorType, TupleType
 from relay.operator import Emitter
 
 
-class Ruled(Protocol):
+class RuleContext(Protocol):
     """What the rules need from the reversal of a function and its module."""
 
     cotangents: Cotangents
@@ -56,7 +56,7 @@ class Ruled(Protocol):
 
 
 def reverse_custom(
-    reversal: Ruled,
+    reversal: RuleContext,
     binding: Binding,
     call: Call,
     rule: CustomGradient,
@@ -113,7 +113,7 @@ def _first(seed: Cotangent, depth: int) -> tuple[Cotangent, Cotangent]:
 
 
 def barrier(emitter: Emitter, atom: Atom, number: int) -> Atom:
-    """An argument of what is computed again in the block of the forward part, whose values the optimiser would take."""
+    """An argument of what is computed again in the block of the forward part, whose values the optimizer would take."""
     match type_of(atom):
         case TensorType(base) as type_:
             if not isinstance(base, BaseType) or not base.is_float:
@@ -122,6 +122,6 @@ def barrier(emitter: Emitter, atom: Atom, number: int) -> Atom:
             return emitter.bind(call, type_, "again").atom
         case TupleType(items):
             parts = [emitter.bind(Project(atom, i, emitter.span), t, "part").atom for i, t in enumerate(items)]
-            return packed(emitter, [barrier(emitter, p, number) for p in parts])
+            return make_tuple(emitter, [barrier(emitter, p, number) for p in parts])
         case _:
             return atom

@@ -1,4 +1,4 @@
-"""Backward code under construction: where its bindings go, and which cotangents are known at the current point.
+"""Backward code under construction: its blocks, and the cotangents available at the current point.
 
 The backward part of a block is written from the block's last binding to its first. A scope belongs to one block. It
 sees the cotangents of the enclosing scope; what it adds to a variable from outside stays its own until the construct is
@@ -73,7 +73,9 @@ class LoopScope(Scope):
         return self._cotangents.unflatten(self.carried[var], type_of(var))
 
 
-def needed(bindings: Sequence[Binding], results: Iterable[object], effectful: Callable[[Expr], bool]) -> list[Binding]:
+def live_bindings(
+    bindings: Sequence[Binding], results: Iterable[object], effectful: Callable[[Expr], bool]
+) -> list[Binding]:
     """The bindings that the results or an effect need, in order."""
     live = {r for r in results if isinstance(r, Var)}
     kept = []

@@ -1,4 +1,4 @@
-"""Functions without what they print: for what is computed a second time, of which users know nothing."""
+"""Print erasure: copies of functions without output, for recomputation."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from relay.ir.expr import (
     Global,
     Module,
     Print,
-    Quiet,
+    PrintErased,
 )
 from relay.ir.traverse import copy_function, map_parts, walk
 
 
 def silence(module: Module) -> Module:
     """The module in which no quiet function prints, nor what it calls."""
-    if not any(isinstance(f, Function) and isinstance(f.rule, Quiet) for f in module.functions.values()):
+    if not any(isinstance(f, Function) and isinstance(f.rule, PrintErased) for f in module.functions.values()):
         return module
     functions: dict[str, Function | Derivative] = dict(module.functions)
     names: dict[str, str] = {}
@@ -36,13 +36,13 @@ def silence(module: Module) -> Module:
         return name
 
     for name, function in module.functions.items():
-        if isinstance(function, Function) and isinstance(function.rule, Quiet):
-            silencer = Silencer(functions, fresh_name, names)
+        if isinstance(function, Function) and isinstance(function.rule, PrintErased):
+            silencer = PrintEraser(functions, fresh_name, names)
             functions[name] = attrs.evolve(silencer.silent(function), rule=None)  # type: ignore[misc]
     return Module(functions, module.entry, module.data, module.where)
 
 
-class Silencer:
+class PrintEraser:
     """Makes silent copies of functions, among `functions`, once for each: `names` has the names of those made."""
 
     def __init__(
@@ -65,15 +65,15 @@ class Silencer:
         for name in new:
             found = self._functions[name]
             if isinstance(found, Function):
-                made: Function | Derivative = self._without(copy_function(found), self._names[name])
+                made: Function | Derivative = self._silent_copy(copy_function(found), self._names[name])
             else:
                 of = self._names.get(found.of, found.of)
                 grad = attrs.evolve(found.grad, function=self._atom(found.grad.function))  # type: ignore[misc]
                 made = attrs.evolve(found, name=self._names[name], of=of, grad=grad)  # type: ignore[misc]
             self._functions[self._names[name]] = made
-        return self._without(function, function.name)
+        return self._silent_copy(function, function.name)
 
-    def _without(self, function: Function, name: str) -> Function:
+    def _silent_copy(self, function: Function, name: str) -> Function:
         def block(part: Block) -> Block:
             kept = (b for b in part.bindings if not prints(b.value))
             return Block(tuple(Binding(b.targets, expression(b.value)) for b in kept), part.terminator)
@@ -98,11 +98,11 @@ def prints(expression: Expr) -> bool:
 def _printing(functions: Mapping[str, Function | Derivative], start: Function) -> list[str]:
     """The functions that a function reaches and that print, themselves or in what they call."""
     calls: dict[str, list[str]] = {}
-    pending = list(_called(start))
+    pending = list(_callee_names(start))
     while pending:
         name = pending.pop()
         if name not in calls:
-            calls[name] = list(_called(functions[name]))
+            calls[name] = list(_callee_names(functions[name]))
             pending += calls[name]
     callers: dict[str, list[str]] = {name: [] for name in calls}
     for name, called in calls.items():
@@ -122,7 +122,7 @@ def _prints_itself(function: Function | Derivative) -> bool:
     return isinstance(function, Function) and any(prints(b.value) for b in walk(function.body))
 
 
-def _called(function: Function | Derivative) -> Iterator[str]:
+def _callee_names(function: Function | Derivative) -> Iterator[str]:
     if isinstance(function, Derivative):
         yield function.of
         return

@@ -1,4 +1,4 @@
-"""Sizes that the run makes, in derivatives.
+"""Data-dependent sizes in derivatives.
 
     v = ascribe a          a' += ascribe v', or 0 of the size of a where v' has no elements
     dim k = n              no cotangent; backward code out of its scope that mentions k begins with it again, so n is a
@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from relay.ir.data_dependent import made_in_type, mentioned, without_made
-from relay.ir.dims import ANY, Dim, MadeDim, made_dim
+from relay.ir.data_dependent import made_in_type, mentioned_dims, without_made
+from relay.ir.dims import ANY, DataDependentDim, Dim, made_dim
 from relay.ir.expr import (
     Arm,
     Ascribe,
@@ -64,7 +64,7 @@ def no_elements(emitter: Emitter, type_: TensorType) -> Atom:
     return ascribe(emitter, emitter.bind(call, TensorType(type_.base, shape), "zero").atom, type_)
 
 
-def pulled(emitter: Emitter, cotangent: Atom, type_: Type) -> Atom:
+def pull_back_ascription(emitter: Emitter, cotangent: Atom, type_: Type) -> Atom:
     """Emit the cotangent of what was ascribed, which has this type, from that of the result."""
     given = _type(cotangent)
     assert isinstance(type_, TensorType)
@@ -143,16 +143,16 @@ def _is(emitter: Emitter, left: Atom, right: Atom) -> Atom:
 # ---- handing over
 
 
-def sizes_made(bindings: Iterable[Binding]) -> dict[MadeDim, Atom]:
+def sizes_made(bindings: Iterable[Binding]) -> dict[DataDependentDim, Atom]:
     """The sizes that bindings make, without those in their blocks, and the numbers that they are."""
     return {b.value.dim: b.value.size for b in bindings if isinstance(b.value, BindDim)}
 
 
-def with_sizes(code: list[Binding], results: Iterable[Atom], made: Mapping[MadeDim, Atom]) -> list[Binding]:
+def with_sizes(code: list[Binding], results: Iterable[Atom], made: Mapping[DataDependentDim, Atom]) -> list[Binding]:
     """Backward code that makes the sizes again which it mentions, and which are made in the forward code."""
     if not made:
         return code
-    found = mentioned(code)
+    found = mentioned_dims(code)
     used = [*free_variables(Block(tuple(code), Dead())), *(r for r in results if isinstance(r, Var))]
     for var in used:
         found.update(dict.fromkeys(made_in_type(var.type)))
@@ -172,7 +172,7 @@ def hand_over(emitter: Emitter, values: Sequence[Atom], types: Sequence[Type]) -
     ]
 
 
-def received(block: Block, given: Mapping[Var, Var], start: int = 0) -> Block:
+def bind_residuals(block: Block, given: Mapping[Var, Var], start: int = 0) -> Block:
     """A block of backward code that gets residuals as they are handed over: for each variable, the one that it gets.
     The variables that the block uses are bound from a position on, after the sizes in their types."""
     while start < len(block.bindings) and isinstance(block.bindings[start].value, BindDim):

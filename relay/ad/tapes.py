@@ -1,4 +1,4 @@
-"""What the forward part hands to the backward part.
+"""Tapes: the residuals that the forward pass hands to the backward pass.
 
 The residuals of a block are the variables that it binds and that its backward code uses. In the body of a derivative
 they simply stay in scope. An arm packs its residuals into a constructor of a data type made for its `If` or `Match`, a
@@ -20,7 +20,7 @@ from relay.ad.cotangents import Cotangent, Cotangents, type_of
 from relay.ad.scopes import Scope
 from relay.ad.shadows import Sweep
 from relay.ad.sizes import hand_over, handed_type, sizes_made
-from relay.ir.dims import MadeDim
+from relay.ir.dims import DataDependentDim
 from relay.ir.expr import Arm, Atom, Binding, Block, Construct, Dead, Expr, If, Match, MatchArm, Terminator, Var
 from relay.ir.types import Constructor, DataDefinition, DataType
 from relay.operator import Emitter
@@ -48,7 +48,7 @@ class Plan:
     terminator: Terminator
     tail: Tail | None = None
 
-    def sizes(self) -> dict[MadeDim, Atom]:
+    def sizes(self) -> dict[DataDependentDim, Atom]:
         """The sizes that are made there."""
         return sizes_made(self.forward) | ({} if self.tail is None else self.tail.sizes)
 
@@ -66,7 +66,7 @@ class Tail:
     arms: list[Plan]
     tape: Tape | None
     available: list[Var]
-    sizes: dict[MadeDim, Atom] = attrs.field(factory=dict)
+    sizes: dict[DataDependentDim, Atom] = attrs.field(factory=dict)
 
 
 @attrs.define
@@ -188,7 +188,7 @@ class BlockReversal(Protocol):
         """atom' += cotangent, if anyone needs it."""
         ...
 
-    def tracked(self, atom: Atom) -> bool:
+    def is_tracked(self, atom: Atom) -> bool:
         """Whether a cotangent of the atom is needed."""
         ...
 

@@ -1,4 +1,4 @@
-"""Derivatives as users ask for them: functions of functions, in Python and inside programs alike.
+"""Derivatives as public transformations, in Python and inside programs alike.
 
 `grad` and `value_and_grad` are nodes of the language. The others are written in it: a template is the text of a
 function about `f__`, for given parameters (`relay/typecheck/elaboration/derivatives/templates.py` says what the
@@ -21,9 +21,9 @@ from relay.function import RelayFunction
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function, Grad, Parameter, Recompute, Static
 from relay.operator import lookup
-from relay.typecheck.elaboration.closures.returned_functions import Gradient
+from relay.typecheck.elaboration.closures.returned_functions import GradientNode
 from relay.typecheck.elaboration.derivatives.derivatives import components, keeping_option, memory_option, output_option
-from relay.typecheck.elaboration.derivatives.templates import Bound, parameters_of_code, plain
+from relay.typecheck.elaboration.derivatives.templates import TemplateScope, parameters_of_code, positional_parameters
 from relay.typecheck.elaboration.values.objects import derived_entity
 
 Parameters = Sequence[tuple[str, Parameter]]
@@ -102,7 +102,7 @@ def _derivative(
     assert isinstance(definition, Definition | DerivedDefinition)
     derived = DerivedDefinition(definition, node, positions)
     derived_entity(derived)  # checks the names and positions
-    return _made(function, ("grad", *node.options, positions), lambda: derived)
+    return _derived_function(function, ("grad", *node.options, positions), lambda: derived)
 
 
 def _derivative_of_returned(
@@ -110,7 +110,7 @@ def _derivative_of_returned(
 ) -> ReturnedFunction:
     """The derivative of a function that a program has returned, which is one, too."""
     node = attrs.evolve(grad, wrt=None if wrt is None else function.positions(wrt))  # type: ignore[misc]
-    return function.with_node(Gradient(function.node, node.options, node))
+    return function.with_node(GradientNode(function.node, node.options, node))
 
 
 grad.__relay_builtin__ = "grad"  # type: ignore[attr-defined]
@@ -139,7 +139,7 @@ class TextTemplate:
     def function(self, parameters: Parameters, options: Mapping[str, object]) -> Function:
         """The surface code for a function with these parameters. Raises TypeCheckError for wrong options."""
         rule = Recompute() if self.recomputes else None
-        code = _lowered(f"<relay.{self.name}>", self.text(parameters, options)).function
+        code = _parse_template(f"<relay.{self.name}>", self.text(parameters, options)).function
         if self.called:
             return code
         return attrs.evolve(code, signature=tuple(s for _, s in parameters), rule=rule)  # type: ignore[misc]
@@ -153,11 +153,11 @@ class TextTemplate:
         self, of: Definition | DerivedDefinition, parameters: Parameters, options: Mapping[str, object]
     ) -> Definition:
         """The function that it makes of one, outside of a program."""
-        return Definition(self.function(parameters, options), Bound({**self.globals(), "f__": of}))
+        return Definition(self.function(parameters, options), TemplateScope({**self.globals(), "f__": of}))
 
 
 @functools.lru_cache(maxsize=256)
-def _lowered(filename: str, text: str) -> Definition:
+def _parse_template(filename: str, text: str) -> Definition:
     return next(iter(lower_text(text, filename, {}).values()))
 
 
@@ -311,10 +311,12 @@ def vjp(f: Any, *arguments: Any) -> tuple[Any, Callable[[Any], Any]]:
     """
     if isinstance(f, ReturnedFunction):
         names = [f"x{i}" for i in range(len(arguments))]
-        value, pulled = f.about("vjp", names, f"vjp__({', '.join(['{}', *names])})", {"vjp__": vjp})(f, *arguments)
+        value, pulled = f.wrapper_function("vjp", names, f"vjp__({', '.join(['{}', *names])})", {"vjp__": vjp})(
+            f, *arguments
+        )
         return value, lambda cotangent: pulled(_no_none(cotangent))
     of, count = _definition(f, "vjp"), len(arguments)
-    pull = _made(f, ("vjp", count), lambda: PULLBACK.definition(of, plain(count), {}))
+    pull = _derived_function(f, ("vjp", count), lambda: PULLBACK.definition(of, positional_parameters(count), {}))
 
     def pullback(cotangent: Any) -> Any:
         return pull(*arguments, _no_none(cotangent))
@@ -331,11 +333,11 @@ def jvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, A
     Raises DifferentiationError where there is no derivative, TypeMismatch for a tangent of another shape or dtype.
     """
     if isinstance(f, ReturnedFunction):
-        call = f.about("jvp", ["primals", "tangents"], "jvp__({}, primals, tangents)", {"jvp__": jvp})
+        call = f.wrapper_function("jvp", ["primals", "tangents"], "jvp__({}, primals, tangents)", {"jvp__": jvp})
         value, tangent = call(f, tuple(primals), _no_none(tuple(tangents)))
         return value, tangent
     of = _definition(f, "jvp")
-    run = _made(f, ("jvp",), lambda: JVP.definition(of, (), {}))
+    run = _derived_function(f, ("jvp",), lambda: JVP.definition(of, (), {}))
     value, tangent = run(tuple(primals), _no_none(tuple(tangents)))
     return value, tangent
 
@@ -349,12 +351,14 @@ def jacobian(f: Any, wrt: int | str | Sequence[int | str] | None = None) -> Rela
     Raises DifferentiationError where there is no derivative.
     """
     if isinstance(f, ReturnedFunction):
-        returned: RelayFunction = f.about("jacobian", [], f"jacobian__({{}}, wrt={wrt!r})", {"jacobian__": jacobian})(f)
+        returned: RelayFunction = f.wrapper_function(
+            "jacobian", [], f"jacobian__({{}}, wrt={wrt!r})", {"jacobian__": jacobian}
+        )(f)
         return returned
     of = _definition(f, "jacobian")
     parameters = _parameters(f)
     options = {"wrt": wrt if wrt is None or isinstance(wrt, int | str) else tuple(wrt)}
-    return _made(f, ("jacobian", options["wrt"]), lambda: JACOBIAN.definition(of, parameters, options))
+    return _derived_function(f, ("jacobian", options["wrt"]), lambda: JACOBIAN.definition(of, parameters, options))
 
 
 def hessian(f: Any, wrt: int | str | Sequence[int | str] | None = None) -> RelayFunction:
@@ -371,10 +375,12 @@ def checkpoint(f: Any) -> RelayFunction:
     The arguments are all that is kept: less memory for one more evaluation. What f prints is printed once.
     """
     if isinstance(f, ReturnedFunction):
-        returned: RelayFunction = f.about("checkpoint", [], "checkpoint__({})", {"checkpoint__": checkpoint})(f)
+        returned: RelayFunction = f.wrapper_function(
+            "checkpoint", [], "checkpoint__({})", {"checkpoint__": checkpoint}
+        )(f)
         return returned
     of, parameters = _definition(f, "checkpoint"), _parameters(f)
-    return _made(f, ("checkpoint",), lambda: CHECKPOINT.definition(of, parameters, {}))
+    return _derived_function(f, ("checkpoint",), lambda: CHECKPOINT.definition(of, parameters, {}))
 
 
 checkpoint.__relay_template__ = CHECKPOINT  # type: ignore[attr-defined]
@@ -398,7 +404,7 @@ def _parameters(f: RelayFunction) -> Parameters:
     return [*parameters_of_code(f._function), *seeds]
 
 
-def _made(
+def _derived_function(
     f: RelayFunction, key: tuple[object, ...], make: Callable[[], Definition | DerivedDefinition]
 ) -> RelayFunction:
     """A function derived from f, the same object each time, so that `grad(f)(x)` in a loop compiles once."""

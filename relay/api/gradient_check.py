@@ -94,8 +94,8 @@ def check_gradient(
     Returns the largest relative error. Raises DifferentiationError if it exceeds the tolerance, or where rounding, or
     the function's shape, hides whether it does; the message says where.
     """
-    given = tuple(map(_copied, arguments))
-    wide = tuple(_mapped(a, lambda leaf: leaf.astype(np.float64)) for a in given)
+    given = tuple(map(_copy_values, arguments))
+    wide = tuple(_map_floats(a, lambda leaf: leaf.astype(np.float64)) for a in given)
     try:
         module = f.typed(*wide)
         given = wide
@@ -105,10 +105,10 @@ def check_gradient(
     tolerance = precision.tolerance if tolerance is None else tolerance
 
     value, pullback = vjp(f, *given)
-    weights = _mapped(_plain(value), _weights)
+    weights = _map_floats(_numpy_values(value), _weights)
     found = pullback(_only_floats(weights))
     gradients = (found,) if len(given) == 1 else tuple(found)
-    sizes = (np.abs(np.asarray(g, np.float64)) for _, g in _leaves(_plain(gradients)))
+    sizes = (np.abs(np.asarray(g, np.float64)) for _, g in _leaves(_numpy_values(gradients)))
     largest = max((float(np.max(s, where=np.isfinite(s), initial=0.0)) for s in sizes), default=0.0)
     check = _Check(f, given, weights, precision, step, tolerance, largest)
 
@@ -118,7 +118,7 @@ def check_gradient(
     for path, leaf in list(_leaves(given)):
         if path[0] not in checked:
             continue
-        gradient = np.asarray(_at(gradients, path))
+        gradient = np.asarray(_leaf_at(gradients, path))
         for index in np.ndindex(leaf.shape):
             verdict = check.element(path, leaf, index, float(gradient[index]))
             if not verdict.error <= worst.error:  # also for NaN
@@ -197,12 +197,12 @@ class _Check:
     def element(self, path: Path, leaf: np.ndarray, index: tuple[int, ...], gradient: float) -> _Verdict:
         """Compare one element of the gradient."""
         unit = max(1.0, abs(float(leaf[index])))
-        where = _described(self.f, path, index)
+        where = _element_name(self.f, path, index)
 
         def at(change: float) -> tuple[float, float, float]:
             moved = leaf.copy()
             moved[index] += change
-            total, rounding = self._total(_replaced(self.given, path, moved))
+            total, rounding = self._total(_replace_leaf(self.given, path, moved))
             return float(moved[index].astype(np.float64) - leaf[index].astype(np.float64)), total, rounding
 
         step = unit * (self.precision.step if self.step is None else self.step)
@@ -251,7 +251,7 @@ class _Check:
     def _total(self, arguments: tuple[Any, ...]) -> tuple[float, float]:
         """The weighted sum of what f gives, and the standard deviation that rounding f's result has in it."""
         try:
-            result = _plain(self.f(*arguments))
+            result = _numpy_values(self.f(*arguments))
         except ExecutionError:
             return math.nan, math.nan  # the step left what f is defined for
         total, variances = [], []
@@ -323,26 +323,26 @@ def _weights(leaf: np.ndarray) -> np.ndarray:
 # ---- structures of arrays
 
 
-def _plain(value: Any) -> Any:
+def _numpy_values(value: Any) -> Any:
     """The value with NumPy arrays in place of Relay's."""
-    return _walked(value, lambda leaf: np.asarray(leaf) if isinstance(leaf, Array) else leaf)
+    return _map_leaves(value, lambda leaf: np.asarray(leaf) if isinstance(leaf, Array) else leaf)
 
 
-def _copied(value: Any) -> Any:
+def _copy_values(value: Any) -> Any:
     def leaf(part: Any) -> Any:
         array = np.array(part) if isinstance(part, np.ndarray | np.generic | Array | float) else part
         return array
 
-    return _walked(value, leaf)
+    return _map_leaves(value, leaf)
 
 
-def _mapped(value: Any, change: Callable[[np.ndarray], Any]) -> Any:
+def _map_floats(value: Any, change: Callable[[np.ndarray], Any]) -> Any:
     """The structure with its float arrays changed."""
-    return _walked(value, lambda leaf: change(leaf) if _is_float(leaf) else leaf)
+    return _map_leaves(value, lambda leaf: change(leaf) if _is_float(leaf) else leaf)
 
 
 def _only_floats(value: Any) -> Any:
-    return _walked(value, lambda leaf: leaf if _is_float(leaf) else None)
+    return _map_leaves(value, lambda leaf: leaf if _is_float(leaf) else None)
 
 
 def _is_float(leaf: Any) -> bool:
@@ -359,7 +359,7 @@ def _parts(value: Any) -> dict[str | int, Any] | None:
     return dict(enumerate(value)) if isinstance(value, tuple) else None
 
 
-def _rebuilt(value: Any, parts: list[Any]) -> Any:
+def _rebuild(value: Any, parts: list[Any]) -> Any:
     if is_value(value):
         owner: DataClass = type(value).__relay_data__
         return make(owner, type(value).__relay_constructor__, dict(zip(vars(value), parts, strict=True)))
@@ -367,9 +367,9 @@ def _rebuilt(value: Any, parts: list[Any]) -> Any:
     return tuple(parts) if form is None else build(form, parts)
 
 
-def _walked(value: Any, change: Callable[[Any], Any]) -> Any:
+def _map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
     parts = _parts(value)
-    return change(value) if parts is None else _rebuilt(value, [_walked(p, change) for p in parts.values()])
+    return change(value) if parts is None else _rebuild(value, [_map_leaves(p, change) for p in parts.values()])
 
 
 def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, np.ndarray]]:
@@ -382,20 +382,20 @@ def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, np.ndarray]]:
         yield from _leaves(part, (*path, key))
 
 
-def _at(value: Any, path: Path) -> Any:
+def _leaf_at(value: Any, path: Path) -> Any:
     for key in path:
         value = (_parts(value) or {})[key]
     return value
 
 
-def _replaced(value: Any, path: Path, new: Any) -> Any:
+def _replace_leaf(value: Any, path: Path, new: Any) -> Any:
     if not path:
         return new
     parts = _parts(value) or {}
-    return _rebuilt(value, [_replaced(p, path[1:], new) if k == path[0] else p for k, p in parts.items()])
+    return _rebuild(value, [_replace_leaf(p, path[1:], new) if k == path[0] else p for k, p in parts.items()])
 
 
-def _described(f: Any, path: Path, index: tuple[int, ...]) -> str:
+def _element_name(f: Any, path: Path, index: tuple[int, ...]) -> str:
     position, *rest = path
     parameters = f._function.parameters
     assert isinstance(position, int)

@@ -1,8 +1,8 @@
-"""Post-training quantisation: products and convolutions in 8 bits, with scales that are calibrated on samples.
+"""Post-training quantization: products and convolutions in 8 bits, with scales calibrated on samples.
 
     y = dense(x, w)       q = quantize(x, s); v = quantize(w, t); y = dequantize(quantized_dense(q, v), s t)
 
-What a product is on 8-bit numbers is in its definition (`quantised`). A scale is a power of two, so that multiplying by
+What a product is on 8-bit numbers is in its definition (`quantized`). A scale is a power of two, so that multiplying by
 it is a shift on machines that have nothing else (Moreau and others: VTA, 2019), or, with `power_of_two=False`, what
 fits the range exactly. There is no zero point: the numbers from -127 to 127 stand for the range [-a, a]. The range that
 a tensor had in the samples is chosen by
@@ -12,7 +12,7 @@ a tensor had in the samples is chosen by
     kl            the range whose 8-bit histogram tells least of the samples' histogram apart (Kullback and Leibler's
                   divergence, after Migacz: 8-bit inference with TensorRT, 2017)
 
-Every product that some sample reaches is quantised, also in branches, loops and functions: its operands' values are
+Every product that some sample reaches is quantized, also in branches, loops and functions: its operands' values are
 those of all times that it is computed.
 """
 
@@ -47,9 +47,9 @@ class Layer:
     """A product that computes in 8 bits.
 
     `scales` are those of its operands, `times` says how often the samples computed it. `error` is what it loses by
-    itself, on the operands that the float program has, and `total` what the quantised program has lost there: the root
+    itself, on the operands that the float program has, and `total` what the quantized program has lost there: the root
     of the mean square of the difference, relative to that of the float program's values. (Where a choice of the run
-    falls otherwise in the quantised program, `total` is of those times that both compute the product.)
+    falls otherwise in the quantized program, `total` is of those times that both compute the product.)
     """
 
     operator: str
@@ -64,8 +64,8 @@ class Layer:
         return f"{place}{self.operator}: error {self.error:.2%}, in all {self.total:.2%}"
 
 
-class Quantised:
-    """A quantised program, which is called with arrays, and its layers, in order. `module` is in the core."""
+class QuantizedProgram:
+    """A quantized program, which is called with arrays, and its layers, in order. `module` is in the core."""
 
     def __init__(self, module: Module, layers: tuple[Layer, ...]) -> None:
         self.module, self.layers = module, layers
@@ -84,14 +84,14 @@ class Quantised:
         return compile_module(optimize(self.module))
 
 
-def quantise(
+def to_int8(
     function: RelayFunction | Module,
     samples: Iterable[Sequence[Any]],
     method: Method = "percentile",
     percentile: float = 99.99,
     *,
     power_of_two: bool = True,
-) -> Quantised:
+) -> QuantizedProgram:
     """The function with those products and convolutions in 8 bits that a sample reaches. `samples` are arguments for
     it, each a sequence, of the types that it is to be compiled for. A module is one of the core, with its composite
     operators expanded.
@@ -105,10 +105,10 @@ def quantise(
         raise ValueError(f"a percentile is above 0 and at most 100, found {percentile}")
     given = [[np.asarray(a) for a in arguments] for arguments in samples]
     if not given:
-        raise ValueError("quantisation needs samples of the arguments")
+        raise ValueError("quantization needs samples of the arguments")
     module = function if isinstance(function, Module) else function.core(*given[0])
     layers = _layers(module)
-    before = _observed(module, layers, given)
+    before = _observe_layers(module, layers, given)
     reached = {target: call for target, call in layers.items() if before[target]}
     values: dict[Atom, list[np.ndarray]] = {}
     for target, call in reached.items():
@@ -123,8 +123,8 @@ def quantise(
         atom: _scale(seen, "max" if isinstance(atom, Constant) else method, percentile, power_of_two)
         for atom, seen in values.items()
     }
-    made = map_bodies(module, lambda function: _Rewriting(reached, scales).block(function.body, {}))
-    after = _observed(made, reached, given)
+    made = map_bodies(module, lambda function: _LayerQuantizer(reached, scales).block(function.body, {}))
+    after = _observe_layers(made, reached, given)
     found = []
     for target, call in reached.items():
         own = [scales[a] for a in call.arguments]
@@ -137,10 +137,10 @@ def quantise(
         ]
         total = _error([new for new, _ in pairs], [old for _, old in pairs])
         found.append(Layer(call.operator, call.span, (own[0], own[1]), error, total, len(exact)))
-    return Quantised(made, tuple(found))
+    return QuantizedProgram(made, tuple(found))
 
 
-# ---- what is quantised
+# ---- what is quantized
 
 
 def _layers(module: Module) -> dict[Var, OpCall]:
@@ -150,22 +150,22 @@ def _layers(module: Module) -> dict[Var, OpCall]:
         for function in module.functions.values()
         if isinstance(function, Function)
         for b in walk(function.body)
-        if isinstance(b.value, OpCall) and len(b.value.arguments) == 2 and _quantised_type(b.value) is not None
+        if isinstance(b.value, OpCall) and len(b.value.arguments) == 2 and _quantized_type(b.value) is not None
     }
 
 
-def _quantised_type(call: OpCall) -> TensorType | None:
+def _quantized_type(call: OpCall) -> TensorType | None:
     """The type of the product in 8 bits; None where there is none."""
     operator = lookup(call.operator)
     types = [a.type if isinstance(a, Var | Constant) else None for a in call.arguments]
-    if operator.quantised is None or not all(isinstance(t, TensorType) and _is_float(t) for t in types):
+    if operator.quantized is None or not all(isinstance(t, TensorType) and _is_float(t) for t in types):
         return None
     emitter = Emitter()
     operands = [
         emitter.value(Var("q", TensorType(INT8, t.shape))) for t in types if isinstance(t, TensorType)
     ]  # fmt: skip
     try:
-        made = operator.quantised(*operands, **call.attributes)
+        made = operator.quantized(*operands, **call.attributes)
     except (RelayError, TypeError):
         return None
     return made.tensor if isinstance(made, Value) else None
@@ -176,7 +176,7 @@ def _is_float(type_: TensorType) -> bool:
 
 
 @attrs.frozen(eq=False)
-class _Time:
+class _LayerCall:
     """One time that a product was computed: in which run, from what, and what it was."""
 
     run: int
@@ -184,25 +184,25 @@ class _Time:
     result: np.ndarray
 
 
-def _observed(
+def _observe_layers(
     module: Module, layers: Mapping[Var, OpCall], given: Sequence[Sequence[np.ndarray]]
-) -> dict[Var, list[_Time]]:
+) -> dict[Var, list[_LayerCall]]:
     """The times that these results are computed, in order."""
-    times: dict[Var, list[_Time]] = {target: [] for target in layers}
+    times: dict[Var, list[_LayerCall]] = {target: [] for target in layers}
 
-    def wanted(binding: Binding) -> bool:
+    def is_layer(binding: Binding) -> bool:
         return bool(binding.targets) and binding.targets[0] in times
 
     for run, arguments in enumerate(given):
 
         def notice(binding: Binding, operands: Sequence[np.ndarray], result: np.ndarray, run: int = run) -> None:
-            times[binding.targets[0]].append(_Time(run, operands, result))
+            times[binding.targets[0]].append(_LayerCall(run, operands, result))
 
-        watch(module, arguments, notice, wanted)
+        watch(module, arguments, notice, is_layer)
     return times
 
 
-def _of_run(times: Iterable[_Time], run: int) -> list[_Time]:
+def _of_run(times: Iterable[_LayerCall], run: int) -> list[_LayerCall]:
     return [time for time in times if time.run == run]
 
 
@@ -252,7 +252,7 @@ def _divergence(one: np.ndarray, other: np.ndarray) -> float:
 # ---- the program
 
 
-class _Rewriting:
+class _LayerQuantizer:
     """Puts 8-bit products in place of those in `layers`."""
 
     def __init__(self, layers: Mapping[Var, OpCall], scales: Mapping[Atom, float]) -> None:
@@ -260,7 +260,7 @@ class _Rewriting:
         self.scales = scales
 
     def block(self, block: Block, around: Mapping[Atom, Atom]) -> Block:
-        """A block in which the operands `around` are quantised already."""
+        """A block in which the operands `around` are quantized already."""
         bindings: list[Binding] = []
         done = dict(around)
         for binding in block.bindings:
@@ -277,7 +277,7 @@ class _Rewriting:
         operands = []
         for atom in call.arguments:
             if atom not in done:
-                done[atom] = _quantised_operand(emitter, atom, self.scales[atom])
+                done[atom] = _quantized_operand(emitter, atom, self.scales[atom])
             operands.append(emitter.value(done[atom]))
         product = _product(call, operands)
         one, other = (self.scales[a] for a in call.arguments)
@@ -288,25 +288,25 @@ class _Rewriting:
         return [*before, Binding((target,), last.value)]
 
 
-def _quantised_operand(emitter: Emitter, atom: Atom, scale: float) -> Atom:
+def _quantized_operand(emitter: Emitter, atom: Atom, scale: float) -> Atom:
     value = emitter.value(atom)
     attributes: dict[str, AttributeValue] = {"axis": -1, "out_dtype": INT8}
     if isinstance(atom, Constant):
-        return Constant(_quantised_array(atom.value, scale), atom.span)
+        return Constant(_quantized_array(atom.value, scale), atom.span)
     operands = (value, emitter.constant(scale, value.base), emitter.constant(0, INT32))
     return emitter.call(lookup("quantize"), operands, attributes).atom
 
 
 def _product(call: OpCall, operands: Sequence[Any]) -> Any:
-    quantised = lookup(call.operator).quantised
-    assert quantised is not None
-    return quantised(*operands, **call.attributes)
+    quantized = lookup(call.operator).quantized
+    assert quantized is not None
+    return quantized(*operands, **call.attributes)
 
 
 # ---- errors
 
 
-def _quantised_array(array: np.ndarray, scale: float) -> np.ndarray:
+def _quantized_array(array: np.ndarray, scale: float) -> np.ndarray:
     operands = [array, np.asarray(scale, array.dtype), np.asarray(0, np.int32)]
     return np.asarray(lookup("quantize").evaluate(operands, {"axis": -1, "out_dtype": INT8}))
 
@@ -314,7 +314,7 @@ def _quantised_array(array: np.ndarray, scale: float) -> np.ndarray:
 def _in_8_bits(call: OpCall, arrays: Sequence[np.ndarray], scales: Sequence[float]) -> np.ndarray:
     """What a product gives in 8 bits."""
     emitter = Emitter()
-    constants = [emitter.value(Constant(_quantised_array(a, s))) for a, s in zip(arrays, scales, strict=True)]
+    constants = [emitter.value(Constant(_quantized_array(a, s))) for a, s in zip(arrays, scales, strict=True)]
     _product(call, constants)
     values: dict[Atom, np.ndarray] = {}
     result = np.zeros(0)

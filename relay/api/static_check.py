@@ -13,9 +13,9 @@ from relay.api.differentiation import grad
 from relay.calling.donation import donated_names
 from relay.diagnostic import Diagnostic, Label, Span
 from relay.errors import RelayError, together
-from relay.frontend.analysis.unused import unused
+from relay.frontend.analysis.unused import unused_warnings
 from relay.frontend.static.files import Files
-from relay.frontend.static.unknown_names import Outside, OutsideName
+from relay.frontend.static.unknown_names import UnknownNameError, UnknownValue
 from relay.function import RelayFunction
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function
@@ -33,7 +33,7 @@ from relay.ir.types import (
 )
 from relay.options import Options, options
 from relay.typecheck.elaboration import Scheme, elaborate_structured, scheme
-from relay.typecheck.elaboration.abstract_values import Consequence
+from relay.typecheck.elaboration.abstract_values import DependsOnPoison
 from relay.typecheck.unification import is_known
 
 
@@ -72,10 +72,10 @@ class Check:
             errors: list[RelayError] = []
             found = [_not_checked(u.function, u.outside, u.span) for u in read.unread]
             for definition in read.definitions:
-                found += unused(definition)
+                found += unused_warnings(definition)
                 try:
                     self._note(definition, scheme(definition))
-                except OutsideName as unknown:
+                except UnknownNameError as unknown:
                     if not unknown.outside.mistaken:
                         function = definition.function
                         found.append(_not_checked(function.name, unknown.outside, function.span))
@@ -111,7 +111,7 @@ class Check:
                 return found
             try:
                 made = elaborate_structured(definition, list(types.parameters))
-            except (RelayError, Consequence):
+            except (RelayError, DependsOnPoison):
                 return found
             return attrs.evolve(found, result=made.result)
 
@@ -120,14 +120,14 @@ class Check:
         with self._files as files:
             try:
                 definition = self._definition(grad(files.value(text, filename, expression), seedable=True))
-            except (RelayError, Consequence):
+            except (RelayError, DependsOnPoison):
                 return None
             return None if definition is None else self._type(definition)
 
     def _definition(self, value: object) -> Definition | DerivedDefinition | None:
         try:
             found = getattr(value, "__relay__", None)
-        except Consequence:
+        except DependsOnPoison:
             return None
         return found if isinstance(found, Definition | DerivedDefinition) else None
 
@@ -148,7 +148,7 @@ class Check:
         if definition not in self._types:
             try:
                 self._note(definition, scheme(definition))
-            except (RelayError, Consequence):
+            except (RelayError, DependsOnPoison):
                 self._types[definition] = None
         return self._types[definition]
 
@@ -159,7 +159,7 @@ def _is_type(value: object) -> bool:
     if is_alias(value):
         try:
             return _is_type(alias_value(value))
-        except (RelayError, Consequence):
+        except (RelayError, DependsOnPoison):
             return False
     if isinstance(value, TypeId):
         return value.kind is Kind.Type
@@ -185,7 +185,7 @@ def place_of(diagnostic: Diagnostic) -> tuple[int, int]:
     return (diagnostic.span.line, diagnostic.span.column) if diagnostic.span is not None else (0, 0)
 
 
-def _not_checked(function: str, outside: Outside, span: Span | None) -> Diagnostic:
+def _not_checked(function: str, outside: UnknownValue, span: Span | None) -> Diagnostic:
     message = f"{function} was not checked: only importing the file can tell what {outside.name!r} is; use --import"
     labels = () if outside.span is None else (Label(outside.span, f"{outside.name!r} comes from here"),)
     notes = () if outside.reason is None else (outside.reason,)

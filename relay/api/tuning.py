@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 
 from relay.codegen.runtime import cpu
-from relay.codegen.tiling import DEFAULT, Choice, Choices, Options
+from relay.codegen.tiling import DEFAULT, Choices, TilingChoice, TilingOptions
 from relay.compilation import tuning_records
 from relay.errors import TypeMismatch
 from relay.function import RelayFunction
@@ -24,7 +24,7 @@ from relay.ir.expr import Function, Module, OpCall, Var
 from relay.ir.traverse import all_blocks
 from relay.ir.types import TensorType
 from relay.support import progress
-from relay.transform.fusion.fusion_groups import Group, plan, updated
+from relay.transform.fusion.fusion_groups import FusionGroup, in_place_operands, plan
 from relay.transform.fusion.outlining import function_of
 
 BETTER = 0.97
@@ -38,21 +38,21 @@ _SAMPLES = 5
 
 
 @attrs.frozen
-class Measured:
+class KernelMeasurement:
     """One kernel: its operators and the type of its result, what was chosen, and seconds for a run before and after."""
 
     kernel: str
-    choice: Choice
+    choice: TilingChoice
     before: float
     after: float
 
 
 @attrs.frozen
-class Tuned:
+class TuningResult:
     """What `tune` has found: the kernels, the seconds of a call of the whole program before and after, and whether the
     choices are kept."""
 
-    kernels: tuple[Measured, ...]
+    kernels: tuple[KernelMeasurement, ...]
     before: float
     after: float
     kept: bool
@@ -60,14 +60,14 @@ class Tuned:
     def __str__(self) -> str:
         lines = [
             f"{m.kernel}: {m.before * 1e6:.1f} -> {m.after * 1e6:.1f} µs"
-            + (f", {_shown(m.choice)}" if m.choice != DEFAULT else ", as before")
+            + (f", {_choice_text(m.choice)}" if m.choice != DEFAULT else ", as before")
             for m in self.kernels
         ]
         whole = f"a call: {self.before * 1e6:.1f} -> {self.after * 1e6:.1f} µs"
         return "\n".join([*lines, whole if self.kept else "nothing is faster than what was there"])
 
 
-def tune(function: RelayFunction, *arguments: Any, seconds: float | None = None, **keywords: Any) -> Tuned:
+def tune(function: RelayFunction, *arguments: Any, seconds: float | None = None, **keywords: Any) -> TuningResult:
     """Measure other loops for the products of `function` on arguments like these, and keep what is faster.
 
     `seconds`: after how long no further choice is tried; by default all are. What is found is used by all programs that
@@ -81,8 +81,8 @@ def tune(function: RelayFunction, *arguments: Any, seconds: float | None = None,
     known = dict(tuning_records.choices(threads))
     core = function.core(*arguments, **keywords)
     whole = function.tunable(*arguments, **keywords)
-    with progress.shown(f"tuning {function.__name__}"):
-        found: dict[str, Measured] = {}
+    with progress.progress_bar(f"tuning {function.__name__}"):
+        found: dict[str, KernelMeasurement] = {}
         alone = list(_kernels(core, threads))
         for number, (name, module, options) in enumerate(alone):
             progress.say(f"kernel {number + 1} of {len(alone)}", number, len(alone))
@@ -90,15 +90,15 @@ def tune(function: RelayFunction, *arguments: Any, seconds: float | None = None,
                 found[name] = _tune(name, module, options, threads, known.get(name, DEFAULT), end)
         better = {name: m.choice for name, m in found.items() if m.choice != known.get(name, DEFAULT)}
         progress.say("the whole program")
-        before, after = _both(whole, known, {**known, **better}) if better else (0.0, 0.0)
+        before, after = _time_programs(whole, known, {**known, **better}) if better else (0.0, 0.0)
         if better and after < WORTH * before:
             tuning_records.keep(threads, better)
             function.forget_programs()
-            return Tuned(tuple(found.values()), before, after, True)
-        return Tuned(tuple(found.values()), before, before, False)
+            return TuningResult(tuple(found.values()), before, after, True)
+        return TuningResult(tuple(found.values()), before, before, False)
 
 
-def _kernels(core: Module, threads: int) -> Iterator[tuple[str, Module, Options]]:
+def _kernels(core: Module, threads: int) -> Iterator[tuple[str, Module, TilingOptions]]:
     """The products among a program's kernels, each as a program of its own."""
     from relay.codegen.lowering.module_builder import options
 
@@ -106,18 +106,18 @@ def _kernels(core: Module, threads: int) -> Iterator[tuple[str, Module, Options]
         if isinstance(function, Function):
             for block in all_blocks(function.body):
                 for group in plan(block).values():
-                    module = _alone(group)
+                    module = _kernel_module(group)
                     if module is not None:
                         for name, found in options(module, threads).items():
                             yield name, module, found
 
 
-def _alone(group: Group) -> Module | None:
+def _kernel_module(group: FusionGroup) -> Module | None:
     """A program of a group alone; None where it has none."""
     inside = {binding.targets[0] for binding in group.bindings}
     parameters: dict[Var, None] = {}
     for binding in group.bindings:
-        if not isinstance(binding.value, OpCall) or updated(binding):
+        if not isinstance(binding.value, OpCall) or in_place_operands(binding):
             return None
         parameters.update((a, None) for a in binding.value.arguments if isinstance(a, Var) and a not in inside)
     types = [variable.type for variable in (*parameters, *group.outputs)]
@@ -126,10 +126,12 @@ def _alone(group: Group) -> Module | None:
     return Module({"kernel": function_of(group, tuple(parameters))}, "kernel", (), ())
 
 
-def _tune(name: str, module: Module, options: Options, threads: int, known: Choice, end: float) -> Measured:
+def _tune(
+    name: str, module: Module, options: TilingOptions, threads: int, known: TilingChoice, end: float
+) -> KernelMeasurement:
     inputs = _inputs(module)
 
-    def run(choice: Choice) -> Callable[[], object]:
+    def run(choice: TilingChoice) -> Callable[[], object]:
         native = cpu.compile_native(module, threads, {name: choice})
         program = cpu.Program(native, cpu.DataResult)
         return lambda: program.run(list(inputs))
@@ -156,7 +158,7 @@ def _tune(name: str, module: Module, options: Options, threads: int, known: Choi
             best, fastest = known, before
     binding = module.main.body.bindings
     operators = " ".join(b.value.operator for b in binding if isinstance(b.value, OpCall))
-    return Measured(f"{operators}, {module.main.result}", best, before, fastest)
+    return KernelMeasurement(f"{operators}, {module.main.result}", best, before, fastest)
 
 
 def _inputs(module: Module) -> Sequence[np.ndarray]:
@@ -171,7 +173,9 @@ def _inputs(module: Module) -> Sequence[np.ndarray]:
     return made
 
 
-def _both(whole: Callable[[Choices], Callable[[], object]], before: Choices, after: Choices) -> tuple[float, float]:
+def _time_programs(
+    whole: Callable[[Choices], Callable[[], object]], before: Choices, after: Choices
+) -> tuple[float, float]:
     """Seconds of the whole program with these choices."""
     return _in_turns(whole(before), whole(after))
 
@@ -199,6 +203,6 @@ def _seconds(call: Callable[[], object], samples: int = _SAMPLES) -> float:
     return min(sample(number) for _ in range(samples)) / number
 
 
-def _shown(choice: Choice) -> str:
+def _choice_text(choice: TilingChoice) -> str:
     values: Mapping[str, object] = attrs.asdict(choice)
     return ", ".join(f"{name}={value}" for name, value in values.items() if value is not None)

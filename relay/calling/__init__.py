@@ -1,1 +1,1 @@
-"""What a call does: arguments, the choice of a program, the fast path of repeated calls, results."""
+"""The call path: arguments, program selection, the dispatch fast path, results."""

@@ -1,7 +1,7 @@
-"""What Python's arguments are to the compiler.
+"""Abstraction of Python arguments: their signature, abstract values and run-time values.
 
 An argument is an array, a number, a structure of them, a value of a data type, a reference, or something that
-specialises the program: None, a string, a dtype, a function, the value of a static parameter. What it adds to a call's
+specializes the program: None, a string, a dtype, a function, the value of a static parameter. What it adds to a call's
 signature is its `key`.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from relay.calling import marshalling
 from relay.calling.array import Array
 from relay.calling.closures import ReturnedFunction
-from relay.calling.dlpack import imported
+from relay.calling.dlpack import array_from_dlpack
 from relay.errors import Label, RelayError, TypeMismatch
 from relay.ir.annotation import Ref
 from relay.ir.definition import Definition, DerivedDefinition
@@ -36,7 +36,16 @@ from relay.ir.types import (
     prune,
 )
 from relay.operator import Operator
-from relay.typecheck.elaboration import Argument, Content, Fixed, Items, Returned, Scalar, Structure, holds_returned
+from relay.typecheck.elaboration import (
+    Argument,
+    ClosureArg,
+    ListArg,
+    RefArg,
+    ScalarArg,
+    StaticArg,
+    StructureArg,
+    holds_returned,
+)
 from relay.typecheck.elaboration.closures.returned_closures import holds_closures
 from relay.typecheck.elaboration.values.objects import is_meaningful
 
@@ -48,7 +57,7 @@ NUMPY = ("numpy", "numpy.linalg")
 
 
 @attrs.frozen
-class Described:
+class ArgumentDescription:
     """An argument to the compiler: its part of the signature, what elaboration knows of it, and the value."""
 
     key: object
@@ -63,7 +72,7 @@ def describe(
     path: str = "",
     annotation: Type | None = None,
     held: bool = False,
-) -> Described:
+) -> ArgumentDescription:
     """What an argument, or the part of one that `path` reads, is to the compiler.
 
     `annotation`: what is written of its type; there `list[A]` is a list of any length, and in a reference or such a
@@ -73,9 +82,9 @@ def describe(
     if isinstance(value, TensorType):
         if not isinstance(value.base, BaseType) or not all(isinstance(dim, int) for dim in value.shape):
             raise _bad_argument(function, position, f"is the type {value}, in which something is open", path=path)
-        return Described((value.base.name, value.shape), value, None)
+        return ArgumentDescription((value.base.name, value.shape), value, None)
     if isinstance(value, RefType | StackType):
-        return Described(value, value, None)
+        return ArgumentDescription(value, value, None)
     if isinstance(value, Array):
         value = value.numpy()
     if isinstance(value, np.ma.MaskedArray):
@@ -92,28 +101,28 @@ def describe(
         if not array.dtype.isnative:
             array = array.astype(base.dtype)
         shape = _with_any(array.shape, annotation) if held else array.shape
-        return Described((base.name, shape), TensorType(base, shape), array)
+        return ArgumentDescription((base.name, shape), TensorType(base, shape), array)
     if isinstance(value, bool):
-        return Described(("bool", ()), TensorType(BaseType("bool"), ()), np.asarray(value))
+        return ArgumentDescription(("bool", ()), TensorType(BaseType("bool"), ()), np.asarray(value))
     if isinstance(value, int | float):
-        return Described(type(value), Scalar(value), value)
+        return ArgumentDescription(type(value), ScalarArg(value), value)
     if marshalling.is_value(value):
         return _describe_data(value, function, position, path)
     if isinstance(value, ReturnedFunction):
         captured = [
-            Described(("chosen", type_), type_, v)
+            ArgumentDescription(("chosen", type_), type_, v)
             if holds_closures(type_)
             else describe(v, function, position, path, type_, held)
             for v, type_ in zip(value.values, value.types, strict=True)
         ]
         own = ("returned", value.node, *(p.key for p in captured))
-        held_values = tuple(() if isinstance(p.argument, Fixed) else p.argument for p in captured)
-        return Described(own, Returned(value.node, held_values), tuple(p.value for p in captured))
+        held_values = tuple(() if isinstance(p.argument, StaticArg) else p.argument for p in captured)
+        return ArgumentDescription(own, ClosureArg(value.node, held_values), tuple(p.value for p in captured))
     if isinstance(value, Ref):
         content = annotation.content if isinstance(annotation, RefType) else None
         part = describe(value.value, function, position, path + ".value", content, True)
         _refuse_fixed(part, function, position, path + ".value", "a reference")
-        return Described(("reference", part.key), Content(part.argument), value)
+        return ArgumentDescription(("reference", part.key), RefArg(part.argument), value)
     form = form_of(value)
     if isinstance(annotation, StackType) and form is not None and form.cls is list:
         return _describe_items(value, annotation, function, position, path)
@@ -130,20 +139,20 @@ def describe(
         for name, part in zip(names, parts, strict=True):
             _refuse_fixed(part, function, position, path + name, "a structure")
         items = tuple(p.argument for p in parts)
-        values = tuple(None if isinstance(p.argument, Fixed) else p.value for p in parts)
+        values = tuple(None if isinstance(p.argument, StaticArg) else p.value for p in parts)
         structure = ("tuple", form, *(p.key for p in parts))
-        return Described(structure, items if form is None else Structure(form, items), values)
-    if isinstance(value, Fixed):
+        return ArgumentDescription(structure, items if form is None else StructureArg(form, items), values)
+    if isinstance(value, StaticArg):
         inner = value.value
         key = (type(inner).__name__, inner) if isinstance(inner, int | float | str | None) else id(inner)
-        return Described(("fixed", key), value, None)
+        return ArgumentDescription(("fixed", key), value, None)
     if value is None or isinstance(value, str | BaseType):
-        return Described(("fixed", value), Fixed(value), None)
+        return ArgumentDescription(("fixed", value), StaticArg(value), None)
     if is_function(value):
-        return Described(("function", value), Fixed(value), value)  # the key keeps it alive
+        return ArgumentDescription(("function", value), StaticArg(value), value)  # the key keeps it alive
     if hasattr(value, "__dlpack__"):
         try:
-            array = imported(value)
+            array = array_from_dlpack(value)
         except TypeMismatch as error:
             raise _bad_argument(function, position, f"is {error.message}", error.help, path) from None
         return describe(array, function, position, path)
@@ -157,15 +166,15 @@ def describe(
     )
 
 
-def _refuse_fixed(part: Described, function: Function, position: int, path: str, holder: str) -> None:
-    """Raise TypeMismatch if a part of an argument is no value of the run, nor None."""
+def _refuse_fixed(part: ArgumentDescription, function: Function, position: int, path: str, holder: str) -> None:
+    """Raise TypeMismatch if a part of an argument is not a value of the run, nor None."""
     argument = part.argument
-    if holder == "a structure" and isinstance(argument, Fixed) and is_function(argument.value):
+    if holder == "a structure" and isinstance(argument, StaticArg) and is_function(argument.value):
         return
-    if isinstance(argument, Fixed) or holder != "a structure":
+    if isinstance(argument, StaticArg) or holder != "a structure":
         if not holds_returned(argument):
             return
-        found = repr(argument.value) if isinstance(argument, Fixed) else "a function"
+        found = repr(argument.value) if isinstance(argument, StaticArg) else "a function"
         text = f"is {found}, and {holder} holds arrays, numbers and None"
         raise _bad_argument(function, position, text, path=path, help="give it as a static argument of its own")
 
@@ -177,15 +186,17 @@ def _with_any(shape: tuple[int, ...], annotation: Type | None) -> tuple[Any, ...
     return tuple(ANY if dim is ANY else size for dim, size in zip(annotation.shape, shape, strict=True))
 
 
-def _describe_items(value: list[Any], annotation: StackType, function: Function, position: int, path: str) -> Described:
-    """What a list whose length only the run knows is to the compiler: each kind of its elements once."""
+def _describe_items(
+    value: list[Any], annotation: StackType, function: Function, position: int, path: str
+) -> ArgumentDescription:
+    """What a dynamic list is to the compiler: each kind of its elements once."""
     element = annotation.element.content if isinstance(annotation.element, RefType) else None
     found: dict[object, Argument] = {}
     for index, item in enumerate(value):
         part = describe(item, function, position, f"{path}[{index}]", element, True)
         _refuse_fixed(part, function, position, f"{path}[{index}]", "a list")
         found.setdefault(part.key, part.argument)
-    return Described(("list", frozenset(found)), Items(tuple(found.values())), value)
+    return ArgumentDescription(("list", frozenset(found)), ListArg(tuple(found.values())), value)
 
 
 def _part_names(form: Form | None, count: int) -> Sequence[str]:
@@ -195,7 +206,7 @@ def _part_names(form: Form | None, count: int) -> Sequence[str]:
     return [f"[{name!r}]" if form.cls is dict else f".{name}" for name in form.names]
 
 
-def _describe_data(value: Any, function: Function, position: int, path: str) -> Described:
+def _describe_data(value: Any, function: Function, position: int, path: str) -> ArgumentDescription:
     """What a value of a data type is to the compiler."""
 
     def part(field: Any, declared: Type) -> tuple[object, Argument]:
@@ -203,15 +214,15 @@ def _describe_data(value: Any, function: Function, position: int, path: str) -> 
         if holds_returned(described.argument):
             text = f"holds {field!r}, and data holds arrays, numbers and None"
             raise _bad_argument(function, position, text, path=path)
-        return described.key, () if isinstance(described.argument, Fixed) else described.argument
+        return described.key, () if isinstance(described.argument, StaticArg) else described.argument
 
     key, argument = marshalling.describe(value, part)
-    return Described(key, argument, value)
+    return ArgumentDescription(key, argument, value)
 
 
-def describe_static(value: Any, function: Function, position: int) -> Described:
-    """What the argument of a static parameter is to the compiler: a Python value that specialises the program."""
-    fixed = value if isinstance(value, Fixed) else Fixed(python_value(value))
+def describe_static(value: Any, function: Function, position: int) -> ArgumentDescription:
+    """What the argument of a static parameter is to the compiler: a Python value that specializes the program."""
+    fixed = value if isinstance(value, StaticArg) else StaticArg(python_value(value))
     value = fixed.value
     key: object = ("default",) if fixed.default else static_key(value)
     if key is None:
@@ -222,7 +233,7 @@ def describe_static(value: Any, function: Function, position: int) -> Described:
         name = function.parameters[position].name
         help = f"keep {name} out of static_argnames and off the lines with `# relay: static`, or give one of these"
         raise _bad_argument(function, position, text, help)
-    return Described(("static", key), fixed, None)
+    return ArgumentDescription(("static", key), fixed, None)
 
 
 def python_value(value: Any) -> Any:

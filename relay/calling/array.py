@@ -1,4 +1,4 @@
-"""What a call returns: an array that behaves as NumPy's, hands its memory on without a copy, and never changes.
+"""The array type of results: NumPy semantics, zero-copy export, immutable.
 
 Operators, methods and attributes are those of the NumPy array behind it (of NumPy's scalar, where an array of rank 0
 has none), and give an `Array` again. `a += 1` makes a new one. What would write into an array is not there.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from relay.calling.dlpack import exported
+from relay.calling.dlpack import dlpack_capsule
 from relay.errors import ExecutionError
 
 if TYPE_CHECKING:  # that has the types of the operators that the end of this file defines
@@ -130,16 +130,16 @@ class Array(_Operators):
         outputs = options.get("out", ())
         if (method == "at" and isinstance(inputs[0], Array)) or any(isinstance(x, Array) for x in outputs):
             raise TypeError(f"np.{ufunc.__name__} cannot write into an Array, which never changes")
-        plain = [_plain(x) for x in inputs]
-        result = getattr(ufunc, method)(*plain, **{k: _plain(v) for k, v in options.items()})
+        plain = [_unwrap(x) for x in inputs]
+        result = getattr(ufunc, method)(*plain, **{k: _unwrap(v) for k, v in options.items()})
         if not outputs:
-            return _wrapped(result)
+            return _wrap(result)
         if not isinstance(result, tuple):
             return result
-        return tuple(_wrapped(r) if out is None else r for r, out in zip(result, outputs, strict=True))
+        return tuple(_wrap(r) if out is None else r for r, out in zip(result, outputs, strict=True))
 
     def __dlpack__(self, **options: Any) -> Any:
-        return exported(self._value, **options)
+        return dlpack_capsule(self._value, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._value.__dlpack_device__()
@@ -207,10 +207,10 @@ class Array(_Operators):
         return (Array(np.asarray(row)) for row in self._value)
 
     def __contains__(self, element: Any) -> bool:
-        return _plain(element) in self._value
+        return _unwrap(element) in self._value
 
     def __getitem__(self, items: Any) -> Array:
-        items = tuple(map(_plain, items)) if isinstance(items, tuple) else _plain(items)
+        items = tuple(map(_unwrap, items)) if isinstance(items, tuple) else _unwrap(items)
         return Array(np.asarray(self._value[items]))
 
     def __setitem__(self, items: Any, value: Any) -> None:
@@ -236,16 +236,16 @@ class Array(_Operators):
         return str(self._value)
 
 
-def _plain(value: Any) -> Any:
+def _unwrap(value: Any) -> Any:
     return value._value if isinstance(value, Array) else value
 
 
-def _wrapped(value: Any) -> Any:
+def _wrap(value: Any) -> Any:
     """NumPy's result as ours; what another library has made stays as it is."""
     if isinstance(value, (np.ndarray, np.generic)):
         return Array(np.asarray(value))
     if isinstance(value, tuple):
-        return tuple(map(_wrapped, value))
+        return tuple(map(_wrap, value))
     return value
 
 
@@ -253,19 +253,19 @@ def _of_numpy(name: str) -> Callable[..., Any]:
     """A method that does what NumPy's of the same name does, or leaves it to the other operand where NumPy's does."""
     method = getattr(np.ndarray, name)
 
-    def applied(self: Array, *operands: Any, **options: Any) -> Any:
+    def apply_method(self: Array, *operands: Any, **options: Any) -> Any:
         if isinstance(options.get("out"), Array):
             raise TypeError(f"{name} cannot write into an Array, which never changes")
-        plain = [_plain(x) for x in operands]
-        result = method(self._value, *plain, **{k: _plain(v) for k, v in options.items()})
-        return result if "out" in options else _wrapped(result)
+        plain = [_unwrap(x) for x in operands]
+        result = method(self._value, *plain, **{k: _unwrap(v) for k, v in options.items()})
+        return result if "out" in options else _wrap(result)
 
-    applied.__name__, applied.__qualname__, applied.__doc__ = name, f"Array.{name}", method.__doc__
-    return applied
+    apply_method.__name__, apply_method.__qualname__, apply_method.__doc__ = name, f"Array.{name}", method.__doc__
+    return apply_method
 
 
 def _attribute(name: str) -> property:
-    return property(lambda self: _wrapped(getattr(self._value, name)), doc=getattr(np.ndarray, name).__doc__)
+    return property(lambda self: _wrap(getattr(self._value, name)), doc=getattr(np.ndarray, name).__doc__)
 
 
 for _name in (*_COMPARISONS, *_UNARY, *_OPERATORS, *(f"r{name}" for name in _OPERATORS)):

@@ -1,4 +1,4 @@
-"""Results of calls that hold functions of which only the run knows which they are."""
+"""Results with functions that are selected at run time."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import attrs
 
-from relay.calling.closures import Maker, closure_class, identifier, written
-from relay.compilation.stages import Lowered
+from relay.calling.closures import ClosureOwner, closure_class, identifier, text_definition
+from relay.compilation.stages import CompiledSignature
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Module, Parameter
 from relay.ir.structure import build
 from relay.ir.types import FunctionType, TupleType, Type
-from relay.transform.core.specialization import opened
+from relay.transform.core.specialization import export_closures
 from relay.typecheck.elaboration import Elaborated
 from relay.typecheck.elaboration.closures.returned_functions import holds_functions
 
@@ -22,7 +22,7 @@ Run = Callable[[str, int | None], Any]
 is a function of so many that calls the expression's value."""
 
 
-def chosen(
+def selection_definition(
     of: Definition | DerivedDefinition,
     name: str,
     given: Sequence[tuple[str, Parameter]],
@@ -38,7 +38,7 @@ def chosen(
         more = ", ".join(f"x{i}__" for i in range(parameters))
         inner = f"        r__ = f__({passed})\n        return {result}({more})\n"
         body = f"    def {identifier(name)}({more}):\n{inner}    return {identifier(name)}\n"
-    made = written(f"{identifier(name)}_", listed, body, {"f__": of})
+    made = text_definition(f"{identifier(name)}_", listed, body, {"f__": of})
     signature = tuple(Parameter(static=s.static) for _, s in given)
     return attrs.evolve(made, function=attrs.evolve(made.function, signature=signature))  # type: ignore[misc]
 
@@ -53,10 +53,10 @@ def must_be_opened(made: Elaborated) -> bool:
     return not effects <= {"assert"} or any(map(holds_functions, inside))
 
 
-def opened_module(made: Elaborated, maker: Maker, effects: frozenset[str]) -> Module:
+def opened_module(made: Elaborated, maker: ClosureOwner, effects: frozenset[str]) -> Module:
     """The program with values of data types in place of the functions in its result, which Python calls by programs of
     their own (`ReturnedFunction`). Raises CompileError for functions that take functions."""
-    found = opened(made.module)
+    found = export_closures(made.module)
     for definition in found.module.data:
         if definition.origin is None:
             applied = found.applied.get(definition)
@@ -64,7 +64,7 @@ def opened_module(made: Elaborated, maker: Maker, effects: frozenset[str]) -> Mo
     return found.module
 
 
-def chosen_result(lowered: Lowered, run: Run) -> Any:
+def chosen_result(lowered: CompiledSignature, run: Run) -> Any:
     """The result of a call, which holds functions that only the run chooses.
 
     Each of them keeps the arguments, and a call of it chooses anew: `lambda x: f(a)(x)`. That is the same as long as
@@ -74,17 +74,17 @@ def chosen_result(lowered: Lowered, run: Run) -> Any:
     plain = [path for path, part in leaves if not isinstance(part, FunctionType)]
     values = iter(run(f"({''.join(f'r__{path}, ' for path in plain)})", None) or ())
 
-    def made(part: Type, path: str) -> Any:
+    def build_part(part: Type, path: str) -> Any:
         match part:
             case TupleType(items, form) if items:
-                parts = tuple(made(item, path + key) for item, key in zip(items, _keys(part), strict=True))
+                parts = tuple(build_part(item, path + key) for item, key in zip(items, _keys(part), strict=True))
                 return parts if form is None else build(form, parts)
             case FunctionType(parameters):
                 return run(f"r__{path}", len(parameters))
             case _:
                 return next(values)
 
-    return made(lowered.result, "")
+    return build_part(lowered.result, "")
 
 
 def _leaves(type_: Type, path: str) -> Iterator[tuple[str, Type]]:

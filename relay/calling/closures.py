@@ -1,4 +1,4 @@
-"""Functions that programs have returned to Python.
+"""Closures that programs return to Python.
 
 Such a function is its code, which the checker knows, and the values that it has captured, which the run has computed
 (`typecheck/elaboration/closures/returned_functions.py`). It is elaborated at the types of each call, like any
@@ -20,26 +20,26 @@ from relay.ir.definition import Definition
 from relay.ir.expr import Module
 from relay.ir.structure import build
 from relay.ir.types import DataDefinition, DataType, TupleType, Type
-from relay.typecheck.elaboration.abstract_values import GlobalFunction, Object
-from relay.typecheck.elaboration.closures.returned_closures import ClosureClass, calling_code, plain
+from relay.typecheck.elaboration.abstract_values import GlobalFunction, PythonObject
+from relay.typecheck.elaboration.closures.returned_closures import ClosureClass, calling_code, unwrap_closure
 from relay.typecheck.elaboration.closures.returned_functions import (
-    Again,
-    Applied,
-    Closure,
-    Declared,
-    Gradient,
-    Known,
-    Names,
+    ChosenFunctionNode,
+    ClosureNode,
+    DeclaredFunctionNode,
+    GradientNode,
+    LinkedScope,
     Node,
-    Part,
-    Structure,
-    Value,
+    PartNode,
+    RecursiveClosureNode,
+    StaticNode,
+    StructureNode,
+    ValueNode,
 )
-from relay.typecheck.elaboration.derivatives.templates import Bound
+from relay.typecheck.elaboration.derivatives.templates import TemplateScope
 from relay.typecheck.elaboration.values.objects import position_of
 
 
-class Maker(Protocol):
+class ClosureOwner(Protocol):
     """What has returned a function, and knows how to call it."""
 
     __name__: str
@@ -56,7 +56,7 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 class ReturnedFunction:
     """A function that a program has returned. It may be called, differentiated, and passed to decorated functions."""
 
-    maker: Maker
+    maker: ClosureOwner
     node: Node
     values: tuple[Any, ...]  # what it has captured, as Python has it
     types: tuple[Type, ...]
@@ -68,7 +68,7 @@ class ReturnedFunction:
     @property
     def __relay_closure__(self) -> Any:
         """The value that it is in programs, if only a run has chosen it; None for others."""
-        return self.values[0] if isinstance(self.node, Applied) else None
+        return self.values[0] if isinstance(self.node, ChosenFunctionNode) else None
 
     @property
     def __name__(self) -> str:
@@ -82,19 +82,19 @@ class ReturnedFunction:
         __tracebackhide__ = True
         call = self._calls.get((len(arguments), *keywords))
         if call is None:
-            call = self._calls[len(arguments), *keywords] = self._applied(len(arguments), tuple(keywords))
+            call = self._calls[len(arguments), *keywords] = self._calling_function(len(arguments), tuple(keywords))
         return (call.interpret if self.interpreted else call)(self, *arguments, **keywords)
 
     def interpret(self, *arguments: Any, **keywords: Any) -> Any:
         """Run it on the reference interpreter."""
         __tracebackhide__ = True
-        return self._applied(len(arguments), tuple(keywords)).interpret(self, *arguments, **keywords)
+        return self._calling_function(len(arguments), tuple(keywords)).interpret(self, *arguments, **keywords)
 
     def with_node(self, node: Node) -> ReturnedFunction:
         """Another function of the same captured values."""
         return attrs.evolve(self, node=node, calls={})
 
-    def _applied(self, count: int, keywords: tuple[str, ...]) -> Any:
+    def _calling_function(self, count: int, keywords: tuple[str, ...]) -> Any:
         code = _code(self.node)
         names = [p.name for p in code.function.parameters] if code is not None else []
         parameters = tuple(names[i] if i < len(names) else f"x{i}" for i in range(count))
@@ -102,9 +102,9 @@ class ReturnedFunction:
             parameters = tuple(f"x{i}__" for i in range(count))
         listed = [*parameters, *(["*", *keywords] if keywords else [])]
         given = [*parameters, *(f"{k}={k}" for k in keywords)]
-        return self.about(self.__name__, listed, "{}" + f"({', '.join(given)})")
+        return self.wrapper_function(self.__name__, listed, "{}" + f"({', '.join(given)})")
 
-    def about(
+    def wrapper_function(
         self, name: str, parameters: Sequence[str], expression: str, scope: Mapping[str, object] = _NOTHING
     ) -> Any:
         """The decorated function (f, *parameters) that returns an expression, in which {} is f."""
@@ -113,25 +113,25 @@ class ReturnedFunction:
         body = f"    return {expression.format(own)}\n"
         return self.maker.make_once(
             ("about", name, *parameters, body),
-            lambda: written(identifier(name), ", ".join([own, *parameters]), body, scope),
+            lambda: text_definition(identifier(name), ", ".join([own, *parameters]), body, scope),
         )
 
     def positions(self, wrt: Sequence[int | str]) -> tuple[int, ...]:
         """The positions of parameters that are given by positions or names. Raises FrontendError."""
         code = _code(self.node)
         if code is None:
-            return tuple(position_of(Object(None), w, None) for w in wrt)
-        return tuple(position_of(GlobalFunction(Definition(code.function, Bound({}))), w, None) for w in wrt)
+            return tuple(position_of(PythonObject(None), w, None) for w in wrt)
+        return tuple(position_of(GlobalFunction(Definition(code.function, TemplateScope({}))), w, None) for w in wrt)
 
     def __repr__(self) -> str:
         return f"<relay function {self.__name__}, returned by {self.maker.__name__}>"
 
 
-def written(name: str, parameters: str, body: str, scope: Mapping[str, object]) -> Definition:
+def text_definition(name: str, parameters: str, body: str, scope: Mapping[str, object]) -> Definition:
     """A function of the language of this text."""
     text = f"def {name}({parameters}):\n{body}"
     code = next(iter(lower_text(text, f"<relay.{name}>", {}).values())).function
-    return Definition(code, Bound(scope))
+    return Definition(code, TemplateScope(scope))
 
 
 def identifier(name: str) -> str:
@@ -139,10 +139,10 @@ def identifier(name: str) -> str:
     return name if name.isidentifier() and not keyword.iskeyword(name) else "function"
 
 
-def _code(node: Node) -> Closure | None:
-    while isinstance(node, Declared | Gradient):
-        node = node.function if isinstance(node, Declared) else node.of
-    return node if isinstance(node, Closure) else None
+def _code(node: Node) -> ClosureNode | None:
+    while isinstance(node, DeclaredFunctionNode | GradientNode):
+        node = node.function if isinstance(node, DeclaredFunctionNode) else node.of
+    return node if isinstance(node, ClosureNode) else None
 
 
 def _name(node: Node) -> str | None:
@@ -154,7 +154,7 @@ def _name(node: Node) -> str | None:
 
 
 def closure_class(
-    definition: DataDefinition, program: Module, applied: str | None, effects: frozenset[str], maker: Maker
+    definition: DataDefinition, program: Module, applied: str | None, effects: frozenset[str], maker: ClosureOwner
 ) -> ClosureClass:
     """The classes of the values of a data type that stands for functions: an object holds what one of them has
     captured, and is called through a `ReturnedFunction`."""
@@ -167,7 +167,7 @@ def closure_class(
     types: tuple[Type, ...] = (DataType(definition),)
 
     def function(captured: Any, interpreted: bool) -> ReturnedFunction:
-        return ReturnedFunction(maker, Applied(0), (captured,), types, interpreted, calls)
+        return ReturnedFunction(maker, ChosenFunctionNode(0), (captured,), types, interpreted, calls)
 
     owner = ClosureClass(
         definition,
@@ -195,9 +195,9 @@ def closure_class(
 class Result:
     """How the result of a program is made of the values that it returns."""
 
-    make: Callable[[tuple[Any, ...], Maker, bool], Any]
+    make: Callable[[tuple[Any, ...], ClosureOwner, bool], Any]
 
-    def __call__(self, values: Any, maker: Maker, interpreted: bool = False) -> Any:
+    def __call__(self, values: Any, maker: ClosureOwner, interpreted: bool = False) -> Any:
         """The functions, and what else the result holds. `values`: a tuple, or None if there are none."""
         return self.make(values or (), maker, interpreted)
 
@@ -205,36 +205,36 @@ class Result:
 def result_of(node: Node, type_: Type) -> Result:
     """The result that is known as `node`, of a program that returns values of the types of a tuple."""
     assert isinstance(type_, TupleType)
-    closures: dict[int, Closure] = {}
+    closures: dict[int, ClosureNode] = {}
     _collect(node, closures)
     return Result(_maker(node, closures, type_.items))
 
 
 def _maker(
-    node: Node, closures: dict[int, Closure], types: Sequence[Type]
-) -> Callable[[tuple[Any, ...], Maker, bool], Any]:
-    if isinstance(node, Value):
+    node: Node, closures: dict[int, ClosureNode], types: Sequence[Type]
+) -> Callable[[tuple[Any, ...], ClosureOwner, bool], Any]:
+    if isinstance(node, ValueNode):
         position = node.position
         return lambda values, maker, interpreted: values[position]
-    if isinstance(node, Structure):
+    if isinstance(node, StructureNode):
         parts, form = [_maker(item, closures, types) for item in node.items], node.form
 
-        def structure(values: tuple[Any, ...], maker: Maker, interpreted: bool) -> Any:
+        def structure(values: tuple[Any, ...], maker: ClosureOwner, interpreted: bool) -> Any:
             items = tuple(part(values, maker, interpreted) for part in parts)
             return items if form is None else build(form, items)
 
         return structure
     positions: dict[int, int] = {}
-    own = _alone(node, closures, frozenset(), positions)
+    own = _detach_node(node, closures, frozenset(), positions)
     chosen, captured = tuple(positions), tuple(types[p] for p in positions)
     calls: dict[tuple[object, ...], Any] = {}
     return lambda values, maker, interpreted: ReturnedFunction(
-        maker, own, tuple(plain(values[p]) for p in chosen), captured, interpreted, calls
+        maker, own, tuple(unwrap_closure(values[p]) for p in chosen), captured, interpreted, calls
     )
 
 
-def _collect(node: Node, closures: dict[int, Closure]) -> None:
-    if isinstance(node, Closure):
+def _collect(node: Node, closures: dict[int, ClosureNode]) -> None:
+    if isinstance(node, ClosureNode):
         closures[node.number] = node
     for part in _parts(node):
         _collect(part, closures)
@@ -242,48 +242,50 @@ def _collect(node: Node, closures: dict[int, Closure]) -> None:
 
 def _parts(node: Node) -> Sequence[Node]:
     match node:
-        case Structure(items):
+        case StructureNode(items):
             return items
-        case Closure(captured=captured, scope=scope):
-            named = scope.found if isinstance(scope, Names) else ()
+        case ClosureNode(captured=captured, scope=scope):
+            named = scope.found if isinstance(scope, LinkedScope) else ()
             return [*(inside for _, inside in captured), *(inside for _, inside in named)]
-        case Gradient(of):
+        case GradientNode(of):
             return (of,)
-        case Declared(function):
+        case DeclaredFunctionNode(function):
             return (function,)
-        case Part(_, parts):
+        case PartNode(_, parts):
             return parts
-        case Value() | Applied() | Known() | Again():
+        case ValueNode() | ChosenFunctionNode() | StaticNode() | RecursiveClosureNode():
             return ()
-    raise InternalError(f"{node!r} is no part of a result")
+    raise InternalError(f"{node!r} is not a part of a result")
 
 
-def _alone(node: Node, closures: dict[int, Closure], inside: frozenset[int], positions: dict[int, int]) -> Node:
+def _detach_node(
+    node: Node, closures: dict[int, ClosureNode], inside: frozenset[int], positions: dict[int, int]
+) -> Node:
     """A part by itself: with the values that it needs only, and what it calls that stands elsewhere in the result."""
 
-    def alone(part: Node) -> Node:
-        return _alone(part, closures, inside, positions)
+    def detach(part: Node) -> Node:
+        return _detach_node(part, closures, inside, positions)
 
     match node:
-        case Value(position):
-            return Value(positions.setdefault(position, len(positions)))
-        case Applied(position):
-            return Applied(positions.setdefault(position, len(positions)))
-        case Again(number) if number not in inside:
-            return alone(closures[number])
-        case Known() | Again():
+        case ValueNode(position):
+            return ValueNode(positions.setdefault(position, len(positions)))
+        case ChosenFunctionNode(position):
+            return ChosenFunctionNode(positions.setdefault(position, len(positions)))
+        case RecursiveClosureNode(number) if number not in inside:
+            return detach(closures[number])
+        case StaticNode() | RecursiveClosureNode():
             return node
-        case Structure(items, form):
-            return Structure(tuple(map(alone, items)), form)
-        case Gradient(of):
-            return attrs.evolve(node, of=alone(of))
-        case Declared(function):
-            return attrs.evolve(node, function=alone(function))
-        case Part(_, parts):
-            return attrs.evolve(node, parts=tuple(map(alone, parts)))
-        case Closure(number=number, captured=captured, scope=scope):
+        case StructureNode(items, form):
+            return StructureNode(tuple(map(detach, items)), form)
+        case GradientNode(of):
+            return attrs.evolve(node, of=detach(of))
+        case DeclaredFunctionNode(function):
+            return attrs.evolve(node, function=detach(function))
+        case PartNode(_, parts):
+            return attrs.evolve(node, parts=tuple(map(detach, parts)))
+        case ClosureNode(number=number, captured=captured, scope=scope):
             inside = inside | {number}
-            if isinstance(scope, Names):
-                scope = Names(tuple((n, alone(o)) for n, o in scope.found), scope.others)
-            return attrs.evolve(node, captured=tuple((v, alone(o)) for v, o in captured), scope=scope)
-    raise InternalError(f"{node!r} is no part of a result")
+            if isinstance(scope, LinkedScope):
+                scope = LinkedScope(tuple((n, detach(o)) for n, o in scope.found), scope.others)
+            return attrs.evolve(node, captured=tuple((v, detach(o)) for v, o in captured), scope=scope)
+    raise InternalError(f"{node!r} is not a part of a result")

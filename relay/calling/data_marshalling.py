@@ -1,4 +1,4 @@
-"""Recursive values from Python's objects straight into the pools that compiled code reads.
+"""Marshalling of recursive data from Python objects straight into the pools of compiled code.
 
 The rows of a pool are ordered by their constructors, so that each field of a constructor is one block of memory, which
 one call of NumPy fills. Objects are gone through once, whatever their depth; what they share gets one row.
@@ -53,7 +53,7 @@ class _Column:
     size: int
 
     @staticmethod
-    def of(layout: TensorLayout) -> _Column:
+    def from_layout(layout: TensorLayout) -> _Column:
         """Those of a layout. Raises Unpackable if its size is symbolic."""
         dims = tuple(d for d in layout.dims if isinstance(d, int))
         if len(dims) < len(layout.dims):
@@ -72,7 +72,7 @@ class _Constructor:
     tensors: tuple[_Field, ...]
 
 
-class Packing:
+class PoolFiller:
     """What fills the pools of a program's arguments.
 
     `classes(definition)` are the Python classes of a data type's constructors, with their attributes. Raises Unpackable
@@ -82,7 +82,7 @@ class Packing:
     def __init__(
         self, pools: Sequence[Pool], classes: Callable[[DataDefinition], Sequence[tuple[type, Sequence[str]]]]
     ) -> None:
-        self._columns = {pool: [_Column.of(leaf) for leaf in leaves(pool.element)] for pool in pools}
+        self._columns = {pool: [_Column.from_layout(leaf) for leaf in leaves(pool.element)] for pool in pools}
         self._constructors: dict[type, _Constructor] = {}
         self._of: dict[Pool, list[_Constructor]] = {}
         for pool in pools:
@@ -93,7 +93,7 @@ class Packing:
             for tag, (cls, names) in enumerate(classes(pool.element.definition)):
                 fields = []
                 for name, layout in zip(names, pool.element.fields[tag], strict=True):
-                    fields.append(_Field(name, column, _checked(layout)))
+                    fields.append(_Field(name, column, _packable_layout(layout)))
                     column += 1
                 rows = tuple(f for f in fields if isinstance(f.layout, RowLayout))
                 tensors = tuple(f for f in fields if isinstance(f.layout, TensorLayout))
@@ -203,7 +203,7 @@ class Packing:
         return tuple(kinds)
 
 
-def _checked(layout: Layout) -> TensorLayout | RowLayout:
+def _packable_layout(layout: Layout) -> TensorLayout | RowLayout:
     if isinstance(layout, TensorLayout) and all(isinstance(d, int) for d in layout.dims):
         return layout
     if isinstance(layout, RowLayout) and isinstance(layout.pool.element, DataLayout) and not layout.pool.cells:
@@ -261,7 +261,7 @@ class DataCall:
         if program.native.dims:
             raise Unpackable
         self.program = program
-        self._packing = Packing(list(program.native.inputs), classes)
+        self._packing = PoolFiller(list(program.native.inputs), classes)
         self._constants: list[np.ndarray | None] = []
         self._given: list[tuple[int, int]] = []  # places among the program's leaves, and the arguments' leaves there
         self._roots: list[tuple[int, int, Pool]] = []  # the same for those that are rows

@@ -1,4 +1,4 @@
-"""Calls, and the short way of those that are like an earlier one.
+"""Dispatch of calls, with a fast path for repeated signatures.
 
 The description of a call's arguments costs much more than the run of a small program. So a call is remembered by what
 is quickly seen of its arguments, their Python types and structure, and the next one like it gives them to the same
@@ -15,9 +15,9 @@ from relay.calling.array import Array
 from relay.calling.data_marshalling import DataCall, Unpackable
 from relay.calling.fast_path import (
     DIRECT,
-    MISFIT,
+    GUARD_FAILURE,
+    NotCacheable,
     Repeat,
-    Unsuited,
     flatten,
     flatten_with_static,
     holds_data,
@@ -30,7 +30,7 @@ from relay.calling.fast_path import (
 )
 from relay.calling.reference_marshalling import lists_as_leaves
 from relay.calling.results import Values, wrap
-from relay.compilation.stages import Lowered, ResultBuilder
+from relay.compilation.stages import CompiledSignature, ResultBuilder
 from relay.errors import InternalError
 from relay.ir.definition import Definition
 from relay.ir.expr import Function
@@ -39,7 +39,7 @@ _KEYWORDS = "keywords"
 """What the kinds of arguments begin with where some have keywords."""
 
 
-class Repeating(abc.ABC):
+class ProgramDispatcher(abc.ABC):
     """What is called with the arguments of `function` and `seeds` cotangents after them, and runs the programs of
     earlier calls again.
 
@@ -60,16 +60,16 @@ class Repeating(abc.ABC):
         self._data: dict[tuple[object, ...], DataCall] = {}  # those among them with values of data types
 
     @abc.abstractmethod
-    def _compiled(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Lowered, Values]:
+    def _compile_call(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[CompiledSignature, Values]:
         """The long way: a program that code generation takes, for these arguments, and their run-time values."""
 
     @abc.abstractmethod
-    def _instead(self, error: InternalError, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    def _run_fallback(self, error: InternalError, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """The result of a call that cannot be compiled. Raises the error, unless the interpreter is to run it."""
 
     @abc.abstractmethod
     def _choose(
-        self, lowered: Lowered, arguments: Sequence[Any], keywords: Mapping[str, Any], interpreted: bool
+        self, lowered: CompiledSignature, arguments: Sequence[Any], keywords: Mapping[str, Any], interpreted: bool
     ) -> Any:
         """The result of a call that returns functions of which only the run knows which they are."""
 
@@ -95,7 +95,7 @@ class Repeating(abc.ABC):
             call = self._direct.get(type(arguments[0]) if len(arguments) == 1 else tuple(map(type, arguments)))
             if call is not None:
                 result = call(list(arguments))
-                if result is not MISFIT:
+                if result is not GUARD_FAILURE:
                     return result
         else:
             given = self._in_order(arguments, keywords, kinds)
@@ -105,20 +105,20 @@ class Repeating(abc.ABC):
             known = self._known.get(signature)
             if known is not None:
                 result = known(leaves)
-                if result is not MISFIT:
+                if result is not GUARD_FAILURE:
                     return result
             elif self._listed and (together := lists_as_leaves(signature, leaves)) is not None:
                 listed = self._listed.get(together[0])
-                result = MISFIT if listed is None else listed(together[1])
-                if result is not MISFIT:
+                result = GUARD_FAILURE if listed is None else listed(together[1])
+                if result is not GUARD_FAILURE:
                     return result
         try:
-            lowered, values = self._compiled(arguments, keywords)
+            lowered, values = self._compile_call(arguments, keywords)
             if lowered.chooses_functions:
                 return self._choose(lowered, arguments, keywords, False)
             program = lowered.program
         except InternalError as error:
-            return self._instead(error, arguments, keywords)
+            return self._run_fallback(error, arguments, keywords)
         try:
             found = program(values)
         finally:
@@ -158,7 +158,7 @@ class Repeating(abc.ABC):
         return (*arguments, *[keywords[name] for name in order])
 
     def _remember(
-        self, arguments: Sequence[Any], kinds: tuple[object, ...], leaves: Sequence[Any], lowered: Lowered
+        self, arguments: Sequence[Any], kinds: tuple[object, ...], leaves: Sequence[Any], lowered: CompiledSignature
     ) -> None:
         """Try this program first at the next call with arguments of these kinds."""
         if holds_data(kinds):
@@ -173,7 +173,7 @@ class Repeating(abc.ABC):
         make, given = (repeat_with_references, values) if holds_references(kinds) else (repeat, kinds)
         try:
             call = make(lowered.program, given, lowered.parameters, lowered.result)
-        except Unsuited:
+        except NotCacheable:
             return
         if (returned := lowered.returned) is not None:
             call = self._returning(call, returned)
@@ -184,7 +184,7 @@ class Repeating(abc.ABC):
             key = type(arguments[0]) if len(arguments) == 1 else tuple(map(type, arguments))
             self._direct[key] = unwrapping(call, wrapped) if wrapped else call
 
-    def _remember_lists(self, kinds: tuple[object, ...], leaves: Sequence[Any], lowered: Lowered) -> None:
+    def _remember_lists(self, kinds: tuple[object, ...], leaves: Sequence[Any], lowered: CompiledSignature) -> None:
         """The same for programs that take lists of any length."""
         together = lists_as_leaves(kinds, leaves)
         if together is None:
@@ -193,18 +193,18 @@ class Repeating(abc.ABC):
         values = own[2:] if own[0] == _KEYWORDS else own
         try:
             call = repeat_with_references(lowered.program, values, lowered.parameters, lowered.result)
-        except Unsuited:
+        except NotCacheable:
             return
         self._listed[own] = call if lowered.returned is None else self._returning(call, lowered.returned)
 
     def _returning(self, call: Repeat, returned: ResultBuilder) -> Repeat:
         def run(leaves: list[Any]) -> Any:
             values = call(leaves)
-            return MISFIT if values is MISFIT else returned(values, self)
+            return GUARD_FAILURE if values is GUARD_FAILURE else returned(values, self)
 
         return run
 
-    def _remember_data(self, kinds: tuple[object, ...], leaves: Sequence[Any], lowered: Lowered) -> None:
+    def _remember_data(self, kinds: tuple[object, ...], leaves: Sequence[Any], lowered: CompiledSignature) -> None:
         """The same for calls with values of data types."""
         known = self._data.get(kinds)
         values = kinds[2:] if kinds[0] == _KEYWORDS else kinds
@@ -215,5 +215,5 @@ class Repeating(abc.ABC):
                 self._data[kinds], self._known[kinds] = known, call
             else:
                 known.learn(leaves)
-        except (Unsuited, Unpackable):
+        except (NotCacheable, Unpackable):
             return

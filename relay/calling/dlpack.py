@@ -34,7 +34,7 @@ _CPU = 1
 _CODE_OF_BFLOAT = 4
 
 
-def imported(value: Any) -> np.ndarray:
+def array_from_dlpack(value: Any) -> np.ndarray:
     """An object with `__dlpack__` as an array. Raises TypeMismatch for what is not in the memory of this process, or of
     a dtype that neither NumPy nor Relay has."""
     try:
@@ -77,7 +77,7 @@ def _bfloat16(value: Any) -> np.ndarray | None:
     return np.lib.stride_tricks.as_strided(flat[-first:], shape, tuple(2 * step for step in strides))
 
 
-def exported(array: np.ndarray, **options: Any) -> Any:
+def dlpack_capsule(array: np.ndarray, **options: Any) -> Any:
     """What `__dlpack__` of an array returns."""
     if array.dtype != BFLOAT16.dtype:
         return array.__dlpack__(**options)

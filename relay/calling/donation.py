@@ -1,4 +1,4 @@
-"""Donated arguments: their memory is the function's to use, so that results can be made in it.
+"""Donated arguments: buffers that a function may reuse for its results.
 
 An `Array` that was donated cannot be used afterwards. NumPy's arrays cannot be taken from those who hold them: their
 contents are whatever the call left there.
@@ -15,7 +15,7 @@ import numpy as np
 
 from relay.calling import marshalling
 from relay.calling.array import Array
-from relay.calling.dlpack import imported
+from relay.calling.dlpack import array_from_dlpack
 from relay.errors import ExecutionError, FrontendError, InternalError, RelayError, TypeMismatch
 from relay.ir.expr import Function
 from relay.ir.structure import fields_of, form_of
@@ -27,7 +27,7 @@ _ONLY = 2
 def donated_names(function: Function, names: str | Sequence[str], positions: int | Sequence[int]) -> frozenset[str]:
     """The parameters that `donate_argnames` and `donate_argnums` say.
 
-    Raises FrontendError for what is no parameter, and for static ones.
+    Raises FrontendError for what is not a parameter, and for static ones.
     """
     known = [parameter.name for parameter in function.parameters]
     found: set[str] = set()
@@ -48,7 +48,7 @@ def donated_names(function: Function, names: str | Sequence[str], positions: int
     return frozenset(found)
 
 
-class Donated:
+class DonatedArguments:
     """The donated arguments of one call.
 
     Raises TypeMismatch if one shares memory with another argument. An array that others hold beside its `Array`, as
@@ -119,7 +119,7 @@ def _leaves(argument: Any) -> Iterator[Any]:
             for name in type(argument).__match_args__:
                 yield from _leaves(argument.__dict__[name])
     elif hasattr(argument, "__dlpack__"):
-        yield imported(argument)
+        yield array_from_dlpack(argument)
     else:
         form = form_of(argument)
         if form is not None or isinstance(argument, tuple):

@@ -1,4 +1,4 @@
-"""Compiled functions by themselves: what `f.compile(..)` and `relay.load(..)` return.
+"""Standalone executables: the results of `f.compile(..)` and `relay.load(..)`.
 
 An executable has no source and no program, only machine code and the types of its arguments and result, so a process
 that loads one needs NumPy and TVM's runtime, not its compiler.
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relay.calling.array import Array
-from relay.calling.dlpack import imported
-from relay.calling.donation import Donated
-from relay.calling.fast_path import MISFIT, Repeat, Unsuited, flatten, repeat, repeat_with_references
+from relay.calling.dlpack import array_from_dlpack
+from relay.calling.donation import DonatedArguments
+from relay.calling.fast_path import GUARD_FAILURE, NotCacheable, Repeat, flatten, repeat, repeat_with_references
 from relay.calling.results import Values, holds_references, run_time_value, wrap
 from relay.codegen.runtime.header import header as c_header
 from relay.errors import CompileError, TypeMismatch
@@ -63,7 +63,7 @@ class Executable:
         """Run it. Raises TypeMismatch for arguments of other types, ExecutionError for what the run finds."""
         __tracebackhide__ = True
         if self._donated:
-            with Donated(self.name, [name for name, _ in self.parameters], arguments, self._donated):
+            with DonatedArguments(self.name, [name for name, _ in self.parameters], arguments, self._donated):
                 return self._run(arguments)
         return self._run(arguments)
 
@@ -79,7 +79,7 @@ class Executable:
         known = self._known.get(signature) if plain else None
         if known is not None:
             result = known(leaves)
-            if result is not MISFIT:
+            if result is not GUARD_FAILURE:
                 return result
         if len(arguments) != len(self.parameters):
             raise TypeMismatch(f"{self.name} takes {len(self.parameters)} arguments, found {len(arguments)}")
@@ -99,7 +99,7 @@ class Executable:
             try:
                 make = repeat_with_references if any(map(holds_references, self._structures)) else repeat
                 self._known[signature] = make(self._program, kinds, self._structures, self.result)
-            except Unsuited:
+            except NotCacheable:
                 pass
         return result
 
@@ -119,11 +119,11 @@ class Executable:
             for _, type_ in (*self.parameters, ("result", self.result)):
                 _check_exported(type_)
             if header is not None and native.dims:
-                raise library.Unwritable("it has symbolic sizes; a C header is for sizes that are numbers")
+                raise library.ExportError("it has symbolic sizes; a C header is for sizes that are numbers")
             text = None if header is None else c_header(native, self.name)
             about = self.name, self.parameters, self.result, self._donated
             digest = library.export(native, self.name, about, Path(path))
-        except library.Unwritable as reason:
+        except library.ExportError as reason:
             raise CompileError(f"{self.name} cannot be exported: {reason}") from None
         if header is not None and text is not None:
             Path(header).write_text(text)
@@ -149,7 +149,7 @@ def load(path: str | Path, *, sha256: str | None = None, trusted: bool = False) 
 
     try:
         native, (name, parameters, result, donated) = library.load(Path(path), sha256, trusted)
-    except library.Unreadable as reason:
+    except library.UnreadableLibraryError as reason:
         raise CompileError(f"{path}: {reason}") from None
     except library.Untrusted as reason:
         raise CompileError(
@@ -160,16 +160,16 @@ def load(path: str | Path, *, sha256: str | None = None, trusted: bool = False) 
 
 
 def _check_exported(type_: Type) -> None:
-    from relay.codegen.runtime.library import Unwritable
+    from relay.codegen.runtime.library import ExportError
 
     match type_:
         case TupleType(items, form):
             if form is not None and form.cls not in (dict, list, tuple):
-                raise Unwritable(f"{form.cls.__name__} is a class of this program; pass tuples, lists or dicts")
+                raise ExportError(f"{form.cls.__name__} is a class of this program; pass tuples, lists or dicts")
             for item in items:
                 _check_exported(item)
         case DataType(definition):
-            raise Unwritable(f"{definition.name} is a data type of this program; pass tensors and tuples")
+            raise ExportError(f"{definition.name} is a data type of this program; pass tensors and tuples")
         case _:
             pass
 
@@ -193,7 +193,7 @@ def _value(argument: Any, type_: Type, name: str, sizes: dict[TypeId, tuple[int,
         argument = argument.numpy()
     if not hasattr(argument, "__dlpack__"):
         argument = np.asarray(argument)
-    array = imported(argument) if not isinstance(argument, np.ndarray | np.generic) else np.asarray(argument)
+    array = array_from_dlpack(argument) if not isinstance(argument, np.ndarray | np.generic) else np.asarray(argument)
     fits = array.dtype.newbyteorder("=") == type_.dtype and array.ndim == type_.rank
     for axis, (dim, size) in enumerate(zip(type_.shape, array.shape, strict=False)):
         if isinstance(dim, TypeId):

@@ -1,6 +1,6 @@
-"""Calls that are like earlier ones: from the leaves of their arguments to the same program.
+"""The dispatch fast path: from argument leaves to a program of an earlier call.
 
-`flatten` lists the arrays and numbers of arguments, and what is quickly seen of the rest; `repeat` and its kin make of
+`flatten` lists the arrays and numbers of arguments, and what is quickly seen of the rest; `repeat` and the like make of
 a compiled program what takes such lists.
 """
 
@@ -18,7 +18,7 @@ from relay.calling.arguments import is_function, python_value, static_key
 from relay.calling.array import Array
 from relay.calling.closures import ReturnedFunction
 from relay.calling.data_marshalling import ROWS, DataCall, Unpackable
-from relay.calling.dlpack import imported
+from relay.calling.dlpack import array_from_dlpack
 from relay.calling.reference_marshalling import LIST, REFERENCE, ReferenceCall
 from relay.calling.results import wrap
 from relay.errors import TypeMismatch
@@ -46,15 +46,16 @@ def repeat(program: Program, kinds: Sequence[object], parameters: Sequence[Type]
     """A compiled program for arguments of certain Python types, as `flatten` lists them: what a call runs that is like
     an earlier one.
 
-    Takes a list of the arguments' leaves, which it may change. Gives the result, or MISFIT if the program is not for
-    these arguments. Raises Unsuited for programs whose arguments and results are not all arrays and numbers.
+    Takes a list of the arguments' leaves, which it may change. Gives the result, or GUARD_FAILURE if the program is
+    not for these arguments. Raises Unsuited for programs whose arguments and results are not all arrays and
+    numbers.
     """
     bases = [base for type_ in parameters for base in _bases(type_)]
     leaves = [kind for kind in kinds if type(kind) is type]
     if len(bases) != len(leaves):
-        raise Unsuited
+        raise NotCacheable
     numbers = [i for i, kind in enumerate(leaves) if kind is not np.ndarray]
-    run = _finished(program, result)
+    run = _result_runner(program, result)
     return _with_numbers(run, numbers, leaves, bases) if numbers else run
 
 
@@ -67,14 +68,14 @@ def repeat_with_data(program: Program, kinds: Sequence[object], result: Type) ->
     try:
         call = DataCall(program, kinds, marshalling.classes)
     except Unpackable:
-        raise Unsuited from None
+        raise NotCacheable from None
     bases = call.bases()
     if len(bases) != len(leaves):
-        raise Unsuited
+        raise NotCacheable
 
     def run(given: list[Any]) -> Any:
         found = call(given)
-        return MISFIT if found is None else wrap(found[0], result)
+        return GUARD_FAILURE if found is None else wrap(found[0], result)
 
     numbers = [i for i, kind in enumerate(leaves) if kind is not np.ndarray and kind != ROWS]
     return call, _with_numbers(run, numbers, leaves, bases) if numbers else run
@@ -89,37 +90,37 @@ def repeat_with_references(program: Program, kinds: Sequence[object], types: Seq
     try:
         call = ReferenceCall(program, kinds, types)
     except Unpackable:
-        raise Unsuited from None
+        raise NotCacheable from None
     is_plain = _is_plain(result)
     if not is_plain and (program.native.dims or results.holds_references(result)):
-        raise Unsuited
+        raise NotCacheable
     is_single = is_plain and isinstance(result, TensorType)
 
     def finish(outputs: list[np.ndarray], context: Any) -> Any:
         if is_single:
             return Array(outputs[0])
-        return wrap(_nested(result, iter(outputs)) if is_plain else program.read(outputs, context), result)
+        return wrap(_nest_leaves(result, iter(outputs)) if is_plain else program.read(outputs, context), result)
 
     def run(given: list[Any]) -> Any:
-        return call(given, finish, MISFIT)
+        return call(given, finish, GUARD_FAILURE)
 
     numbers = [i for i, k in enumerate(call.kinds) if k is not np.ndarray and k not in (REFERENCE, LIST)]
     return _with_numbers(run, numbers, call.kinds, call.bases) if numbers else run
 
 
-def _finished(program: Program, type_: Type) -> Repeat:
+def _result_runner(program: Program, type_: Type) -> Repeat:
     """What runs a program and makes the result of its leaves, as `wrap` does."""
     run = program.run
     match type_:
         case TensorType(_, shape) if ANY in shape:
-            raise Unsuited
+            raise NotCacheable
         case TensorType():
-            if (alone := program.single(Array, MISFIT)) is not None:
+            if (alone := program.single(Array, GUARD_FAILURE)) is not None:
                 return alone
 
             def single(leaves: list[Any]) -> Any:
                 outputs = run(leaves)
-                return MISFIT if outputs is None else Array(outputs[0])
+                return GUARD_FAILURE if outputs is None else Array(outputs[0])
 
             return single
         case TupleType(items, None) if items and all(
@@ -128,26 +129,26 @@ def _finished(program: Program, type_: Type) -> Repeat:
 
             def several(leaves: list[Any]) -> Any:
                 outputs = run(leaves)
-                return MISFIT if outputs is None else tuple(map(Array, outputs))
+                return GUARD_FAILURE if outputs is None else tuple(map(Array, outputs))
 
             return several
         case TupleType():
 
-            def nested(leaves: list[Any]) -> Any:
+            def run_nested(leaves: list[Any]) -> Any:
                 outputs = run(leaves)
-                return MISFIT if outputs is None else wrap(_nested(type_, iter(outputs)), type_)
+                return GUARD_FAILURE if outputs is None else wrap(_nest_leaves(type_, iter(outputs)), type_)
 
             for _ in _bases(type_, sized=False):
                 pass
-            return nested
+            return run_nested
         case _:
-            raise Unsuited
+            raise NotCacheable
 
 
 def _with_numbers(run: Repeat, numbers: list[int], leaves: list[Any], bases: list[BaseType]) -> Repeat:
     """`run` with Python's numbers as arrays. They are written into one block of memory, several in one go."""
     if any(bases[i].name not in _FORMATS for i in numbers):
-        raise Unsuited
+        raise NotCacheable
     only = len(numbers) == len(leaves)
     integers = [i for i in numbers if leaves[i] is not float and bases[i].is_float]
     dtypes = [bases[i].dtype for i in numbers]
@@ -157,7 +158,7 @@ def _with_numbers(run: Repeat, numbers: list[int], leaves: list[Any], bases: lis
     def with_numbers(leaves: list[Any]) -> Any:
         for position in integers:
             if not -_EXACT <= leaves[position] <= _EXACT:
-                return MISFIT
+                return GUARD_FAILURE
         try:
             block = blocks.pop()
         except IndexError:
@@ -174,7 +175,7 @@ def _with_numbers(run: Repeat, numbers: list[int], leaves: list[Any], bases: lis
                     leaves[position] = view
         except (StructError, OverflowError):  # a number that the type does not hold
             blocks.append(block)
-            return MISFIT
+            return GUARD_FAILURE
         try:
             return run(leaves)
         finally:
@@ -186,19 +187,19 @@ def _with_numbers(run: Repeat, numbers: list[int], leaves: list[Any], bases: lis
 def unwrapping(call: Repeat, wrapped: Sequence[int]) -> Repeat:
     """`call` where the leaves at some positions are `Array`s."""
 
-    def unwrapped(leaves: list[Any]) -> Any:
+    def unwrap_and_call(leaves: list[Any]) -> Any:
         for position in wrapped:
             leaves[position] = leaves[position].numpy()
         return call(leaves)
 
-    return unwrapped
+    return unwrap_and_call
 
 
-class Unsuited(Exception):
+class NotCacheable(Exception):
     """A program that `repeat` is not for."""
 
 
-MISFIT = object()
+GUARD_FAILURE = object()
 
 _EXACT = 2**11  # integers up to here are exact in every float
 
@@ -234,7 +235,7 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
             if not flatten(argument, leaves, kinds):
                 return False
         elif kind is dict:
-            kinds += kind.__name__, tuple(argument)  # two as well: an empty dict is no plain argument
+            kinds += kind.__name__, tuple(argument)  # two as well: an empty dict is not a plain argument
             if not flatten(argument.values(), leaves, kinds):
                 return False
         elif is_record_class(kind):
@@ -260,7 +261,7 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
                 return False
         elif hasattr(argument, "__dlpack__") and not isinstance(argument, np.ndarray):
             try:
-                leaves.append(imported(argument))
+                leaves.append(array_from_dlpack(argument))
             except TypeMismatch:
                 return False  # which tells more where it is described
             kinds.append(np.ndarray)
@@ -292,7 +293,7 @@ def holds_references(kinds: Sequence[object]) -> bool:
 
 
 def holds_lists(type_: Type) -> bool:
-    """Whether there are lists whose length only the run knows in the structure of a parameter."""
+    """Whether there are dynamic lists in the structure of a parameter."""
     return isinstance(type_, StackType) or (isinstance(type_, TupleType) and any(map(holds_lists, type_.items)))
 
 
@@ -307,14 +308,14 @@ def holds_data(kinds: Sequence[object]) -> bool:
 def _bases(type_: Type, sized: bool = True) -> Iterator[BaseType]:
     match type_:
         case TensorType(_, shape) if ANY in shape and not sized:
-            raise Unsuited
+            raise NotCacheable
         case TensorType(BaseType() as base):
             yield base
         case TupleType(items):
             for item in items:
                 yield from _bases(item, sized)
         case _:
-            raise Unsuited
+            raise NotCacheable
 
 
 def _is_plain(type_: Type) -> bool:
@@ -324,5 +325,5 @@ def _is_plain(type_: Type) -> bool:
     return isinstance(type_, TensorType) and ANY not in type_.shape
 
 
-def _nested(type_: Type, leaves: Iterator[np.ndarray]) -> Any:
-    return tuple(_nested(t, leaves) for t in type_.items) if isinstance(type_, TupleType) else next(leaves)
+def _nest_leaves(type_: Type, leaves: Iterator[np.ndarray]) -> Any:
+    return tuple(_nest_leaves(t, leaves) for t in type_.items) if isinstance(type_, TupleType) else next(leaves)

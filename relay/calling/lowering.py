@@ -1,4 +1,4 @@
-"""What `f.lower(..)` returns: a function at the types of given arguments, before it is run."""
+"""Lowered functions: the results of `f.lower(..)`, before compilation and execution."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from relay.errors import InternalError
 from relay.eval.values import Data
 from relay.frontend.data.values import is_value, make
 from relay.ir.annotation import Ref
-from relay.ir.definition import DataClass, completed, data_class
+from relay.ir.definition import DataClass, complete_definition, data_class
 from relay.ir.types import (
     Constructor,
     DataDefinition,
@@ -25,14 +25,24 @@ from relay.ir.types import (
     prune,
 )
 from relay.operator.relation import substitute
-from relay.typecheck.elaboration import Argument, DataValue
-from relay.typecheck.elaboration.closures.returned_closures import ClosureClass, plain
+from relay.typecheck.elaboration import Argument, DataArg
+from relay.typecheck.elaboration.closures.returned_closures import ClosureClass, unwrap_closure
 from relay.typecheck.unification import resolve
 
-__all__ = ["classes", "describe", "fields", "from_data", "is_recursive", "is_value", "may_be", "plain", "to_data"]
+__all__ = [
+    "classes",
+    "describe",
+    "fields",
+    "from_data",
+    "is_recursive",
+    "is_value",
+    "may_be",
+    "to_data",
+    "unwrap_closure",
+]
 
 
-def describe(value: Any, part: Callable[[Any, Type], tuple[object, Argument]]) -> tuple[object, DataValue]:
+def describe(value: Any, part: Callable[[Any, Type], tuple[object, Argument]]) -> tuple[object, DataArg]:
     """What a value is to the compiler: a key, and the types of its parts. Its size and form do not matter.
 
     `part` describes what a field holds, whose declared type it gets. Values of the same type in it, and those of types
@@ -50,7 +60,7 @@ def describe(value: Any, part: Callable[[Any, Type], tuple[object, Argument]]) -
         if id(current) in seen:
             continue
         seen.add(id(current))
-        for field, declared in _held(current):
+        for field, declared in _field_values(current):
             inside, content = declared, field
             while isinstance(inside, RefType) and isinstance(content, Ref):
                 inside, content = inside.content, content.value
@@ -61,12 +71,12 @@ def describe(value: Any, part: Callable[[Any, Type], tuple[object, Argument]]) -
                     continue
             key, argument = part(field, declared)
             parts[declared, key] = argument
-    return ("data", definition, frozenset(parts)), DataValue(
+    return ("data", definition, frozenset(parts)), DataArg(
         definition, tuple((declared, argument) for (declared, _), argument in parts.items())
     )
 
 
-def _held(value: Any) -> Iterator[tuple[Any, Type]]:
+def _field_values(value: Any) -> Iterator[tuple[Any, Type]]:
     """What the fields of a value hold, with their declared types."""
     owner: DataClass = type(value).__relay_data__
     owner.complete()
@@ -86,7 +96,7 @@ def is_recursive(owner: DataClass) -> bool:
         inside = mentioned_definitions(t for c in pending.pop().constructors for t in c.fields)
         if owner.definition in inside:
             return True
-        pending += [completed(d) for d in inside if d not in seen]
+        pending += [complete_definition(d) for d in inside if d not in seen]
         seen.update(inside)
     return False
 
@@ -100,7 +110,7 @@ def classes(definition: DataDefinition) -> list[tuple[type, tuple[str, ...]]]:
 
 
 def to_data(value: Any, type_: DataType, part: Callable[[Any, Type], Any]) -> Data:
-    """A Python object as the run-time value of a (monomorphic) type. `part` converts what is no data."""
+    """A Python object as the run-time value of a (monomorphic) type. `part` converts what is not a data."""
     done: dict[tuple[int, DataType], Data] = {}
     pending: list[tuple[Any, DataType]] = [(value, type_)]
     while pending:
@@ -111,7 +121,9 @@ def to_data(value: Any, type_: DataType, part: Callable[[Any, Type], Any]) -> Da
         name = type(current).__relay_constructor__
         definition = expected.definition
         constructor = definition.constructors[definition.index(name)]
-        held = [(plain(vars(current)[n]), t) for n, t in zip(constructor.names, constructor.fields, strict=True)]
+        held = [
+            (unwrap_closure(vars(current)[n]), t) for n, t in zip(constructor.names, constructor.fields, strict=True)
+        ]
         missing = [(f, t) for f, t in held if isinstance(t, DataType) and (id(f), t) not in done]
         if missing:
             pending += missing

@@ -1,5 +1,4 @@
-"""Calls with references and lists that are like earlier ones: the contents go straight into the pools that compiled
-code reads.
+"""Marshalling of references and lists on the fast path, straight into the pools of compiled code.
 
 The memory of a pool is looked at as arrays, one for each leaf of a content, whose rows are the references. After the
 run, references whose rows have changed, bit by bit, get what is there.
@@ -18,7 +17,7 @@ from relay.calling.array import Array
 from relay.calling.data_marshalling import ROWS, Unpackable, write_tensors
 from relay.calling.results import wrap
 from relay.codegen.lowering.layout import Layout, Pool, RowLayout, SizedLayout, StackLayout, TensorLayout, TupleLayout
-from relay.codegen.runtime.marshalling import at, reallocate, same_bytes
+from relay.codegen.runtime.marshalling import array_at, reallocate, same_bytes
 from relay.errors import ExecutionError
 from relay.ir.annotation import Ref
 from relay.ir.types import INT64, BaseType, RefType, StackType, TensorType, TupleType, Type
@@ -224,7 +223,7 @@ class ReferenceCall:
             end = row + len(items)
             if not write_tensors(column[row:end], items, kinds):
                 return False
-            at(words[slot + 2], (start + len(items),), INT64.dtype)[start:] = np.arange(row, end)
+            array_at(words[slot + 2], (start + len(items),), INT64.dtype)[start:] = np.arange(row, end)
         return True
 
 
@@ -322,14 +321,14 @@ def _columns(context: _Context, cells: _Cells) -> list[np.ndarray]:
     key = context.words[slot + 1 : slot + 2 + len(cells.leaves)].tobytes()
     known = context.columns.get(slot)
     if known is None or known[0] != key:
-        known = context.columns[slot] = key, _looked_at(context, cells)
+        known = context.columns[slot] = key, _cell_columns(context, cells)
     return known[1]
 
 
-def _looked_at(context: _Context, cells: _Cells) -> list[np.ndarray]:
+def _cell_columns(context: _Context, cells: _Cells) -> list[np.ndarray]:
     words, slot = context.words, cells.slot
     places = enumerate(cells.leaves, start=slot + 2)
-    return [at(words[place], (words[slot + 1], *leaf.dims), leaf.dtype) for place, leaf in places]
+    return [array_at(words[place], (words[slot + 1], *leaf.dims), leaf.dtype) for place, leaf in places]
 
 
 def _give_back(context: _Context, passed: Mapping[int, _Passed]) -> None:
@@ -337,23 +336,23 @@ def _give_back(context: _Context, passed: Mapping[int, _Passed]) -> None:
     for cells, row, reference, content in passed.values():
         columns = _columns(context, cells)
         for column, value, leaf in zip(columns, content, cells.leaves, strict=True):
-            if not _same(column[row], value, leaf):
+            if not _is_same_row(column[row], value, leaf):
                 break
         else:
             continue
         arrays = [np.array(column[row]) for column in columns]
         type_ = cells.content
         is_array = isinstance(type_, TensorType)
-        reference.value = Array(arrays[0]) if is_array else wrap(_nested(type_, iter(arrays)), type_)
+        reference.value = Array(arrays[0]) if is_array else wrap(_nest_leaves(type_, iter(arrays)), type_)
 
 
-def _same(held: Any, value: Any, leaf: _Leaf) -> bool:
+def _is_same_row(held: Any, value: Any, leaf: _Leaf) -> bool:
     """Whether a row holds a value, bit by bit. `held` is an array, or one of NumPy's numbers."""
     return same_bytes(held, value if type(value) is np.ndarray else np.array(value, leaf.dtype))
 
 
-def _nested(type_: Type, arrays: Iterator[np.ndarray]) -> Any:
-    return tuple(_nested(t, arrays) for t in type_.items) if isinstance(type_, TupleType) else next(arrays)
+def _nest_leaves(type_: Type, arrays: Iterator[np.ndarray]) -> Any:
+    return tuple(_nest_leaves(t, arrays) for t in type_.items) if isinstance(type_, TupleType) else next(arrays)
 
 
 def _number(number: int) -> np.ndarray:

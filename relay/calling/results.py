@@ -1,4 +1,4 @@
-"""From Python's arguments to run-time values, and from results to what the caller gets.
+"""Conversion of Python arguments to run-time values, and of results to Python values.
 
 References are the same objects on both ways: what a call has left in those that it got is their value afterwards.
 """
@@ -13,10 +13,10 @@ import numpy as np
 
 from relay.calling import marshalling
 from relay.calling.array import Array
-from relay.calling.dlpack import imported
+from relay.calling.dlpack import array_from_dlpack
 from relay.codegen.runtime.marshalling import same_bytes
 from relay.errors import TypeMismatch
-from relay.eval.tape import unboxed
+from relay.eval.tape import unbox
 from relay.eval.values import Data, Reference, Stack
 from relay.ir.annotation import Ref
 from relay.ir.structure import build, fields_of, form_of
@@ -27,7 +27,7 @@ from relay.typecheck.unification import holds
 
 
 @attrs.frozen(eq=False)
-class _Passed:
+class _PassedReference:
     """A reference among the arguments of a call: its type, and what it held before."""
 
     outside: Ref
@@ -43,7 +43,7 @@ class Values(list[Any]):
         """With `types`, None stands for values of which only the types are known, as `f.compile(..)` is given them."""
         super().__init__()
         self._types = types
-        self._passed: dict[int, _Passed] = {}
+        self._passed: dict[int, _PassedReference] = {}
         self._outside: list[Any] = []
         self._pending: list[tuple[Reference, Ref, RefType, str]] = []
 
@@ -52,8 +52,8 @@ class Values(list[Any]):
         self.pass_on(value, self._convert(value, type_, name))
         while self._pending:
             reference, outside, of, name = self._pending.pop()
-            reference.content = self._convert(_plain(outside.value), of.content, name)
-            self._passed[id(outside)] = _Passed(outside, reference, of, reference.content)
+            reference.content = self._convert(_run_time_value(outside.value), of.content, name)
+            self._passed[id(outside)] = _PassedReference(outside, reference, of, reference.content)
 
     def pass_on(self, value: Any, converted: Any) -> None:
         """Append a value that has been converted."""
@@ -63,13 +63,13 @@ class Values(list[Any]):
     def give_back(self, types: Sequence[Type], interpreted: bool = False) -> None:
         """Let references hold what the run has left in them. `types` are the parameters', with the structures that
         their tuples stand for."""
-        changed = {i: p for i, p in self._passed.items() if not _same(p.before, p.inside.content)}
+        changed = {i: p for i, p in self._passed.items() if not _is_unchanged(p.before, p.inside.content)}
         if not changed:
             return
         contents = _contents(self._outside, types)
         later: list[tuple[Ref, object, Type]] = []
         for key, passed in changed.items():
-            later.append((passed.outside, unboxed(passed.inside.content), contents[key]))
+            later.append((passed.outside, unbox(passed.inside.content), contents[key]))
         _give(later, interpreted)
 
     def _convert(self, value: Any, type_: Type, name: str) -> Any:
@@ -77,10 +77,12 @@ class Values(list[Any]):
             return None
         match type_:
             case DataType():
-                value = marshalling.plain(value)
+                value = marshalling.unwrap_closure(value)
                 if not marshalling.is_value(value) or not marshalling.may_be(value, type_):
                     raise _mismatch(value, type_, name)
-                return marshalling.to_data(value, type_, lambda part, of: self._convert(_plain(part), of, name))
+                return marshalling.to_data(
+                    value, type_, lambda part, of: self._convert(_run_time_value(part), of, name)
+                )
             case TupleType(items):
                 value = () if value is None else value
                 return tuple(self._convert(v, t, name) for v, t in zip(value, items, strict=True))
@@ -89,7 +91,7 @@ class Values(list[Any]):
             case StackType(RefType(content)):
                 if not isinstance(value, list | tuple):
                     raise _mismatch(value, type_, name)
-                cells: list[object] = [Reference(self._convert(_plain(v), content, name)) for v in value]
+                cells: list[object] = [Reference(self._convert(_run_time_value(v), content, name)) for v in value]
                 return Stack(cells, len(cells))
             case TensorType():
                 return _tensor(value, type_, name)
@@ -102,7 +104,7 @@ class Values(list[Any]):
         known = self._passed.get(id(value))
         if known is None:
             made = Reference(None, value)
-            self._passed[id(value)] = _Passed(value, made, type_, None)
+            self._passed[id(value)] = _PassedReference(value, made, type_, None)
             self._pending.append((made, value, type_, name))
             return made
         if known.type != type_:
@@ -157,7 +159,7 @@ def run_time_value(value: Any, type_: Type, name: str) -> Any:
     return values[0]
 
 
-def _plain(value: Any) -> Any:
+def _run_time_value(value: Any) -> Any:
     """What a field of a Python object holds, as an array, a number, a tuple, a reference or a value of a data type."""
     if isinstance(value, Array):
         return value.numpy()
@@ -165,16 +167,16 @@ def _plain(value: Any) -> Any:
         return np.asarray(value)
     form = form_of(value)
     if form is not None or isinstance(value, tuple):
-        return tuple(map(_plain, value if form is None else fields_of(value, form)))
-    return imported(value) if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray) else value
+        return tuple(map(_run_time_value, value if form is None else fields_of(value, form)))
+    return array_from_dlpack(value) if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray) else value
 
 
-def _same(before: object, after: object) -> bool:
+def _is_unchanged(before: object, after: object) -> bool:
     """Whether a content is what it was, bit by bit; of stacks that is not looked at."""
     if isinstance(before, np.ndarray) and isinstance(after, np.ndarray):
         return before.dtype == after.dtype and before.shape == after.shape and same_bytes(before, after)
     if isinstance(before, tuple) and isinstance(after, tuple):
-        return all(map(_same, before, after))
+        return all(map(_is_unchanged, before, after))
     return before is after and not isinstance(after, Stack)
 
 
@@ -194,7 +196,7 @@ def _contents(values: Sequence[Any], types: Sequence[Type]) -> dict[int, Type]:
                 pending += zip(value if form is None else fields_of(value, form), items, strict=True)
             case StackType(RefType(content)):
                 pending += ((item, content) for item in value)
-            case DataType() if id(value := marshalling.plain(value)) not in seen:
+            case DataType() if id(value := marshalling.unwrap_closure(value)) not in seen:
                 seen.add(id(value))
                 _, constructor, fields = marshalling.fields(type_, type(value).__relay_constructor__)
                 pending += ((vars(value)[n], t) for n, t in zip(constructor.names, fields, strict=True))

@@ -1,4 +1,4 @@
-"""Which programs a function has, and which one a call runs.
+"""Shape policy: specialized and symbolic programs of a function, and their selection by a call.
 
 The first call with certain dtypes and ranks gets a program for its very sizes, which is the fastest. A later call with
 other sizes gets a program in which those axes are symbolic that have had different sizes so far; it serves all calls
@@ -18,7 +18,7 @@ from relay.ir.dims import TypeId, evaluate, variables
 from relay.ir.expr import Module
 from relay.ir.extents import Place, places, symbolic_dims
 from relay.ir.types import BASE_TYPES, Form, TensorType
-from relay.typecheck.elaboration import Argument, Fixed, Items, Returned, Structure, holds_returned
+from relay.typecheck.elaboration import Argument, ClosureArg, ListArg, StaticArg, StructureArg, holds_returned
 from relay.typecheck.guards import LARGEST, SMALLEST
 
 
@@ -33,7 +33,7 @@ def _axes(argument: Argument, position: int, path: tuple[int, ...]) -> Iterator[
             for axis, dim in enumerate(shape):
                 assert isinstance(dim, int)
                 yield Place(position, path, axis), dim
-        case tuple() | Structure() | Returned():
+        case tuple() | StructureArg() | ClosureArg():
             for index, item in enumerate(argument if isinstance(argument, tuple) else argument.items):
                 yield from _axes(item, position, (*path, index))
         case _:
@@ -56,15 +56,15 @@ def kind(key: object) -> object:
 def of_any_length(key: object, argument: Argument) -> tuple[object, Argument]:
     """A signature's part and its argument with lists of any length in place of those whose elements are all alike."""
     match key, argument:
-        case ("tuple", form, *keys), tuple() | Structure():
-            items = argument.items if isinstance(argument, Structure) else argument
+        case ("tuple", form, *keys), tuple() | StructureArg():
+            items = argument.items if isinstance(argument, StructureArg) else argument
             parts = [of_any_length(k, item) for k, item in zip(keys, items, strict=True)]
             found = [k for k, _ in parts]
             is_list = isinstance(form, Form) and form.cls is list and len(set(found)) == 1
-            if is_list and not isinstance(parts[0][1], Fixed) and not holds_returned(parts[0][1]):
-                return ("list", frozenset(found)), Items((parts[0][1],))
+            if is_list and not isinstance(parts[0][1], StaticArg) and not holds_returned(parts[0][1]):
+                return ("list", frozenset(found)), ListArg((parts[0][1],))
             inside = tuple(item for _, item in parts)
-            changed = Structure(argument.form, inside) if isinstance(argument, Structure) else inside
+            changed = StructureArg(argument.form, inside) if isinstance(argument, StructureArg) else inside
             return ("tuple", form, *found), changed
         case _:
             return key, argument
@@ -76,7 +76,7 @@ def refuse_sizes(name: str, general: Module, arguments: Sequence[Argument]) -> N
 
     `general`: its program for all sizes.
     """
-    given = axes([a for a in arguments if not isinstance(a, Fixed)])
+    given = axes([a for a in arguments if not isinstance(a, StaticArg)])
     shown = symbolic_dims(general)
     sizes = {dim: given[place] for dim, place in shown.items() if place in given}
     for constraint in general.where:
@@ -94,20 +94,20 @@ def refuse_sizes(name: str, general: Module, arguments: Sequence[Argument]) -> N
 
 
 @attrs.frozen(eq=False)
-class Symbolic:
+class SymbolicSignature:
     """What a program with symbolic sizes is for."""
 
     module: Module
 
     def refusal(self, arguments: Sequence[Argument]) -> str | None:
         """Why the program is not for these arguments, whose dtypes and structure it has; None if it is."""
-        given = axes([a for a in arguments if not isinstance(a, Fixed)])
+        given = axes([a for a in arguments if not isinstance(a, StaticArg)])
         shown = symbolic_dims(self.module)
         sizes = {dim: given[place] for dim, place in shown.items()}
         for dim, size in sizes.items():
             if not SMALLEST <= size <= LARGEST:
                 return f"{dim} = {size}, and it is for sizes from {SMALLEST} on"
-        return self._misfit(given, sizes) or self._violated(sizes)
+        return self._misfit(given, sizes) or self._violation(sizes)
 
     def _misfit(self, given: Mapping[Place, int], sizes: Mapping[TypeId, int]) -> str | None:
         for place, dim in places(self.module.main.type.parameters, numbers=True):
@@ -116,7 +116,7 @@ class Symbolic:
                 return f"axis {place.axis} of {name} is {given[place]}, and it is for {dim}"
         return None
 
-    def _violated(self, sizes: Mapping[TypeId, int]) -> str | None:
+    def _violation(self, sizes: Mapping[TypeId, int]) -> str | None:
         for constraint in self.module.where:
             if not constraint.holds(evaluate(constraint.left, sizes), evaluate(constraint.right, sizes)):
                 place = f" (at {constraint.span})" if constraint.span is not None else ""
@@ -125,7 +125,7 @@ class Symbolic:
 
 
 @attrs.define(eq=False)
-class History:
+class SizeHistory:
     """The sizes that calls of one kind have had: those of the first, and the axes in which others differed."""
 
     first: dict[Place, int]

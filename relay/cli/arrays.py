@@ -1,4 +1,4 @@
-"""Values as arrays with names: what an `.npz` file holds of the arguments and results of a program.
+"""Named arrays: the arguments and results of a program as entries of an `.npz` file.
 
     Tensor            x                     the array
     (A, B)            p.0  p.1              the components
@@ -123,12 +123,12 @@ class Arrays:
         constructors = {c.name: c for c in definition.constructors}
         if len(constructors) == 1:
             (constructor,) = constructors.values()
-            return self._made(name, definition, constructor)
+            return self._construct(name, definition, constructor)
         chain = _chain(definition)
         if name in self.arrays:
             chosen = constructors.get(self._word(name, definition))
             assert chosen is not None
-            return self._made(name, definition, chosen)
+            return self._construct(name, definition, chosen)
         if chain is None or not self._length(name):
             also = "" if chain is None else f", nor its first element, {_element(name, 0, chain, chain.parts[0])!r}"
             raise Refusal(
@@ -143,7 +143,7 @@ class Arrays:
             value = Data(definition, chain.longer.name, tuple(fields))
         return value
 
-    def _made(self, name: str, definition: DataDefinition, constructor: Constructor) -> Data:
+    def _construct(self, name: str, definition: DataDefinition, constructor: Constructor) -> Data:
         fields = (self.value(f"{name}.{_label(constructor, i)}", f) for i, f in enumerate(constructor.fields))
         return Data(definition, constructor.name, tuple(fields))
 

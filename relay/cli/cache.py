@@ -1,4 +1,4 @@
-"""`relay cache`: the compiled programs that are kept on disk."""
+"""`relay cache`: the disk cache of compiled programs."""
 
 from __future__ import annotations
 

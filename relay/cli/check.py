@@ -16,7 +16,7 @@ from relay.cli import inputs
 from relay.cli.refusal import Refusal
 from relay.diagnostic import Diagnostic, Span, wants_color
 from relay.errors import RelayError, together
-from relay.frontend.analysis.unused import unused
+from relay.frontend.analysis.unused import unused_warnings
 from relay.frontend.static.text_files import read_source
 from relay.function import RelayFunction
 from relay.ir.definition import Definition
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         except (UnicodeDecodeError, SyntaxError) as error:
             raise Refusal(f"cannot read {name}: {' '.join(str(error).split())}") from None
         found += check_imported(path, text) if options.importing else check.text(text, name)
-    found = _once(found)
+    found = _unique_diagnostics(found)
     errors = sum(d.severity == "error" for d in found)
     warnings = sum(d.severity == "warning" for d in found)
     if options.json:
@@ -128,7 +128,7 @@ def _is_searched(inner: Path) -> bool:
     return not hidden and not (inner / "pyvenv.cfg").exists()
 
 
-def _once(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+def _unique_diagnostics(found: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Diagnostics without those that the check of another file has told."""
     told: dict[object, Diagnostic] = {}
     for diagnostic in found:
@@ -165,7 +165,7 @@ def check_imported(path: Path, text: str) -> list[Diagnostic]:
     errors: list[RelayError] = []
     warnings: list[Diagnostic] = []
     for definition in _definitions(names, path):
-        warnings += unused(definition)
+        warnings += unused_warnings(definition)
         try:
             scheme(definition)
         except RelayError as error:

@@ -12,7 +12,7 @@ from html import escape
 import attrs
 
 from relay.ir.expr import Block, Constant, Dead, Exit, Function, Loop, LoopLabel, Module, Next, OpCall, Var, Yield
-from relay.ir.traverse import blocks, bound, operands, terminator_operands
+from relay.ir.traverse import blocks, bound_variables, operands, terminator_operands
 from relay.ir.types import show
 
 _WIDTH, _HEIGHT, _ROW, _GAP = 190, 40, 70, 14
@@ -76,7 +76,7 @@ def _graph(name: str, function: Function, first: int) -> Graph:
             scalars = "".join(f" {c.value}" for c in constants if c.value.ndim == 0)
             label = f"{targets} = {word}{scalars}" if targets else word
             nodes.append(Node(number, label, types, tuple(dict.fromkeys(reads)), owner))
-            places.update(dict.fromkeys((*binding.targets, *bound(binding.value)), number))
+            places.update(dict.fromkeys((*binding.targets, *bound_variables(binding.value)), number))
             if isinstance(binding.value, Loop):
                 loops[binding.value.label] = number
             inner += [(b, number) for b in blocks(binding.value)]
@@ -102,7 +102,7 @@ def to_dot(module: Module) -> str:
         inside: dict[int | None, list[Node]] = {}
         for node in graph.nodes:
             inside.setdefault(node.owner, []).append(node)
-        lines += [f"  subgraph cluster_{index} {{", f"    label={_quoted(graph.name)};"]
+        lines += [f"  subgraph cluster_{index} {{", f"    label={_dot_string(graph.name)};"]
         lines += _clusters(None, inside, "    ")
         lines.append("  }")
         lines += (f"  n{read} -> n{n.number};" for n in graph.nodes for read in n.reads)
@@ -113,7 +113,7 @@ def to_dot(module: Module) -> str:
 def _clusters(owner: int | None, inside: dict[int | None, list[Node]], indent: str) -> Iterator[str]:
     """The nodes in a construct, and a cluster for each construct among them."""
     for node in inside[owner]:
-        yield f"{indent}n{node.number} [label={_quoted(_label(node))}];"
+        yield f"{indent}n{node.number} [label={_dot_string(_label(node))}];"
         if node.number in inside:
             yield f"{indent}subgraph cluster_n{node.number} {{"
             yield f'{indent}  label="";'
@@ -125,7 +125,7 @@ def _label(node: Node) -> str:
     return f"{node.label}\n{node.type}" if node.type else node.label
 
 
-def _quoted(text: str) -> str:
+def _dot_string(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 

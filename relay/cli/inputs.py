@@ -1,4 +1,4 @@
-"""What the commands read: programs as text, arrays by name, and functions of files."""
+"""Inputs of the commands: programs as text, arrays by name, and functions of files."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from relay.ir.analysis.difference import diff
 from relay.ir.expr import Module
 from relay.ir.validation.check import Stage
 from relay.text.printer import to_text
-from relay.transform.passes import PASSES, STAGES, Step, options_of, pass_name, stage_of
-from relay.transform.pipeline import LEVELS, Pipeline, Record, count
+from relay.transform.passes import PASSES, STAGES, ConfiguredPass, options_of, pass_name, stage_of
+from relay.transform.pipeline import LEVELS, PassRecord, Pipeline, count
 
 NAME = "opt"
 HELP = "run passes over a program in Relay's notation, and print the result"
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", metavar="PROGRAM.relay")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--passes", metavar="LIST", help='such as "inline, cse, fold-constants{max_size=1MiB}, fuse"')
-    what.add_argument("--level", type=int, help="the passes of an optimisation level, 0 to 3")
+    what.add_argument("--level", type=int, help="the passes of an optimization level, 0 to 3")
     parser.add_argument(
         "--entry", metavar="FUNCTION", help="the function that passes keep, with what it needs, if not the entry"
     )
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         raise Refusal("give a PROGRAM.relay")
     if options.constants is not None and options.output is None:
         raise Refusal("--constants needs -o")
-    pipeline, shown = _pipeline(options), _shown(options.print_after)
+    pipeline, shown = _pipeline(options), _printed_passes(options.print_after)
     module = read_program(options.file)
     if options.entry is not None:
         module = entered(module, options.entry)
@@ -89,7 +89,7 @@ def _pipeline(options: argparse.Namespace) -> Pipeline:
         raise Refusal(str(error)) from None
 
 
-def _shown(text: str) -> set[str] | None:
+def _printed_passes(text: str) -> set[str] | None:
     """The passes after which to print; None: after all."""
     if text.strip() == "all":
         return None
@@ -99,23 +99,23 @@ def _shown(text: str) -> set[str] | None:
         raise Refusal(str(error)) from None
 
 
-def _check_shown(shown: set[str] | None, passes: tuple[Step, ...]) -> None:
+def _check_shown(shown: set[str] | None, passes: tuple[ConfiguredPass, ...]) -> None:
     """Raises Refusal if a pass is to be shown that is not run."""
     run = {step.name.partition("{")[0] for step in passes}
     for name in sorted((shown or set()) - run):
         raise Refusal(f"--print-after: {name} is not among the passes, which are {', '.join(sorted(run)) or 'none'}")
 
 
-def _check_order(passes: tuple[Step, ...], stage: Stage) -> None:
+def _check_order(passes: tuple[ConfiguredPass, ...], stage: Stage) -> None:
     """Raises Refusal if a pass comes before those that bring the program to the stage that it works on."""
     for step in passes:
         if STAGES.index(stage) < STAGES.index(step.needs):
-            before = "specialise, structure" if stage == "typed" else "structure"
+            before = "specialize, structure" if stage == "typed" else "structure"
             raise Refusal(f"{step.name} works on {step.needs} programs, this one is {stage}: put {before} before it")
         stage = step.makes or stage
 
 
-def _print_times(records: tuple[Record, ...], before: int) -> None:
+def _print_times(records: tuple[PassRecord, ...], before: int) -> None:
     width = max((len(r.name) for r in records), default=0)
     size = before
     for record in records:

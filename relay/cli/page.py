@@ -109,7 +109,7 @@ def _source(source: Source, number: int, columns: Sequence[_Column]) -> str:
 def _section(columns: Sequence[_Column], number: int, sources: Sequence[Source]) -> str:
     column = columns[number]
     rows = [_row(columns, number, index, line, sources) for index, line in enumerate(column.lines)]
-    gone = _gone(columns, number)
+    gone = _removed_links(columns, number)
     return (
         f'<section id="s{number}"><h2>{escape(column.stage.name)}</h2>'
         f'<p class="gone">{gone}</p><pre>{"".join(rows)}</pre></section>'
@@ -125,20 +125,20 @@ def _row(columns: Sequence[_Column], number: int, index: int, line: Line, source
             place = f"#l{sources.index(span.source)}-{span.line}"
             links += f'<a class="to" href="{place}" title="{escape(str(span))}">src</a>'
         for step, arrow in ((-1, "&larr;"), (1, "&rarr;")):
-            target = _neighbour(columns, number + step, line, span)
+            target = _neighbor(columns, number + step, line, span)
             if target is not None:
                 links += f'<a class="to" href="#s{number + step}-{target}">{arrow}</a>'
     return f'<div id="s{number}-{index}"><span class="links">{links}</span>{escape(line.text) or " "}</div>'
 
 
-def _neighbour(columns: Sequence[_Column], number: int, line: Line, span: Span | None) -> int | None:
+def _neighbor(columns: Sequence[_Column], number: int, line: Line, span: Span | None) -> int | None:
     if not 0 <= number < len(columns) or line.binding is None:
         return None
     found = (columns[number].find(target, span) for target in line.binding.targets)
     return next((f for f in found if f is not None), None)
 
 
-def _gone(columns: Sequence[_Column], number: int) -> str:
+def _removed_links(columns: Sequence[_Column], number: int) -> str:
     """What the pass removed, with links back."""
     if number == 0:
         return ""

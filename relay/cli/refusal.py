@@ -1,4 +1,4 @@
-"""How the commands refuse what they are asked."""
+"""Usage errors of the commands."""
 
 
 class Refusal(Exception):

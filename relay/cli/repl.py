@@ -1,4 +1,4 @@
-"""`relay repl`: Python's prompt, at which `@relay` works, since the text of every input is kept."""
+"""`relay repl`: Python's prompt with support for `@relay`, as the source of every input is retained."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Prompt(code.InteractiveConsole):
     def _function(self, expression: str) -> RelayFunction:
         value = eval(expression, self.locals)
         if not isinstance(value, RelayFunction):
-            raise TypeError(f"{expression} is no decorated function")
+            raise TypeError(f"{expression} is not a decorated function")
         return value
 
     def _type(self, expression: str) -> Type:

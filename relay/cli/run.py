@@ -12,7 +12,7 @@ from relay.cli.arrays import arrays_of, elements
 from relay.cli.entries import entered
 from relay.cli.inputs import arguments_for, read_arrays, read_program
 from relay.cli.refusal import Refusal
-from relay.compilation.stages import DEFAULT_LEVEL, Lowered
+from relay.compilation.stages import DEFAULT_LEVEL, CompiledSignature
 from relay.eval import interpreter
 from relay.eval.values import Data, Reference, Stack
 from relay.ir.types import DataDefinition, DataType, RefType, StackType, TensorType, TupleType, Type, show
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output", metavar="OUT.npz", help="write the results here, as --args has them: result, or result.0, .."
     )
     parser.add_argument("--interpret", action="store_true", help="run the reference interpreter instead of native code")
-    parser.add_argument("--level", type=int, default=DEFAULT_LEVEL, choices=range(4), help="the optimisation level")
+    parser.add_argument("--level", type=int, default=DEFAULT_LEVEL, choices=range(4), help="the optimization level")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     if options.interpret:
         result = interpreter.run(module, values)
     else:
-        result = Lowered(module, module.main.type.result, options.level).program(values)
+        result = CompiledSignature(module, module.main.type.result, options.level).program(values)
     if options.output is None:
         for name, value in _flat("result", result):
             if isinstance(value, Data):
@@ -116,21 +116,23 @@ def _text(value: object) -> str:
             case Data(definition, constructor, fields):
                 names = next(c.names for c in definition.constructors if c.name == constructor)
                 labels = [f"{name}=" for name in names] or [""] * len(fields)
-                pending += _listed(f"{constructor}(" if fields else constructor, labels, fields, ")" if fields else "")
+                pending += _sequence_parts(
+                    f"{constructor}(" if fields else constructor, labels, fields, ")" if fields else ""
+                )
             case Reference(content) as cell:
                 pending.append("(shown before)" if id(cell) in shown else content)
                 shown.add(id(cell))
             case Stack() | list() as made:
                 items = elements(made)
-                pending += _listed("[", [""] * len(items), items, "]")
+                pending += _sequence_parts("[", [""] * len(items), items, "]")
             case tuple() as items:
-                pending += _listed("(", [""] * len(items), items, ",)" if len(items) == 1 else ")")
+                pending += _sequence_parts("(", [""] * len(items), items, ",)" if len(items) == 1 else ")")
             case array:
                 parts.append(" ".join(np.array2string(np.asarray(array), separator=", ").split()))
     return "".join(parts)
 
 
-def _listed(begin: str, labels: Sequence[str], items: Sequence[object], end: str) -> list[object]:
+def _sequence_parts(begin: str, labels: Sequence[str], items: Sequence[object], end: str) -> list[object]:
     """What is shown of a sequence, the last part first."""
     shown: list[object] = [begin]
     for position, (label, item) in enumerate(zip(labels, items, strict=True)):

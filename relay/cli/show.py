@@ -23,7 +23,7 @@ from relay.typecheck.elaboration import Argument, elaborate_structured
 NAME = "show"
 HELP = "print the program of a decorated function; its file is imported"
 
-STAGES = ("surface", "typed", "core", "optimised", "fused", "tir")
+STAGES = ("surface", "typed", "core", "optimized", "fused", "tir")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,13 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stage",
         choices=STAGES,
-        help="surface: untyped; typed (the default); core: first-order, before optimisation; optimised; "
+        help="surface: untyped; typed (the default); core: first-order, before optimization; optimized; "
         "fused: with its kernels; tir",
     )
     types = parser.add_mutually_exclusive_group()
     types.add_argument("--types", metavar="TYPES", help='of the arguments: "Tensor[float32, (3, 4)], .."')
     types.add_argument("--args", metavar="ARGS.npz", help="arrays by the names of the parameters")
-    parser.add_argument("--level", type=int, default=DEFAULT_LEVEL, choices=range(4), help="the optimisation level")
+    parser.add_argument("--level", type=int, default=DEFAULT_LEVEL, choices=range(4), help="the optimization level")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--html", action="store_true", help="a page with the source and all stages, linked")
     form.add_argument("--dot", action="store_true", help="a graph in Graphviz's notation")
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print what was asked for."""
     function = read_function(options.function)
-    text = _shown(options, function)
+    text = _render(options, function)
     if options.output is None:
         print(text)
     else:
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _shown(options: argparse.Namespace, function: RelayFunction) -> str:
+def _render(options: argparse.Namespace, function: RelayFunction) -> str:
     stage = options.stage or "typed"
     if stage == "surface":
         if options.html or options.dot or options.svg or options.types or options.args:
@@ -96,7 +96,7 @@ def at_stage(typed: Module, stage: str, level: int) -> Module:
             return typed
         case "core":
             return lowering(0)(typed)
-        case "optimised":
+        case "optimized":
             return lowering(level)(typed)
         case _:
             return fuse(lowering(level)(typed))

@@ -1,4 +1,4 @@
-"""How the loops of kernels are cut where measurements have chosen, and what there is to choose from.
+"""Tiling choices: loop tiles that measurements have chosen, and the options that there are.
 
 A kernel goes by a name made of what it computes, so a choice holds for all programs that compute the same.
 """
@@ -16,10 +16,10 @@ _truth = attrs.validators.optional(attrs.validators.instance_of(bool))
 
 
 @attrs.frozen
-class Choice:
+class TilingChoice:
     """The loops of a product; None: by rule. A tile is `height` rows of `vectors` vectors, which stay in registers.
 
-    Raises TypeError or ValueError for what is no choice, as it may stand in a file."""
+    Raises TypeError or ValueError for what is not a choice, as it may stand in a file."""
 
     height: int | None = attrs.field(default=None, validator=_number)
     vectors: int | None = attrs.field(default=None, validator=_number)
@@ -27,14 +27,14 @@ class Choice:
     parallel: bool | None = attrs.field(default=None, validator=_truth)
 
 
-DEFAULT = Choice()
+DEFAULT = TilingChoice()
 
-Choices: TypeAlias = Mapping[str, Choice]
+Choices: TypeAlias = Mapping[str, TilingChoice]
 """Choices by the kernels' names."""
 
 
 @attrs.frozen
-class Options:
+class TilingOptions:
     """What the choices of a kernel may be."""
 
     tiles: tuple[tuple[int, int], ...]  # height and vectors

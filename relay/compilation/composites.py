@@ -1,4 +1,4 @@
-"""The bodies of composite operators, made at first use: read, typed for the operands' types, lowered."""
+"""Bodies of composite operators, created at first use: parsed, typed for the operand types, lowered."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from relay.ir.definition import Definition
 from relay.ir.expr import AttributeValue, Module
 from relay.ir.types import TupleType, Type, axis_names
 from relay.operator import Composition
-from relay.operator.composition import told
+from relay.operator.composition import attribute_key
 from relay.support.locks import Lock
 from relay.transform.core.composites import expand_composites
-from relay.transform.core.specialization import specialise
+from relay.transform.core.specialization import specialize
 from relay.transform.core.structuring import structure
 from relay.transform.passes import EXACT
 from relay.transform.pipeline import LEVELS, PREPARATION, Pipeline
-from relay.typecheck.elaboration import Argument, Fixed, elaborate_structured
+from relay.typecheck.elaboration import Argument, StaticArg, elaborate_structured
 from relay.typecheck.elaboration.values.axis_names import all_names
 from relay.typecheck.mapping import map_type
 
@@ -47,7 +47,7 @@ class ComposedBody:
     def core(self) -> Module:
         if self._core is None:
             # What has a gradient of its own stays: derivatives of the body use it.
-            core = expand_composites(structure(specialise(self.typed)), will_be_differentiated=True)
+            core = expand_composites(structure(specialize(self.typed)), will_be_differentiated=True)
             core = Pipeline(_BEFORE)(core)
             core = reverse.differentiate(core, Pipeline(_AFTER))
             self._core = Pipeline(_AFTER)(core)
@@ -76,7 +76,7 @@ class Composer:
     ) -> ComposedBody:
         # Names that are not known yet would be those of one call, and bodies are of all calls with these types.
         types = tuple(map_type(type_, lambda t: attrs.evolve(t, axes=axis_names(t))) for type_ in types)
-        key = (composition, types, all_names(types), told(attributes))
+        key = (composition, types, all_names(types), attribute_key(attributes))
         found = self._bodies.get(key)
         if found is None:
             with self._lock:
@@ -94,7 +94,7 @@ class Composer:
             self._definitions[composition] = definition
         tensors: tuple[Argument, ...] = (TupleType(types),) if composition.variadic else types
         names = [p.name for p in definition.function.parameters]
-        fixed = [Fixed(attributes[name]) for name in names[len(tensors) :]]
+        fixed = [StaticArg(attributes[name]) for name in names[len(tensors) :]]
         try:
             made = elaborate_structured(definition, [*tensors, *fixed])
         except TypeCheckError as error:

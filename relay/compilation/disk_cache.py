@@ -1,4 +1,4 @@
-"""Compiled programs on disk, so that another process need not compile them again.
+"""The disk cache of compiled programs, shared between processes.
 
 A program is found by what its machine code depends on: the typed program (its alpha hash, and its names, which stand in
 messages), the level, the number of threads, the processor, Relay's own sources, and the versions of TVM, NumPy and
@@ -27,7 +27,7 @@ from pathlib import Path
 import attrs
 
 from relay.codegen.runtime import library
-from relay.codegen.runtime.native import Native
+from relay.codegen.runtime.native import NativeModule
 from relay.codegen.tiling import Choices
 from relay.ir.analysis.alpha import alpha_hash
 from relay.ir.expr import Function, Module, OpCall
@@ -75,13 +75,13 @@ def directory() -> Path:
 
 
 def limit() -> int:
-    """How many bytes may be kept. What is no number is taken for 0, and said in the log."""
+    """How many bytes may be kept. What is not a number is taken for 0, and said in the log."""
     given = os.environ.get("RELAY_CACHE_SIZE", "").strip()
     if not given:
         return DEFAULT_SIZE
     if re.fullmatch(r"[0-9]{1,18}", given):
         return int(given)
-    log.warning("RELAY_CACHE_SIZE is no number of bytes: %.40r; nothing is kept", given)
+    log.warning("RELAY_CACHE_SIZE is not a number of bytes: %.40r; nothing is kept", given)
     return 0
 
 
@@ -90,9 +90,9 @@ def native(
     level: int,
     threads: int,
     choices: Choices,
-    compile: Callable[[], Native],
+    compile: Callable[[], NativeModule],
     donated: frozenset[int] = frozenset(),
-) -> Native:
+) -> NativeModule:
     """A typed program's machine code: from the cache, or compiled and kept. `donated`: the positions of parameters
     whose memory results may take.
 
@@ -123,7 +123,7 @@ def native(
         _shrink(limit())
         kept = _read(path, program) if _is_trusted(path.parent) else None
         return kept or made  # which becomes machine code once more when it is called
-    except library.Unwritable as reason:
+    except library.ExportError as reason:
         log.info("not kept on disk: %s", reason)
     except OSError as error:
         told = error.strerror or error
@@ -131,7 +131,7 @@ def native(
     return made
 
 
-def _read(path: Path, program: Module) -> Native | None:
+def _read(path: Path, program: Module) -> NativeModule | None:
     """The program in a file, if it is there, whole, and of this user."""
     try:
         found = library.read(path, program)
@@ -331,12 +331,12 @@ def _foreign(program: Module) -> str | None:
     for function in program.functions.values():
         if isinstance(function, Function):
             for binding in walk(function.body):
-                if isinstance(binding.value, OpCall) and not _own(lookup(binding.value.operator)):
+                if isinstance(binding.value, OpCall) and not _is_builtin(lookup(binding.value.operator)):
                     return binding.value.operator
     return None
 
 
-def _own(operator: Operator) -> bool:
+def _is_builtin(operator: Operator) -> bool:
     defined = operator.composition.function if operator.composition is not None else operator.reference
     module = getattr(defined, "__module__", None) or ""
     return module == "relay" or module.startswith("relay.")

@@ -1,6 +1,6 @@
-"""The phases behind elaboration: from a typed program to the core, and to native code.
+"""Compilation stages after elaboration: from a typed program to the core, and to native code.
 
-typed --specialise, structure, prepare, differentiate, optimise--> core --codegen--> program
+typed --specialize, structure, prepare, differentiate, optimize--> core --codegen--> program
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from relay.typecheck.elaboration.closures.returned_functions import holds_functi
 
 if TYPE_CHECKING:
     from relay.codegen.runtime.cpu import Program
-    from relay.codegen.runtime.native import Native
+    from relay.codegen.runtime.native import NativeModule
 
 log = logging.getLogger("relay.compile")
 
 DEFAULT_LEVEL = 2
-"""The optimisation level of a call."""
+"""The optimization level of a call."""
 
 
 INSTEAD = (
@@ -50,7 +50,7 @@ class ResultBuilder(Protocol):
 
 
 @attrs.frozen(eq=False)
-class Lowered:
+class CompiledSignature:
     """One signature of a function: its typed program, and what the later phases made of it."""
 
     typed: Module
@@ -86,7 +86,7 @@ class Lowered:
 
     @property
     def core(self) -> Module:
-        """The differentiated and optimised first-order program."""
+        """The differentiated and optimized first-order program."""
         with self._lock:
             return self._core()
 
@@ -104,9 +104,9 @@ class Lowered:
                 failure: InternalError = self._made["failure"]
                 raise failure.with_traceback(None)
             if "program" not in self._made:
-                with progress.shown(f"compiling {self.typed.main.name}"), without_collection():
+                with progress.progress_bar(f"compiling {self.typed.main.name}"), without_collection():
                     try:
-                        self._made["program"] = with_room(self._compiled)
+                        self._made["program"] = with_room(self._compile)
                     except InternalError as error:
                         error.help = INSTEAD
                         self._made["failure"] = error
@@ -114,7 +114,7 @@ class Lowered:
             program: Program = self._made["program"]
             return program
 
-    def _compiled(self) -> Program:
+    def _compile(self) -> Program:
         from relay.codegen.runtime import cpu
         from relay.compilation import disk_cache, tuning_records, verification
 
@@ -123,9 +123,9 @@ class Lowered:
         parameters = self.typed.main.parameters
         donated = frozenset(n for n, parameter in enumerate(parameters) if parameter.name in self.donated)
 
-        def compiled() -> Native:
+        def compile_core() -> NativeModule:
             native = cpu.compile_native(self._core(), threads, choices, donated)
-            if verification.wanted():
+            if verification.is_enabled():
                 verification.verify(self._core(), native, threads)
             return native
 
@@ -134,7 +134,7 @@ class Lowered:
             self.level,
             threads,
             choices,
-            compiled,
+            compile_core,
             donated,
         )
         if unused := unused_donations(native, parameters, donated):
@@ -149,12 +149,12 @@ class Lowered:
 
 
 def lowering(level: int) -> Pipeline:
-    """All passes from a typed program to the first-order, differentiated, optimised one."""
+    """All passes from a typed program to the first-order, differentiated, optimized one."""
 
     def differentiate(module: Module) -> Module:
         return reverse.differentiate(module, lambda derived: simplify_derivative(derived, level))
 
-    steps: list[str | Callable[[Module], Module]] = ["specialise, structure", *PREPARATION[level]]
+    steps: list[str | Callable[[Module], Module]] = ["specialize, structure", *PREPARATION[level]]
     steps += [differentiate, *LEVELS[level]]
     return Pipeline(steps, stage="typed", progress=progress.say)
 
@@ -166,14 +166,14 @@ def derivative_text(typed: Module, elide: bool = True) -> str:
     def differentiate(module: Module) -> Module:
         return reverse.differentiate(module, lambda derived: simplify_derivative(derived, DEFAULT_LEVEL))
 
-    steps: list[str | Callable[[Module], Module]] = ["specialise, structure", *PREPARATION[DEFAULT_LEVEL]]
+    steps: list[str | Callable[[Module], Module]] = ["specialize, structure", *PREPARATION[DEFAULT_LEVEL]]
     steps += [differentiate, *BETWEEN[DEFAULT_LEVEL]]
     with bugs_of("the text of a derivative", lambda: typed.main.span):
         return to_text(Pipeline(steps, stage="typed")(typed), elide=elide, sources=True)
 
 
 def to_core(typed: Module, level: int) -> Module:
-    """The first-order, differentiated, optimised program of a typed one. Raises CompileError for one that is nested too
+    """The first-order, differentiated, optimized program of a typed one. Raises CompileError for one that is nested too
     deeply."""
     try:
         with bugs_of("a pass over the program", lambda: typed.main.span):

@@ -1,4 +1,4 @@
-"""What `relay.tune` has found, on disk: how the loops of kernels are cut, for each processor and number of threads.
+"""Tuning records on disk: loop tilings found by `relay.tune`, by processor and number of threads.
 
 The file is `tuning.json` in the folder of the cache. It is read when something is compiled.
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 import attrs
 
-from relay.codegen.tiling import Choice, Choices
+from relay.codegen.tiling import Choices, TilingChoice
 from relay.compilation import disk_cache
 from relay.support import private_files
 
@@ -31,19 +31,19 @@ def path() -> Path:
 
 def choices(threads: int) -> Choices:
     """What is known for this processor and so many threads. A file that cannot be read is said in the log."""
-    found: dict[str, Choice] = {}
+    found: dict[str, TilingChoice] = {}
     for name, entry in _read().get(_machine(threads), {}).items():
         try:
-            found[name] = Choice(**{field: entry[field] for field in attrs.fields_dict(Choice)})
+            found[name] = TilingChoice(**{field: entry[field] for field in attrs.fields_dict(TilingChoice)})
         except (KeyError, TypeError, ValueError):
             log.warning("%s: the entry %s is not of this version, and is not used", path(), name)
     return found
 
 
-def keep(threads: int, found: Mapping[str, Choice]) -> None:
+def keep(threads: int, found: Mapping[str, TilingChoice]) -> None:
     """Write choices, in one step, beside those that are there."""
     path().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _locked():
+    with _file_lock():
         content = _read()
         content.setdefault(_machine(threads), {}).update({name: attrs.asdict(choice) for name, choice in found.items()})
         private_files.write(path(), json.dumps(content, indent=1).encode())
@@ -81,7 +81,7 @@ def _read() -> dict[str, dict[str, Any]]:
 
 
 @contextmanager
-def _locked() -> Iterator[None]:
+def _file_lock() -> Iterator[None]:
     """One process at a time, where the system has such locks."""
     try:
         import fcntl

@@ -1,4 +1,4 @@
-"""RELAY_VERIFY=1: machine code is tried before it is used, and compilation stops where it gives other numbers.
+"""RELAY_VERIFY=1: differential test of machine code against the operators' references before its use.
 
 What runs is made by Relay, TVM and LLVM for one processor, and any of them may be wrong on it. So a program without
 control flow is run on small random arguments, once it is compiled, and its results compared with what the operators'
@@ -8,7 +8,7 @@ that this process has tried before are not tried again.
 Results agree if they differ by what roundings may do: those of a few kernels, or what becomes of a rounding of the
 arguments. What may be decided by a rounding (places, comparisons and steps of computed floats) is not compared.
 Programs with more than `MOST` elements are not tried, nor calls in loops that read at places which are computed, nor
-kernels for sizes that the run makes, since the rest of the program decides what these may be. Nor are operators that
+kernels for data-dependent sizes, since the rest of the program decides what these may be. Nor are operators that
 are Python functions, since these may notice that they are called.
 """
 
@@ -26,7 +26,7 @@ import numpy as np
 
 from relay.errors import ExecutionError, MachineCodeError, RelayError
 from relay.eval.sizes import attribute_with_sizes, with_sizes
-from relay.ir.dims import MadeDim, TypeId, evaluate, variables
+from relay.ir.dims import DataDependentDim, TypeId, evaluate, variables
 from relay.ir.expr import (
     Assert,
     Atom,
@@ -47,10 +47,10 @@ from relay.ir.traverse import all_blocks
 from relay.ir.types import BOOL, BaseType, TensorType, TupleType, Type
 from relay.operator import Operator, Pattern, lookup
 from relay.support import progress
-from relay.transform.fusion.fusion_groups import Group, plan
+from relay.transform.fusion.fusion_groups import FusionGroup, plan
 
 if TYPE_CHECKING:
-    from relay.codegen.runtime.native import Native
+    from relay.codegen.runtime.native import NativeModule
 
 log = logging.getLogger("relay.compile")
 
@@ -77,29 +77,29 @@ _tried: set[object] = set()
 """The keys of the kernels that this process has tried."""
 
 
-def wanted() -> bool:
+def is_enabled() -> bool:
     """Whether machine code is tried before it is used."""
     return os.environ.get("RELAY_VERIFY", "") not in ("", "0")
 
 
-def verify(module: Module, native: Native, threads: int) -> None:
+def verify(module: Module, native: NativeModule, threads: int) -> None:
     """Try the machine code of a structured first-order program. Raises MachineCodeError if it is wrong."""
     progress.say("trying the machine code")
     if native.externals is None and _is_straight(module):
         _try(module, native, threads)
         return
-    kernels = list(_untried(module))
+    kernels = list(_unverified_kernels(module))
     for start in range(0, len(kernels), TOGETHER):
         made = _of_kernels(kernels[start : start + TOGETHER], module)
         try:
-            compiled = _compiled(made, threads)
+            compiled = _compile_module(made, threads)
         except RelayError as error:
             log.info("some kernels of %s are not tried: %s", module.entry, error.message)
             continue
         _try(made, compiled, threads)
 
 
-def _compiled(module: Module, threads: int) -> Native:
+def _compile_module(module: Module, threads: int) -> NativeModule:
     from relay.codegen.lowering.module_builder import assemble
 
     return assemble(module, threads, {})
@@ -125,7 +125,7 @@ def _is_of_tensors(type_: Type | None) -> bool:
     return isinstance(type_, TensorType)
 
 
-def _untried(module: Module) -> Iterator[Group]:
+def _unverified_kernels(module: Module) -> Iterator[FusionGroup]:
     """The kernels of a program that have not been tried, without the calls that cannot be by themselves."""
     from relay.codegen.kernels.kernels import signature
 
@@ -139,9 +139,9 @@ def _untried(module: Module) -> Iterator[Group]:
                 outputs = tuple(v for v in group.outputs if v in left)
                 if not outputs:
                     continue
-                part = Group(free, outputs, tuple(v for v in group.kept if v in left))
+                part = FusionGroup(free, outputs, tuple(v for v in group.kept if v in left))
                 _, sizes, key = signature(part)
-                if key not in _tried and not any(isinstance(size, MadeDim) for size in sizes):
+                if key not in _tried and not any(isinstance(size, DataDependentDim) for size in sizes):
                     _tried.add(key)
                     yield part
 
@@ -169,7 +169,7 @@ def _is_float(type_: TensorType) -> bool:
     return isinstance(type_.base, BaseType) and type_.base.is_float
 
 
-def _of_kernels(groups: Sequence[Group], module: Module) -> Module:
+def _of_kernels(groups: Sequence[FusionGroup], module: Module) -> Module:
     """A program that runs kernels on arguments of their own. Sizes are shown by further arguments."""
     from relay.codegen.kernels.kernels import signature
 
@@ -181,7 +181,7 @@ def _of_kernels(groups: Sequence[Group], module: Module) -> Module:
         dims |= dict.fromkeys(signature(group)[1])
         own: dict[Var, Var] = {}
 
-        def renamed(atom: Atom, own: dict[Var, Var] = own) -> Atom:
+        def rename_atom(atom: Atom, own: dict[Var, Var] = own) -> Atom:
             if not isinstance(atom, Var):
                 return atom
             if atom not in own:
@@ -192,7 +192,7 @@ def _of_kernels(groups: Sequence[Group], module: Module) -> Module:
         for binding in group.bindings:
             call = binding.value
             assert isinstance(call, OpCall)
-            changed = OpCall(call.operator, tuple(map(renamed, call.arguments)), call.attributes, call.span)
+            changed = OpCall(call.operator, tuple(map(rename_atom, call.arguments)), call.attributes, call.span)
             (target,) = binding.targets
             own[target] = Var(target.name, target.type)
             bindings.append(Binding((own[target],), changed))
@@ -213,14 +213,14 @@ def _returning(results: Sequence[Var], parameters: Sequence[Var], bindings: Sequ
 
 
 @attrs.frozen(eq=False)
-class _Run:
+class _ReferenceRun:
     """What the references make of some arguments: all values, and whether they are exact (True), rounded (False), or
     may be decided by a rounding (None)."""
 
     values: Mapping[Var, Any]
     exact: Mapping[Var, bool | None]
 
-    def of(self, atom: Atom) -> Any:
+    def value_of(self, atom: Atom) -> Any:
         return atom.value if isinstance(atom, Constant) else self.values[atom]  # type: ignore[index]
 
     def is_exact(self, atom: Atom) -> bool | None:
@@ -239,7 +239,7 @@ class _Run:
         return max((ROUNDINGS[a.dtype.name] for a in found), default=0.0) * largest
 
 
-def _try(module: Module, native: Native, threads: int) -> None:
+def _try(module: Module, native: NativeModule, threads: int) -> None:
     """Run a program on random arguments. Raises MachineCodeError if what it gives is wrong, each time."""
     wrong: set[int] = set()
     for attempt in range(2):
@@ -249,10 +249,10 @@ def _try(module: Module, native: Native, threads: int) -> None:
         wrong = found if attempt == 0 else wrong & found
         if not wrong:
             return
-    raise _located(module, threads, min(wrong))
+    raise _wrong_kernel_error(module, threads, min(wrong))
 
 
-def _attempt(module: Module, native: Native, attempt: int) -> set[int] | None:
+def _attempt(module: Module, native: NativeModule, attempt: int) -> set[int] | None:
     """The results, by position, that differ from those of the references; None if the program was not run."""
     from relay.codegen.runtime.cpu import DataResult, Program
 
@@ -260,7 +260,7 @@ def _attempt(module: Module, native: Native, attempt: int) -> set[int] | None:
     if chosen is None:
         return None
     sizes, arguments = chosen
-    expected = _evaluated(module, sizes, arguments)
+    expected = _run_references(module, sizes, arguments)
     if expected is None:
         return None
     try:
@@ -269,21 +269,23 @@ def _attempt(module: Module, native: Native, attempt: int) -> set[int] | None:
         return None  # as what was asserted may be decided by a rounding
     (result,) = module.main.body.terminator.values  # type: ignore[union-attr]
     exact = [flag for flag, _ in _flags(module, expected, result)]
-    pairs = list(zip(_leaves(found), _leaves(expected.of(result)), exact, strict=True))
+    pairs = list(zip(_leaves(found), _leaves(expected.value_of(result)), exact, strict=True))
     suspects = {
         n for n, (one, other, flag) in enumerate(pairs) if flag is not None and not _agree(one, other, expected)
     }
     if not suspects:
         return set()
-    changed = [e for e in (_evaluated(module, sizes, _changed(arguments, n)) for n in range(4)) if e is not None]
+    changed = [
+        e for e in (_run_references(module, sizes, _perturb_arguments(arguments, n)) for n in range(4)) if e is not None
+    ]
     return {
         n
         for n in suspects
-        if not _explained(n, pairs[n][0], pairs[n][1], [_leaves(e.of(result)) for e in changed], expected)
+        if not _is_rounding_error(n, pairs[n][0], pairs[n][1], [_leaves(e.value_of(result)) for e in changed], expected)
     }
 
 
-def _agree(found: Array, expected: Array, run: _Run, more: float = 0.0) -> bool:
+def _agree(found: Array, expected: Array, run: _ReferenceRun, more: float = 0.0) -> bool:
     if found.dtype != expected.dtype or found.shape != expected.shape:
         return False
     if expected.dtype.name not in ROUNDINGS:
@@ -294,7 +296,9 @@ def _agree(found: Array, expected: Array, run: _Run, more: float = 0.0) -> bool:
         return bool((np.abs(one[counts] - other[counts]) <= run.error + more).all())
 
 
-def _explained(position: int, found: Array, expected: Array, changed: Sequence[Sequence[Array]], run: _Run) -> bool:
+def _is_rounding_error(
+    position: int, found: Array, expected: Array, changed: Sequence[Sequence[Array]], run: _ReferenceRun
+) -> bool:
     """Whether roundings of the arguments change a result as much, or a number in it to another one."""
     if expected.dtype.name not in ROUNDINGS:
         return any(not np.array_equal(leaves[position], expected) for leaves in changed)
@@ -365,46 +369,46 @@ def _argument(type_: Type | None, sizes: Mapping[TypeId, int], rng: np.random.Ge
     return np.asarray(rng.integers(0, 2 if type_.base == BOOL else 4, shape)).astype(type_.dtype)
 
 
-def _changed(arguments: Sequence[Any], seed: int) -> list[Any]:
+def _perturb_arguments(arguments: Sequence[Any], seed: int) -> list[Any]:
     """The arguments, each float by up to two roundings larger or smaller."""
     rng = np.random.default_rng(seed)
 
-    def changed(value: Any) -> Any:
+    def perturb(value: Any) -> Any:
         if isinstance(value, tuple):
-            return tuple(map(changed, value))
+            return tuple(map(perturb, value))
         if value.dtype.name not in ROUNDINGS:
             return value
         step = float(ml_dtypes.finfo(value.dtype).eps)
         return (_wide(value) * (1 + step * rng.uniform(-2, 2, value.shape))).astype(value.dtype)
 
-    return [changed(argument) for argument in arguments]
+    return [perturb(argument) for argument in arguments]
 
 
 # ---- the references
 
 
-def _evaluated(module: Module, sizes: Mapping[TypeId, int], arguments: Sequence[Any]) -> _Run | None:
+def _run_references(module: Module, sizes: Mapping[TypeId, int], arguments: Sequence[Any]) -> _ReferenceRun | None:
     """What the references make of the arguments; None if they refuse them."""
     values: dict[Var, Any] = dict(zip(module.main.parameters, arguments, strict=True))
     exact: dict[Var, bool | None] = dict.fromkeys(module.main.parameters, True)
-    run = _Run(values, exact)
+    run = _ReferenceRun(values, exact)
     for binding in module.main.body.bindings:
         match binding.value:
             case OpCall(name, operands, attributes):
                 operator = lookup(name)
                 given = {a: attribute_with_sizes(v, sizes) for a, v in attributes.items()}
                 try:
-                    result: Any = operator.evaluate([run.of(a) for a in operands], given)
+                    result: Any = operator.evaluate([run.value_of(a) for a in operands], given)
                 except Exception as error:  # the reference is NumPy's, which has errors of its own
                     log.info("%s is not tried: %s", module.entry, error)
                     return None
-                flag = _flag(operator, [run.is_exact(a) for a in operands], [run.of(a) for a in operands], result)
+                flag = _flag(operator, [run.is_exact(a) for a in operands], [run.value_of(a) for a in operands], result)
             case MakeTuple(items):
-                result, flag = tuple(map(run.of, items)), True
+                result, flag = tuple(map(run.value_of, items)), True
             case Project(value, index):
-                result, flag = run.of(value)[index], run.is_exact(value)
+                result, flag = run.value_of(value)[index], run.is_exact(value)
             case Assert(condition):
-                if not run.of(condition) or run.is_exact(condition) is None:
+                if not run.value_of(condition) or run.is_exact(condition) is None:
                     return None
                 continue
             case _:
@@ -428,7 +432,7 @@ def _flag(operator: Operator, flags: Sequence[bool | None], operands: Sequence[A
     return None if any(a.dtype.name not in ROUNDINGS for a in results) else False
 
 
-def _flags(module: Module, run: _Run, atom: Atom) -> Iterator[tuple[bool | None, Atom]]:
+def _flags(module: Module, run: _ReferenceRun, atom: Atom) -> Iterator[tuple[bool | None, Atom]]:
     """For each leaf of a value whether it is exact, and the atom that it is the value of."""
     made = {b.targets[0]: b.value for b in module.main.body.bindings if b.targets}
     value = made.get(atom) if isinstance(atom, Var) else None
@@ -436,20 +440,20 @@ def _flags(module: Module, run: _Run, atom: Atom) -> Iterator[tuple[bool | None,
         for item in value.items:
             yield from _flags(module, run, item)
         return
-    for _ in _leaves(run.of(atom)):
+    for _ in _leaves(run.value_of(atom)):
         yield run.is_exact(atom), atom
 
 
 # ---- the error
 
 
-def _located(module: Module, threads: int, wrong: int) -> MachineCodeError:
+def _wrong_kernel_error(module: Module, threads: int, wrong: int) -> MachineCodeError:
     """The error for a program one of whose results is wrong: it names the first kernel that gives another answer where
     all values are results, or, if none does, those that make this result."""
     main = module.main
     (result,) = main.body.terminator.values  # type: ignore[union-attr]
     sizes, arguments = _arguments(module, 0) or ({}, [])
-    run = _evaluated(module, sizes, arguments)
+    run = _run_references(module, sizes, arguments)
     assert run is not None
     _, atom = list(_flags(module, run, result))[wrong]
     bindings = [b for b in main.body.bindings if isinstance(b.value, OpCall | Assert)]
@@ -460,16 +464,18 @@ def _located(module: Module, threads: int, wrong: int) -> MachineCodeError:
 
         parts = [b for b in main.body.bindings if b.targets]
         whole = _returning(values, main.parameters, parts, module.where)
-        for value, one in zip(values, Program(_compiled(whole, threads), DataResult)(_copies(arguments)), strict=True):
-            if run.exact[value] is not None and not _agree(np.asarray(one), run.of(value), run):
-                atom, found, expected = value, np.asarray(one), run.of(value)
+        for value, one in zip(
+            values, Program(_compile_module(whole, threads), DataResult)(_copies(arguments)), strict=True
+        ):
+            if run.exact[value] is not None and not _agree(np.asarray(one), run.value_of(value), run):
+                atom, found, expected = value, np.asarray(one), run.value_of(value)
                 break
     except (RelayError, ValueError) as error:
         log.info("the wrong kernel is not known: %s", error)
     calls = _calls(module, atom)
     names = ", ".join(dict.fromkeys(c.operator for c in calls))
     numbers = ", ".join(f"{dim} = {size}" for dim, size in sizes.items())
-    shown = "" if found is None else f": found {_shown(found)}, expected {_shown(expected)}"
+    shown = "" if found is None else f": found {_array_text(found)}, expected {_array_text(expected)}"
     shapes = ", ".join(str(_type(a)) for c in calls[:1] for a in c.arguments)
     for_sizes = f" for {numbers}" if numbers else ""
     return MachineCodeError(
@@ -486,9 +492,9 @@ def _calls(module: Module, atom: Atom) -> list[OpCall]:
     return []
 
 
-def _shown(array: Any) -> str:
+def _array_text(array: Any) -> str:
     text = np.array2string(np.asarray(array).reshape(-1)[:6], separator=", ", max_line_width=1000)
     return text if np.size(array) <= 6 else f"{text[:-1]}, ..]"
 
 
-__all__ = ["verify", "wanted"]
+__all__ = ["is_enabled", "verify"]

@@ -1,4 +1,4 @@
-"""Where a run of the interpreter is: the functions that are being run, and in each the blocks."""
+"""Frames of the interpreter: the active functions, and their active blocks."""
 
 from __future__ import annotations
 

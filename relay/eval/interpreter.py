@@ -20,10 +20,10 @@ from relay.eval.operation import Operations
 from relay.eval.reuse import Reuse, is_alone
 from relay.eval.sizes import attribute_with_sizes, made_in_attributes, sizes_of, with_sizes
 from relay.eval.steps import Steps, check
-from relay.eval.tape import Differentiation, Differentiator, Tape, tapes_of, unboxed
+from relay.eval.tape import Differentiation, Differentiator, Tape, tapes_of, unbox
 from relay.eval.values import Closure, Data, GradientFunction, Reference, Stack, describe, fits, primal
 from relay.ir import printing
-from relay.ir.dims import MadeDim, TypeId, evaluate, no_size
+from relay.ir.dims import DataDependentDim, TypeId, evaluate, no_size
 from relay.ir.expr import (
     Annotated,
     Apply,
@@ -55,8 +55,8 @@ from relay.ir.expr import (
     OpCall,
     PatternMatch,
     Print,
+    PrintErased,
     Project,
-    Quiet,
     RefNew,
     RefRead,
     RefWrite,
@@ -101,12 +101,12 @@ class Machine:
         self.result: object = None
         self._deepest = ALWAYS_DEEP_ENOUGH
         self.operations = Operations(checked)
-        self.differentiator = Differentiator(self.operations, self._nested)
+        self.differentiator = Differentiator(self.operations, self._run_nested)
         self.reuse = Reuse(self.operations)
         self.steps = Steps(self)
         self._captured: dict[Function, tuple[Var, ...]] = {}
         self._sized_calls: dict[tuple[object, ...], OpCall] = {}
-        self._made_in: dict[OpCall, tuple[MadeDim, ...]] = {}
+        self._made_in: dict[OpCall, tuple[DataDependentDim, ...]] = {}
 
     def run(self, function: object, arguments: Sequence[object], below: float = math.inf) -> object:
         """Call a function value and step to the end. Its own gradient is for levels of tapes `below` one."""
@@ -138,7 +138,7 @@ class Machine:
         calls = list(zip(frames[1:], frames, strict=False))[::-1]
         return tuple(Label(span, f"in this call of {name}") for (name, _), (_, span) in calls if span is not None)
 
-    def _nested(self, module: Module, arguments: Sequence[object]) -> object:
+    def _run_nested(self, module: Module, arguments: Sequence[object]) -> object:
         """The result of a program of its own: the body of a composite operator."""
         return Machine(self.checked).run(Closure(module.main, {}, module), arguments)
 
@@ -164,7 +164,7 @@ class Machine:
         spare = self.reuse.operand(frame, binding, operands)
         type_ = target.type
         if frame.sizes:
-            call = self._sized(call, frame.sizes)
+            call = self._concrete_call(call, frame.sizes)
             type_ = None if type_ is None else with_sizes(type_, frame.sizes)
         if spare:
             frame.environment[target] = self.operations.update(call, operands)  # type: ignore[arg-type]
@@ -223,7 +223,7 @@ class Machine:
                     raise ExecutionError(message, span)
             case Print(_, atoms) as text:
                 if not frame.quiet or text.fails:
-                    printing.write(text, [np.asarray(unboxed(value(a))) for a in atoms])
+                    printing.write(text, [np.asarray(unbox(value(a))) for a in atoms])
             case StackNew():
                 bind(Stack([], 0))
             case StackPush() | StackSet() | StackPrefix() as change:
@@ -294,7 +294,7 @@ class Machine:
         if not isinstance(function, Closure):
             raise InternalError(f"{describe(function)} is called")
         definition = function.function
-        quiet = quiet or self.quiet or isinstance(definition.rule, Quiet)
+        quiet = quiet or self.quiet or isinstance(definition.rule, PrintErased)
         if isinstance(definition.rule, CustomGradient):
             tapes = [tape for tape in tapes_of(tuple(arguments)) if tape.level < below]
             if tapes:
@@ -384,7 +384,7 @@ class Machine:
             found = self._captured[function] = tuple(free_variables(function))
         return found
 
-    def _sized(self, call: OpCall, sizes: Mapping[TypeId, int]) -> OpCall:
+    def _concrete_call(self, call: OpCall, sizes: Mapping[TypeId, int]) -> OpCall:
         """The call with numbers for symbolic dims: the same for the same sizes, so that what is known of it is found
         again."""
         made = self._made_in.get(call)
@@ -481,7 +481,7 @@ def call(function: object, arguments: Sequence[object], checked: bool = True) ->
     if isinstance(function, Closure):
         arguments = accept(function.function, arguments)
         sizes = sizes_of(function.module, function.function, arguments)
-    return unboxed(Machine(checked, sizes).run(function, arguments))
+    return unbox(Machine(checked, sizes).run(function, arguments))
 
 
 def accept(function: Function, arguments: Sequence[object]) -> list[object]:

@@ -61,7 +61,7 @@ class Code:
                 raise InternalError(f"{type(expression).__name__} in an operator's definition")
         return [None if place is None else made[place] for place in self._places]
 
-    def needed(self) -> Code:
+    def eliminate_dead_code(self) -> Code:
         """The code without what no result needs."""
         used = {r for r in self.results if r is not None}
         kept = []
@@ -99,7 +99,7 @@ def type_of(array: np.ndarray) -> TensorType:
     return TensorType(base, array.shape)
 
 
-def spread(operator: Operator, given: Sequence[_T]) -> Sequence[Any]:
+def operand_arguments(operator: Operator, given: Sequence[_T]) -> Sequence[Any]:
     """Operands as the operator's Python functions take them."""
     return (tuple(given),) if operator.variadic else given
 
@@ -151,14 +151,14 @@ class Operations:
             type_ = operator.infer([type_of(o) for o in operands], call.attributes)
         type_ = prune(type_)  # type: ignore[assignment]
         try:
-            result = operator.reference(*spread(operator, operands), **call.attributes)
+            result = operator.reference(*operand_arguments(operator, operands), **call.attributes)
         except Exception as error:
             raise _failure(operator, call, error, type_) from error
         if isinstance(type_, TupleType):
-            return tuple(self._typed(call, r, t) for r, t in zip(result, type_.items, strict=True))
-        return self._typed(call, result, type_)
+            return tuple(self._typed_array(call, r, t) for r, t in zip(result, type_.items, strict=True))
+        return self._typed_array(call, result, type_)
 
-    def prepared(self, call: OpCall, type_: Type | None) -> Callable[..., Any]:
+    def prepared_call(self, call: OpCall, type_: Type | None) -> Callable[..., Any]:
         """`apply` for one call and its result's type, as a function of the operands."""
         found = self._prepared.get(call)
         if found is None or found[0] is not type_:
@@ -177,11 +177,11 @@ class Operations:
                 array = asarray(reference(*operands), dtype)
             except Exception as error:
                 raise _failure(operator, call, error, type_) from error
-            return array if array.shape == shape else self._typed(call, array, tensor)
+            return array if array.shape == shape else self._typed_array(call, array, tensor)
 
         return function
 
-    def _typed(self, call: OpCall, result: Any, type_: Type) -> np.ndarray:
+    def _typed_array(self, call: OpCall, result: Any, type_: Type) -> np.ndarray:
         assert isinstance(type_, TensorType)
         array = np.asarray(result, type_.dtype)
         if array.shape == type_.shape:  # mostly
@@ -197,7 +197,7 @@ class Operations:
         if code is None:
 
             def holds(*values: Value) -> list[Value | None]:
-                return [r.holds(*spread(operator, values), **call.attributes) for r in operator.requirements]
+                return [r.holds(*operand_arguments(operator, values), **call.attributes) for r in operator.requirements]
 
             names = [f"x{i}" for i in range(len(operands))]
             code = self._requirements[key] = trace(holds, call, [type_of(o) for o in operands], names)

@@ -74,7 +74,7 @@ def pullback(
             new, position, others = update
             parts.append(Update(new, position, tuple(range(len(results), len(results) + len(others)))))
             results += others
-    return Pullback(Code(whole.parameters, whole.bindings, tuple(results)).needed(), tuple(parts))
+    return Pullback(Code(whole.parameters, whole.bindings, tuple(results)).eliminate_dead_code(), tuple(parts))
 
 
 def _update(call: OpCall, made: Mapping[Var, Expr]) -> tuple[OpCall, int, tuple[Atom, ...]] | None:

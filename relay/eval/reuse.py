@@ -1,4 +1,4 @@
-"""When the interpreter may change an array or a stack instead of copying it.
+"""In-place updates in the interpreter: arrays and stacks without further uses.
 
 An operator whose result differs from an operand in a part only (`Operator.in_place`) writes that part into the operand
 if nothing else can see it: the call is the last to use the variable, and no other variable, value or caller has the
@@ -18,7 +18,7 @@ from relay.eval.operation import Operations
 from relay.eval.values import Stack
 from relay.ir.analysis.liveness import Liveness, holds_stack, variables_of
 from relay.ir.expr import Binding, Block, Function, Loop, Next, OpCall, Var, Yield
-from relay.ir.traverse import blocks, bound, free_variables, operands, terminator_operands, walk
+from relay.ir.traverse import blocks, bound_variables, free_variables, operands, terminator_operands, walk
 from relay.ir.types import TensorType
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def is_alone(held: list[Stack]) -> bool:
     return _holders(held, 0) == _ALONE_STACK
 
 
-def dropped(function: Function) -> dict[Block, list[tuple[Var, ...]]]:
+def last_uses(function: Function) -> dict[Block, list[tuple[Var, ...]]]:
     """For the bindings and the end of each block of a function the variables with stacks that are read there and not
     again. Nothing if there are no stacks."""
     if not any(holds_stack(v.type) for v in variables_of(function)):
@@ -59,8 +59,8 @@ def dropped(function: Function) -> dict[Block, list[tuple[Var, ...]]]:
         places: list[tuple[Var, ...]] = []
         for binding, live in zip(block.bindings, after, strict=True):
             later = live.union(*(liveness.before[b] for b in blocks(binding.value) if b in liveness.before))
-            places.append(tuple(liveness.of(operands(binding.value)) - later))
-        ending = liveness.of(terminator_operands(block.terminator)) - liveness.leading[block]
+            places.append(tuple(liveness.keys_of(operands(binding.value)) - later))
+        ending = liveness.keys_of(terminator_operands(block.terminator)) - liveness.leading[block]
         if isinstance(block.terminator, Next):  # what a loop carries has its new values then
             ending -= carried[block.terminator.label]
         places.append(tuple(ending))
@@ -129,7 +129,7 @@ class Reuse:
         if found is None:
             inside = list(walk(loop.body))
             changes = any(isinstance(b.value, OpCall) and self._operations.operator(b.value).in_place for b in inside)
-            names = (v for b in inside for v in (*b.targets, *bound(b.value))) if changes else ()
+            names = (v for b in inside for v in (*b.targets, *bound_variables(b.value))) if changes else ()
             found = self._bound[loop] = (*loop.parameters, *names) if changes else ()
         return found
 
@@ -139,12 +139,12 @@ class Reuse:
             rest = Block(activation.block.bindings[activation.position :], activation.block.terminator)
             if variable in free_variables(rest):
                 return False
-            if variable in self._of(activation.block):
+            if variable in self._targets_in(activation.block):
                 return True
             owner = activation.owner.value if activation.owner is not None else None
             if activation.label is not None:  # the next round may use it, unless it is the loop's own
                 return isinstance(owner, Loop) and variable in owner.parameters
         return True
 
-    def _of(self, block: Block) -> Iterator[Var]:
+    def _targets_in(self, block: Block) -> Iterator[Var]:
         return (t for b in block.bindings for t in b.targets)

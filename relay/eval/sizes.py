@@ -8,7 +8,7 @@ import numpy as np
 
 from relay.errors import ExecutionError
 from relay.eval.values import Box, Data, primal
-from relay.ir.dims import ANY, Dim, DimExpr, MadeDim, TypeId, evaluate, variables
+from relay.ir.dims import ANY, DataDependentDim, Dim, DimExpr, TypeId, evaluate, variables
 from relay.ir.expr import AttributeValue, Function, Module
 from relay.ir.extents import Place, places
 from relay.ir.types import TensorType, Type
@@ -83,12 +83,12 @@ def attribute_with_sizes(value: AttributeValue, sizes: Mapping[TypeId, int]) -> 
             return value
 
 
-def made_in_attributes(values: Iterable[AttributeValue]) -> Iterator[MadeDim]:
-    """The sizes that the run makes which attributes mention, each perhaps several times."""
+def made_in_attributes(values: Iterable[AttributeValue]) -> Iterator[DataDependentDim]:
+    """The data-dependent sizes which attributes mention, each perhaps several times."""
     for value in values:
         match value:
             case TypeId() | DimExpr():
-                yield from (v for v in variables(value) if isinstance(v, MadeDim))
+                yield from (v for v in variables(value) if isinstance(v, DataDependentDim))
             case tuple():
                 yield from made_in_attributes(value)
             case _:

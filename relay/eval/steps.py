@@ -1,4 +1,4 @@
-"""The steps of a block, prepared once for all of its rounds and calls.
+"""Steps of a block, prepared once for all of its executions.
 
 What runs most often, operators, branches, loops and the ends of blocks, has a function of its own here that knows what
 does not change from one run of the block to the next; everything else goes to `Machine.execute`.
@@ -13,7 +13,7 @@ import numpy as np
 
 from relay.errors import InternalError
 from relay.eval.frames import Activation, Frame, Step, unwind
-from relay.eval.reuse import dropped
+from relay.eval.reuse import last_uses
 from relay.eval.sizes import mentions_dims
 from relay.eval.values import Box, describe, fits
 from relay.ir.expr import (
@@ -53,14 +53,14 @@ class Steps:
         self._blocks: dict[Block, tuple[Step, ...]] = {}
         self._results: dict[Binding, Callable[[Frame, Values], None]] = {}
         self._rounds: dict[Loop, Callable[[Frame, Activation, Values], None]] = {}
-        self.dropped: dict[Block, list[tuple[Var, ...]]] = {}  # see `relay.eval.reuse.dropped`
+        self.dropped: dict[Block, list[tuple[Var, ...]]] = {}  # see `relay.eval.reuse.last_uses`
         self._prepared: set[Block] = set()
 
     def prepare(self, function: Function) -> None:
         """Find out which variables with stacks are of no more use, before a function is run."""
         if function.body not in self._prepared:
             self._prepared.add(function.body)
-            self.dropped.update(dropped(function))
+            self.dropped.update(last_uses(function))
 
     def activation(
         self, block: Block, owner: Binding | None = None, arm: int | None = None, label: LoopLabel | None = None
@@ -127,7 +127,7 @@ class Steps:
         writes = operator.in_place is not None and operator.in_place.write is not None
         if writes or _depends_on_sizes(type_) or mentions_dims(call.attributes.values()):
             return lambda frame, _: machine.operator(frame, binding, call)
-        function, apply = machine.operations.prepared(call, type_), machine.differentiator.apply
+        function, apply = machine.operations.prepared_call(call, type_), machine.differentiator.apply
         match call.arguments:
             case (Var() as x,):
 
@@ -136,7 +136,7 @@ class Steps:
                     try:
                         a: Any = environment[x]
                     except KeyError:
-                        raise _unbound(x, frame) from None
+                        raise _unbound_error(x, frame) from None
                     environment[target] = apply(call, (a,), type_) if type(a) is Box else function(a)
 
             case (Var() as x, Var() as y):
@@ -147,7 +147,7 @@ class Steps:
                         a: Any = environment[x]
                         b: Any = environment[y]
                     except KeyError:
-                        raise _unbound(x if x not in environment else y, frame) from None
+                        raise _unbound_error(x if x not in environment else y, frame) from None
                     boxed = type(a) is Box or type(b) is Box
                     environment[target] = apply(call, (a, b), type_) if boxed else function(a, b)
 
@@ -158,7 +158,7 @@ class Steps:
                     try:
                         a: Any = environment[x]
                     except KeyError:
-                        raise _unbound(x, frame) from None
+                        raise _unbound_error(x, frame) from None
                     environment[target] = apply(call, (a, b), type_) if type(a) is Box else function(a, b)
 
             case arguments:
@@ -314,7 +314,7 @@ class Steps:
                 return tuple([environment[v] for v in variables])
             except KeyError:
                 missing = next(v for v in variables if v not in environment)
-                raise _unbound(missing, frame) from None
+                raise _unbound_error(missing, frame) from None
 
         return values
 
@@ -325,7 +325,7 @@ def check(frame: Frame, target: Var, value: object) -> None:
         raise InternalError(f"{target!r}: {show(target.type)} got {describe(value)} in {frame.name}")
 
 
-def _unbound(variable: Var, frame: Frame) -> InternalError:
+def _unbound_error(variable: Var, frame: Frame) -> InternalError:
     return InternalError(f"{variable!r} has no value in {frame.name}")
 
 

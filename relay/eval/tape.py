@@ -137,7 +137,7 @@ def settle(value: _T) -> _T:
     return value
 
 
-def unboxed(value: object) -> object:
+def unbox(value: object) -> object:
     """A result without boxes, sharing no memory with anything else. References in it stay what they are, and their
     contents become so."""
     references: dict[Reference, None] = {}
@@ -208,7 +208,7 @@ class Differentiator:
                 if tape is None or operand.tape.level > tape.level:
                     tape = operand.tape
         if tape is None:
-            return self.operations.prepared(call, type_)(*operands)
+            return self.operations.prepared_call(call, type_)(*operands)
         operator = self.operations.operator(call)
         if operator.composition is not None and operator.gradient is None and operator.no_gradient is None:
             return self._compose(operator, call, operands)

@@ -53,7 +53,7 @@ class Reference:
         return cell
 
 
-def copied(buffer: list[object], length: int) -> list[object]:
+def copy_prefix(buffer: list[object], length: int) -> list[object]:
     """The first elements of a buffer in one of their own: the only work on stacks that takes time in their length."""
     return buffer[:length]
 
@@ -70,14 +70,14 @@ class Stack:
         else by copying."""
         buffer = self.buffer
         if len(buffer) != self.length:
-            buffer = self._own(alone)
+            buffer = self._owned_buffer(alone)
             del buffer[self.length :]
         buffer.append(value)
         return Stack(buffer, self.length + 1)
 
     def with_element(self, position: int, value: object, alone: bool = False) -> Stack:
         """A stack with another element at a position. In place if nothing else sees this one."""
-        buffer = self._own(alone)
+        buffer = self._owned_buffer(alone)
         buffer[position] = value
         return Stack(buffer, self.length)
 
@@ -87,9 +87,9 @@ class Stack:
             del self.buffer[length:]
         return Stack(self.buffer, length)
 
-    def _own(self, alone: bool) -> list[object]:
+    def _owned_buffer(self, alone: bool) -> list[object]:
         """The elements in a buffer that can be changed."""
-        return self.buffer if alone else copied(self.buffer, self.length)
+        return self.buffer if alone else copy_prefix(self.buffer, self.length)
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)
@@ -138,7 +138,7 @@ def primal(value: np.ndarray | Box) -> np.ndarray:
 
 def is_float(array: np.ndarray) -> bool:
     """Whether an array has a float dtype, and so a gradient."""
-    if array.dtype.kind != "V":  # bfloat16 is no type of NumPy's
+    if array.dtype.kind != "V":  # bfloat16 is not a type of NumPy's
         return array.dtype.kind == "f"
     base = base_of_dtype(array.dtype)
     return base is not None and base.is_float

@@ -1,4 +1,4 @@
-"""Runs of a program that are watched: what operators were called with, and what they gave, in the order of the run."""
+"""Traced execution: the operands and results of operator calls, in order."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from relay.ir.annotation import (
     argument_count,
     axis_names,
     base_type_var,
-    described,
+    describe_object,
     dims,
     forall,
     shape_var,
@@ -122,7 +122,7 @@ class AnnotationReader:
                 return self._application(node, self._object(head), inside)
             case ast.Name() | ast.Attribute():
                 found = self._object(node)
-                return self._placed(node, lambda: to_type(found))
+                return self._convert_at(node, lambda: to_type(found))
             case ast.Tuple():
                 raise self._error(node, "a tuple is not a type", "write tuple[A, B]")
             case ast.BinOp(op=ast.BitOr()):
@@ -150,7 +150,7 @@ class AnnotationReader:
                     raise self._error(node, "Forall takes a list of variables and a function type", FORALL_HELP)
                 body = self.type(items[1])  # which says of what kind a type parameter of Python is
                 variables = [known_variable(self._object(v)) for v in items[0].elts]
-                return self._placed(node, lambda: forall(variables, body))
+                return self._convert_at(node, lambda: forall(variables, body))
             case _:
                 return self.type(node)
 
@@ -190,7 +190,7 @@ class AnnotationReader:
             return self._alias(node, head, items)
         raise self._error(
             node,
-            f"{described(head)} takes no arguments in a type",
+            f"{describe_object(head)} takes no arguments in a type",
             "write Tensor[..], tuple[..], list[..], Fn[..] or Ref[..]",
         )
 
@@ -207,10 +207,10 @@ class AnnotationReader:
         fields = self._named_dims(items[1])
         if fields is not None and len(items) == 2:
             names, shape = [name for name, _ in fields], tuple(self._dim(dim) for _, dim in fields)
-            return TensorType(base, shape, self._placed(items[1], lambda: axis_names(names, shape)))
+            return TensorType(base, shape, self._convert_at(items[1], lambda: axis_names(names, shape)))
         shape = self._shape(items[1])
         given = None if len(items) == 2 else self._names(items[2])
-        return TensorType(base, shape, self._placed(items[-1], lambda: axis_names(given, shape)))
+        return TensorType(base, shape, self._convert_at(items[-1], lambda: axis_names(given, shape)))
 
     def _named_dims(self, node: ast.expr) -> list[tuple[object, ast.expr]] | None:
         """The names and dims of `dict(batch=n)` or `{"batch": n}`."""
@@ -248,7 +248,7 @@ class AnnotationReader:
 
     def _alias(self, node: ast.expr, alias: object, items: list[ast.expr]) -> Type:
         """`Matrix[n]`: arguments for the parameters of a `type` statement."""
-        body = self._placed(node, lambda: to_type(alias))
+        body = self._convert_at(node, lambda: to_type(alias))
         parameters = [known_variable(p) for p in getattr(alias, "__type_params__", ())]
         starred = [i for i, p in enumerate(parameters) if isinstance(p, TypeId) and p.kind is Kind.Shape]
         if len(starred) == 1 and len(items) >= len(parameters) - 1:  # it takes what the others leave
@@ -278,9 +278,9 @@ class AnnotationReader:
                 "write one shape for all axes, as in Tensor[Float, (3, 2)]; other values go into tuples and data types",
             )
         if not isinstance(node, ast.Name | ast.Attribute):
-            raise self._error(node, "this is no element type", "write Float, Float64, Int, Bool, ...")
+            raise self._error(node, "this is not an element type", "write Float, Float64, Int, Bool, ...")
         found = self._object(node)
-        return self._placed(node, lambda: to_base(found))
+        return self._convert_at(node, lambda: to_base(found))
 
     def _shape(self, node: ast.expr) -> Shape:
         match node:
@@ -288,7 +288,7 @@ class AnnotationReader:
                 return tuple(self._dim(item) for item in items)
             case ast.Name() | ast.Attribute():
                 found = self._object(node)
-                return self._placed(node, lambda: to_shape(found))
+                return self._convert_at(node, lambda: to_shape(found))
             case ast.Constant(value=int(number)):
                 message = f"the shape of a tensor is a tuple, found {number}"
                 raise self._error(node, message, f"write ({number},) for one dimension")
@@ -297,38 +297,38 @@ class AnnotationReader:
                     node, "the shape of a tensor is a tuple", f"write ({ast.unparse(node)},) for one dimension"
                 )
             case _:
-                raise self._error(node, "this is no shape", TENSOR_HELP)
+                raise self._error(node, "this is not a shape", TENSOR_HELP)
 
     def _dim(self, node: ast.expr) -> Dim:
         match node:
             case ast.Constant(value=value):
-                return self._placed(node, lambda: to_dim(value))
+                return self._convert_at(node, lambda: to_dim(value))
             case ast.Name() | ast.Attribute():
                 found = self._object(node)
-                return self._placed(node, lambda: to_dim(found))
+                return self._convert_at(node, lambda: to_dim(found))
             case ast.Starred(value=ast.Name() | ast.Attribute() as variable):
                 found = self._object(variable)
                 if is_parameter(found):
-                    return self._placed(node, lambda: type_variable(found, Kind.Shape))
+                    return self._convert_at(node, lambda: type_variable(found, Kind.Shape))
                 if not isinstance(found, TypeId) or found.kind is not Kind.Shape:
                     raise self._error(
-                        node, f"{ast.unparse(variable)} is no shape variable", 'make one by s = shape_var("s")'
+                        node, f"{ast.unparse(variable)} is not a shape variable", 'make one by s = shape_var("s")'
                     )
                 return found
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 negative = arithmetic.subtract(0, self._operand(operand))
-                return self._placed(node, lambda: to_dim(negative))
+                return self._convert_at(node, lambda: to_dim(negative))
             case ast.BinOp(left=left, op=op, right=right):
                 found = self._arithmetic(node, self._operand(left), op, self._operand(right))
-                return self._placed(node, lambda: to_dim(found))
+                return self._convert_at(node, lambda: to_dim(found))
             case ast.Call(func=ast.Name() | ast.Attribute() as function, args=items, keywords=[]) if items:
                 extremum = _EXTREMA.get(self._object(function))
                 if extremum is None:
-                    raise self._error(node, "this is no dimension", "of functions there are max and min")
+                    raise self._error(node, "this is not a dimension", "of functions there are max and min")
                 return extremum(*map(self._operand, items))
             case _:
                 raise self._error(
-                    node, "this is no dimension", 'write a number, Any, or a variable made by `n, m = dims("n m")`'
+                    node, "this is not a dimension", 'write a number, Any, or a variable made by `n, m = dims("n m")`'
                 )
 
     def _operand(self, node: ast.expr) -> Dim:
@@ -410,7 +410,7 @@ class AnnotationReader:
             return f'make a dim variable before the function: ({name},) = dims("{name}")'
         return f"import it before the function is decorated: from relay import {name}"
 
-    def _placed(self, node: ast.expr, convert: Callable[[], _T]) -> _T:
+    def _convert_at(self, node: ast.expr, convert: Callable[[], _T]) -> _T:
         try:
             return convert()
         except FrontendError as error:

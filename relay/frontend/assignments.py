@@ -87,7 +87,7 @@ def lower_augmented_assignment(context: Context, node: ast.AugAssign) -> None:
     """`target += value`: the target's old value is read before the value is computed."""
     operator = BINARY[type(node.op)]
 
-    def combined(old: Atom) -> Atom:
+    def updated_value(old: Atom) -> Atom:
         value = OpCall(operator, (old, context.atom(node.value)), {}, context.span(node))
         return context.bind(value, "updated", context.span(node))
 
@@ -104,9 +104,9 @@ def lower_augmented_assignment(context: Context, node: ast.AugAssign) -> None:
             _require_reference(context, attribute)
             cell = context.atom(reference)
             before = context.bind(Attribute(cell, name, target), name, target)
-            context.emit((), SetAttribute(cell, name, combined(before), context.span(node)))
+            context.emit((), SetAttribute(cell, name, updated_value(before), context.span(node)))
         case ast.Subscript() as item:
-            update_item(context, item, lambda old: combined(old()))
+            update_item(context, item, lambda old: updated_value(old()))
 
 
 def _extends(context: Context, name: str, node: ast.AugAssign) -> bool:

@@ -17,7 +17,7 @@ from relay.errors import FrontendError, Label, Span
 from relay.frontend.analysis.names import changes_inside, target_names
 from relay.frontend.assignments import store
 from relay.frontend.conditions import truth
-from relay.frontend.context import Capture, Context, NoValue
+from relay.frontend.context import Capture, Context, Unassigned
 from relay.ir.expr import Apply, Arm, Atom, Block, Exit, Expr, ForEach, If, Loop, LoopLabel, Next, Static, Var, Yield
 from relay.ir.intrinsic import Intrinsic
 
@@ -54,7 +54,7 @@ def lower_comprehension(context: Context, node: Comprehension) -> Expr:
     return result
 
 
-def mapped(
+def map_or_filter(
     context: Context, node: ast.expr, names: tuple[str, ...] = ("map", "filter")
 ) -> tuple[str, Atom, Atom] | None:
     """`map(f, xs, ..)` or `filter(f, xs)` of Python: which one, f, and what it goes through; None for all else."""
@@ -91,7 +91,7 @@ def image(context: Context, function: Atom, element: Var, several: bool, span: S
 
 def lower_mapped(context: Context, node: ast.Call) -> Expr | None:
     """`map(f, xs, ..)` and `filter(f, xs)`, which are lists here: `[f(x) for x in xs]`. None for other calls."""
-    found = mapped(context, node)
+    found = map_or_filter(context, node)
     if found is None:
         return None
     name, function, iterable = found
@@ -112,10 +112,10 @@ def lower_mapped(context: Context, node: ast.Call) -> Expr | None:
             with context.new_block() as chosen:
                 more = longer(element)
             longest = Var("items", None, span)
-            arm = Arm(Block((), Yield((kept,), span)), chosen.finished(Yield((more,), span)))
+            arm = Arm(Block((), Yield((kept,), span)), chosen.build(Yield((more,), span)))
             context.emit((longest,), If((arm,), Block((), Yield((parameter,), span)), span))
         body.terminator = Next(label, (longest,), span)
-    context.emit((result,), ForEach(label, element, iterable, (parameter,), (start,), body.finished(), span, (0,)))
+    context.emit((result,), ForEach(label, element, iterable, (parameter,), (start,), body.build(), span, (0,)))
     return result
 
 
@@ -131,13 +131,13 @@ def lower_quantifier(context: Context, node: ast.GeneratorExp, decides: bool) ->
         _search(context, node.generators, node.elt, label, decides)
     for name, place in whole.environment.captured.items():
         context.block.environment.captured.setdefault(name, place)
-    body = whole.finished(Exit(label, (truth(not decides, span),), span))
+    body = whole.build(Exit(label, (truth(not decides, span),), span))
     context.emit((result,), Loop(label, (), (), body, None, span))
     context.block.environment.states.update(assigned)
     return result
 
 
-def _assigned_inside(context: Context, node: Comprehension) -> dict[str, NoValue]:
+def _assigned_inside(context: Context, node: Comprehension) -> dict[str, Unassigned]:
     """The names that `:=` gives a value in each round of a comprehension, and what they are after it.
 
     Raises FrontendError for those that have a value before, which the rounds would have to hand on.
@@ -145,7 +145,7 @@ def _assigned_inside(context: Context, node: Comprehension) -> dict[str, NoValue
     first, *others = node.generators
     inside: list[ast.expr] = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
     inside += [*first.ifs, *(part for generator in others for part in (generator.iter, *generator.ifs))]
-    found: dict[str, NoValue] = {}
+    found: dict[str, Unassigned] = {}
     for name, place in changes_inside(inside):
         span = context.span(place)
         if not isinstance(place, ast.NamedExpr):
@@ -156,7 +156,7 @@ def _assigned_inside(context: Context, node: Comprehension) -> dict[str, NoValue
                 span,
                 help="use another name here, or write a loop",
             )
-        found[name] = NoValue(
+        found[name] = Unassigned(
             f"`{name}` has a value inside of the comprehension only", (Label(span, "assigned here"),), "write a loop"
         )
     return found
@@ -173,7 +173,7 @@ def _search(
     variable = Var(generator.target.id if isinstance(generator.target, ast.Name) else "element", None, span)
     round_ = LoopLabel("comprehension")
 
-    def tested(tests: list[ast.expr]) -> None:
+    def emit_tests(tests: list[ast.expr]) -> None:
         """The rest of the round, if these tests hold."""
         if not tests and inner:
             _search(context, inner, condition, label, decides)
@@ -183,7 +183,7 @@ def _search(
         kept = context.bind(Apply(Static(Intrinsic("keep"), place), (context.atom(test),), (), place), "holds", place)
         with context.new_block() as held:
             if tests:
-                tested(tests[1:])
+                emit_tests(tests[1:])
             elif decides:
                 held.terminator = Exit(label, (truth(True, place),), place)
         with context.new_block() as missed:
@@ -191,18 +191,18 @@ def _search(
                 missed.terminator = Exit(label, (truth(False, place),), place)
         for block in (held, missed):
             context.block.environment.captured.update(block.environment.captured)
-        arm = Arm(Block((), Yield((kept,), place)), held.finished(Yield((), place)))
-        context.emit((), If((arm,), missed.finished(Yield((), place)), place))
+        arm = Arm(Block((), Yield((kept,), place)), held.build(Yield((), place)))
+        context.emit((), If((arm,), missed.build(Yield((), place)), place))
 
     names = target_names(generator.target)
     with context.new_block() as body, _own_names(context, names, set()):
         store(context, generator.target, variable)
-        tested(generator.ifs)
+        emit_tests(generator.ifs)
         body.terminator = Next(round_, (), span)
     for name, place in body.environment.captured.items():
         if name not in names:
             context.block.environment.captured.setdefault(name, place)
-    context.emit((), ForEach(round_, variable, iterable, (), (), body.finished(), span))
+    context.emit((), ForEach(round_, variable, iterable, (), (), body.build(), span))
 
 
 def _generators(
@@ -233,19 +233,19 @@ def _generators(
         name = generator.target.id if isinstance(generator.target, ast.Name) else "element"
         variable = Var(name, None, target_span)
         store(context, generator.target, variable)
-        value = _filtered(context, generator.ifs, parameter, rest)
+        value = _filter_items(context, generator.ifs, parameter, rest)
         body.terminator = Next(label, (value,), span)
     outside = {n: place for n, place in body.environment.captured.items() if n not in names}
     for name, place in outside.items():
         context.block.environment.captured.setdefault(name, place)
     result = Var("items", None, span)
     resized = () if is_record else (0,)
-    loop = ForEach(label, variable, iterable, (parameter,), (items,), body.finished(), span, resized)
+    loop = ForEach(label, variable, iterable, (parameter,), (items,), body.build(), span, resized)
     context.emit((result,), loop)
     return result
 
 
-def _filtered(context: Context, tests: list[ast.expr], items: Atom, rest: Callable[[Atom], Atom]) -> Atom:
+def _filter_items(context: Context, tests: list[ast.expr], items: Atom, rest: Callable[[Atom], Atom]) -> Atom:
     """The items after one element, which is left out if a test does not hold."""
     if not tests:
         return rest(items)
@@ -254,10 +254,10 @@ def _filtered(context: Context, tests: list[ast.expr], items: Atom, rest: Callab
     kept = Apply(Static(Intrinsic("keep"), span), (context.atom(test),), (), span)
     condition = context.bind(kept, "condition", span)
     with context.new_block() as chosen:
-        value = _filtered(context, others, items, rest)
+        value = _filter_items(context, others, items, rest)
     context.block.environment.captured.update(chosen.environment.captured)
     result = Var("items", None, span)
-    arm = Arm(Block((), Yield((condition,), span)), chosen.finished(Yield((value,), span)))
+    arm = Arm(Block((), Yield((condition,), span)), chosen.build(Yield((value,), span)))
     context.emit((result,), If((arm,), Block((), Yield((items,), span)), span))
     return result
 

@@ -1,4 +1,7 @@
-"""Whatever decides: `if`, conditional expressions, `and`, `or`, chained comparisons. All become `If`."""
+"""Conditionals: `if`, conditional expressions, `and`, `or`, chained comparisons.
+
+All become `If`.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ def truth(value: bool, span: Span | None) -> Constant:
 def lower_if(context: Context, node: ast.If) -> None:
     """`if`, all its `elif`s, and `else`."""
     chain, orelse = if_chain(node)
-    _lower_arms(context, chain, orelse, context.liveness.around(node).after)
+    _lower_arms(context, chain, orelse, context.liveness.live_around(node).after)
 
 
 def conjuncts(context: Context, test: ast.expr) -> list[ast.expr] | None:
@@ -110,7 +113,7 @@ class Conjunction:
         """Append the Ifs, from inside to outside."""
         for position in range(len(self._levels) - 1, -1, -1):
             condition, span, block = self._levels[position]
-            arm = Arm(Block((), Yield((condition,), span)), block.finished(Yield((), span)))
+            arm = Arm(Block((), Yield((condition,), span)), block.build(Yield((), span)))
             binding = Binding((), If((arm,), Block((), Yield((), span)), span))
             if position:
                 self._levels[position - 1][2].bindings.append(binding)
@@ -146,7 +149,7 @@ def _lower_conjunction(
         if isinstance(end, Yield):
             branch.block.terminator, left = Exit(label, end.values, end.span), True
     ifs.emit()
-    context.emit(targets, Loop(label, (), (), whole.finished(), None, span))
+    context.emit(targets, Loop(label, (), (), whole.build(), None, span))
     if not left:
         context.block.terminator = Dead()
 
@@ -191,14 +194,14 @@ def _condition(context: Context, node: ast.expr, lower: Callable[[ast.expr], Ato
     with context.new_block() as block:
         value = lower(node)
     context.block.environment.captured.update(block.environment.captured)
-    return block.finished(Yield((value,), context.span(node)))
+    return block.build(Yield((value,), context.span(node)))
 
 
 def emit_if(
     context: Context, targets: tuple[Var, ...], conditions: Sequence[Block], branches: Sequence[Branch], span: Span
 ) -> None:
     """Append the If of these branches, the last of which is its else. The block ends if none of them yields."""
-    *arms, otherwise = (branch.block.finished() for branch in branches)
+    *arms, otherwise = (branch.block.build() for branch in branches)
     value = If(tuple(map(Arm, conditions, arms)), otherwise, span)
     context.emit(targets, value)
     if not any(isinstance(branch.block.terminator, Yield) for branch in branches):
@@ -221,7 +224,7 @@ def lower_conditional(context: Context, node: ast.IfExp) -> Expr:
         last = last.orelse
     branches.append(_value_branch(context, last))
     values.append(branches[-1][1])
-    return _chosen(context, node, conditions, [b for b, _ in branches], values)
+    return _select_value(context, node, conditions, [b for b, _ in branches], values)
 
 
 def lower_boolean(context: Context, node: ast.BoolOp) -> Expr:
@@ -248,8 +251,8 @@ def _nested_boolean(context: Context, node: ast.BoolOp, operands: Sequence[ast.e
     rest_branch = Branch(rest, context.span(operands[1]), "")
     known_branch = Branch(known, context.span(operands[0]), "not assigned if this decides alone")
     if is_and:
-        return _chosen(context, node, [condition], [rest_branch, known_branch], [value, outcome])
-    return _chosen(context, node, [condition], [known_branch, rest_branch], [outcome, value])
+        return _select_value(context, node, [condition], [rest_branch, known_branch], [value, outcome])
+    return _select_value(context, node, [condition], [known_branch, rest_branch], [outcome, value])
 
 
 def _long_boolean(context: Context, node: ast.BoolOp, is_and: bool) -> Expr:
@@ -272,7 +275,7 @@ def _long_boolean(context: Context, node: ast.BoolOp, is_and: bool) -> Expr:
         branches.append(Branch(_empty_block(context), context.span(operand), ""))
         values.append(truth(not is_and, context.span(operand)))
     branch, value = _value_branch(context, last)
-    return _chosen(context, node, conditions, [*branches, branch], [*values, value])
+    return _select_value(context, node, conditions, [*branches, branch], [*values, value])
 
 
 def lower_comparison(context: Context, node: ast.Compare) -> Expr:
@@ -308,7 +311,7 @@ def _comparison(context: Context, node: ast.Compare, left: Atom, left_span: Span
         outcome = context.bind(nested, "condition", span)
     known = _empty_block(context)
     branches = [Branch(rest, span, ""), Branch(known, span, "not assigned if this does not hold")]
-    return _chosen(context, node, [condition], branches, [outcome, truth(False, span)])
+    return _select_value(context, node, [condition], branches, [outcome, truth(False, span)])
 
 
 def _none_test(context: Context, node: ast.Compare, left: Atom, operation: type[ast.cmpop]) -> Expr:
@@ -330,7 +333,7 @@ def _value_branch(context: Context, node: ast.expr) -> tuple[Branch, Atom]:
     return Branch(block, context.span(node), "not assigned in this case"), value
 
 
-def _chosen(
+def _select_value(
     context: Context, node: ast.expr, conditions: Sequence[Block], branches: Sequence[Branch], values: Sequence[Atom]
 ) -> Expr:
     """An If whose first target is the value of an expression. Names that its parts assign are further targets."""
@@ -342,7 +345,7 @@ def _chosen(
             raise InternalError("a part of an expression that does not yield")
         branch.block.terminator = Yield((value, *end.values), end.span)
     if not targets:
-        *arms, otherwise = (branch.block.finished() for branch in branches)
+        *arms, otherwise = (branch.block.build() for branch in branches)
         return If(tuple(map(Arm, conditions, arms)), otherwise, span)
     result = Var("chosen" if isinstance(node, ast.IfExp) else "condition", None, span)
     emit_if(context, (result, *targets), conditions, branches, span)

@@ -1,4 +1,4 @@
-"""What the translation of one function knows: the block that is being written, and what each name means there.
+"""The lowering context of one function: the current block, and the meaning of each name in it.
 
 Variables are renamed at each assignment. An `Environment` maps names to the `Var` that holds their value now; the
 arms of an `if` and the bodies of loops have environments of their own, which hold only what they change, and `join`
@@ -49,7 +49,7 @@ REFERENCE_HELP = "make it a reference: `{0} = relay.ref(..)`, then read and assi
 
 
 @attrs.frozen(eq=False)
-class NoValue:
+class Unassigned:
     """The state of a name that has a value on some paths only (with what says so), or that nobody reads any more."""
 
     message: str
@@ -57,10 +57,10 @@ class NoValue:
     help: str | None = None
 
 
-UNREAD = NoValue("")
+UNREAD = Unassigned("")
 """A name whose value was not joined, because the liveness analysis found no read of it."""
 
-State = Var | NoValue
+State = Var | Unassigned
 
 
 class Environment:
@@ -113,7 +113,7 @@ class BlockBuilder:
     def is_open(self) -> bool:
         return self.terminator is None
 
-    def finished(self, terminator: Terminator | None = None) -> Block:
+    def build(self, terminator: Terminator | None = None) -> Block:
         """The block, which ends in `terminator` unless it has one."""
         end = self.terminator if self.terminator is not None else terminator
         if end is None:
@@ -221,7 +221,7 @@ class Context:
         return self.translator.expression(self, node)
 
     def atom(self, node: ast.expr) -> Atom:
-        """Translate an expression and bind it to a temporary, if it is no atom."""
+        """Translate an expression and bind it to a temporary, if it is not an atom."""
         value = self.expression(node)
         return value if isinstance(value, Atom) else self.bind(value, temporary_name(node), self.span(node))
 
@@ -257,7 +257,7 @@ class Context:
     def emit(self, targets: tuple[Var, ...], value: Expr) -> None:
         """Append a binding."""
         self.block.bindings.append(Binding(targets, value))
-        held = self._held(value)
+        held = self._held_captures(value)
         if held:
             for target in targets:
                 self.holds[target] = held
@@ -268,7 +268,7 @@ class Context:
         self.emit((var,), value)
         return var
 
-    def _held(self, value: Expr) -> tuple[Capture, ...]:
+    def _held_captures(self, value: Expr) -> tuple[Capture, ...]:
         """The variables that the functions in a value refer to, as far as it is visible without types."""
         match value:
             case Lambda(function):
@@ -304,7 +304,7 @@ class Context:
         if name in self.outer_names:
             owner = self.owner(name)
             if owner is None:
-                message = f"`{name}` is no variable of a function around this one"
+                message = f"`{name}` is not a variable of a function around this one"
                 raise FrontendError(message, span, help="remove `nonlocal`")
             self._write(owner, name, var, span)
         elif name in self.cells:
@@ -408,7 +408,7 @@ class Context:
             owner = owner.parent
         return owner
 
-    def renamed(self, names: Names) -> Names:
+    def reassigned_names(self, names: Names) -> Names:
         """Those of the names that a loop assigns which stand for another variable afterwards: not those in cells."""
         lookup = self.block.environment.lookup
         return {
@@ -451,7 +451,7 @@ class Context:
             owner.need_cell(name)
             owner.need_early_cell(name)
         owner.block.environment.give_up(name, span)
-        if isinstance(state, NoValue):
+        if isinstance(state, Unassigned):
             raise FrontendError(state.message, span, labels=state.labels, help=state.help)
         if inside:
             return Var(name, None, span)  # of this translation nothing is kept

@@ -47,7 +47,7 @@ def lower_dict(context: Context, node: ast.Dict) -> Expr:
     record: Atom | None = None
     fields: list[tuple[str, Atom]] = []
 
-    def closed() -> Atom:
+    def merge_fields() -> Atom:
         merged = Apply(Static(dict, span), () if record is None else (record,), tuple(fields), span)
         return context.bind(merged, "record", span)
 
@@ -56,7 +56,7 @@ def lower_dict(context: Context, node: ast.Dict) -> Expr:
             case None:
                 whole = context.atom(value)
                 if fields or record is not None:
-                    record, fields = closed(), []
+                    record, fields = merge_fields(), []
                     whole = context.bind(Apply(Static(dict, span), (record, whole), (), span), "record", span)
                 record = whole
             case ast.Constant(value=str(name)):

@@ -61,7 +61,7 @@ def lower_body(
     signature = tuple(map(Parameter, _kinds(node.args), defaults, static))
     span = context.file.function_span(node)
     return Function(
-        context.name, tuple(parameters), context.block.finished(), context.label, result, signature, documentation, span
+        context.name, tuple(parameters), context.block.build(), context.label, result, signature, documentation, span
     )
 
 
@@ -201,7 +201,7 @@ def _end(context: Context, node: ast.FunctionDef) -> None:
 
 def lower_lambda(context: Context, node: ast.Lambda, name: str) -> Lambda:
     """A function value."""
-    return _nested(context, node, name, _defaults(context, node))
+    return _lower_nested(context, node, name, _defaults(context, node))
 
 
 def is_definition(statement: ast.stmt) -> bool:
@@ -250,7 +250,7 @@ def _lower_group(context: Context, statements: Sequence[ast.stmt]) -> None:
             context.rename(name, variables[-1], span)
     captures: list[Capture] = []
     for variable, (name, node, defaults) in zip(variables, definitions, strict=True):
-        value = _nested(context, node, name, defaults)
+        value = _lower_nested(context, node, name, defaults)
         context.emit((variable,), value)
         captures += context.captures_of.get(value.function.label, ())
     if captures:
@@ -280,7 +280,7 @@ def _defaults(context: Context, node: FunctionNode) -> list[Atom | None]:
     return [None if default is None else context.atom(default) for default in all_defaults(node.args)]
 
 
-def _nested(context: Context, node: FunctionNode, name: str, defaults: Sequence[Atom | None]) -> Lambda:
+def _lower_nested(context: Context, node: FunctionNode, name: str, defaults: Sequence[Atom | None]) -> Lambda:
     parameters = type_parameters(context.file, node)
     scope = ParameterScope(parameters, context.scope) if parameters else context.scope
     inner = Context(context.file, scope, node, name, context.translator, context)

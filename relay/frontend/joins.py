@@ -1,4 +1,4 @@
-"""Where the ends of branches come together: the variables that they yield, and names that only some of them assign."""
+"""Joins of branches: the variables that they yield, and names that only some of them assign."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import attrs
 
 from relay.errors import Label, Span
 from relay.frontend.analysis.names import Names
-from relay.frontend.context import UNREAD, BlockBuilder, Context, NoValue, State
+from relay.frontend.context import UNREAD, BlockBuilder, Context, State, Unassigned
 from relay.ir.expr import Var, Yield
 
 
@@ -60,17 +60,17 @@ def join(
     return tuple(targets)
 
 
-def _partial(name: str, ends: Sequence[Branch], states: Sequence[State | None]) -> NoValue:
+def _partial(name: str, ends: Sequence[Branch], states: Sequence[State | None]) -> Unassigned:
     """The state of a name that some ends have not assigned."""
     for state in states:
-        if isinstance(state, NoValue) and state is not UNREAD:
+        if isinstance(state, Unassigned) and state is not UNREAD:
             return state
     assigned = next((s.span for s in states if isinstance(s, Var)), None)
     missing = next(end for end, state in zip(ends, states, strict=True) if not isinstance(state, Var))
     labels = [Label(missing.span, missing.text)]
     if assigned is not None:
         labels.insert(0, Label(assigned, "assigned here"))
-    return NoValue(
+    return Unassigned(
         f"`{name}` may have no value here: one path assigns it and another one does not",
         tuple(labels),
         f"give `{name}` a value on every path, or before the `if`",

@@ -1,4 +1,4 @@
-"""Methods that change a list: as values do not change, the variable or place that held the list gets the new one."""
+"""List methods that mutate: the variable or place that held the list is assigned the new one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def lower_list_statement(context: Context, node: ast.expr) -> bool:
     span = context.span(node)
     intrinsic = Intrinsic("spread" if method == "extend" else method)
 
-    def changed(old: Callable[[], Atom]) -> Expr:
+    def changed_list(old: Callable[[], Atom]) -> Expr:
         given = tuple(argument(context, a) for a in arguments)  # it may change the list: `xs.append(xs.pop())`
         named = tuple((k.arg, context.atom(k.value)) for k in keywords if k.arg is not None)
         return Apply(Static(intrinsic, span), (old(), *given), named, span)
@@ -34,9 +34,9 @@ def lower_list_statement(context: Context, node: ast.expr) -> bool:
         case ast.Name(id=name) if context.defines(name):
             context.change_list(name)
             context.change_parameter(name, span)
-            context.assign(name, changed(lambda: context.read(name, context.span(held))), span)
+            context.assign(name, changed_list(lambda: context.read(name, context.span(held))), span)
         case ast.Subscript() | ast.Attribute(attr="value"):
-            _change_place(context, held, lambda old: context.bind(changed(old), "list", span))
+            _change_place(context, held, lambda old: context.bind(changed_list(old), "list", span))
         case _:
             return False
     return True

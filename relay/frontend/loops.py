@@ -11,19 +11,19 @@ from relay.errors import FrontendError, InternalError, Label, Span
 from relay.frontend.analysis.liveness import bound_at_exits, leaves_by_break
 from relay.frontend.analysis.names import Names, assigned_names, is_always_true, read_names, resized_lists
 from relay.frontend.assignments import store
-from relay.frontend.comprehensions import image, mapped
+from relay.frontend.comprehensions import image, map_or_filter
 from relay.frontend.conditions import Conjunction, conjuncts
-from relay.frontend.context import UNREAD, Context, Environment, LoopFrame, NoValue
+from relay.frontend.context import UNREAD, Context, Environment, LoopFrame, Unassigned
 from relay.ir.expr import Apply, Arm, Atom, Block, Dead, Exit, ForEach, If, Loop, LoopLabel, Next, Static, Var, Yield
 from relay.ir.intrinsic import Intrinsic
 
 
 def lower_while(context: Context, node: ast.While) -> None:
     """`while test: body else: orelse`"""
-    live = context.liveness.around(node)
+    live = context.liveness.live_around(node)
     environment = context.block.environment
     everything = assigned_names([node])
-    assigned = context.renamed(everything)
+    assigned = context.reassigned_names(everything)
     bound = {name for name in assigned if isinstance(environment.lookup(name), Var)}
     wanted = [name for name in assigned if name in live.after]
     if not bound.issuperset(wanted):
@@ -43,7 +43,7 @@ def lower_while(context: Context, node: ast.While) -> None:
             _round(context, frame, node.body)
         else:
             _tested_round(context, frame, node)
-    loop = Loop(frame.label, tuple(parameters.values()), initial, body.finished(), None, span)
+    loop = Loop(frame.label, tuple(parameters.values()), initial, body.build(), None, span)
     for name, place in frame.captured.items():
         environment.captured.setdefault(name, place)
     if frame.exits == 0:
@@ -86,14 +86,14 @@ def _tested_round(context: Context, frame: LoopFrame, node: ast.While) -> None:
         if done.is_open:
             _exit(context, frame, frame.span)
     _note_captures(frame, done.environment, context.block.environment.parent)
-    arm = Arm(Block((), Yield((condition,), span)), again.finished())
-    context.emit((), If((arm,), done.finished(), frame.span))
+    arm = Arm(Block((), Yield((condition,), span)), again.build())
+    context.emit((), If((arm,), done.build(), frame.span))
     context.block.terminator = Dead()
 
 
 def lower_for(context: Context, node: ast.For) -> None:
     """`for target in iterable: body else: orelse`"""
-    over = mapped(context, node.iter, ("map",))
+    over = map_or_filter(context, node.iter, ("map",))
     function: Atom | None = None
     if over is not None:
         _, function, iterable = over
@@ -111,10 +111,10 @@ def _lower_rounds(
 ) -> None:
     """The loop itself. `function`: that of a `map` over the iterable. `left`: the construct that a `break` leaves, if
     it is not the loop."""
-    live = context.liveness.around(node)
+    live = context.liveness.live_around(node)
     environment = context.block.environment
     everything = assigned_names([node.target, *node.body])
-    assigned = context.renamed(everything)
+    assigned = context.reassigned_names(everything)
     read_later = live.head | live.after
     names = [name for name in assigned if name in read_later and isinstance(environment.lookup(name), Var)]
     parameters = _parameters(environment, names)
@@ -137,7 +137,7 @@ def _lower_rounds(
         else:
             store(context, node.target, value)
         _round(context, frame, node.body)
-    loop = ForEach(label, element, iterable, tuple(parameters.values()), initial, body.finished(), span, resized)
+    loop = ForEach(label, element, iterable, tuple(parameters.values()), initial, body.build(), span, resized)
     targets = _parameters(environment, names)
     context.emit(tuple(targets.values()), loop)
     for name, place in frame.captured.items():
@@ -147,10 +147,10 @@ def _lower_rounds(
 
 def _lower_for_else(context: Context, node: ast.For, iterable: Atom, function: Atom | None) -> None:
     """A loop with `break` and `else`, inside of one that runs once: `break` leaves that one, and so the `else`, too."""
-    live = context.liveness.around(node)
+    live = context.liveness.live_around(node)
     environment = context.block.environment
     everything = assigned_names([node.target, *node.body, *node.orelse])
-    assigned = context.renamed(everything)
+    assigned = context.reassigned_names(everything)
     bound = {name for name in assigned if isinstance(environment.lookup(name), Var)}
     known = bound | bound_at_exits(node, bound)
     wanted = [name for name in assigned if name in live.after and name in known]
@@ -164,7 +164,7 @@ def _lower_for_else(context: Context, node: ast.For, iterable: Atom, function: A
     for name, place in left.captured.items():
         environment.captured.setdefault(name, place)
     targets = _parameters(environment, wanted)
-    context.emit(tuple(targets.values()), Loop(left.label, (), (), whole.finished(), None, span))
+    context.emit(tuple(targets.values()), Loop(left.label, (), (), whole.build(), None, span))
     if left.exits == 0:
         context.block.terminator = Dead()
         return
@@ -212,7 +212,7 @@ def _next(context: Context, frame: LoopFrame, span: Span) -> None:
     values: list[Atom] = []
     for name in frame.parameters:
         state = environment.lookup(name)
-        if isinstance(state, NoValue) and state is not UNREAD and name in frame.carried:
+        if isinstance(state, Unassigned) and state is not UNREAD and name in frame.carried:
             raise FrontendError(state.message, frame.span, labels=state.labels, help=state.help)
         value = _edge_value(frame, environment, name)
         _note_held(context, frame, name, value)
@@ -282,7 +282,7 @@ def _rename_after(
         elif name not in live:
             environment.states[name] = UNREAD
         else:
-            environment.states[name] = NoValue(
+            environment.states[name] = Unassigned(
                 f"`{name}` may have no value here: only the loop assigns it, and the loop may end before that",
                 (Label(span, "this loop"),),
                 f"give `{name}` a value before the loop",

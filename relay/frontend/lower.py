@@ -11,7 +11,7 @@ late. In `lower_text`, the names of sibling functions resolve to their `Definiti
 
 *Variables.* Each assignment makes a new `Var` with the user's name, whose span is that of the target name. `y = e`
 binds y directly to e's expression; `y = x` is an alias binding `y = %x`; `y = 3` is `y = Static(3)` (so that a name
-of a literal can be generalised). Temporaries carry a short name of what they hold ("sum", "product", "condition").
+of a literal can be generalized). Temporaries carry a short name of what they hold ("sum", "product", "condition").
 
 *Atoms.* Numbers: Static(int or float), a sign is folded in (`-3` is Static(-3)). True, False: Constant of dtype bool.
 Strings, None, `...`: Static. `return None`, `return` and the end of a function without values: `unit = MakeTuple(())`.
@@ -115,7 +115,7 @@ from relay.frontend.functions import all_defaults, lower_body, refuse_signature,
 from relay.frontend.scope import FunctionScope, NamedScope, ParameterScope, SnapshotScope, TextScope
 from relay.frontend.source import FunctionNode, SourceFile, find_function, parse_text
 from relay.frontend.statements import lower_statements
-from relay.frontend.static.static_functions import WrittenFunction
+from relay.frontend.static.static_functions import SourceFunction
 from relay.ir.definition import MISSING, Definition, Scope
 from relay.ir.expr import Atom, Expr, Function, Global, Static
 
@@ -133,7 +133,7 @@ class _PythonTranslator:
 
 
 def lower_function(
-    python_function: Callable[..., object] | WrittenFunction,
+    python_function: Callable[..., object] | SourceFunction,
     further: Mapping[str, object] | None = None,
     *,
     annotated: bool = True,
@@ -145,7 +145,7 @@ def lower_function(
     signature are read that are applications, as `Tensor[Float, (n,)]`. `first`: what the first parameter is, which is
     then a name of the body only.
     """
-    if isinstance(python_function, WrittenFunction):
+    if isinstance(python_function, SourceFunction):
         file: SourceFile = python_function.file
         node: FunctionNode = python_function.node
     else:
@@ -153,11 +153,11 @@ def lower_function(
     if not annotated:
         node = _without_names(node)
     scope: Scope
-    if isinstance(python_function, WrittenFunction):
+    if isinstance(python_function, SourceFunction):
         scope = python_function.scope
     else:
         assert isinstance(python_function, FunctionType)  # or it has no source
-        scope = FunctionScope.of(python_function)
+        scope = FunctionScope.from_function(python_function)
         further = {**_enclosing_names(python_function, node, scope), **(further or {})}
     if further:
         scope = NamedScope(further, scope)
@@ -166,7 +166,7 @@ def lower_function(
         scope = ParameterScope({name: first}, scope)
     context = _context(file, scope, node)
     written = all_defaults(node.args)
-    if isinstance(python_function, WrittenFunction):
+    if isinstance(python_function, SourceFunction):
         values = [None if d is None else python_function.evaluated(d) for d in written]
     else:
         values = _default_values(python_function, node)
@@ -321,9 +321,9 @@ def _enclosing_names(function: FunctionType, node: FunctionNode, scope: Scope) -
     return {}
 
 
-def _evaluated_annotations(function: FunctionType | WrittenFunction) -> Mapping[str, object]:
+def _evaluated_annotations(function: FunctionType | SourceFunction) -> Mapping[str, object]:
     """The annotations as Python evaluates them, which it does only now from Python 3.14 on; none if that fails."""
-    if isinstance(function, WrittenFunction):
+    if isinstance(function, SourceFunction):
         return {}
     try:
         return function.__annotations__

@@ -14,7 +14,7 @@ import numpy as np
 
 from relay.errors import FrontendError, InternalError, Label, Span
 from relay.frontend.analysis.names import has_assignment
-from relay.frontend.context import BlockBuilder, Context, NoValue
+from relay.frontend.context import BlockBuilder, Context, Unassigned
 from relay.frontend.joins import Branch, join
 from relay.ir.expr import (
     Block,
@@ -38,10 +38,10 @@ from relay.ir.expr import (
 def lower_match(context: Context, node: ast.Match) -> None:
     """`match subject:` and its cases."""
     subject = context.atom(node.subject)
-    live = context.liveness.around(node).after
+    live = context.liveness.live_around(node).after
     branches: list[Branch] = []
     heads: list[tuple[Pattern, Block | None]] = []
-    leaking: dict[str, NoValue] = {}
+    leaking: dict[str, Unassigned] = {}
     for case in node.cases:
         names: dict[str, Var] = {}
         pattern = _pattern(context, case.pattern, names, set())
@@ -56,7 +56,7 @@ def lower_match(context: Context, node: ast.Match) -> None:
         branches.append(Branch(block, context.file.span(case.pattern), "not assigned in this case"))
         if case.guard is not None:
             for name in names:
-                leaking[name] = NoValue(
+                leaking[name] = Unassigned(
                     f"`{name}` may have been bound by a case whose guard did not hold",
                     (Label(context.file.span(case.pattern), "bound here"),),
                     "use another name in one of the cases",
@@ -64,7 +64,7 @@ def lower_match(context: Context, node: ast.Match) -> None:
     span = context.file.header(node, node.subject)
     targets = join(context, branches, live, span)
     cases = tuple(
-        PatternCase(pattern, guard, branch.block.finished(), branch.span)
+        PatternCase(pattern, guard, branch.block.build(), branch.span)
         for (pattern, guard), branch in zip(heads, branches, strict=True)
     )
     context.emit(targets, PatternMatch(subject, cases, span))
@@ -80,14 +80,14 @@ def _guard(context: Context, node: ast.expr, case: BlockBuilder) -> Block:
     with context.new_block() as block:
         value = context.atom(node)
     case.environment.captured.update(block.environment.captured)
-    return block.finished(Yield((value,), context.span(node)))
+    return block.build(Yield((value,), context.span(node)))
 
 
 def _pattern(context: Context, node: ast.pattern, variables: dict[str, Var], seen: set[str]) -> Pattern:
     """A pattern. `variables` are those of the case by name, `seen` the names that the pattern has bound to the left."""
     span = context.file.span(node)
 
-    def inside(part: ast.pattern) -> Pattern:
+    def nested_pattern(part: ast.pattern) -> Pattern:
         return _pattern(context, part, variables, seen)
 
     def capture(name: str) -> Var:
@@ -100,7 +100,7 @@ def _pattern(context: Context, node: ast.pattern, variables: dict[str, Var], see
         case ast.MatchAs(pattern=None, name=None) | ast.MatchStar(name=None):
             return WildcardPattern(span)
         case ast.MatchAs(pattern=inner, name=str(name)):
-            pattern = WildcardPattern(span) if inner is None else inside(inner)
+            pattern = WildcardPattern(span) if inner is None else nested_pattern(inner)
             return CapturePattern(capture(name), pattern, span)
         case ast.MatchStar(name=str(name)):
             return CapturePattern(capture(name), WildcardPattern(span), span)
@@ -112,15 +112,15 @@ def _pattern(context: Context, node: ast.pattern, variables: dict[str, Var], see
             return ValuePattern(Static(None, span), span)
         case ast.MatchSequence(patterns=parts):
             stars = [i for i, part in enumerate(parts) if isinstance(part, ast.MatchStar)]
-            return TuplePattern(tuple(map(inside, parts)), stars[0] if stars else None, span)
+            return TuplePattern(tuple(map(nested_pattern, parts)), stars[0] if stars else None, span)
         case ast.MatchClass(cls=cls, patterns=parts, kwd_attrs=keys, kwd_patterns=values):
             function = context.atom(cls)
-            items = tuple(map(inside, parts))
-            return ClassPattern(function, items, tuple(zip(keys, map(inside, values), strict=True)), span)
+            items = tuple(map(nested_pattern, parts))
+            return ClassPattern(function, items, tuple(zip(keys, map(nested_pattern, values), strict=True)), span)
         case ast.MatchOr(patterns=parts):
             return _alternatives(context, parts, variables, seen, span)
         case ast.MatchMapping(keys=keys, patterns=parts, rest=rest):
-            fields = tuple(_fields(context, keys, parts, inside, rest, capture))
+            fields = tuple(_fields(context, keys, parts, nested_pattern, rest, capture))
             return ClassPattern(Static(dict, span), (), fields, span)
         case _:
             raise InternalError(f"a pattern of class {type(node).__name__}")

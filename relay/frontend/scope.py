@@ -22,7 +22,7 @@ class FunctionScope:
     globals: Mapping[str, object]
 
     @classmethod
-    def of(cls, function: FunctionType) -> FunctionScope:
+    def from_function(cls, function: FunctionType) -> FunctionScope:
         """The scope of a Python function."""
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         return cls(dict(cells), function.__globals__)

@@ -149,7 +149,7 @@ def find_function(function: object) -> tuple[SourceFile, FunctionNode]:
     node = _find_lambda(file, code) if code.co_name == "<lambda>" else _find_definition(file, code)
     if _may_be_stale(code.co_filename) and not _agrees(file, code):
         raise FrontendError(
-            f"the text of {_described(code)} has changed since Python read it",
+            f"the text of {_describe_code(code)} has changed since Python read it",
             file.function_span(node),
             help="import the file or run the cell again",
         )
@@ -183,20 +183,20 @@ def _agrees(file: SourceFile, code: CodeType) -> bool:
             found.setdefault((inner.co_name, inner.co_firstlineno), []).append(inner)
             pending += [c for c in inner.co_consts if isinstance(c, CodeType)]
         file.codes[flags] = found
-    return any(_same(code, other) for other in file.codes[flags].get((code.co_name, code.co_firstlineno), ()))
+    return any(_is_same_code(code, other) for other in file.codes[flags].get((code.co_name, code.co_firstlineno), ()))
 
 
 _FUTURE = functools.reduce(operator.or_, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
 
 
-def _same(left: CodeType, right: CodeType) -> bool:
+def _is_same_code(left: CodeType, right: CodeType) -> bool:
     if (left.co_code, left.co_names, left.co_varnames) != (right.co_code, right.co_names, right.co_varnames):
         return False
     if len(left.co_consts) != len(right.co_consts):
         return False
     for a, b in zip(left.co_consts, right.co_consts, strict=True):
         if isinstance(a, CodeType) and isinstance(b, CodeType):
-            if not _same(a, b):
+            if not _is_same_code(a, b):
                 return False
         elif a != b if isinstance(a, frozenset) else repr(a) != repr(b):  # which tells 0.0 from -0.0 and 1 from True
             return False
@@ -205,13 +205,13 @@ def _same(left: CodeType, right: CodeType) -> bool:
 
 def _not_available(code: CodeType) -> FrontendError:
     return FrontendError(
-        f"the source of {_described(code)} is not available ({code.co_filename})",
+        f"the source of {_describe_code(code)} is not available ({code.co_filename})",
         help="Relay reads a function's source. Put it into a file or a notebook, type it at the prompt of"
         " `relay repl`, or give the text to relay.from_source(text)",
     )
 
 
-def _described(code: CodeType) -> str:
+def _describe_code(code: CodeType) -> str:
     return "this lambda" if code.co_name == "<lambda>" else f"`{code.co_name}`"
 
 

@@ -9,7 +9,7 @@ from relay.errors import FrontendError, Label, Span
 from relay.frontend.analysis.unsupported import EXPRESSIONS, refuse_expression, refuse_statement
 from relay.frontend.assignments import lower_annotated_assignment, lower_assignment, lower_augmented_assignment
 from relay.frontend.conditions import lower_if
-from relay.frontend.context import Context, NoValue, temporary_name
+from relay.frontend.context import Context, Unassigned, temporary_name
 from relay.frontend.functions import is_definition, lower_definitions
 from relay.frontend.lists import lower_delete_item, lower_list_statement
 from relay.frontend.loops import lower_break, lower_continue, lower_for, lower_while
@@ -87,7 +87,9 @@ def _lower_statement(context: Context, node: ast.stmt) -> None:
                     context.outer_names.discard(name)  # what is assigned to it is no further mistake
                     context.locals[name] = None
                     raise FrontendError(
-                        f"`{name}` is no variable of a function around this one", context.span(node), help="remove it"
+                        f"`{name}` is not a variable of a function around this one",
+                        context.span(node),
+                        help="remove it",
                     )
                 owner.need_cell(name)
         case _:
@@ -110,7 +112,7 @@ def _lower_delete(context: Context, target: ast.expr) -> None:
         raise FrontendError(
             f"`{target.id}` cannot be deleted: a function in this one uses it", span, help="leave the variable alone"
         )
-    context.block.environment.states[target.id] = NoValue(
+    context.block.environment.states[target.id] = Unassigned(
         f"`{target.id}` has been deleted", (Label(span, "deleted here"),), "remove the `del`"
     )
 
@@ -145,7 +147,7 @@ def _lower_assert(context: Context, node: ast.Assert) -> None:
             with context.new_block() as failing:  # the text is made only where the condition does not hold
                 _fail_with_values(context, condition, text_node, span)
             arm = Arm(Block((), Yield((condition,), span)), Block((), Yield((), span)))
-            context.emit((), If((arm,), failing.finished(Yield((), span)), span))
+            context.emit((), If((arm,), failing.build(Yield((), span)), span))
             return
         case other:
             raise FrontendError("the text of an assertion is a plain string", context.span(other), help='write "text"')

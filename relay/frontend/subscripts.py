@@ -1,4 +1,4 @@
-"""What expressions and assignments share: the names of binary operators, and what stands between brackets."""
+"""Shared parts of expressions and assignments: names of binary operators, and subscripts."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def forall(variables: Sequence[object], body: Type) -> QuantifiedType:
     """The type of functions that have `body` for all values of the variables. Raises FrontendError."""
     for found in variables:
         if not isinstance(found, TypeId):
-            raise FrontendError(f"{described(found)} is no variable of types", help=FORALL_HELP)
+            raise FrontendError(f"{describe_object(found)} is not a variable of types", help=FORALL_HELP)
     if not isinstance(body, FunctionType):
         raise FrontendError("only functions are polymorphic", help=FORALL_HELP)
     return QuantifiedType(tuple(v for v in variables if isinstance(v, TypeId)), body)
@@ -147,20 +147,20 @@ def type_var(name: str) -> TypeId:
 def _split(names: str) -> list[str]:
     found = names.replace(",", " ").split() if isinstance(names, str) else []
     if not found or not all(name.isidentifier() for name in found):
-        raise FrontendError(f"{names!r} is no list of names", help='write dims("n m")')
+        raise FrontendError(f"{names!r} is not a list of names", help='write dims("n m")')
     return found
 
 
 def _single(name: str) -> str:
     if not isinstance(name, str) or not name.isidentifier():
-        raise FrontendError(f"{name!r} is no name for a variable of a type")
+        raise FrontendError(f"{name!r} is not a name for a variable of a type")
     return name
 
 
 # ---- from Python objects to types
 
 
-def _meant(item: object, kind: Kind) -> object:
+def _resolve_alias(item: object, kind: Kind) -> object:
     """An object, or what it stands for: Python's type parameters are variables, and aliases are what they name."""
     while is_alias(item):
         item = alias_value(item)
@@ -169,22 +169,23 @@ def _meant(item: object, kind: Kind) -> object:
 
 def to_base(item: object) -> Base:
     """An element type. Raises FrontendError for anything else."""
-    item = _meant(item, Kind.BaseType)
+    item = _resolve_alias(item, Kind.BaseType)
     if isinstance(item, BaseType) or (isinstance(item, TypeId) and item.kind is Kind.BaseType):
         return item
     if isinstance(item, type) and item in _SCALARS:
         return _SCALARS[item]
     if isinstance(item, TypeId):
-        message = f"{item} is no element type: it is a variable of kind {item.kind.value}"
+        message = f"{item} is not an element type: it is a variable of kind {item.kind.value}"
         raise FrontendError(message, help=f'write Float, Int, Bool, .., or make one by base_type_var("{item}")')
     raise FrontendError(
-        f"{described(item)} is no element type", help=_unpacking(item) or "write Float, Float64, Int, Bool, ..."
+        f"{describe_object(item)} is not an element type",
+        help=_unpacking(item) or "write Float, Float64, Int, Bool, ...",
     )
 
 
 def to_shape(item: object) -> Shape:
     """A shape: a tuple or list of dims, or a shape variable. Raises FrontendError for anything else."""
-    item = _meant(item, Kind.Shape)
+    item = _resolve_alias(item, Kind.Shape)
     if isinstance(item, TypeId) and item.kind is Kind.Shape:
         return (item,)
     if isinstance(item, tuple | list):
@@ -197,7 +198,7 @@ def to_shape(item: object) -> Shape:
         raise FrontendError(
             f"the shape of a tensor is a tuple, found {shown}", help=f"write ({shown},) for one dimension"
         )
-    raise FrontendError(f"{described(item)} is no shape", help=TENSOR_HELP)
+    raise FrontendError(f"{describe_object(item)} is not a shape", help=TENSOR_HELP)
 
 
 def axis_names(given: object, shape: Shape) -> AxisNames | None:
@@ -208,14 +209,14 @@ def axis_names(given: object, shape: Shape) -> AxisNames | None:
 
 def to_dim(item: object) -> Dim:
     """One dim of a shape, or a shape variable in it. Raises FrontendError for anything else."""
-    item = _meant(item, Kind.Dim)
+    item = _resolve_alias(item, Kind.Dim)
     if isinstance(item, np.integer):
         item = int(item)
     if isinstance(item, bool) or not isinstance(item, int | TypeId | AnyDim | DimExpr):
         if item is typing.Any:
             return ANY
         help = _unpacking(item) or 'write a number, Any, or a variable made by `n, m = dims("n m")`'
-        raise FrontendError(f"{described(item)} is no dimension", help=help)
+        raise FrontendError(f"{describe_object(item)} is not a dimension", help=help)
     if isinstance(item, int) and item < 0:
         raise FrontendError(f"a dimension cannot be negative, found {item}", help="write Any for one that is not known")
     if isinstance(item, TypeId) and item.kind not in (Kind.Dim, Kind.Shape):
@@ -227,7 +228,7 @@ def to_dim(item: object) -> Dim:
 
 def to_type(item: object) -> Type:
     """What a Python object means where a type is expected. Raises FrontendError if that is nothing."""
-    item = _meant(item, Kind.Type)
+    item = _resolve_alias(item, Kind.Type)
     if isinstance(item, TensorType | TupleType | FunctionType | QuantifiedType | RefType | StackType | DataType):
         return item
     if isinstance(item, TypeId):
@@ -247,7 +248,7 @@ def to_type(item: object) -> Type:
     if isinstance(item, BaseType):
         raise FrontendError(f"{item} is an element type, not a type", help=f"write Tensor[{item}, ()] for a scalar")
     if isinstance(item, type) and item in _CONSTRUCTORS:
-        raise FrontendError(f"{described(item)} needs its arguments", help=_CONSTRUCTORS[item])
+        raise FrontendError(f"{describe_object(item)} needs its arguments", help=_CONSTRUCTORS[item])
     if is_record_class(item):
         return _record_type(item)  # type: ignore[arg-type]
     definition = getattr(item, "__relay_type__", None)  # what stands for a data type carries it
@@ -255,18 +256,18 @@ def to_type(item: object) -> Type:
         return to_type(definition)
     if item is str:
         help = "leave the annotation out: text is known before a program runs, and is part of it"
-        raise FrontendError("str is no type of Relay", help=help)
+        raise FrontendError("str is not a type of Relay", help=help)
     if item is typing.Any or item is ANY:
         help = 'for what may be of any type, make a variable: `A = relay.type_var("A")`, and write `x: A`'
-        raise FrontendError("Any is no type of Relay", help=help)
+        raise FrontendError("Any is not a type of Relay", help=help)
     if isinstance(item, types.UnionType) or typing.get_origin(item) is typing.Union:
         help = "a value of several forms is one data type: `@relay.data class Shape:` with a class inside for each form"
-        raise FrontendError(f"{described(item)} is no type of Relay", help=help)
-    raise FrontendError(f"{described(item)} is no type of Relay", help=_unpacking(item) or TENSOR_HELP)
+        raise FrontendError(f"{describe_object(item)} is not a type of Relay", help=help)
+    raise FrontendError(f"{describe_object(item)} is not a type of Relay", help=_unpacking(item) or TENSOR_HELP)
 
 
 def _record_type(cls: type) -> TupleType:
-    """The type of a dataclass's or named tuple's instances. A field whose annotation is no type may hold anything."""
+    """The type of a dataclass's or named tuple's instances. A field whose annotation is not a type holds anything."""
     written = written_record(cls)
     try:
         hints = typing.get_type_hints(cls) if written is None else {}
@@ -324,12 +325,12 @@ def _unpacking(item: object) -> str | None:
     return None
 
 
-def described(item: object) -> str:
+def describe_object(item: object) -> str:
     """A short name of a Python object for an error."""
     if isinstance(item, type):
         return item.__name__
     if isinstance(item, tuple):
-        return f"({', '.join(map(described, item))}{',' if len(item) == 1 else ''})"
+        return f"({', '.join(map(describe_object, item))}{',' if len(item) == 1 else ''})"
     text = str(item) if isinstance(item, TypeId | BaseType | TensorType | FunctionType) else repr(item)
     return text if len(text) <= 60 else f"an object of class {type(item).__name__}"
 

@@ -1,4 +1,4 @@
-"""Names of axes: what the axes of a tensor are, beside how long they are.
+"""Axis names: the meaning of a tensor's axes, independent of their extents.
 
 A layout is a word whose letters name the axes, NCHW; other names are words themselves, ("batch", "feature"). An axis
 without a name, `_` in a layout and None in a tuple, agrees with every name. Names tell users and the checker; types
@@ -36,15 +36,15 @@ def read_names(given: object, rank: int | None) -> AxisNames | None:
         raise FrontendError(f"{given!r} names no axes", help=NAMES_HELP)
     for name in found:
         if name is not None and not (isinstance(name, str) and name.isidentifier()):
-            raise FrontendError(f"{name!r} is no name for an axis", help=NAMES_HELP)
+            raise FrontendError(f"{name!r} is not a name for an axis", help=NAMES_HELP)
     if rank is None:
         raise FrontendError("names are for shapes whose number of axes is known", help=NAMES_HELP)
     if len(found) != rank:
-        raise FrontendError(f"{len(found)} names for a shape with {rank} axes: {named(given)}", help=NAMES_HELP)
+        raise FrontendError(f"{len(found)} names for a shape with {rank} axes: {axes_text(given)}", help=NAMES_HELP)
     return tuple(found) if any(found) else None  # type: ignore[arg-type]
 
 
-def named(names: object) -> str:
+def axes_text(names: object) -> str:
     """Names for a message: `NCHW`, `(batch, feature)`."""
     if isinstance(names, str):
         return names
@@ -57,7 +57,7 @@ def show_named(base: str, dims: Sequence[str], names: AxisNames) -> str:
     """A tensor type with names, as users write it."""
     shape = f"({dims[0]},)" if len(dims) == 1 else f"({', '.join(dims)})"
     if all(name is None or (len(name) == 1 and name.isupper()) for name in names):
-        return f"Tensor[{base}, {shape}, {named(names)}]"
+        return f"Tensor[{base}, {shape}, {axes_text(names)}]"
     if None not in names and len(set(names)) == len(names):
         fields = ", ".join(f"{name}={dim}" for name, dim in zip(names, dims, strict=True))
         return f"Tensor[{base}, dict({fields})]"

@@ -1,4 +1,4 @@
-"""The constructors of types of the 2018 talk."""
+"""Type constructors in the notation of Relay's original design (2018)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def UIntType(bits: int) -> BaseType:
 
 
 def BoolType() -> BaseType:
-    """The base type of truth values."""
+    """The base type of booleans."""
     return BOOL
 
 

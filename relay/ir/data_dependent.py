@@ -1,10 +1,10 @@
-"""Sizes that the run makes, in code: which of them it mentions, and which it binds."""
+"""Data-dependent dims in code: those that it mentions, and those that it binds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from relay.ir.dims import Dim, DimExpr, MadeDim, TypeId, variables
+from relay.ir.dims import DataDependentDim, Dim, DimExpr, TypeId, variables
 from relay.ir.expr import (
     BindDim,
     Binding,
@@ -19,91 +19,91 @@ from relay.ir.expr import (
     StackNew,
     Var,
 )
-from relay.ir.traverse import bound, operands, walk
+from relay.ir.traverse import bound_variables, operands, walk
 from relay.ir.types import ANY, TensorType, Type, map_dims
 
 
-def made_in(part: object) -> Iterator[MadeDim]:
+def data_dependent_dims_in(part: object) -> Iterator[DataDependentDim]:
     """The sizes in a dim, or in an attribute, each perhaps several times."""
     match part:
-        case MadeDim():
+        case DataDependentDim():
             yield part
         case DimExpr() | TypeId():
-            yield from (v for v in variables(part) if isinstance(v, MadeDim))
+            yield from (v for v in variables(part) if isinstance(v, DataDependentDim))
         case tuple():
             for item in part:
-                yield from made_in(item)
+                yield from data_dependent_dims_in(item)
         case _:
             pass
 
 
-def made_in_type(type_: Type | None) -> Iterator[MadeDim]:
+def made_in_type(type_: Type | None) -> Iterator[DataDependentDim]:
     """The sizes in a type, each perhaps several times."""
     if isinstance(type_, TensorType):
         for dim in type_.shape:
             if dim.__class__ is not int:
-                yield from made_in(dim)
+                yield from data_dependent_dims_in(dim)
     elif type_ is not None:
-        found: list[MadeDim] = []
+        found: list[DataDependentDim] = []
 
         def look(dim: Dim) -> Dim:
-            found.extend(made_in(dim))
+            found.extend(data_dependent_dims_in(dim))
             return dim
 
         map_dims(type_, look)
         yield from found
 
 
-def mentioned_here(binding: Binding) -> Iterator[MadeDim]:
+def dims_of_binding(binding: Binding) -> Iterator[DataDependentDim]:
     """The sizes that a binding mentions, without those in its blocks."""
-    for var in (*binding.targets, *bound(binding.value)):
+    for var in (*binding.targets, *bound_variables(binding.value)):
         yield from made_in_type(var.type)
     match binding.value:
         case OpCall(_, _, attributes):
             for attribute in attributes.values():
-                yield from made_in(attribute)
+                yield from data_dependent_dims_in(attribute)
         case Extent(dim):
-            yield from made_in(dim)
+            yield from data_dependent_dims_in(dim)
         case StackNew(element):
             yield from made_in_type(element)
         case _:
             pass
 
 
-def mentioned(bindings: Iterable[Binding]) -> dict[MadeDim, None]:
+def mentioned_dims(bindings: Iterable[Binding]) -> dict[DataDependentDim, None]:
     """The sizes that bindings mention, also in their blocks, in order."""
-    found: dict[MadeDim, None] = {}
+    found: dict[DataDependentDim, None] = {}
     for binding in walk(Block(tuple(bindings), Dead())):
-        for dim in mentioned_here(binding):
+        for dim in dims_of_binding(binding):
             found[dim] = None
     return found
 
 
-def made_by(block: Block) -> dict[MadeDim, None]:
+def bound_dims(block: Block) -> dict[DataDependentDim, None]:
     """The sizes that a block and the blocks inside it bind, in order."""
     return {b.value.dim: None for b in walk(block) if isinstance(b.value, BindDim)}
 
 
-def free_in(function: Function) -> dict[MadeDim, None]:
+def free_dims(function: Function) -> dict[DataDependentDim, None]:
     """The sizes that a function mentions and does not bind, in order: its callers', without those of functions that it
     calls."""
-    found: dict[MadeDim, None] = {}
+    found: dict[DataDependentDim, None] = {}
     for parameter in function.parameters:
         found.update(dict.fromkeys(made_in_type(parameter.type)))
-    found.update(mentioned(function.body.bindings))
-    own = made_by(function.body)
+    found.update(mentioned_dims(function.body.bindings))
+    own = bound_dims(function.body)
     return {dim: None for dim in found if dim not in own}
 
 
-def given_sizes(module: Module) -> dict[str, dict[MadeDim, None]]:
+def given_sizes(module: Module) -> dict[str, dict[DataDependentDim, None]]:
     """The sizes that its callers have made which each function mentions, or one that it names or is a derivative of."""
-    own: dict[str, dict[MadeDim, None]] = {}
-    found: dict[str, dict[MadeDim, None]] = {}
+    own: dict[str, dict[DataDependentDim, None]] = {}
+    found: dict[str, dict[DataDependentDim, None]] = {}
     users: dict[str, dict[str, None]] = {name: {} for name in module.functions}
     for name, function in module.functions.items():
-        own[name] = {} if isinstance(function, Derivative) else made_by(function.body)
-        found[name] = {} if isinstance(function, Derivative) else free_in(function)
-        for used in (function.of,) if isinstance(function, Derivative) else _named(function):
+        own[name] = {} if isinstance(function, Derivative) else bound_dims(function.body)
+        found[name] = {} if isinstance(function, Derivative) else free_dims(function)
+        for used in (function.of,) if isinstance(function, Derivative) else _referenced_functions(function):
             users.setdefault(used, {})[name] = None
     pending = [name for name in found if found[name]]
     while pending:
@@ -116,7 +116,7 @@ def given_sizes(module: Module) -> dict[str, dict[MadeDim, None]]:
     return found
 
 
-def _named(function: Function) -> Iterator[str]:
+def _referenced_functions(function: Function) -> Iterator[str]:
     """The functions of the module that a function names."""
     yield from function.rule_functions
     for binding in walk(function.body):
@@ -124,10 +124,10 @@ def _named(function: Function) -> Iterator[str]:
 
 
 def without_made(type_: Type) -> Type:
-    """A type with `Any` for sizes that the run makes."""
-    return map_dims(type_, lambda dim: ANY if any(True for _ in made_in(dim)) else dim)
+    """A type with `Any` for data-dependent sizes."""
+    return map_dims(type_, lambda dim: ANY if any(True for _ in data_dependent_dims_in(dim)) else dim)
 
 
 def mentions(variables: Iterable[Var]) -> bool:
-    """Whether the type of a variable mentions a size that the run makes."""
+    """Whether the type of a variable mentions a data-dependent size."""
     return any(True for v in variables for _ in made_in_type(v.type))

@@ -41,7 +41,7 @@ class Definition:
 class DefinedGradient:
     """The gradient that a program gives a function: `backward(saved, seed)`, and `forward(..) -> (result, saved)`.
 
-    `adapted` is called for functions some of whose arguments specialise them, with which ones are values of the run. It
+    `adapted` is called for functions some of whose arguments specialize them, with which ones are values of the run. It
     gives the surface code of a gradient (saved, seed) for those alone, which calls `backward__`; the others are
     `static0__`, `static1__`, ...
     """
@@ -87,7 +87,7 @@ def data_class(item: object) -> DataClass | None:
     return found if isinstance(found, DataClass) else None
 
 
-def completed(definition: DataDefinition) -> DataDefinition:
+def complete_definition(definition: DataDefinition) -> DataDefinition:
     """The definition with its constructors. Raises FrontendError where a field's type means nothing."""
     origin = data_class(definition)
     if origin is not None:

@@ -1,4 +1,4 @@
-"""What type a derivative has: shared by the checker, the interpreter and the AD pass.
+"""Types of derivatives, shared by the checker, the interpreter and the AD pass.
 
     CT(Tensor[float, s]) = Tensor[float, s]     CT(Tensor[int or bool, s]) = ()      CT((A, ..)) = (CT(A), ..)
     CT(D) = D' with CT of every field           CT(Ref[T]) = CT(Stack[T]) = ()       CT(function): none, an error
@@ -145,7 +145,7 @@ def output_type(result: Type, grad: Grad) -> TensorType:
     output = result
     if grad.has_aux and (not isinstance(result, TupleType) or len(result.items) != 2):
         raise DifferentiationError(
-            f"has_aux is for a function that returns a pair, the value and the rest; it returns {_described(result)}",
+            f"has_aux is for a function that returns a pair, the value and the rest; it returns {_type_text(result)}",
             help="return two: `return value, auxiliary`; a tuple or dict may be the second",
         )
     if isinstance(result, TupleType):
@@ -166,7 +166,7 @@ def output_type(result: Type, grad: Grad) -> TensorType:
         raise DifferentiationError(f"the function has one result; there is no output {grad.output}")
     if not isinstance(output, TensorType) or not isinstance(output.base, BaseType) or not output.base.is_float:
         raise DifferentiationError(
-            f"only a float tensor can be differentiated; the function returns {_described(output)}",
+            f"only a float tensor can be differentiated; the function returns {_type_text(output)}",
             help=_way_out(output),
         )
     if not grad.seedable and any(d != 1 for d in output.shape):
@@ -177,7 +177,7 @@ def output_type(result: Type, grad: Grad) -> TensorType:
     return output
 
 
-def _described(type_: Type) -> str:
+def _type_text(type_: Type) -> str:
     return "a function" if isinstance(type_, FunctionType) else show(type_)
 
 
@@ -185,7 +185,7 @@ def _way_out(type_: Type) -> str | None:
     """What may be returned in place of a value of a type that has no derivative."""
     match type_:
         case TensorType():
-            return "integers and truth values have no gradient: return a float that is computed from floats"
+            return "integers and booleans have no gradient: return a float that is computed from floats"
         case DataType():
             return "return one of its fields, or a sum over them"
         case RefType():

@@ -99,13 +99,13 @@ class TypeId(Arithmetic):
     def __iter__(self) -> Iterator[TypeId]:
         """`(*s, 4)` is a shape that holds the shape variable s. Raises TypeError for other kinds."""
         if self.kind is not Kind.Shape:
-            raise TypeError(f"{self.name} is no shape variable, and `*` has no meaning for it")
+            raise TypeError(f"{self.name} is not a shape variable, and `*` has no meaning for it")
         yield self
 
 
 @attrs.frozen(eq=False)
-class MadeDim(TypeId):
-    """A size that the run makes: bound in a block by `BindDim`, and a number in the rest of it. It may be 0 or 1, and
+class DataDependentDim(TypeId):
+    """A data-dependent size: bound in a block by `BindDim`, and a number in the rest of it. It may be 0 or 1, and
     more than an int32 holds only where it `is_wide`."""
 
     is_wide: bool = False
@@ -116,12 +116,12 @@ class MadeDim(TypeId):
         return WIDEST_SIZE if self.is_wide else LARGEST_SIZE
 
     def __iter__(self) -> Iterator[TypeId]:
-        raise TypeError(f"{self.name} is no shape variable, and `*` has no meaning for it")
+        raise TypeError(f"{self.name} is not a shape variable, and `*` has no meaning for it")
 
 
-def made_dim(name: str, is_wide: bool = False) -> MadeDim:
-    """A new size that the run makes."""
-    return MadeDim(name, Kind.Dim, is_wide)
+def made_dim(name: str, is_wide: bool = False) -> DataDependentDim:
+    """A new data-dependent size."""
+    return DataDependentDim(name, Kind.Dim, is_wide)
 
 
 @attrs.define(eq=False)
@@ -174,10 +174,10 @@ LARGEST_SIZE = 2**31 - 1
 """The largest size of an axis of an argument that a program has as a variable, and of one that the run makes."""
 
 WIDEST_SIZE = 2**46
-"""The largest size that the run makes of numbers of 64 bits: more than any memory holds."""
+"""The largest data-dependent size of numbers of 64 bits: more than any memory holds."""
 
 
-def no_size(dim: MadeDim) -> str:
+def no_size(dim: DataDependentDim) -> str:
     """What is said of a number that a size cannot be."""
     return f"a size must be a number from 0 to {dim.largest}"
 
@@ -187,7 +187,7 @@ def no_size(dim: MadeDim) -> str:
 
 @attrs.frozen(cache_hash=True)
 class Quotient:
-    """`dividend // divisor`, where that is no polynomial."""
+    """`dividend // divisor`, where that is not a polynomial."""
 
     dividend: Dim
     divisor: Dim
@@ -279,7 +279,7 @@ def subtract(left: Dim, right: Dim) -> Dim:
 def _combine(left: Dim, right: Dim, sign: int) -> Dim:
     if left.__class__ is int and right.__class__ is int:  # most are
         return left + sign * right
-    left, right = settled(left), settled(right)
+    left, right = resolve_dim(left), resolve_dim(right)
     if isinstance(left, int) and isinstance(right, int):
         return left + sign * right
     if left is ANY or right is ANY:
@@ -294,7 +294,7 @@ def multiply(left: Dim, right: Dim) -> Dim:
     """left * right"""
     if left.__class__ is int and right.__class__ is int:  # most are
         return left * right
-    left, right = settled(left), settled(right)
+    left, right = resolve_dim(left), resolve_dim(right)
     if isinstance(left, int) and isinstance(right, int):
         return left * right
     if left is ANY or right is ANY:
@@ -318,7 +318,7 @@ def _times(left: Monomial, right: Monomial) -> Monomial:
 
 def floor_divide(left: Dim, right: Dim) -> Dim:
     """left // right, rounded down. Raises ZeroDivisionError for the number 0 as divisor."""
-    left, right = settled(left), settled(right)
+    left, right = resolve_dim(left), resolve_dim(right)
     if isinstance(left, int) and isinstance(right, int):
         return left // right
     if left is ANY or right is ANY:
@@ -399,7 +399,7 @@ def constant_of(dim: Dim) -> int:
 
 def divide_exactly(left: Dim, right: Dim) -> Dim | None:
     """The polynomial q with left == q * right, or None if there is none with integer coefficients."""
-    left, right = settled(left), settled(right)
+    left, right = resolve_dim(left), resolve_dim(right)
     rest, divisor, quotient = _polynomial(left), _polynomial(right), dict[Monomial, int]()
     if not divisor:
         return None
@@ -447,7 +447,7 @@ def minimum(*dims: Dim) -> Dim:
 
 def _extremum(largest: bool, dims: tuple[Dim, ...]) -> Dim:
     kept: list[Dim] = []
-    for dim in map(settled, dims):
+    for dim in map(resolve_dim, dims):
         if dim is ANY:
             return ANY
         if any(_is_at_least(other, dim, largest) for other in kept):
@@ -464,7 +464,7 @@ def _is_at_least(dim: Dim, other: Dim, largest: bool) -> bool:
 
 def lower_bound(dim: Dim, of: Callable[[Factor], int | None] | None = None) -> int | None:
     """A number that the dim is never below, or None. `of` says the same of a variable; without it, it is 0."""
-    dim = settled(dim)
+    dim = resolve_dim(dim)
     if isinstance(dim, AnyDim):
         return 0
     bound = _bound_of_sum(dim, of)
@@ -637,18 +637,18 @@ def evaluate(dim: Dim, sizes: Mapping[TypeId, int]) -> int:
 
     number = substitute(dim, size)
     if not isinstance(number, int):
-        raise InternalError(f"the dim {dim} is no number")
+        raise InternalError(f"the dim {dim} is not a number")
     return number
 
 
-def settled(dim: Dim) -> Dim:
+def resolve_dim(dim: Dim) -> Dim:
     """The dim with the solver's variables replaced by what they were found to be."""
     if isinstance(dim, Unknown):
         while isinstance(dim, Unknown) and dim.binding is not None:
             dim = dim.binding  # type: ignore[assignment]
-        return settled(dim) if isinstance(dim, DimExpr) else dim
+        return resolve_dim(dim) if isinstance(dim, DimExpr) else dim
     if isinstance(dim, DimExpr) and any(isinstance(v, Unknown) and v.binding is not None for v in variables(dim)):
-        return substitute(dim, lambda v: settled(v) if isinstance(v, Unknown) else v)
+        return substitute(dim, lambda v: resolve_dim(v) if isinstance(v, Unknown) else v)
     return dim
 
 

@@ -1,5 +1,4 @@
-"""What a call of a function does beside giving its result: `io` (it prints), `ref` (it reads or writes references that
-were there before), `assert` (it may fail in an assertion).
+"""Effects of a call: `io` (prints), `ref` (reads or writes outer references), `assert` (may fail).
 
 A function's type holds the names of its effects; while a program is checked it holds `Effects`, which are known when
 all that is called has been looked at. Types that differ in them only are equal.
@@ -48,7 +47,7 @@ class Effects:
         its parameters."""
         self.found.append(_Call(other, arguments) if arguments else other)
 
-    def all(self) -> list[Effect]:
+    def all_effects(self) -> list[Effect]:
         """Every effect once for each place."""
         return [part for part in self._parts() if isinstance(part, Effect)]
 
@@ -77,7 +76,7 @@ class Effects:
         for one in sets:
             for part in one.found:
                 if not isinstance(part, Effect):
-                    users.setdefault(_called(part), []).append(one)
+                    users.setdefault(_part_effects(part), []).append(one)
         seen: dict[Effects, dict[Effect | Effects, None]] = {one: {} for one in sets}
         waiting = dict.fromkeys(reversed(sets))
         while waiting:
@@ -95,9 +94,9 @@ class Effects:
         pending = [self]
         while pending:
             for part in pending.pop().found:
-                if not isinstance(part, Effect) and _called(part) not in order:
-                    order[_called(part)] = None
-                    pending.append(_called(part))
+                if not isinstance(part, Effect) and _part_effects(part) not in order:
+                    order[_part_effects(part)] = None
+                    pending.append(_part_effects(part))
         return list(order)
 
     def _seen_outside(self, seen: Mapping[Effects, Mapping[Effect | Effects, None]]) -> dict[Effect | Effects, None]:
@@ -108,7 +107,7 @@ class Effects:
             if isinstance(part, Effect):
                 inner: Iterable[Effect | Effects] = (part,)
             else:
-                inner = seen[_called(part)]
+                inner = seen[_part_effects(part)]
             arguments = part.arguments if isinstance(part, _Call) else {}
             for one in inner:
                 if isinstance(one, Effect) and one.reference is not None:
@@ -128,7 +127,7 @@ class _Call:
     arguments: Mapping[Hashable, Hashable]
 
 
-def _called(part: Effects | _Call) -> Effects:
+def _part_effects(part: Effects | _Call) -> Effects:
     return part.effects if isinstance(part, _Call) else part
 
 
@@ -143,9 +142,9 @@ class Purity:
     only: str | None = None
     call: Span | None = None
 
-    def broken(self, effects: Effects) -> Effect | None:
+    def first_violation(self, effects: Effects) -> Effect | None:
         """The first effect that there must not be."""
-        return next((e for e in effects.all() if self.only in (None, e.what)), None)
+        return next((e for e in effects.all_effects() if self.only in (None, e.what)), None)
 
 
 EffectNames: TypeAlias = Iterable[str] | None

@@ -39,7 +39,7 @@ import attrs
 import numpy as np
 
 from relay.errors import InternalError, Span
-from relay.ir.dims import Dim, MadeDim
+from relay.ir.dims import DataDependentDim, Dim
 from relay.ir.facts import DimConstraint
 from relay.ir.types import AttributeValue as AttributeValue
 from relay.ir.types import BaseType, DataDefinition, FunctionType, TensorType, Type, base_of_dtype, scalar
@@ -94,7 +94,7 @@ class Global:
 
 @node
 class Static:
-    """surface: a Python value that is no tensor yet: a literal number, string, None, or any captured object."""
+    """surface: a Python value that is not a tensor yet: a literal number, string, None, or any captured object."""
 
     value: object
     span: Span | None = None
@@ -381,9 +381,9 @@ class Extent:
 @node
 class BindDim:
     """Let a dim be this number, a rank-0 int64, in the rest of the block. Stop with an ExecutionError at `span` if it
-    is no size. Binds no target."""
+    is not a size. Binds no target."""
 
-    dim: MadeDim
+    dim: DataDependentDim
     size: Atom
     span: Span | None = None
 
@@ -637,7 +637,7 @@ class Block:
 @node
 class Parameter:
     """surface: what a Python parameter says beside its variable. `kind` is as in inspect.Parameter: "positional_only",
-    "positional_or_keyword" or "keyword_only". The argument of a static one is a Python value that specialises."""
+    "positional_or_keyword" or "keyword_only". The argument of a static one is a Python value that specializes."""
 
     kind: str = "positional_or_keyword"
     default: Atom | None = None
@@ -651,7 +651,7 @@ class Recompute:
 
 
 @node
-class Quiet:
+class PrintErased:
     """A function that is a second computation of something: nothing is printed while it is run, or differentiated."""
 
 
@@ -671,7 +671,7 @@ class CustomGradient:
     depth: int = 0
 
 
-Rule: TypeAlias = Recompute | Quiet | CustomGradient
+Rule: TypeAlias = Recompute | PrintErased | CustomGradient
 
 
 @node

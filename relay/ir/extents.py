@@ -1,4 +1,4 @@
-"""Where a run's arguments show the sizes of a module's symbolic dims.
+"""Extents of arguments from which the symbolic dims of a module are read.
 
 Every symbolic dim of a finished module is the bare extent of some axis of a tensor among the entry's parameters, also
 of one inside tuples and inside data with one constructor (so that finding it takes no case distinction).

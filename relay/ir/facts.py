@@ -1,8 +1,8 @@
-"""What is known about dims, and questions about them.
+"""Facts about dims: assumed constraints, and queries of what they imply.
 
 A finished program's symbolic dims are assumed to satisfy `Module.where`; the program is entered only with sizes that
 do. Shape rules ask `equal`, `at_least` and so on of the facts that hold where they are applied: those of the module
-that is checked, differentiated or optimised, which `assuming` puts in force for a block of Python code (in this thread
+that is checked, differentiated or optimized, which `assuming` puts in force for a block of Python code (in this thread
 and context only).
 
 Answers follow from the normal form of dims, from equations (solved for one variable each), and from lower bounds. A
@@ -22,11 +22,11 @@ import attrs
 from relay.errors import Span
 from relay.ir.dims import (
     ANY,
+    DataDependentDim,
     Dim,
     DimExpr,
     Factor,
     Kind,
-    MadeDim,
     Quotient,
     TypeId,
     Unknown,
@@ -35,7 +35,7 @@ from relay.ir.dims import (
     evaluate,
     lower_bound,
     multiply,
-    settled,
+    resolve_dim,
     substitute,
     subtract,
     variables,
@@ -92,7 +92,7 @@ class Facts:
 
     def normal(self, dim: Dim) -> Dim:
         """The dim with every variable for which an equation was solved replaced."""
-        dim = settled(dim)
+        dim = resolve_dim(dim)
         return substitute(dim, lambda v: self._values.get(v, v)) if self._values else dim
 
     # ---- facts
@@ -108,19 +108,19 @@ class Facts:
         bound = self._bounds.pop(variable, None)
         self._values[variable] = value
 
-        def replaced(dim: Dim) -> Dim:
+        def replace_variable(dim: Dim) -> Dim:
             return substitute(dim, lambda v: value if v is variable else v)
 
-        self._values = {v: replaced(d) for v, d in self._values.items()}
+        self._values = {v: replace_variable(d) for v, d in self._values.items()}
         zero, self._zero = self._zero, []
-        self._nonzero = [replaced(d) for d in self._nonzero]
-        nonnegative, self._nonnegative = [replaced(d) for d in self._nonnegative], []
+        self._nonzero = [replace_variable(d) for d in self._nonzero]
+        nonnegative, self._nonnegative = [replace_variable(d) for d in self._nonnegative], []
         if bound is not None:
             nonnegative.append(subtract(value, bound))
         for dim in nonnegative:
             self._add_bound(dim)
         for dim in zero:
-            self._add_equation(replaced(dim))
+            self._add_equation(replace_variable(dim))
 
     def _exclude(self, difference: Dim) -> None:
         """difference != 0: a variable that is not its least number is larger."""
@@ -143,7 +143,7 @@ class Facts:
                 return
         self._nonnegative.append(difference)
 
-    def _least(self, dim: Dim) -> int | None:
+    def _normal_minimum(self, dim: Dim) -> int | None:
         return lower_bound(dim, lambda v: self._bounds.get(v, 0))
 
     # ---- questions
@@ -227,18 +227,18 @@ class Facts:
         return True if answer is None and (mentions_made(left) or mentions_made(right)) else answer
 
     def _positive(self, dim: Dim) -> bool:
-        least = self._least(dim)
+        least = self._normal_minimum(dim)
         if least is not None and least > 0:
             return True
         for known in self._nonnegative:
-            least = self._least(subtract(dim, known))
+            least = self._normal_minimum(subtract(dim, known))
             if least is not None and least > 0:
                 return True
         return False
 
-    def least(self, dim: Dim) -> int | None:
+    def known_minimum(self, dim: Dim) -> int | None:
         """A number that the dim is never below, or None."""
-        return self._least(self.normal(dim))
+        return self._normal_minimum(self.normal(dim))
 
     def smallest(self, variable: TypeId | Unknown) -> int:
         """A number that a variable is never below: 0 if nothing is known."""
@@ -379,17 +379,17 @@ def _never_zero(difference: Dim) -> bool:
 
 
 def mentions_made(dim: Dim) -> bool:
-    """Whether a size that the run makes occurs in a dim."""
-    return any(isinstance(v, MadeDim) for v in variables(settled(dim)))
+    """Whether a data-dependent size occurs in a dim."""
+    return any(isinstance(v, DataDependentDim) for v in variables(resolve_dim(dim)))
 
 
 def made_answer(left: Dim, relation: str, right: Dim) -> bool | None:
-    """What shape rules take for granted of sizes that the run makes: an axis of such a size is no axis of extent 1, so
+    """What shape rules take for granted of data-dependent sizes: an axis of such a size is not an axis of extent 1, so
     that it is never repeated, and it is not empty where a rule asks. Elaboration checks it."""
     if relation == AT_LEAST or not (mentions_made(left) or mentions_made(right)):
         return None
     number, dim = (left, right) if isinstance(left, int) else (right, left)
-    return relation != EQUAL if number == 1 or (number == 0 and _is_product(settled(dim))) else None
+    return relation != EQUAL if number == 1 or (number == 0 and _is_product(resolve_dim(dim))) else None
 
 
 def _is_product(dim: Dim) -> bool:

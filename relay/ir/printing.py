@@ -1,4 +1,4 @@
-"""What `print` writes: the same text in every executor."""
+"""Output of `print`: the same text in every executor."""
 
 from __future__ import annotations
 

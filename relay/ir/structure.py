@@ -12,9 +12,9 @@ from relay.ir.types import Form, Type
 
 
 @attrs.frozen(eq=False)
-class WrittenRecord:
+class SourceRecord:
     """The fields of a dataclass or named tuple that is only read, and what reads their types: the class's
-    `__relay_record__`. These raise FrontendError for an annotation that is no type."""
+    `__relay_record__`. These raise FrontendError for an annotation that is not a type."""
 
     names: tuple[str, ...]
     types: Mapping[str, Callable[[], Type]]
@@ -28,10 +28,10 @@ def is_record_class(value: object) -> bool:
     return dataclasses.is_dataclass(value) or written_record(value) is not None or is_named_tuple(value)
 
 
-def written_record(cls: type) -> WrittenRecord | None:
+def written_record(cls: type) -> SourceRecord | None:
     """What is known of a dataclass or named tuple that is only read."""
     found = getattr(cls, "__relay_record__", None)
-    return found if isinstance(found, WrittenRecord) else None
+    return found if isinstance(found, SourceRecord) else None
 
 
 def is_named_tuple(cls: type) -> bool:

@@ -12,7 +12,7 @@ from typing import TypeVar, assert_never
 
 import attrs
 
-from relay.ir.dims import Dim, DimExpr, MadeDim, TypeId, made_dim
+from relay.ir.dims import DataDependentDim, Dim, DimExpr, TypeId, made_dim
 from relay.ir.dims import substitute as substitute_dim
 from relay.ir.expr import (
     Annotated,
@@ -85,7 +85,7 @@ from relay.ir.types import Type, map_dims
 _T = TypeVar("_T")
 
 
-def _same(part: _T) -> _T:
+def _identity(part: _T) -> _T:
     return part
 
 
@@ -215,24 +215,24 @@ def pattern_variables(pattern: Pattern) -> Iterator[Var]:
 
 
 def _map_pattern(pattern: Pattern, atom: Callable[[Atom], Atom], var: Callable[[Var], Var]) -> Pattern:
-    def inside(item: Pattern) -> Pattern:
+    def map_inner(item: Pattern) -> Pattern:
         return _map_pattern(item, atom, var)
 
     match pattern:
         case WildcardPattern():
             return pattern
         case CapturePattern(variable, inner, span):
-            return CapturePattern(var(variable), inside(inner), span)
+            return CapturePattern(var(variable), map_inner(inner), span)
         case ValuePattern(value, span):
             return ValuePattern(atom(value), span)
         case TuplePattern(items, star, span):
-            return TuplePattern(tuple(map(inside, items)), star, span)
+            return TuplePattern(tuple(map(map_inner, items)), star, span)
         case ClassPattern(function, items, keywords, span):
             return ClassPattern(
-                atom(function), tuple(map(inside, items)), tuple((k, inside(p)) for k, p in keywords), span
+                atom(function), tuple(map(map_inner, items)), tuple((k, map_inner(p)) for k, p in keywords), span
             )
         case OrPattern(alternatives, span):
-            return OrPattern(tuple(map(inside, alternatives)), span)
+            return OrPattern(tuple(map(map_inner, alternatives)), span)
         case _:
             assert_never(pattern)
 
@@ -268,7 +268,7 @@ def blocks(expression: Expr) -> Iterator[Block]:
             pass
 
 
-def bound(expression: Expr) -> Iterator[Var]:
+def bound_variables(expression: Expr) -> Iterator[Var]:
     """The variables that an expression binds for its own blocks: parameters, fields, counters."""
     match expression:
         case Match(_, arms):
@@ -339,7 +339,7 @@ def free_variables(part: Block | Function) -> dict[Var, None]:
 
     for binding in walk(body):
         bound_here.update(binding.targets)
-        bound_here.update(bound(binding.value))
+        bound_here.update(bound_variables(binding.value))
         use(operands(binding.value))
         for block in blocks(binding.value):
             use(terminator_operands(block.terminator))
@@ -353,22 +353,22 @@ def free_variables(part: Block | Function) -> dict[Var, None]:
 def map_parts(
     expression: Expr,
     *,
-    atom: Callable[[Atom], Atom] = _same,
-    block: Callable[[Block], Block] = _same,
-    var: Callable[[Var], Var] = _same,
-    label: Callable[[LoopLabel], LoopLabel] = _same,
-    dims: Mapping[MadeDim, MadeDim] | None = None,
+    atom: Callable[[Atom], Atom] = _identity,
+    block: Callable[[Block], Block] = _identity,
+    var: Callable[[Var], Var] = _identity,
+    label: Callable[[LoopLabel], LoopLabel] = _identity,
+    dims: Mapping[DataDependentDim, DataDependentDim] | None = None,
 ) -> Expr:
     """The same expression with other parts.
 
     `atom` maps what it reads, `var` the variables and `label` the labels that it binds for its blocks (called before
     `block` is called for the blocks that they are visible in), `block` the blocks directly inside it; `dims` are others
-    for sizes that the run makes, also for those that the expression binds.
+    for data-dependent sizes, also for those that the expression binds.
 
     Calls of operators, branches and loops in which nothing changes are the same objects, unless they are copied: where
     `var` is given.
     """
-    keeps = var is _same and not dims
+    keeps = var is _identity and not dims
     if keeps and expression.__class__ is OpCall:  # most expressions: quicker than going through the cases
         arguments = expression.arguments
         new_arguments = tuple(map(atom, arguments))
@@ -476,7 +476,7 @@ def map_parts(
             new_body = block(body)
             return ForEach(new_label, new_element, new_iterable, new_parameters, new_initial, new_body, span, resized)
         case PatternMatch(value, cases, span):
-            new_value, renamed = atom(value), {v: var(v) for v in bound(expression)}
+            new_value, renamed = atom(value), {v: var(v) for v in bound_variables(expression)}
             return PatternMatch(
                 new_value,
                 tuple(
@@ -494,19 +494,19 @@ def map_parts(
             assert_never(expression)
 
 
-def renamed_type(type_: Type, dims: Mapping[MadeDim, MadeDim] | None) -> Type:
-    """A type with others for sizes that the run makes."""
+def renamed_type(type_: Type, dims: Mapping[DataDependentDim, DataDependentDim] | None) -> Type:
+    """A type with others for data-dependent sizes."""
     return map_dims(type_, lambda dim: _renamed_dim(dim, dims)) if dims else type_
 
 
-def _renamed_dim(dim: Dim, dims: Mapping[MadeDim, MadeDim] | None) -> Dim:
+def _renamed_dim(dim: Dim, dims: Mapping[DataDependentDim, DataDependentDim] | None) -> Dim:
     if not dims or isinstance(dim, int):
         return dim
-    return substitute_dim(dim, lambda v: dims.get(v, v) if isinstance(v, MadeDim) else v)
+    return substitute_dim(dim, lambda v: dims.get(v, v) if isinstance(v, DataDependentDim) else v)
 
 
-def renamed_attribute(value: AttributeValue, dims: Mapping[MadeDim, MadeDim]) -> AttributeValue:
-    """An attribute with others for sizes that the run makes."""
+def renamed_attribute(value: AttributeValue, dims: Mapping[DataDependentDim, DataDependentDim]) -> AttributeValue:
+    """An attribute with others for data-dependent sizes."""
     match value:
         case TypeId() | DimExpr():
             return _renamed_dim(value, dims)  # type: ignore[return-value]  # finished attributes have no open dims
@@ -532,7 +532,7 @@ def _map_function(
     block: Callable[[Block], Block],
     var: Callable[[Var], Var],
     label: Callable[[LoopLabel], LoopLabel],
-    dims: Mapping[MadeDim, MadeDim] | None = None,
+    dims: Mapping[DataDependentDim, DataDependentDim] | None = None,
 ) -> Function:
     signature = tuple(Parameter(p.kind, None if p.default is None else atom(p.default)) for p in function.signature)
     parameters, new_label = tuple(map(var, function.parameters)), label(function.label)
@@ -559,12 +559,12 @@ def map_blocks(expression: Expr, function: Callable[[Block], Block]) -> Expr:
     return map_parts(expression, block=function) if expression.__class__ in _NESTING else expression
 
 
-def rebound(binding: Binding, value: Expr) -> Binding:
+def rebind(binding: Binding, value: Expr) -> Binding:
     """The binding with another value; the same one if it is the value that it has."""
     return binding if value is binding.value else Binding(binding.targets, value)
 
 
-def rebuilt(block: Block, bindings: Sequence[Binding], terminator: Terminator) -> Block:
+def rebuild_block(block: Block, bindings: Sequence[Binding], terminator: Terminator) -> Block:
     """The block with other contents; the same one if they are the same objects."""
     same = terminator is block.terminator and len(bindings) == len(block.bindings)
     if same and all(map(is_, bindings, block.bindings)):
@@ -574,14 +574,14 @@ def rebuilt(block: Block, bindings: Sequence[Binding], terminator: Terminator) -
 
 def map_terminator(
     terminator: Terminator,
-    atom: Callable[[Atom], Atom] = _same,
-    label: Callable[[LoopLabel], LoopLabel] = _same,
+    atom: Callable[[Atom], Atom] = _identity,
+    label: Callable[[LoopLabel], LoopLabel] = _identity,
 ) -> Terminator:
     """The terminator passing on other atoms, with `label` applied to where it leads."""
     if isinstance(terminator, Dead):
         return terminator
     values = tuple(map(atom, terminator.values))
-    if label is _same and all(map(is_, values, terminator.values)):
+    if label is _identity and all(map(is_, values, terminator.values)):
         return terminator
     match terminator:
         case Yield(_, span):
@@ -617,7 +617,7 @@ class _Copy:
         self.keep_sizes = keep_sizes
         self.variables: dict[Var, Atom] = dict(mapping)
         self.labels: dict[LoopLabel, LoopLabel] = dict(labels)
-        self.dims: dict[MadeDim, MadeDim] = {}
+        self.dims: dict[DataDependentDim, DataDependentDim] = {}
 
     def fresh(self, var: Var) -> Var:
         copy = Var(var.name, None if var.type is None else renamed_type(var.type, self.dims), var.span)
@@ -668,7 +668,7 @@ def copy_function(
     function: Function,
     mapping: Mapping[Var, Atom] | None = None,
     keep_sizes: bool = True,
-    dims: Mapping[MadeDim, MadeDim] | None = None,
+    dims: Mapping[DataDependentDim, DataDependentDim] | None = None,
 ) -> Function:
     """A copy of a function in which parameters, label and everything bound inside are fresh, but not the sizes that the
     run makes: functions that are called are given them. Without `keep_sizes` these are fresh, too, also in the local

@@ -13,7 +13,7 @@ from relay.errors import FrontendError
 from relay.ir.types import Kind, TypeId
 
 
-class WrittenAlias:
+class SourceAlias:
     """A `type` statement of a file that is only read. `read` gives what it stands for."""
 
     def __init__(self, name: str, parameters: tuple[object, ...], read: Callable[[], object]) -> None:
@@ -35,12 +35,12 @@ _ALIAS: type = getattr(typing, "TypeAliasType", type(None))  # Python 3.12
 
 def is_parameter(item: object) -> bool:
     """Whether an object is a type parameter of Python."""
-    return isinstance(item, typing.TypeVar | typing.TypeVarTuple) or _unpacked(item) is not None
+    return isinstance(item, typing.TypeVar | typing.TypeVarTuple) or _unpack_argument(item) is not None
 
 
 def variable(parameter: object, kind: Kind) -> TypeId:
     """The variable that a parameter stands for, the same at every use. Raises FrontendError if it has another kind."""
-    unpacked = _unpacked(parameter)
+    unpacked = _unpack_argument(parameter)
     parameter = parameter if unpacked is None else unpacked
     name = getattr(parameter, "__name__", "_")
     if unpacked is not None or isinstance(parameter, typing.TypeVarTuple):
@@ -63,7 +63,7 @@ def known_variable(parameter: object) -> object:
 
 def is_alias(item: object) -> bool:
     """Whether an object was made by a `type` statement."""
-    return item is not None and isinstance(item, _ALIAS | WrittenAlias)
+    return item is not None and isinstance(item, _ALIAS | SourceAlias)
 
 
 def alias_value(alias: object) -> object:
@@ -74,6 +74,6 @@ def alias_value(alias: object) -> object:
         raise FrontendError(f"the type {alias} cannot be evaluated: {error}") from None
 
 
-def _unpacked(item: object) -> object:
+def _unpack_argument(item: object) -> object:
     """The S of `*S`, as Python evaluates it; None for anything else."""
     return item.__args__[0] if typing.get_origin(item) is typing.Unpack else None  # type: ignore[attr-defined]

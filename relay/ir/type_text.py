@@ -1,4 +1,4 @@
-"""How types print, as `relay.text.type_parser` reads them back.
+"""Printer of types, in the notation that `relay.text.type_parser` reads.
 
     Tensor[float32, (n, 2*m + 1)]   (T, U)   fn(T) -> U ! {io}   Ref[T]   list[T]   D[T]
     forall (bt: BaseType) (s1: Shape). fn(Tensor[bt, s1]) -> Tensor[bt, reduce(s1, axis=0)] where bt is float
@@ -150,7 +150,7 @@ def show(type_: Type, inlined: Inlined = _NONE) -> str:
             clause += f" where {', '.join(told)}" if told else ""
             return f"fn({', '.join(show(t, inlined) for t in parameters)}) -> {show(result, inlined)}{clause}"
         case QuantifiedType(identifiers, body):
-            inlined = {**inlined, **_inlined(type_)}
+            inlined = {**inlined, **_inlined_variables(type_)}
             binders = " ".join(f"({i.name}: {i.kind.value})" for i in identifiers if i not in inlined)
             return f"forall {binders}. {show(body, inlined)}" if binders else show(body, inlined)
         case RefType(content):
@@ -182,7 +182,7 @@ def _lone_variable(value: Type | Shape) -> TypeId | None:
     return value if isinstance(value, TypeId) else None
 
 
-def _inlined(type_: QuantifiedType) -> dict[TypeId, Application]:
+def _inlined_variables(type_: QuantifiedType) -> dict[TypeId, Application]:
     """The variables of a type that are shown as what they stand for: those that stand in one place only, not among the
     parameters."""
     body = type_.body

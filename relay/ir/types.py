@@ -33,7 +33,7 @@ from relay.ir.dims import Kind as Kind
 from relay.ir.dims import Literal as Literal
 from relay.ir.dims import TypeId as TypeId
 from relay.ir.dims import Unknown as Unknown
-from relay.ir.dims import settled, variables
+from relay.ir.dims import resolve_dim, variables
 from relay.ir.effects import EffectNames
 from relay.ir.facts import DimConstraint, facts
 
@@ -113,7 +113,7 @@ def _types(types: Iterable[Type]) -> tuple[Type, ...]:
     return tuple(types)
 
 
-class Written:
+class AnnotationOperators:
     """A type that Python evaluates in an annotation, where it may be one of several: `Tensor[Float, (n,)] | None`."""
 
     __slots__ = ()
@@ -126,7 +126,7 @@ class Written:
 
 
 @attrs.frozen
-class TensorType(Written):
+class TensorType(AnnotationOperators):
     """Tensor[base, shape]. `shape` may be given as a sequence or as one shape variable. `axes` names the axes, where a
     user did: types that differ in it only are equal, and finished modules have none (`relay.ir.axes`)."""
 
@@ -183,7 +183,7 @@ UNIT = TupleType(())
 
 
 @attrs.frozen
-class FunctionType(Written):
+class FunctionType(AnnotationOperators):
     """fn(parameters) -> result. `where` holds what a polymorphic function demands of its arguments; `effects` says what
     a call does beside giving its result (`relay.ir.effects`). These tell users of the type; types that differ in
     effects only are equal."""
@@ -209,7 +209,7 @@ class QuantifiedType:
 
 
 @attrs.frozen
-class RefType(Written):
+class RefType(AnnotationOperators):
     """A mutable cell."""
 
     content: Type
@@ -266,7 +266,7 @@ class DataDefinition:
 
 
 @attrs.frozen
-class DataType(Written):
+class DataType(AnnotationOperators):
     """A data type by its definition. `arguments` stand for the definition's parameters, each of the parameter's
     kind."""
 
@@ -336,7 +336,7 @@ def prune(x: Unknown | Type | Base | Dim) -> Type | Base | Dim | Shape:
     A dim in which such variables occur is settled.
     """
     if not isinstance(x, Unknown):
-        return settled(x) if isinstance(x, DimExpr) else x
+        return resolve_dim(x) if isinstance(x, DimExpr) else x
     if x.binding is None:
         return x
     seen = []
@@ -345,26 +345,26 @@ def prune(x: Unknown | Type | Base | Dim) -> Type | Base | Dim | Shape:
         x = x.binding  # type: ignore[assignment]
     for unknown in seen[:-1]:
         unknown.binding = x
-    return settled(x) if isinstance(x, DimExpr) else x
+    return resolve_dim(x) if isinstance(x, DimExpr) else x
 
 
 def map_dims(type_: Type, change: Callable[[Dim], Dim]) -> Type:
     """The type with other dims in its tensors, also in the arguments of data types."""
 
-    def inside(part: Type) -> Type:
+    def map_part(part: Type) -> Type:
         return map_dims(part, change)
 
     match type_:
         case TensorType(base, shape):
             return TensorType(base, tuple(map(change, shape)), type_.axes)
         case TupleType(items, form):
-            return TupleType(tuple(map(inside, items)), form)
+            return TupleType(tuple(map(map_part, items)), form)
         case FunctionType(parameters, result, where):
-            return FunctionType(tuple(map(inside, parameters)), inside(result), where, type_.effects)
+            return FunctionType(tuple(map(map_part, parameters)), map_part(result), where, type_.effects)
         case RefType(content):
-            return RefType(inside(content))
+            return RefType(map_part(content))
         case StackType(element):
-            return StackType(inside(element))
+            return StackType(map_part(element))
         case DataType(definition, arguments) if arguments:
             return DataType(definition, tuple(_map_argument(a, change) for a in arguments))
         case _:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from relay.ir.dims import LARGEST_SIZE, Dim, DimExpr, Extremum, Factor, MadeDim, Quotient, settled
+from relay.ir.dims import LARGEST_SIZE, DataDependentDim, Dim, DimExpr, Extremum, Factor, Quotient, resolve_dim
 
 
 def upper_bound(dim: Dim) -> int:
     """A number that the dim is never above."""
-    dim = settled(dim)
+    dim = resolve_dim(dim)
     if isinstance(dim, int):
         return dim
     if not isinstance(dim, DimExpr):
@@ -24,7 +24,7 @@ def upper_bound(dim: Dim) -> int:
 
 def may_overflow(dim: Dim) -> bool:
     """Whether int64 may not hold the dim, or a quotient's dividend in it."""
-    dim = settled(dim)
+    dim = resolve_dim(dim)
     if upper_bound(dim) >= 2**63:
         return True
     factors = [factor for monomial, _ in dim.terms for factor, _ in monomial] if isinstance(dim, DimExpr) else []
@@ -47,7 +47,7 @@ def _factor_bound(factor: Factor) -> int:
             return max(upper_bound(dividend), 0) // (max(divisor, 1) if isinstance(divisor, int) else 1)
         case Extremum(largest, dims):
             return max((max if largest else min)(map(upper_bound, dims)), 0)
-        case MadeDim():
+        case DataDependentDim():
             return factor.largest
         case _:
             return LARGEST_SIZE

@@ -99,7 +99,7 @@ class RelayPlugin(Plugin):
 
     def get_method_hook(self, fullname: str) -> Callable[[MethodContext], Type] | None:
         if fullname in _DECORATORS:
-            return self._decorated
+            return self._decorated_type
         return self._called_module if fullname == f"{_MODULE}.__call__" else None
 
     def get_function_hook(self, fullname: str) -> Callable[[FunctionContext], Type] | None:
@@ -133,10 +133,10 @@ class RelayPlugin(Plugin):
             context.api.fail("Module not callable", context.context)
             return AnyType(TypeOfAny.from_error)
         if any(kind.is_named() for kinds in context.arg_kinds for kind in kinds):
-            return self._signatures.named("relay._Decorator")
-        return self._decorated(context)
+            return self._signatures.named_type("relay._Decorator")
+        return self._decorated_type(context)
 
-    def _decorated(self, context: MethodContext | FunctionContext) -> Type:
+    def _decorated_type(self, context: MethodContext | FunctionContext) -> Type:
         """The type of a decorated function; its mistakes are reported."""
         function = _first(context)
         if function is None:
@@ -145,7 +145,9 @@ class RelayPlugin(Plugin):
         node = context.context
         definition = node.func if isinstance(node, Decorator) else None
         line = (definition or node).line
-        return self._signatures.decorated(function, definition, self._checked.function(context.api.path, line))
+        return self._signatures.decorated_signature(
+            function, definition, self._checked.function(context.api.path, line)
+        )
 
     def _composite(self, context: FunctionContext) -> Type:
         """A composite operator's body is Relay's."""

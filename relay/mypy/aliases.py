@@ -1,4 +1,4 @@
-"""`type Row = Tensor[Float, (3,)]`: what stands in brackets after Tensor is no Python expression of a type."""
+"""`type Row = Tensor[Float, (3,)]`: removal of Tensor subscripts that mypy cannot analyze."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ def plain_aliases(file: MypyFile) -> None:
         if isinstance(statement, TypeAliasStmt):
             for inner in statement.value.body.body:
                 if isinstance(inner, ReturnStmt) and inner.expr is not None:
-                    inner.expr = _plain(inner.expr)
+                    inner.expr = _strip_subscripts(inner.expr)
 
 
-def _plain(node: Expression) -> Expression:
+def _strip_subscripts(node: Expression) -> Expression:
     match node:
         case IndexExpr(base=NameExpr(name=name) | MemberExpr(name=name)) if name in TYPES:
             return node.base
         case IndexExpr():
-            node.index = _plain(node.index)
+            node.index = _strip_subscripts(node.index)
         case TupleExpr():
-            node.items = [_plain(item) for item in node.items]
+            node.items = [_strip_subscripts(item) for item in node.items]
         case _:
             pass
     return node

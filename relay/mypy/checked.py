@@ -1,4 +1,7 @@
-"""What Relay knows of the files that mypy looks at. Each is read once for each state of all files that it needs."""
+"""The cached check of the files of a mypy run.
+
+Each is read once for each state of all files that it needs.
+"""
 
 from __future__ import annotations
 

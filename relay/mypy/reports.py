@@ -12,7 +12,13 @@ from relay.mypy.checked import CheckedFiles, is_decorated, own_span, place
 
 RELAY = ErrorCode("relay", "What relay check finds in a decorated function", "Relay")
 
-_SIGNATURE_CODES = ("no-untyped-def", "no-untyped-call", "empty-body", "type-var", "name-defined")  # "NCHW" is no name
+_SIGNATURE_CODES = (
+    "no-untyped-def",
+    "no-untyped-call",
+    "empty-body",
+    "type-var",
+    "name-defined",
+)  # "NCHW" is not a name
 
 
 def report(context: MethodContext | FunctionContext, checked: CheckedFiles) -> None:

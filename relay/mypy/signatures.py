@@ -1,4 +1,4 @@
-"""What Python may pass to a decorated function, and what it gets: mypy's types for Relay's."""
+"""Python-facing signatures of decorated functions: mypy types for Relay types."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Signatures:
         self._modules = modules
         self._by_path: dict[str, str] = {}
 
-    def named(self, fullname: str, *arguments: Type) -> Type:
+    def named_type(self, fullname: str, *arguments: Type) -> Type:
         """A class that is loaded; parameters that are not given may be anything. Anything, if mypy is told not to look
         at the class's module."""
         symbol = self._lookup(fullname)
@@ -49,11 +49,11 @@ class Signatures:
 
     def function_class(self) -> Instance:
         """The class of decorated functions."""
-        found = self.named("relay.function.RelayFunction")
+        found = self.named_type("relay.function.RelayFunction")
         assert isinstance(found, Instance)
         return found
 
-    def decorated(
+    def decorated_signature(
         self, function: CallableType, definition: FuncDef | None, found: relay_types.FunctionType | None
     ) -> CallableType:
         """The signature of a decorated function, from its annotations and the type that Relay finds, if any."""
@@ -61,8 +61,8 @@ class Signatures:
         types, result = list(function.arg_types), function.ret_type
         if isinstance(written, CallableType) and len(written.arg_types) == len(types):
             known = [None] * len(types) if found is None else found.parameters
-            types = [self._taken(*each) for each in zip(written.arg_types, types, known, strict=True)]
-            result = self._returned(written.ret_type, result)
+            types = [self._parameter_type(*each) for each in zip(written.arg_types, types, known, strict=True)]
+            result = self._result_type(written.ret_type, result)
         if found is not None:
             result = self.result(found.result)
         return function.copy_modified(arg_types=types, ret_type=result, fallback=self.function_class(), implicit=False)
@@ -87,7 +87,7 @@ class Signatures:
 
     def pullback(self, result: Type) -> Type:
         """A function of one argument."""
-        fallback = self.named("builtins.function")
+        fallback = self.named_type("builtins.function")
         assert isinstance(fallback, Instance)
         return CallableType([anything()], [ARG_POS], [None], result, fallback)
 
@@ -97,14 +97,14 @@ class Signatures:
         """What Python gets for a value."""
         match type_:
             case relay_types.TensorType():
-                return self.named("relay.calling.array.Array")
+                return self.named_type("relay.calling.array.Array")
             case relay_types.TupleType(items):
                 return self._structure(type_, [self.result(item) for item in items])
             case relay_types.DataType():
                 owner = getattr(type_.definition.origin, "cls", None)
                 return anything() if owner is None else self._class(owner)
             case relay_types.StackType(relay_types.RefType(content)):
-                return self.named("builtins.list", self.result(content))
+                return self.named_type("builtins.list", self.result(content))
             case _:
                 return anything()
 
@@ -124,11 +124,11 @@ class Signatures:
             return self._tuple(items) if items else NoneType()
         shared = items[0] if items and all(item == items[0] for item in items) else anything()
         if type_.form.cls is dict:
-            return self.named("builtins.dict", self.named("builtins.str"), shared)
-        return self.named("builtins.list", shared) if type_.form.cls is list else self._class(type_.form.cls)
+            return self.named_type("builtins.dict", self.named_type("builtins.str"), shared)
+        return self.named_type("builtins.list", shared) if type_.form.cls is list else self._class(type_.form.cls)
 
     def _tuple(self, items: Sequence[Type]) -> Type:
-        fallback = self.named("builtins.tuple")
+        fallback = self.named_type("builtins.tuple")
         assert isinstance(fallback, Instance)
         return TupleType(list(items), fallback)
 
@@ -136,7 +136,7 @@ class Signatures:
         """A class of the user's. That of a file that was read is found by the file."""
         read = _CHECKED.fullmatch(cls.__module__)
         module = cls.__module__ if read is None else self._module_of(read[1])
-        return anything() if module is None else self.named(f"{module}.{cls.__qualname__}")
+        return anything() if module is None else self.named_type(f"{module}.{cls.__qualname__}")
 
     def _module_of(self, path: str) -> str | None:
         modules = self._modules()
@@ -146,13 +146,13 @@ class Signatures:
 
     # ---- annotations
 
-    def _taken(self, written: Type, analysed: Type, found: relay_types.Type | None) -> Type:
+    def _parameter_type(self, written: Type, analyzed: Type, found: relay_types.Type | None) -> Type:
         """What Python may pass for an annotation. A name for a type means what Relay finds."""
         other = _or_none(written)
         if other is not None:
-            taken = self._taken(other, analysed, found)
-            return taken if taken is analysed else make_simplified_union([taken, NoneType()])
-        arrays = [self.named("relay.calling.array.ArrayLike"), self.named("numpy.generic")]
+            taken = self._parameter_type(other, analyzed, found)
+            return taken if taken is analyzed else make_simplified_union([taken, NoneType()])
+        arrays = [self.named_type("relay.calling.array.ArrayLike"), self.named_type("numpy.generic")]
         what = kind(written)
         if what is None and isinstance(found, relay_types.TensorType) and isinstance(written, UnboundType):
             what = "tensor" if _has_axes(found) else "scalar"
@@ -160,21 +160,21 @@ class Signatures:
             case "tensor":
                 return UnionType(arrays)
             case "scalar":
-                return UnionType([self.named("builtins.float"), *arrays])
+                return UnionType([self.named_type("builtins.float"), *arrays])
             case "tuple":
                 return anything()
             case _:
-                return analysed
+                return analyzed
 
-    def _returned(self, written: Type, analysed: Type) -> Type:
+    def _result_type(self, written: Type, analyzed: Type) -> Type:
         """What Python gets for an annotation."""
         match kind(written):
             case "tensor" | "scalar":
-                return self.named("relay.calling.array.Array")
+                return self.named_type("relay.calling.array.Array")
             case "tuple":
                 return anything()
             case _:
-                return analysed if not isinstance(get_proper_type(analysed), NoneType) else NoneType()
+                return analyzed if not isinstance(get_proper_type(analyzed), NoneType) else NoneType()
 
 
 def _has_axes(type_: relay_types.TensorType) -> bool:

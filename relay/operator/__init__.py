@@ -1,4 +1,4 @@
-"""What an operator is, the registry of all of them, and calls on symbolic values."""
+"""Operators: their definition, the registry, and calls on symbolic values."""
 
 from collections.abc import Sequence
 

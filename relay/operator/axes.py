@@ -1,4 +1,4 @@
-"""How the names of axes go through operators.
+"""Propagation of axis names through operators.
 
 A shape rule says where each axis of the result comes from, so the rule for names goes with it: `@carries(rule)` above a
 shape rule. A rule gets each operand's names, one for each axis and None where there is no name (a variadic operator:

@@ -42,11 +42,11 @@ def pure_callback(
 
             def run(*buffers: np.ndarray) -> None:
                 *operands, output = buffers
-                output[...] = checked(operands, result)
+                output[...] = checked_call(operands, result)
 
             return run
 
-        def checked(operands: Any, result: TensorType) -> np.ndarray:
+        def checked_call(operands: Any, result: TensorType) -> np.ndarray:
             found = np.asarray(function(*operands))
             if found.dtype != result.dtype or found.shape != result.dims:
                 raise ExecutionError(
@@ -57,7 +57,7 @@ def pure_callback(
         def reference(*operands: np.ndarray) -> np.ndarray:
             result = operator.infer([Constant(o).type for o in operands], {})
             assert isinstance(result, TensorType)
-            return np.array(checked([o.copy() for o in operands], result))
+            return np.array(checked_call([o.copy() for o in operands], result))
 
         reference.__name__ = name or function.__name__
         reference.__doc__ = function.__doc__

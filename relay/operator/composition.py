@@ -1,4 +1,4 @@
-"""Composite operators: those whose definition is a function of the language.
+"""Composite operators: operators defined by a function of the language.
 
 A composition keeps the Python function that was given. It is read, typed and lowered at first use, by a composer that
 lies above this package; so the operators' files need no front end.
@@ -14,7 +14,7 @@ import numpy as np
 
 from relay.errors import InternalError
 from relay.ir.axes import ResultNames
-from relay.ir.dims import DimExpr, TypeId, Unknown, settled
+from relay.ir.dims import DimExpr, TypeId, Unknown, resolve_dim
 from relay.ir.expr import AttributeValue, Module
 from relay.ir.types import Type
 
@@ -51,10 +51,10 @@ def settled_attribute(value: AttributeValue) -> AttributeValue:
     """An attribute with the solver's variables replaced by what they were found to be."""
     if isinstance(value, tuple):
         return tuple(map(settled_attribute, value))
-    return settled(value) if isinstance(value, Unknown | DimExpr) else value  # type: ignore[return-value]
+    return resolve_dim(value) if isinstance(value, Unknown | DimExpr) else value  # type: ignore[return-value]
 
 
-def told(attributes: Mapping[str, AttributeValue]) -> object:
+def attribute_key(attributes: Mapping[str, AttributeValue]) -> object:
     """Attributes as a part of a key: dims are themselves, and of anything else equality is identity."""
 
     def exact(value: AttributeValue) -> object:
@@ -69,7 +69,7 @@ def told(attributes: Mapping[str, AttributeValue]) -> object:
 class Composition:
     """What an operator is composed of: a Python function that is a program of the language.
 
-    Its parameters are the operator's operands, then its attributes, whose values specialise the body.
+    Its parameters are the operator's operands, then its attributes, whose values specialize the body.
     """
 
     name: str

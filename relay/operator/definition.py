@@ -36,7 +36,7 @@ from relay.operator.undetermined import Undetermined
 
 
 class Pattern(enum.Enum):
-    """How an operator fuses with its neighbours, from the freest to the strictest."""
+    """How an operator fuses with its neighbors, from the freest to the strictest."""
 
     ELEMENTWISE = "elementwise"  # output element i needs input element i
     BROADCAST = "broadcast"  # the same, after broadcasting
@@ -67,8 +67,9 @@ class InPlace:
     """The result differs from an operand of its type in a part only, and may take that operand's memory.
 
     `compute(*operands, **attributes)`, on te tensors, returns an extern stage of the result's shape (see
-    `relay.ops.tir.stages.written`) that writes the part that differs. Its output holds the old elements; of the operand
-    itself it uses nothing but the shape. `write(*operands, **attributes)`, on NumPy arrays, writes it to the operand.
+    `relay.ops.tir.stages.extern_stage`) that writes the part that differs. Its output holds the old elements; of
+    the operand itself it uses nothing but the shape. `write(*operands, **attributes)`, on NumPy arrays, writes it
+    to the operand.
     """
 
     operand: int
@@ -145,7 +146,7 @@ class Operator:
         stacked: the calls of many rounds as one: `stacked(with_rounds, *operands, **attributes)`, on symbolic values,
             of which those marked in `with_rounds` have the rounds as a new first axis, as the result has; None where
             there is no such call. For elementwise operators it follows from the pattern.
-        quantised: `quantised(*operands, **attributes)`, on symbolic values of int8, the int32 product of a call that
+        quantized: `quantized(*operands, **attributes)`, on symbolic values of int8, the int32 product of a call that
             multiplies; None where there is no such call.
         total: the sum of the calls of many rounds, whose operands all have the rounds as a new first axis; or None.
         on_dims: what the operator is on integer scalars that are dims: the dim that the result is, or the constraint
@@ -195,7 +196,7 @@ class Operator:
     sensitive: bool = False
     selects_row: bool = False
     stacked: Callable[..., Value | None] | None = None
-    quantised: Callable[..., Value | None] | None = None
+    quantized: Callable[..., Value | None] | None = None
     total: Callable[..., Value | None] | None = None
     on_dims: Callable[..., Dim | DimConstraint | None] | None = None
     fill: float | None = None
@@ -255,7 +256,7 @@ class Operator:
         return self.pattern in (Pattern.ELEMENTWISE, Pattern.BROADCAST)
 
     def flops(self, types: Sequence[Type], result: Type) -> int:
-        """The floating-point operations of a call. Raises TypeError where a dim is no number."""
+        """The floating-point operations of a call. Raises TypeError where a dim is not a number."""
         shapes = [t.dims for t in types if isinstance(t, TensorType)]
         if not isinstance(result, TensorType) or not isinstance(result.base, BaseType) or not result.base.is_float:
             return 0
@@ -307,12 +308,12 @@ class Operator:
         expected = self.infer(types, attributes)
         with np.errstate(all="ignore"):
             result = self.reference(*((tuple(operands),) if self.variadic else operands), **attributes)
-        return self.conformed(result, expected)
+        return self.conform_result(result, expected)
 
-    def conformed(self, result: Any, expected: Type) -> Any:
+    def conform_result(self, result: Any, expected: Type) -> Any:
         """What the reference returned, as arrays of the inferred dtypes. Raises TypeMismatch if a shape differs."""
         if isinstance(expected, TupleType):
-            return tuple(self.conformed(r, t) for r, t in zip(result, expected.items, strict=True))
+            return tuple(self.conform_result(r, t) for r, t in zip(result, expected.items, strict=True))
         assert isinstance(expected, TensorType)
         array = np.asarray(result, dtype=expected.dtype)
         if array.shape != expected.dims:

@@ -1,4 +1,4 @@
-"""Composite operators that Python writes: the body is what a function on symbolic values emits.
+"""Expanded operators: composites whose body a Python function on symbolic values emits.
 
 Where the attributes decide what is computed (the subscripts of `einsum`, the order of its products), Python is the
 better language to say it in; the result is straight-line code of other operators, as for every composite operator.
@@ -29,7 +29,7 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.types import TensorType, TupleType, Type
-from relay.operator.composition import Body, Composition, settled_attribute, told
+from relay.operator.composition import Body, Composition, attribute_key, settled_attribute
 from relay.operator.symbolic import Emitter, Value
 
 
@@ -74,17 +74,21 @@ class ExpandedBody:
                     raise InternalError(f"{type(other).__name__} in an expansion")
         assert isinstance(block.terminator, Exit)
         result = value(block.terminator.values[0])
-        return tuple(_own(r, operands) for r in result) if isinstance(result, tuple) else _own(result, operands)
+        return (
+            tuple(_copy_if_shared(r, operands) for r in result)
+            if isinstance(result, tuple)
+            else _copy_if_shared(result, operands)
+        )
 
 
-def _own(result: Any, operands: Sequence[np.ndarray]) -> Any:
+def _copy_if_shared(result: Any, operands: Sequence[np.ndarray]) -> Any:
     """The result in memory of its own."""
     if isinstance(result, np.ndarray) and any(np.shares_memory(result, operand) for operand in operands):
         return result.copy()
     return result
 
 
-def _unnamed(type_: Type) -> Type:
+def _erase_axis_names(type_: Type) -> Type:
     """The type without names of axes: the body is for operands of all names, which types that are equal may have."""
     return attrs.evolve(type_, axes=None) if isinstance(type_, TensorType) else type_
 
@@ -101,10 +105,10 @@ class Expansion(Composition):
     def body(self, types: Sequence[Type], attributes: Mapping[str, AttributeValue]) -> Body:
         """The body for operands of these known types. Raises what the emitted operators' types raise."""
         attributes = {name: settled_attribute(value) for name, value in attributes.items()}
-        key = (tuple(types), told(attributes))
+        key = (tuple(types), attribute_key(attributes))
         found = self.bodies.get(key)
         if found is None:
-            found = self.bodies[key] = self._expand(tuple(map(_unnamed, types)), attributes)
+            found = self.bodies[key] = self._expand(tuple(map(_erase_axis_names, types)), attributes)
         return found
 
     def _expand(self, types: tuple[Type, ...], attributes: Mapping[str, AttributeValue]) -> ExpandedBody:

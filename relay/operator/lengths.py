@@ -1,4 +1,4 @@
-"""Symbolic dims as users' shape rules get them: like numbers.
+"""Symbolic dims as the lengths in users' shape rules: number-like objects.
 
 A rule is a Python function that compares and calculates. A comparison of lengths asks the facts in force
 (`relay.ir.facts`); what they leave open raises `Undetermined`, and the rule is asked again when more is known.
@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from relay.ir import dims
-from relay.ir.dims import Dim, DimExpr, Kind, TypeId, Unknown, settled, variables
+from relay.ir.dims import Dim, DimExpr, Kind, TypeId, Unknown, resolve_dim, variables
 from relay.ir.facts import AT_LEAST, EQUAL, DimConstraint, facts
 from relay.operator.undetermined import Undetermined
 
@@ -35,7 +35,7 @@ class Length:
         a, b = dim_of(left), dim_of(right)
         answer = facts().ask(a, relation, b)
         if answer is None:
-            waiting = (v for d in (a, b) for v in variables(settled(d)) if isinstance(v, Unknown))
+            waiting = (v for d in (a, b) for v in variables(resolve_dim(d)) if isinstance(v, Unknown))
             raise Undetermined(*dict.fromkeys(waiting), question=DimConstraint(a, relation, b))
         return answer
 
@@ -60,7 +60,7 @@ class Length:
     def __index__(self) -> int:
         number = facts().number(self.dim)
         if number is None:
-            raise unknown([(self.dim,)])
+            raise undetermined_sizes([(self.dim,)])
         return number
 
     __int__ = __index__
@@ -103,7 +103,7 @@ def is_length(value: object) -> bool:
 
 def length(dim: Dim) -> Any:
     """A dim as a number, or as something that is used like one."""
-    dim = settled(dim)
+    dim = resolve_dim(dim)
     return dim if isinstance(dim, int) else Length(dim)
 
 
@@ -112,10 +112,10 @@ def dim_of(value: Any) -> Any:
     return value.dim if isinstance(value, Length) else value
 
 
-def unknown(shapes: Sequence[Sequence[Dim]]) -> Undetermined:
+def undetermined_sizes(shapes: Sequence[Sequence[Dim]]) -> Undetermined:
     """The exception that waits for the numbers that dims are."""
     return Undetermined(
-        *(v for shape in shapes for d in shape for v in variables(settled(d)) if isinstance(v, Unknown))
+        *(v for shape in shapes for d in shape for v in variables(resolve_dim(d)) if isinstance(v, Unknown))
     )
 
 

@@ -1,4 +1,4 @@
-"""Operators of other distributions, which announce themselves by the entry point group `relay.operators`.
+"""Operator plugins: distributions with an entry point in the group `relay.operators`.
 
     [project.entry-points."relay.operators"]
     signal = "my_package.operators"

@@ -1,4 +1,4 @@
-"""The registry of operators and the two ways to register one: the decorator, and the four-argument form of the talk."""
+"""The registry of operators, with a decorator and a four-argument form to register them."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def register_op(
     sensitive: bool = ...,
     selects_row: bool = ...,
     stacked: Callable[..., Any] | None = ...,
-    quantised: Callable[..., Any] | None = ...,
+    quantized: Callable[..., Any] | None = ...,
     total: Callable[..., Any] | None = ...,
     on_dims: Callable[..., Any] | None = ...,
     fill: float | None = ...,
@@ -216,7 +216,7 @@ def composite(function: Callable[..., Any] | None = None, /, **definition: Any) 
             return x * relay.sigmoid(x * beta)
 
     Parameters that are annotated `Tensor` (or `Tensor[Float, (n, 3)]`, which is checked) are operands, one annotated
-    `tuple[Tensor, ...]` makes the operator variadic, the rest are attributes, whose values specialise the body. The
+    `tuple[Tensor, ...]` makes the operator variadic, the rest are attributes, whose values specialize the body. The
     body is read at first use. It gives the operator's type, reference, gradient and code; where one of them is given
     as a keyword, as for `register_op`, that one is used instead, and must agree with the body.
 
@@ -227,9 +227,9 @@ def composite(function: Callable[..., Any] | None = None, /, **definition: Any) 
     return lambda body: _register_composite(body, definition)
 
 
-def composed(function: Callable[..., Any], name: str) -> Operator:
+def composite_operator(function: Callable[..., Any], name: str) -> Operator:
     """The operator that `composite` would register, as its body defines it. Raises RegistrationError."""
-    return _composed(name, function, {}, Composition)
+    return _make_composite(name, function, {}, Composition)
 
 
 @contextlib.contextmanager
@@ -331,12 +331,14 @@ def _register_composite(
     function: Callable[..., Any], definition: dict[str, Any], kind: type[Composition] = Composition
 ) -> Operator:
     parts = dict(definition)
-    operator = _composed(_name(function, parts), function, parts, kind)
+    operator = _make_composite(_name(function, parts), function, parts, kind)
     _environment.add(operator)
     return operator
 
 
-def _composed(name: str, function: Callable[..., Any], definition: dict[str, Any], kind: type[Composition]) -> Operator:
+def _make_composite(
+    name: str, function: Callable[..., Any], definition: dict[str, Any], kind: type[Composition]
+) -> Operator:
     operands, attributes, variadic = _parameters(name, function)
     spread = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(function).parameters.values())
     composition = kind(name, function, variadic)

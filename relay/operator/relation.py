@@ -42,7 +42,7 @@ from relay.ir.types import (
     TypeId,
     show,
 )
-from relay.operator.lengths import Length, dim_of, is_length, lengths, unknown
+from relay.operator.lengths import Length, dim_of, is_length, lengths, undetermined_sizes
 from relay.operator.undetermined import Undetermined as Undetermined
 
 _CLASSES = {
@@ -76,7 +76,7 @@ class BaseSignature:
 
     @staticmethod
     def parse(text: str) -> BaseSignature:
-        """Raises ValueError if the text is no signature."""
+        """Raises ValueError if the text is not a signature."""
         left, arrow, right = text.partition("->")
         if not arrow:
             raise ValueError(f"a base signature needs '->': {text!r}")
@@ -93,11 +93,11 @@ class BaseSignature:
 def _token(word: str) -> BaseToken:
     name, colon, classes = word.partition(":")
     if not name or (colon and not classes):
-        raise ValueError(f"{word!r} is no base type, variable or @attribute")
+        raise ValueError(f"{word!r} is not a base type, variable or @attribute")
     found: set[BaseClass] = set()
     for part in classes.split("|") if colon else ():
         if part not in _CLASSES:
-            raise ValueError(f"{part!r} is no class of base types: one of {', '.join(_CLASSES)}")
+            raise ValueError(f"{part!r} is not a class of base types: one of {', '.join(_CLASSES)}")
         found |= _CLASSES[part]
     return BaseToken(name, frozenset(found) if colon else None)
 
@@ -130,10 +130,10 @@ class Relation:
             raise
         except Exception as error:
             if any(isinstance(d, Length) for shape in given for d in shape):  # it may work with numbers
-                raise unknown(shapes) from error
+                raise undetermined_sizes(shapes) from error
             raise TypeMismatch(f"the shape rule {name} failed: {error}") from error
         if not isinstance(found, tuple | list):
-            raise TypeMismatch(f"the shape rule {name} returned {found!r}, which is no shape")
+            raise TypeMismatch(f"the shape rule {name} returned {found!r}, which is not a shape")
         return tuple(extent(dim, name, found) for dim in found)
 
 
@@ -141,7 +141,9 @@ def extent(given: object, rule: str, shape: Sequence[object]) -> Dim:
     """A dim that a user's shape rule has returned. Raises TypeMismatch for what is none, and for less than 0."""
     dim = int(given) if isinstance(given, np.integer) else dim_of(given)
     if isinstance(dim, bool) or not is_length(dim):
-        raise TypeMismatch(f"the shape rule {rule} returned {tuple(shape)!r}, and {given!r} is no extent of an axis")
+        raise TypeMismatch(
+            f"the shape rule {rule} returned {tuple(shape)!r}, and {given!r} is not an extent of an axis"
+        )
     if facts().need(dim, 0) is False:
         raise TypeMismatch(f"the shape rule {rule} returned {tuple(shape)!r}, and no extent is less than 0")
     return dim
@@ -160,7 +162,7 @@ def apply_types(name: str, rule: Callable[..., Type], types: Sequence[object], a
         raise TypeMismatch(f"the type rule of {name} failed: {error}") from error
     for part in found.items if isinstance(found, TupleType) else (found,):
         if not isinstance(part, TensorType):
-            raise TypeMismatch(f"the type rule of {name} returned {found!r}, which is no type of tensors")
+            raise TypeMismatch(f"the type rule of {name} returned {found!r}, which is not a type of tensors")
         for dim in part.shape:
             if not isinstance(dim, TypeId):
                 extent(dim, name, part.shape)

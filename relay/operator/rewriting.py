@@ -29,17 +29,17 @@ class Exactness(enum.Enum):
 
 
 @attrs.frozen
-class Made:
+class Producer:
     """The call that made a value."""
 
     operands: tuple[Value, ...]
     attributes: Mapping[str, Any]
 
 
-class MadeBy(Protocol):
+class ProducerLookup(Protocol):
     """Looks up the call of an operator of this name that made a value."""
 
-    def __call__(self, value: Value, name: str, /) -> Made | None: ...
+    def __call__(self, value: Value, name: str, /) -> Producer | None: ...
 
 
 Result = Callable[..., "Value | None"]
@@ -115,13 +115,13 @@ class Application:
         operands = tuple(map(self.emitter.value, call.arguments))
         self._operands = (operands,) if lookup(call.operator).variadic else operands
 
-    def by(self, equation_: Equation) -> Value | None:
+    def rewrite_by(self, equation_: Equation) -> Value | None:
         """What the call equals by an equation, emitted; None where it does not fit."""
         self.emitter.bindings.clear()
-        return equation_.result(self._made_by, *self._operands, **self._attributes)
+        return equation_.result(self._producer, *self._operands, **self._attributes)
 
-    def _made_by(self, value: Value, name: str) -> Made | None:
+    def _producer(self, value: Value, name: str) -> Producer | None:
         found = self._definition(value.atom)
         if found is None or lookup(found.operator) is not lookup(name):
             return None
-        return Made(tuple(map(self.emitter.value, found.arguments)), found.attributes)
+        return Producer(tuple(map(self.emitter.value, found.arguments)), found.attributes)

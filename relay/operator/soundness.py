@@ -1,4 +1,4 @@
-"""Whether the parts of an operator's definition fit together, asked before anything is registered."""
+"""Consistency checks of an operator's definition before its registration."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_relation(
         _check_result(name, relation, attributes)
     rule = relation.shape if isinstance(relation, Relation) else relation
     if callable(rule):
-        what = f"its shape rule does not take {len(operands)} shapes and the attributes {_listed(attributes)}"
+        what = f"its shape rule does not take {len(operands)} shapes and the attributes {_attribute_list(attributes)}"
         _check_call(name, what, rule, len(operands), attributes)
 
 
@@ -134,12 +134,12 @@ def check_parts(
     for part, attribute in named:
         if attribute not in attributes:
             raise RegistrationError(
-                f"{name!r}: `{part}` names {attribute!r}, but the attributes are {_listed(attributes)}"
+                f"{name!r}: `{part}` names {attribute!r}, but the attributes are {_attribute_list(attributes)}"
             )
 
 
 _FUNCTIONS = (
-    "compute", "external", "gradient", "layouts", "columns", "work", "stacked", "quantised", "total", "on_dims",
+    "compute", "external", "gradient", "layouts", "columns", "work", "stacked", "quantized", "total", "on_dims",
     "sampler",
 )  # fmt: skip
 _FACTS = (
@@ -185,7 +185,7 @@ def _is_integer(value: object) -> bool:
 
 
 def _check_functions(name: str, count: int, attributes: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    known = _listed(attributes)
+    known = _attribute_list(attributes)
     if "compute" in given:
         what = f"`compute` does not take {count} tensors and the attributes {known}"
         _check_call(name, what, given["compute"], count, attributes)
@@ -239,5 +239,5 @@ def _check_call(name: str, what: str, function: Callable[..., Any], count: int, 
         raise RegistrationError(f"{name!r}: {what}: {error}") from None
 
 
-def _listed(attributes: Mapping[str, Any]) -> str:
+def _attribute_list(attributes: Mapping[str, Any]) -> str:
     return ", ".join(attributes) or "(none)"

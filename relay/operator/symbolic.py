@@ -118,7 +118,7 @@ class Value:
     def tensor(self) -> TensorType:
         """The type of a tensor value."""
         if not isinstance(self.type, TensorType):
-            raise InternalError(f"{self!r} is no tensor")
+            raise InternalError(f"{self!r} is not a tensor")
         return self.type
 
     @property
@@ -148,32 +148,32 @@ class Value:
         assert isinstance(result, Value)
         return result
 
-    def _reflected(self, name: str, left: Any) -> Value:
+    def _reflected_op(self, name: str, left: Any) -> Value:
         return self.emitter.number(left, self.base).op(name, self)
 
     def __add__(self, other: Any) -> Value:
         return self.op(ADDITION, other)
 
     def __radd__(self, other: Any) -> Value:
-        return self._reflected("add", other)
+        return self._reflected_op("add", other)
 
     def __sub__(self, other: Any) -> Value:
         return self.op("subtract", other)
 
     def __rsub__(self, other: Any) -> Value:
-        return self._reflected("subtract", other)
+        return self._reflected_op("subtract", other)
 
     def __mul__(self, other: Any) -> Value:
         return self.op("multiply", other)
 
     def __rmul__(self, other: Any) -> Value:
-        return self._reflected("multiply", other)
+        return self._reflected_op("multiply", other)
 
     def __truediv__(self, other: Any) -> Value:
         return self.op("divide", other)
 
     def __rtruediv__(self, other: Any) -> Value:
-        return self._reflected("divide", other)
+        return self._reflected_op("divide", other)
 
     def __floordiv__(self, other: Any) -> Value:
         return self.op("floor_divide", other)

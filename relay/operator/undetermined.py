@@ -1,4 +1,4 @@
-"""What a shape rule raises that cannot decide yet."""
+"""The exception of a shape rule that needs more information."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only the compiler writes: where the optimiser must not see through, and where there is nothing to compute."""
+"""Optimization barriers and undefined tensors: operators that only the compiler writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from relay.typecheck import relations
 
 
 @register_op(
-    relation=Relation("T -> T", relations.same),
+    relation=Relation("T -> T", relations.same_shape),
     pattern=Pattern.ELEMENTWISE,
     compute=lambda x, number: elementwise(lambda e: e, direct=True)(x),
     gradient=lambda x, out, dout, number: dout,
@@ -31,7 +31,7 @@ def recomputed(x: Tensor, number: int = 0) -> Tensor:
 
 @register_op(
     sizes=frozenset({"shape"}),
-    relation=Relation("-> @dtype", relations.filled),
+    relation=Relation("-> @dtype", relations.shape_attribute),
     pattern=Pattern.OPAQUE,
     compute=lambda shape, dtype: stages.full(result_dims(lambda: relations.literal_shape(shape)), 0, str(dtype)),
     no_gradient="the result depends on no tensor",

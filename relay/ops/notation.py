@@ -1,4 +1,4 @@
-"""The names that every operator's paragraph is written with.
+"""Notation of operator definitions: the names that every operator's paragraph is written with.
 
     @register_op(relation=Relation("T:number, T -> T", broadcast), pattern=Pattern.BROADCAST,
                  compute=elementwise(scalar.multiply), gradient=lambda x, y, out, dout: (dout * y, dout * x))
@@ -190,14 +190,16 @@ def broadcast_dims(*shapes: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(result)
 
 
-def _named(elements: Sequence[Element], uses: list[Element], body: Callable[[Sequence[Element]], Element]) -> Element:
+def _bind_elements(
+    elements: Sequence[Element], uses: list[Element], body: Callable[[Sequence[Element]], Element]
+) -> Element:
     """`body` of names for the elements."""
     if len(uses) == len(elements):
         return body(uses)
     element = elements[len(uses)]
     if str(element.ty) == "bool":
-        return _named(elements, [*uses, element], body)
-    return scalar.let(element, lambda name: _named(elements, [*uses, name], body))
+        return _bind_elements(elements, [*uses, element], body)
+    return scalar.let(element, lambda name: _bind_elements(elements, [*uses, name], body))
 
 
 def elementwise(
@@ -227,13 +229,13 @@ def elementwise(
             if narrow:
                 elements = [scalar.cast(e, "float32") if str(e.ty) == "bfloat16" else e for e in elements]
             if direct:
-                return rounded(applied(*elements, **attributes), narrow)
+                return round_to_bfloat16(applied(*elements, **attributes), narrow)
             # LLVM code generation takes no name for vectors of bools; these are used as they are.
-            return _named(elements, [], lambda uses: rounded(applied(*uses, **attributes), narrow))
+            return _bind_elements(elements, [], lambda uses: round_to_bfloat16(applied(*uses, **attributes), narrow))
 
         return te.compute(shape, body)
 
-    def rounded(result: Element, narrow: bool) -> Element:
+    def round_to_bfloat16(result: Element, narrow: bool) -> Element:
         return scalar.cast(result, "bfloat16") if narrow and str(result.ty) == "float32" else result
 
     return compute

@@ -1,4 +1,4 @@
-"""From a function type to te placeholders, as in the 2018 talk."""
+"""Function types as te placeholders."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def func_ty_to_placeholders(func_ty: FunctionType | QuantifiedType) -> tuple[lis
     placeholders = []
     for position, type_ in enumerate(func_ty.parameters):
         if not isinstance(type_, TensorType):
-            raise TypeMismatch(f"input {position} of {func_ty} is no tensor")
+            raise TypeMismatch(f"input {position} of {func_ty} is not a tensor")
         placeholders.append(te.placeholder(type_.dims, str(type_.base), name=f"x{position + 1}"))
     return placeholders, func_ty.result

@@ -1,4 +1,4 @@
-"""Compiling without Python's search for cycles of garbage.
+"""A pause of Python's cyclic garbage collector during compilation.
 
 Modules are many objects that live long and have no cycles. Looking through all of them again and again takes up to a
 fifth of the time.

@@ -1,4 +1,4 @@
-"""How much a program may take: the stack of its recursion, and the memory of data that grows.
+"""Resource limits of a program: the stack of its recursion, and the memory of dynamic data.
 
 RELAY_STACK_SIZE    the bytes of stack that a deep recursion may use; by default 1 GiB, or an eighth of the memory
 RELAY_MEMORY_LIMIT  the bytes that the growing data of a call may take; by default nine tenths of what is available
@@ -25,13 +25,13 @@ _LONGEST = 40  # characters of a wrong value that are shown
 
 
 def number(variable: str) -> int | None:
-    """What an environment variable says; None if it is not set. Raises CompileError if that is no number from 1 on."""
+    """The number in an environment variable; None if it is not set. Raises CompileError for no number from 1 on."""
     given = os.environ.get(variable, "").strip()
     if not given:
         return None
     if not re.fullmatch(r"0*[1-9][0-9]{0,18}", given):
         shown = given if len(given) <= _LONGEST else f"{given[:_LONGEST]}.."
-        raise CompileError(f"{variable} is no number: {shown!r}", help="set it to 1 or more")
+        raise CompileError(f"{variable} is not a number: {shown!r}", help="set it to 1 or more")
     return min(int(given), UNLIMITED)
 
 

@@ -1,4 +1,4 @@
-"""Locks that are free in the copy of a process.
+"""Fork-safe locks: free in a forked copy of the process.
 
 Only the thread that calls `fork` lives on in the copy. A lock that another one held there would never be given back.
 """

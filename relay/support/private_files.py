@@ -1,4 +1,4 @@
-"""Files that nobody but this user (or root) can have written, and how they are read and written.
+"""Private files: read and written only where no other user (except root) could have written them.
 
 As OpenSSH does with its keys: a file is trusted if it is a plain file of this user or of root that neither its group
 nor others may write to, and so are the folders on the way to it. The exceptions are groups that have one user only, and
@@ -40,7 +40,7 @@ def check_folder(path: Path, whole: bool = True) -> None:
     for folder in (real, *(real.parents if whole else ())):
         status = folder.stat()
         if folder == real and not stat.S_ISDIR(status.st_mode):
-            raise Untrusted(f"{folder} is no folder")
+            raise Untrusted(f"{folder} is not a folder")
         reason = _writers(status)
         if reason is not None and not (folder != real and status.st_mode & stat.S_ISVTX):
             raise Untrusted(f"{folder} {reason}")
@@ -57,7 +57,7 @@ def read(path: Path) -> bytes:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise Untrusted(f"{path} is no plain file")
+            raise Untrusted(f"{path} is not a plain file")
         reason = _writers(status)
         if reason is not None:
             raise Untrusted(f"{path} {reason}")

@@ -18,7 +18,7 @@ _active: ContextVar[_Bar | None] = ContextVar("relay_progress", default=None)
 
 
 @contextmanager
-def shown(title: str) -> Iterator[None]:
+def progress_bar(title: str) -> Iterator[None]:
     """Show a bar if the block takes long. Inside of another one it is a part of that."""
     delay = _delay()
     if delay is None or _active.get() is not None or not sys.stderr.isatty():

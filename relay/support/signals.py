@@ -1,4 +1,4 @@
-"""Signals, as Ctrl-C, that arrive where a handler must not raise: they are handled a little later.
+"""Deferred signals: Ctrl-C and others, handled after sections in which a handler must not raise.
 
 A handler that raises while TVM calls Python ends in the middle of C++, which makes another error of it, or does not
 expect any. So handlers wait while TVM's compiler works, until the end of the step that it is in.

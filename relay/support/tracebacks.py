@@ -1,7 +1,7 @@
-"""Tracebacks of the user's mistakes show the user's frames only; RELAY_FULL_TRACEBACK=1 shows all.
+"""Traceback filtering: user errors show user frames only; RELAY_FULL_TRACEBACK=1 shows all.
 
 The hook that prints uncaught exceptions leaves Relay's own frames out for a RelayError, and those of libraries that
-Relay called. On a terminal the error is in colours. Notebooks ask the error itself (`_render_traceback_`).
+Relay called. On a terminal the error is in colors. Notebooks ask the error itself (`_render_traceback_`).
 """
 
 from __future__ import annotations

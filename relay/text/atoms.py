@@ -1,4 +1,4 @@
-"""Variables, labels, functions and constants where they are bound and where they are used in a text."""
+"""Atoms in text: variables, labels, functions and constants, at their bindings and uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relay.text.values import ValueParser
 
 
 @attrs.define(eq=False)
-class Declared:
+class Declarations:
     """What the bodies may mention: the functions of the module with their types, and its long constants."""
 
     functions: dict[str, FunctionType] = attrs.field(factory=dict)
@@ -25,7 +25,7 @@ class Declared:
 class AtomParser:
     """Reads atoms at a cursor, and knows what is in scope there."""
 
-    def __init__(self, cursor: Cursor, types: TypeParser, values: ValueParser, declared: Declared) -> None:
+    def __init__(self, cursor: Cursor, types: TypeParser, values: ValueParser, declared: Declarations) -> None:
         self.cursor = cursor
         self.types = types
         self.values = values
@@ -75,14 +75,14 @@ class AtomParser:
                 self.cursor.span(token),
                 labels=(Label(ended.span, "bound here"),),
             )
-        raise self.cursor.unknown("variable", token, name, self._visible, "%")
+        raise self.cursor.unknown_name_error("variable", token, name, self._visible, "%")
 
     def label(self) -> LoopLabel:
         """A loop around the cursor, by its label."""
         token = self.cursor.expect_kind(Kind.LABEL)
         label = self.labels.get(token.text[1:])
         if label is None:
-            raise self.cursor.unknown("loop around this", token, token.text[1:], self.labels, "'")
+            raise self.cursor.unknown_name_error("loop around this", token, token.text[1:], self.labels, "'")
         return label
 
     # ---- atoms
@@ -96,14 +96,14 @@ class AtomParser:
                 return self.use(cursor.take())
             case Kind.GLOBAL:
                 cursor.take()
-                name = cursor.unquoted(token)
+                name = cursor.unquote(token)
                 if name not in self.declared.functions:
-                    raise cursor.unknown("function", token, name, self.declared.functions, "@")
+                    raise cursor.unknown_name_error("function", token, name, self.declared.functions, "@")
                 return Global(name, self.declared.functions[name], cursor.span(token))
             case Kind.CONSTANT:
                 return self.long_constant()
         if not self.values.at_array():
-            raise cursor.expected("a variable, a function `@f` or a constant")
+            raise cursor.expected_error("a variable, a function `@f` or a constant")
         array = self.values.array()
         return Constant(array, cursor.span_from(token))
 

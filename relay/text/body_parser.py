@@ -44,8 +44,8 @@ from relay.ir.expr import (
     OpCall,
     Parameter,
     Print,
+    PrintErased,
     Project,
-    Quiet,
     Recompute,
     RefNew,
     RefRead,
@@ -64,7 +64,7 @@ from relay.ir.expr import (
 from relay.ir.types import BaseType, DataDefinition, Type
 from relay.operator import get_env
 from relay.operator.definition import REQUIRED
-from relay.text.atoms import AtomParser, Declared
+from relay.text.atoms import AtomParser, Declarations
 from relay.text.lexer import Cursor, Kind, Token
 from relay.text.type_parser import TypeParser
 from relay.text.values import ValueParser
@@ -100,7 +100,7 @@ class GradOptions:
 
     given: Mapping[str, Any]
 
-    def of(self, function: Atom, span: Span) -> Grad:
+    def gradient_of(self, function: Atom, span: Span) -> Grad:
         """The derivative of a function with these options."""
         return Grad(function, **self.given, span=span)
 
@@ -108,7 +108,7 @@ class GradOptions:
 class BodyParser:
     """Reads functions at a cursor."""
 
-    def __init__(self, cursor: Cursor, types: TypeParser, declared: Declared) -> None:
+    def __init__(self, cursor: Cursor, types: TypeParser, declared: Declarations) -> None:
         self.cursor = cursor
         self.types = types
         self.values = ValueParser(cursor, types)
@@ -126,7 +126,7 @@ class BodyParser:
     def signature(self) -> Signature:
         """`(%x: T, ..) -> T`"""
         self.cursor.expect("(", " and the parameters")
-        parameters = self.types.separated(")", self.atoms.variable)
+        parameters = self.types.separated_items(")", self.atoms.variable)
         self.cursor.expect("->", " and the type of the result")
         return Signature(tuple(parameters), self.types.type())
 
@@ -138,7 +138,7 @@ class BodyParser:
     def _body(self, name: str, signature: Signature, span: Span) -> Function:
         around, self._function = self._function, LoopLabel(name)
         labels, self.atoms.labels = self.atoms.labels, {}
-        place = self.placed(_Place(span)).span
+        place = self.with_span(_Place(span)).span
         given, result, kinds = signature.parameters, signature.result, signature.kinds
         body = self._block(given, returns=True)
         function = Function(name, given, body, self._function, result, kinds, span=place)
@@ -151,7 +151,7 @@ class BodyParser:
         name = cursor.name("the name of a function")
         signature = self.signature()
         span = cursor.span_from(start)
-        rule = Recompute() if cursor.accept("recompute") else Quiet() if cursor.accept("quiet") else None
+        rule = Recompute() if cursor.accept("recompute") else PrintErased() if cursor.accept("quiet") else None
         function = attrs.evolve(self._body(name, signature, span), rule=rule)  # type: ignore[misc]
         return Lambda(function, span)
 
@@ -164,23 +164,23 @@ class BodyParser:
         self.atoms.bind(bound)
         bindings: list[Binding] = []
         while (terminator := self._terminator()) is None:
-            if cursor.at("}"):
+            if cursor.is_at("}"):
                 what = "the result" if returns else "how the block ends"
-                raise cursor.expected(f"a statement or {what}", help=f"a block ends in {_TERMINATORS}")
+                raise cursor.expected_error(f"a statement or {what}", help=f"a block ends in {_TERMINATORS}")
             start = cursor.next
-            if cursor.at("let"):
+            if cursor.is_at("let"):
                 bindings.append(self._let())
             else:
                 value = self._expression()
-                if returns and cursor.at("}") and isinstance(value, Atom):
+                if returns and cursor.is_at("}") and isinstance(value, Atom):
                     terminator = Exit(self._function, (value,), cursor.span_from(start))
                     break
-                if cursor.at("}"):
-                    raise cursor.expected("`;`", help=f"a block ends in {_TERMINATORS}")
-                bindings.append(Binding((), self.placed(value)))
+                if cursor.is_at("}"):
+                    raise cursor.expected_error("`;`", help=f"a block ends in {_TERMINATORS}")
+                bindings.append(Binding((), self.with_span(value)))
             cursor.expect(";")
-        if not cursor.at("}"):
-            raise cursor.expected("`}` after the end of the block")
+        if not cursor.is_at("}"):
+            raise cursor.expected_error("`}` after the end of the block")
         cursor.take()
         for binding in bindings:
             self.atoms.unbind(binding.targets)
@@ -191,21 +191,21 @@ class BodyParser:
         cursor = self.cursor
         known = self._lambdas.pop(cursor.position, None)
         targets = self._targets()
-        if cursor.at("fn"):
+        if cursor.is_at("fn"):
             if known is None:
                 self.atoms.bind(targets)
                 self._lambdas_ahead()
             else:
                 targets = (known,)
-            return Binding(targets, self.placed(self._lambda()))
-        value = self.placed(self._expression())
+            return Binding(targets, self.with_span(self._lambda()))
+        value = self.with_span(self._expression())
         self.atoms.bind(targets)
         return Binding(targets, value)
 
-    def placed(self, part: _Part) -> _Part:
+    def with_span(self, part: _Part) -> _Part:
         """An expression with the place that follows it, `at "source:line:column-line:column"`, if one does."""
         cursor = self.cursor
-        if not cursor.at("at"):
+        if not cursor.is_at("at"):
             return part
         cursor.take()
         token = cursor.next
@@ -234,20 +234,20 @@ class BodyParser:
         cursor = self.cursor
         position = cursor.position
         while True:
-            while not cursor.at("{"):
+            while not cursor.is_at("{"):
                 if cursor.next.kind is Kind.END:  # reading the function itself will show what is wrong
                     cursor.position = position
                     return
                 cursor.position = cursor.closing.get(cursor.position, cursor.position) + 1
             cursor.position = cursor.closing[cursor.position] + 1
-            if cursor.at("at"):
+            if cursor.is_at("at"):
                 cursor.position += 2
             start = cursor.position + 1
-            if not cursor.at(";", "let"):
+            if not cursor.is_at(";", "let"):
                 break
             cursor.take()
             targets = self._targets()
-            if not cursor.at("fn") or len(targets) != 1:
+            if not cursor.is_at("fn") or len(targets) != 1:
                 break
             self.atoms.bind(targets)
             self._lambdas[start] = targets[0]
@@ -262,7 +262,7 @@ class BodyParser:
         match start.text:
             case "yield":
                 cursor.take()
-                values = [] if cursor.at("}") else [self.atoms.atom()]
+                values = [] if cursor.is_at("}") else [self.atoms.atom()]
                 while cursor.accept(","):
                     values.append(self.atoms.atom())
                 return Yield(tuple(values), cursor.span_from(start))
@@ -270,7 +270,7 @@ class BodyParser:
                 cursor.take()
                 label = self.atoms.label()
                 cursor.expect("(", " and the values")
-                passed = tuple(self.types.separated(")", self.atoms.atom))
+                passed = tuple(self.types.separated_items(")", self.atoms.atom))
                 span = cursor.span_from(start)
                 return Next(label, passed, span) if start.text == "next" else Exit(label, passed, span)
             case "return":
@@ -288,21 +288,23 @@ class BodyParser:
         cursor = self.cursor
         start = cursor.next
         if start.kind in (Kind.NAME, Kind.STRING):
-            if cursor.after().text == "(":
+            if cursor.peek().text == "(":
                 return self._operator()
-            if cursor.after().text == "." and not self.values.at_array():
+            if cursor.peek().text == "." and not self.values.at_array():
                 return self._construct()
             if not self.values.at_array():
                 return self._keyword()
         if cursor.accept("("):
             return MakeTuple(self.types.tuple_items(self.atoms.atom), cursor.span_from(start))
         atom = self.atoms.atom()
-        if cursor.at("(") and start.kind in (Kind.VARIABLE, Kind.GLOBAL):
+        if cursor.is_at("(") and start.kind in (Kind.VARIABLE, Kind.GLOBAL):
             cursor.take()
-            return Call(atom, tuple(self.types.separated(")", self.atoms.atom)), cursor.span_from(start))
+            return Call(atom, tuple(self.types.separated_items(")", self.atoms.atom)), cursor.span_from(start))
         if cursor.accept("."):
             if cursor.next.kind is Kind.NAME:
-                raise cursor.expected("the index of a component", help="attributes stand in untyped programs only")
+                raise cursor.expected_error(
+                    "the index of a component", help="attributes stand in untyped programs only"
+                )
             index = self.values.index("the index of a component")
             return Project(atom, index, cursor.span_from(start))
         return atom
@@ -313,25 +315,25 @@ class BodyParser:
         name = cursor.name("an operator")
         operator = get_env().find(name)
         if operator is None:
-            raise cursor.unknown("operator", start, name, get_env().names())
+            raise cursor.unknown_name_error("operator", start, name, get_env().names())
         cursor.expect("(")
         arguments: list[Atom] = []
         attributes: dict[str, AttributeValue] = {}
-        while not cursor.at(")"):
+        while not cursor.is_at(")"):
             token = cursor.next
-            if token.kind in (Kind.NAME, Kind.STRING) and cursor.after().text == "=":
+            if token.kind in (Kind.NAME, Kind.STRING) and cursor.peek().text == "=":
                 attribute = cursor.name("an attribute")
                 if attribute not in operator.attributes:
-                    raise cursor.unknown(f"attribute of {name}", token, attribute, operator.attributes)
+                    raise cursor.unknown_name_error(f"attribute of {name}", token, attribute, operator.attributes)
                 cursor.expect("=")
                 if attribute in attributes:
                     raise FrontendError(f"the attribute `{attribute}` is given twice", cursor.span(token))
                 attributes[attribute] = self._attribute(attribute, operator.attributes[attribute])
             elif attributes:
-                raise cursor.expected("an attribute or `)`", help="attributes follow the operands")
+                raise cursor.expected_error("an attribute or `)`", help="attributes follow the operands")
             else:
                 arguments.append(self.atoms.atom())
-            if not cursor.at(")"):
+            if not cursor.is_at(")"):
                 cursor.expect(",", " or `)`")
         cursor.take()
         for attribute, default in operator.attributes.items():
@@ -356,7 +358,7 @@ class BodyParser:
         constructor = self._constructor(definition)
         cursor.expect("(", " and the fields")
         return Construct(
-            definition, constructor, tuple(self.types.separated(")", self.atoms.atom)), cursor.span_from(start)
+            definition, constructor, tuple(self.types.separated_items(")", self.atoms.atom)), cursor.span_from(start)
         )
 
     def _constructor(self, definition: DataDefinition) -> str:
@@ -364,7 +366,7 @@ class BodyParser:
         name = self.cursor.name("a constructor")
         known = [c.name for c in definition.constructors]
         if name not in known:
-            raise self.cursor.unknown(f"constructor of {definition.name}", token, name, known)
+            raise self.cursor.unknown_name_error(f"constructor of {definition.name}", token, name, known)
         return name
 
     def _keyword(self) -> Expr:
@@ -386,7 +388,7 @@ class BodyParser:
         match start.text:
             case "grad":
                 options = self.grad_options()
-                return options.of(self.atoms.atom(), cursor.span_from(start))
+                return options.gradient_of(self.atoms.atom(), cursor.span_from(start))
             case "ref":
                 return RefNew(self.atoms.atom(), cursor.span_from(start))
             case "read":
@@ -430,7 +432,7 @@ class BodyParser:
             case "len":
                 return StackLength(self.atoms.atom(), cursor.span_from(start))
         cursor.position -= 1
-        raise cursor.expected("an expression")
+        raise cursor.expected_error("an expression")
 
     def _extent(self, start: Token) -> Extent:
         cursor = self.cursor
@@ -449,7 +451,7 @@ class BodyParser:
         pieces = [cursor.string("the text to print, in quotes")]
         values: list[Atom] = []
         formats: list[str] = []
-        while not cursor.at(";") and not cursor.at("at"):
+        while not cursor.is_at(";") and not cursor.is_at("at"):
             values.append(self.atoms.atom())
             formats.append(cursor.string("a format, in quotes") if cursor.accept("as") else "")
             pieces.append(cursor.string("the text that follows the value, in quotes"))
@@ -457,7 +459,7 @@ class BodyParser:
 
     def grad_options(self) -> GradOptions:
         """`{wrt=(0,), output=0, keeping=(0,), seedable, with_value, has_aux}` or nothing."""
-        return GradOptions(self.values.grad_options() if self.cursor.at("{") else {})
+        return GradOptions(self.values.grad_options() if self.cursor.is_at("{") else {})
 
     # ---- expressions with blocks
 
@@ -465,9 +467,9 @@ class BodyParser:
         cursor = self.cursor
         start = cursor.next
         arms: list[Arm] = []
-        while cursor.at("elif" if arms else "if"):
+        while cursor.is_at("elif" if arms else "if"):
             cursor.take()
-            if cursor.at("{"):
+            if cursor.is_at("{"):
                 condition = self._block()
             else:
                 token = cursor.next
@@ -487,7 +489,7 @@ class BodyParser:
         arms: list[MatchArm] = []
         while not cursor.accept("}"):
             constructor = cursor.name("a constructor or `}`")
-            fields = tuple(self.types.separated(")", self.atoms.variable)) if cursor.accept("(") else ()
+            fields = tuple(self.types.separated_items(")", self.atoms.variable)) if cursor.accept("(") else ()
             cursor.expect("->")
             arms.append(MatchArm(constructor, fields, self._block(fields)))
         return Match(value, tuple(arms), span)
@@ -503,14 +505,14 @@ class BodyParser:
         resized: tuple[int, ...] = ()
         if cursor.accept("for"):
             index = self.atoms.variable()
-            each = self._each()
+            each = self._iterable()
             if each is None:
                 cursor.expect("<", " and the number of rounds")
                 counter = Counter(index, self.atoms.atom())
             else:
-                resized = self._resized()
+                resized = self._resized_parameters()
         cursor.expect("(", " and the parameters of the loop")
-        pairs = self.types.separated(")", self._initialised)
+        pairs = self.types.separated_items(")", self._initialized_parameter)
         span = cursor.span_from(start)
         parameters, initial = tuple(p for p, _ in pairs), tuple(v for _, v in pairs)
         label = self.atoms.labels[token.text[1:]] = LoopLabel(token.text[1:])
@@ -520,15 +522,15 @@ class BodyParser:
             return ForEach(label, index, each, parameters, initial, body, span, resized)
         return Loop(label, parameters, initial, body, counter, span)
 
-    def _each(self) -> Atom | None:
+    def _iterable(self) -> Atom | None:
         """What a loop goes through, after its variable, in untyped programs."""
         return None
 
-    def _resized(self) -> tuple[int, ...]:
+    def _resized_parameters(self) -> tuple[int, ...]:
         """Which parameters are lists that the loop makes longer or shorter, in untyped programs."""
         return ()
 
-    def _initialised(self) -> tuple[Var, Atom]:
+    def _initialized_parameter(self) -> tuple[Var, Atom]:
         parameter = self.atoms.variable()
         self.cursor.expect("=", " and the initial value")
         return parameter, self.atoms.atom()

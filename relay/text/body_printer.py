@@ -1,4 +1,4 @@
-"""How functions print: their blocks, bindings and expressions."""
+"""Printer of functions: blocks, bindings and expressions."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from relay.ir.expr import (
     PatternCase,
     PatternMatch,
     Print,
+    PrintErased,
     Project,
-    Quiet,
     Recompute,
     RefNew,
     RefRead,
@@ -65,7 +65,7 @@ from relay.ir.expr import (
 from relay.ir.traverse import renamed_attribute
 from relay.ir.types import show_attribute, show_shape
 from relay.text.constants import array_text, is_inline
-from relay.text.lexer import name_text, quoted
+from relay.text.lexer import name_text, quote_text
 from relay.text.pieces import Pieces
 from relay.text.surface import items_text, pattern_text, static_text
 
@@ -81,7 +81,7 @@ class BodyPrinter(Pieces):
         match function.rule:
             case Recompute():
                 self._put(" recompute")
-            case Quiet():
+            case PrintErased():
                 self._put(" quiet")
             case CustomGradient(backward, forward, depth):
                 self._put(f" gradient @{name_text(backward)}")
@@ -134,7 +134,7 @@ class BodyPrinter(Pieces):
     def _binding(self, binding: Binding) -> None:
         self._starts[len(self._pieces)] = binding
         if binding.targets:
-            self._put(f"let {self._bound(binding.targets)} = ")
+            self._put(f"let {self._variable_list(binding.targets)} = ")
         self.expression(binding.value)
         if not isinstance(binding.value, Atom):
             self._put(self._place(binding.value.span))
@@ -151,11 +151,11 @@ class BodyPrinter(Pieces):
             case Yield(values):
                 self._put("yield ", self._atoms(values)) if values else self._put("yield")
             case Next(label, values):
-                self._put(f"next '{self._labels.of(label)}({self._atoms(values)})")
+                self._put(f"next '{self._labels.name_of(label)}({self._atoms(values)})")
             case Exit(label, values) if label is self._function_label:
                 self._put("" if returns else "return ", self._atoms(values))
             case Exit(label, values):
-                self._put(f"exit '{self._labels.of(label)}({self._atoms(values)})")
+                self._put(f"exit '{self._labels.name_of(label)}({self._atoms(values)})")
             case Dead():
                 self._put("dead")
             case other:
@@ -169,7 +169,7 @@ class BodyPrinter(Pieces):
             case Var() | Constant() | Global() | Static():
                 self._put(atom(expression))
             case OpCall(operator, arguments, attributes):
-                sizes = {name: renamed_attribute(value, self._named(value)) for name, value in attributes.items()}
+                sizes = {name: renamed_attribute(value, self._name_dims(value)) for name, value in attributes.items()}
                 given = [f"{name_text(name)}={show_attribute(value)}" for name, value in sizes.items()]
                 self._put(f"{name_text(operator)}({', '.join([*map(atom, arguments), *given])})")
             case Call(function, arguments):
@@ -185,16 +185,18 @@ class BodyPrinter(Pieces):
                 self._indentation += 1
                 for arm in match_arms:
                     self._line()
-                    self._put(name_text(arm.constructor), f"({self._bound(arm.fields)})" if arm.fields else "", " -> ")
+                    self._put(
+                        name_text(arm.constructor), f"({self._variable_list(arm.fields)})" if arm.fields else "", " -> "
+                    )
                     self._braces(arm.body)
                 self._indentation -= 1
                 self._line()
                 self._put("}")
             case Loop(label, parameters, initial, body, counter):
-                self._put(f"loop '{self._labels.of(label)} ")
+                self._put(f"loop '{self._labels.name_of(label)} ")
                 if counter is not None:
                     self._put(f"for {self._variable(counter.index)} < {atom(counter.count)} ")
-                self._initialised(parameters, initial)
+                self._write_initial_values(parameters, initial)
                 self._braces(body)
             case Lambda(function):
                 self.function(function)
@@ -207,14 +209,14 @@ class BodyPrinter(Pieces):
             case RefWrite(reference, value):
                 self._put(f"write {atom(reference)} {atom(value)}")
             case Shadow(reference, sweep, initial, slot):
-                self._put(f"shadow {atom(reference)} {atom(sweep)} {atom(initial)} {quoted(slot)}")
+                self._put(f"shadow {atom(reference)} {atom(sweep)} {atom(initial)} {quote_text(slot)}")
             case Assert(condition, message):
-                self._put(f"assert {atom(condition)} {quoted(message)}")
+                self._put(f"assert {atom(condition)} {quote_text(message)}")
             case Print(pieces, values, formats):
-                self._put(f"{'fail' if expression.fails else 'print'} {quoted(pieces[0])}")
+                self._put(f"{'fail' if expression.fails else 'print'} {quote_text(pieces[0])}")
                 for value, specification, piece in zip(values, formats, pieces[1:], strict=True):
-                    form = f" as {quoted(specification)}" if specification else ""
-                    self._put(f" {atom(value)}{form} {quoted(piece)}")
+                    form = f" as {quote_text(specification)}" if specification else ""
+                    self._put(f" {atom(value)}{form} {quote_text(piece)}")
             case Construct(definition, constructor, arguments):
                 self._put(f"{self._data_name(definition)}.{name_text(constructor)}({self._atoms(arguments)})")
             case StackNew(element):
@@ -230,9 +232,9 @@ class BodyPrinter(Pieces):
             case StackLength(stack):
                 self._put(f"len {atom(stack)}")
             case Extent(dim, base):
-                self._put(f"extent[{show_attribute(renamed_attribute(dim, self._named(dim)))}, {base}]")  # type: ignore[arg-type]
+                self._put(f"extent[{show_attribute(renamed_attribute(dim, self._name_dims(dim)))}, {base}]")  # type: ignore[arg-type]
             case BindDim(dim, size):
-                self._put(f"dim {name_text(self._named(dim)[dim].name)} = {atom(size)}")
+                self._put(f"dim {name_text(self._name_dims(dim)[dim].name)} = {atom(size)}")
             case AxisSize(value, axis):
                 self._put(f"size {atom(value)} {axis}")
             case Ascribe(value):
@@ -253,10 +255,10 @@ class BodyPrinter(Pieces):
             case Unpack(value, count):
                 self._put(f"unpack {atom(value)} {count}")
             case ForEach(label, element, iterable, parameters, initial, body, _, resized):
-                self._put(f"loop '{self._labels.of(label)} for {self._variable(element)} in {atom(iterable)} ")
+                self._put(f"loop '{self._labels.name_of(label)} for {self._variable(element)} in {atom(iterable)} ")
                 if resized:
                     self._put(f"resizing {', '.join(map(str, resized))} ")
-                self._initialised(parameters, initial)
+                self._write_initial_values(parameters, initial)
                 self._braces(body)
             case PatternMatch(value, cases):
                 self._cases(value, cases)
@@ -292,26 +294,26 @@ class BodyPrinter(Pieces):
         self._put(" else " if arms else "do ")
         self._braces(orelse)
 
-    def _initialised(self, parameters: Sequence[Var], initial: Sequence[Atom]) -> None:
+    def _write_initial_values(self, parameters: Sequence[Var], initial: Sequence[Atom]) -> None:
         # The initial values belong to the outside, so they are named before the parameters.
         values = [self._atom(a) for a in initial]
         pairs = zip(parameters, values, strict=True)
         self._put("(", ", ".join(f"{self._variable(p)} = {value}" for p, value in pairs), ") ")
 
-    def _bound(self, variables: Iterable[Var]) -> str:
+    def _variable_list(self, variables: Iterable[Var]) -> str:
         return ", ".join(map(self._variable, variables))
 
     def _variable(self, var: Var) -> str:
         """A variable where it is bound."""
-        return f"%{self._names.of(var)}" + ("" if var.type is None else f": {self._type(var.type)}")
+        return f"%{self._names.name_of(var)}" + ("" if var.type is None else f": {self._type(var.type)}")
 
     def _parameter(self, var: Var, parameter: Parameter) -> str:
         kind = "" if parameter.kind == "positional_or_keyword" else f"{parameter.kind} "
         kind += "static " if parameter.static else ""
         default = "" if parameter.default is None else f" = {self._atom(parameter.default)}"
         word = self._variable(var)
-        if self._open is not None and self._names.of(var) != var.name:  # callers may give its name
-            default = f" named {quoted(var.name)}{default}"
+        if self._open is not None and self._names.name_of(var) != var.name:  # callers may give its name
+            default = f" named {quote_text(var.name)}{default}"
         return kind + word + default
 
     # ---- atoms
@@ -322,7 +324,7 @@ class BodyPrinter(Pieces):
     def _atom(self, atom: Atom) -> str:
         match atom:
             case Var():
-                return f"%{self._names.of(atom)}"
+                return f"%{self._names.name_of(atom)}"
             case Constant(value):
                 if not is_inline(value):
                     number, _ = self._constants.setdefault(id(value), (len(self._constants), value))

@@ -94,7 +94,7 @@ def _flatten(elements: Nested, shape: Sequence[int], axis: int, flat: list[str])
 
 def _element(text: str, base: BaseType) -> bool | int | float:
     if (text in ("true", "false")) != (base is BOOL):
-        raise ValueError(f"{text} is no element of {base}")
+        raise ValueError(f"{text} is not an element of {base}")
     if base is BOOL:
         return text == "true"
     if base.base_class is BaseClass.FLOAT:
@@ -102,7 +102,7 @@ def _element(text: str, base: BaseType) -> bool | int | float:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"{text} is no element of {base}") from None
+        raise ValueError(f"{text} is not an element of {base}") from None
 
 
 def encode(array: np.ndarray) -> str:

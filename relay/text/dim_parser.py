@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from relay.errors import FrontendError
 from relay.ir import dims
-from relay.ir.dims import MadeDim, made_dim
+from relay.ir.dims import DataDependentDim, made_dim
 from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
 from relay.ir.types import ANY, Dim, Kind, TypeId
 from relay.text import lexer
@@ -35,10 +35,10 @@ class DimParser:
         """`n, m, made k, made wide l`: the symbolic dims of the module, and those that the run makes."""
         cursor = self.cursor
         while True:
-            is_made = cursor.at("made") and cursor.after().kind in (lexer.Kind.NAME, lexer.Kind.STRING)
+            is_made = cursor.is_at("made") and cursor.peek().kind in (lexer.Kind.NAME, lexer.Kind.STRING)
             if is_made:
                 cursor.take()
-            is_wide = is_made and cursor.at("wide") and cursor.after().kind in (lexer.Kind.NAME, lexer.Kind.STRING)
+            is_wide = is_made and cursor.is_at("wide") and cursor.peek().kind in (lexer.Kind.NAME, lexer.Kind.STRING)
             if is_wide:
                 cursor.take()
             token = cursor.next
@@ -49,11 +49,11 @@ class DimParser:
             if not cursor.accept(","):
                 return
 
-    def made_dim(self) -> MadeDim:
-        """The name of a size that the run makes. Raises FrontendError."""
+    def made_dim(self) -> DataDependentDim:
+        """The name of a data-dependent size. Raises FrontendError."""
         token = self.cursor.next
         found = self._variables.get(self.cursor.name("the name of a dim"))
-        if not isinstance(found, MadeDim):
+        if not isinstance(found, DataDependentDim):
             raise FrontendError(f"`{token.text}` is not declared, `dims made {token.text};`", self.cursor.span(token))
         return found
 
@@ -63,15 +63,15 @@ class DimParser:
         """Whether a dim that is not only a number is at the cursor."""
         cursor = self.cursor
         token = cursor.next
-        if cursor.at("("):
+        if cursor.is_at("("):
             return self._is_operator(cursor.tokens[cursor.closing[cursor.position] + 1])
         if token.kind is lexer.Kind.NAME:
             variable = self._variables.get(token.text)
             in_scope = variable is not None and variable.kind is Kind.Dim
-            return in_scope or (token.text in EXTREMA and cursor.after().text == "(")
-        if cursor.at("-"):
+            return in_scope or (token.text in EXTREMA and cursor.peek().text == "(")
+        if cursor.is_at("-"):
             return True
-        return token.kind is lexer.Kind.NUMBER and self._is_operator(cursor.after())
+        return token.kind is lexer.Kind.NUMBER and self._is_operator(cursor.peek())
 
     def _is_operator(self, token: lexer.Token) -> bool:
         is_symbol = token.kind is lexer.Kind.SYMBOL and token.text in _OPERATORS
@@ -113,12 +113,12 @@ class DimParser:
             return inside
         if cursor.accept("Any"):
             return ANY
-        if token.kind is lexer.Kind.NAME and token.text in EXTREMA and cursor.after().text == "(":
+        if token.kind is lexer.Kind.NAME and token.text in EXTREMA and cursor.peek().text == "(":
             cursor.position += 2
-            return EXTREMA[token.text](*self.separated(")", self.dim))
+            return EXTREMA[token.text](*self.separated_items(")", self.dim))
         variable = self._variables.get(token.text)
         if variable is None or variable.kind is not Kind.Dim:
-            raise cursor.expected("a dim: a number, `Any` or a variable")
+            raise cursor.expected_error("a dim: a number, `Any` or a variable")
         cursor.take()
         return variable
 
@@ -129,14 +129,14 @@ class DimParser:
         left = self.dim()
         relation = cursor.next.text
         if relation not in (EQUAL, DIFFERENT, AT_LEAST):
-            raise cursor.expected("`==`, `!=` or `>=`")
+            raise cursor.expected_error("`==`, `!=` or `>=`")
         cursor.take()
         right = self.dim()
         return DimConstraint(left, relation, right, span=cursor.span_from(start))
 
     # ---- sequences
 
-    def separated(self, closing: str, item: Callable[[], _T]) -> list[_T]:
+    def separated_items(self, closing: str, item: Callable[[], _T]) -> list[_T]:
         """Items with commas between them, up to the closing bracket; the opening one has been read."""
         cursor = self.cursor
         items: list[_T] = []
@@ -154,8 +154,8 @@ class DimParser:
         items: list[_T] = []
         while not cursor.accept(")"):
             items.append(item())
-            if cursor.at(")") and len(items) == 1:
-                raise cursor.expected("`,`", help="a tuple with one item is written with a comma: (a,)")
-            if not cursor.at(")"):
+            if cursor.is_at(")") and len(items) == 1:
+                raise cursor.expected_error("`,`", help="a tuple with one item is written with a comma: (a,)")
+            if not cursor.is_at(")"):
                 cursor.expect(",", " or `)`")
         return tuple(items)

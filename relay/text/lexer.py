@@ -58,16 +58,16 @@ DECLARATIONS = ("data", "entry", "fn", "derivative", "constants", "sources")
 
 
 def name_text(name: str) -> str:
-    """A name as it stands in a text: in quotes where it is no plain one."""
-    return name if _PLAIN_NAME.fullmatch(name) else quoted(name)
+    """A name as it stands in a text: in quotes where it is not a plain one."""
+    return name if _PLAIN_NAME.fullmatch(name) else quote_text(name)
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """A text in quotes, on one line."""
     return json.dumps(text, ensure_ascii=False)
 
 
-def unquoted(text: str) -> str:
+def unquote_text(text: str) -> str:
     """The name or text that stands like this in a text. Raises ValueError for an unknown escape."""
     if not text.startswith('"'):
         return text
@@ -83,7 +83,7 @@ class _Unmatched(NamedTuple):
 
 
 class Cursor:
-    """The tokens of a text and a position among them. Raises FrontendError for what is no token."""
+    """The tokens of a text and a position among them. Raises FrontendError for what is not a token."""
 
     def __init__(self, text: str, filename: str) -> None:
         self.source = Source(filename, text)
@@ -140,7 +140,7 @@ class Cursor:
                 opened.append(position)
             elif token.text in _CLOSING.values():
                 if not opened or _CLOSING[self.tokens[opened[-1]].text] != token.text:
-                    first = first or _Unmatched(self._unexpected(token, opened), token.start)
+                    first = first or _Unmatched(self._bracket_error(token, opened), token.start)
                 if any(_CLOSING[self.tokens[open_].text] == token.text for open_ in opened):
                     while _CLOSING[self.tokens[opened[-1]].text] != token.text:
                         matching[opened.pop()] = position - 1
@@ -152,7 +152,7 @@ class Cursor:
         _, column = self._place(token.start)
         return token.text in DECLARATIONS and token.kind is Kind.NAME and column == 1
 
-    def _unexpected(self, token: Token, opened: Sequence[int]) -> FrontendError:
+    def _bracket_error(self, token: Token, opened: Sequence[int]) -> FrontendError:
         """The error that a bracket closes none, or another one than it should."""
         if not opened:
             return FrontendError(f"there is nothing that this `{token.text}` closes", self.span(token))
@@ -187,7 +187,7 @@ class Cursor:
         """The token at the position."""
         return self.tokens[self.position]
 
-    def after(self, count: int = 1) -> Token:
+    def peek(self, count: int = 1) -> Token:
         """The token so many places behind the position."""
         return self.tokens[min(self.position + count, len(self.tokens) - 1)]
 
@@ -198,44 +198,44 @@ class Cursor:
             self.position += 1
         return token
 
-    def at(self, *texts: str) -> bool:
+    def is_at(self, *texts: str) -> bool:
         """Whether these symbols or words stand at the position."""
         for offset, text in enumerate(texts):
-            token = self.after(offset)
+            token = self.peek(offset)
             if token.text != text or token.kind is Kind.STRING:
                 return False
         return True
 
     def accept(self, text: str) -> Token | None:
         """The symbol or word, if it is the next token."""
-        return self.take() if self.at(text) else None
+        return self.take() if self.is_at(text) else None
 
     def expect(self, text: str, where: str = "") -> Token:
         """The symbol or word. Raises FrontendError for anything else."""
-        if not self.at(text):
-            raise self.expected(f"`{text}`{where}")
+        if not self.is_at(text):
+            raise self.expected_error(f"`{text}`{where}")
         return self.take()
 
     def expect_kind(self, kind: Kind, what: str = "") -> Token:
         """A token of a kind. Raises FrontendError for any other."""
         if self.next.kind is not kind:
-            raise self.expected(what or kind.value)
+            raise self.expected_error(what or kind.value)
         return self.take()
 
     def name(self, what: str) -> str:
         """A name, plain or in quotes. Raises FrontendError for anything else."""
         if self.next.kind not in (Kind.NAME, Kind.STRING):
-            raise self.expected(what)
-        return self.unquoted(self.take())
+            raise self.expected_error(what)
+        return self.unquote(self.take())
 
     def string(self, what: str) -> str:
         """The content of a text in quotes. Raises FrontendError for anything else."""
-        return self.unquoted(self.expect_kind(Kind.STRING, what))
+        return self.unquote(self.expect_kind(Kind.STRING, what))
 
-    def unquoted(self, token: Token) -> str:
+    def unquote(self, token: Token) -> str:
         """What a name or text in quotes says. Raises FrontendError for an unknown escape."""
         try:
-            return unquoted(token.text[1:] if token.kind is Kind.GLOBAL else token.text)
+            return unquote_text(token.text[1:] if token.kind is Kind.GLOBAL else token.text)
         except ValueError:
             raise FrontendError("this text has an escape that does not exist", self.span(token)) from None
 
@@ -258,13 +258,15 @@ class Cursor:
     def _offset(self, span: Span) -> int:
         return self._line_starts[span.line - 1] + span.column - 1
 
-    def expected(self, what: str, help: str | None = None) -> FrontendError:
+    def expected_error(self, what: str, help: str | None = None) -> FrontendError:
         """The error that something else stands at the position."""
         token = self.next
-        found = token.kind.value if token.kind is Kind.END else f"`{shortened(token.text)}`"
+        found = token.kind.value if token.kind is Kind.END else f"`{shorten(token.text)}`"
         return FrontendError(f"expected {what}, found {found}", self.span(token), help=help)
 
-    def unknown(self, what: str, token: Token, name: str, known: Iterable[str], mark: str = "") -> FrontendError:
+    def unknown_name_error(
+        self, what: str, token: Token, name: str, known: Iterable[str], mark: str = ""
+    ) -> FrontendError:
         """The error that a name means nothing, with the nearest that does."""
         near = difflib.get_close_matches(name, list(known), 5)
         best = max(near, key=lambda k: (difflib.SequenceMatcher(None, name, k).ratio(), k[:1] == name[:1]), default="")
@@ -272,6 +274,6 @@ class Cursor:
         return FrontendError(f"there is no {what} `{mark}{name}`", self.span(token), help=help)
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """A text of at most 40 characters."""
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -20,12 +20,12 @@ import attrs
 import numpy as np
 
 from relay.errors import FrontendError, Label, Source, Span, TypeCheckError
-from relay.ir.expr import Constant, CustomGradient, Derivative, Function, Global, Module, Quiet, Recompute, Rule
+from relay.ir.expr import Constant, CustomGradient, Derivative, Function, Global, Module, PrintErased, Recompute, Rule
 from relay.ir.facts import DimConstraint
 from relay.ir.types import BaseType, FunctionType
 from relay.ir.validation.check import Violation, check
 from relay.ir.validation.check_surface import check_surface
-from relay.text.atoms import Declared
+from relay.text.atoms import Declarations
 from relay.text.body_parser import BodyParser, Signature
 from relay.text.constants import decode
 from relay.text.lexer import DECLARATIONS, Cursor, Kind, Token
@@ -81,9 +81,9 @@ class _Parser:
     def __init__(self, cursor: Cursor, constants: Mapping[str, np.ndarray], objects: Mapping[str, object]) -> None:
         self.cursor = cursor
         self.constants = constants  # those beside the text
-        self.is_surface = cursor.at("surface")
+        self.is_surface = cursor.is_at("surface")
         self.types = TypeParser(cursor, objects)
-        self.declared = Declared()
+        self.declared = Declarations()
         kind = SurfaceParser if self.is_surface else BodyParser
         self.bodies = kind(cursor, self.types, self.declared)
         self._places: dict[str, Span] = {}
@@ -121,7 +121,7 @@ class _Parser:
                     self._constants()
         for token, name in self._differentiated:
             if name not in self._places:
-                raise cursor.unknown("function", token, name, self._places, "@")
+                raise cursor.unknown_name_error("function", token, name, self._places, "@")
         functions: dict[str, Function | Derivative] = {}
         for header in headers:
             functions[header.name] = header if isinstance(header, Derivative) else self._function(header)
@@ -156,7 +156,7 @@ class _Parser:
                 if starts and cursor.unmatched is not None:  # it may belong to the declaration before
                     cursor.skip_to_declaration()
                     continue
-                raise cursor.expected("`fn`, `entry fn`, `data`, `derivative` or `constants`")
+                raise cursor.expected_error("`fn`, `entry fn`, `data`, `derivative` or `constants`")
             cursor.take()
             starts.append((word, cursor.position))
             if word == "derivative":  # it has no braces of its own at its end
@@ -167,11 +167,11 @@ class _Parser:
 
     def _skip_braces(self) -> None:
         cursor = self.cursor
-        while not cursor.at("{") or cursor.after(-1).text == "!":  # behind `!` are the effects of a function's type
+        while not cursor.is_at("{") or cursor.peek(-1).text == "!":  # behind `!` are the effects of a function's type
             if cursor.next.kind is Kind.END:
                 if cursor.unmatched is not None:  # which reading the declaration will show
                     return
-                raise cursor.expected("`{`")
+                raise cursor.expected_error("`{`")
             cursor.position = cursor.closing.get(cursor.position, cursor.position) + 1
         cursor.position = cursor.closing[cursor.position] + 1
 
@@ -179,7 +179,7 @@ class _Parser:
         cursor = self.cursor
         while (found := cursor.next.kind) is not Kind.GLOBAL:
             if found is Kind.END:
-                raise cursor.expected("the function that is differentiated")
+                raise cursor.expected_error("the function that is differentiated")
             cursor.take()
         cursor.take()
 
@@ -212,20 +212,20 @@ class _Parser:
         if cursor.accept("recompute"):
             return Recompute()
         if cursor.accept("quiet"):
-            return Quiet()
+            return PrintErased()
         if not cursor.accept("gradient"):
             return None
-        named = [self._named("the function that computes the gradient")]
+        named = [self._gradient_function("the function that computes the gradient")]
         if cursor.accept("saving"):
-            named.append(self._named("the function that saves what the gradient needs"))
+            named.append(self._gradient_function("the function that saves what the gradient needs"))
         depth = 0
         while cursor.accept("first"):
             depth += 1
         return CustomGradient(named[0], named[1] if len(named) > 1 else None, depth)
 
-    def _named(self, what: str) -> str:
+    def _gradient_function(self, what: str) -> str:
         token = self.cursor.expect_kind(Kind.GLOBAL, what)
-        name = self.cursor.unquoted(token)
+        name = self.cursor.unquote(token)
         self._differentiated.append((token, name))
         return name
 
@@ -248,10 +248,10 @@ class _Parser:
         grad = cursor.expect("grad")
         options = self.bodies.grad_options()
         of_token = cursor.expect_kind(Kind.GLOBAL, "the function that is differentiated")
-        of = cursor.unquoted(of_token)
+        of = cursor.unquote(of_token)
         self._differentiated.append((of_token, of))
         span = cursor.span(token)
-        return Derivative(name, of, type_, options.of(Global(of), cursor.span(grad)), span)
+        return Derivative(name, of, type_, options.gradient_of(Global(of), cursor.span(grad)), span)
 
     def _new_name(self) -> str:
         cursor = self.cursor
@@ -300,7 +300,7 @@ class _Parser:
             base, shape = self.bodies.atoms.array_type()
             cursor.expect("=", " and the bytes of the constant")
             data = cursor.next
-            array = self._beside(base, shape) if cursor.accept("file") else self._bytes(token, base, shape)
+            array = self._external_array(base, shape) if cursor.accept("file") else self._bytes(token, base, shape)
             cursor.expect(";")
             if token.text in self.declared.constants:
                 raise FrontendError(f"the constant `{token.text}` is given twice", cursor.span(token))
@@ -315,7 +315,7 @@ class _Parser:
         except ValueError as error:
             raise FrontendError(f"{token.text}: {error}", self.cursor.span(data)) from None
 
-    def _beside(self, base: BaseType, shape: tuple[int, ...]) -> np.ndarray:
+    def _external_array(self, base: BaseType, shape: tuple[int, ...]) -> np.ndarray:
         """An array that stands beside the text, by its name."""
         token = self.cursor.next
         name = self.cursor.string("the name of an array, in quotes")

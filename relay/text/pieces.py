@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from relay.errors import Source
-from relay.ir.dims import DimExpr, MadeDim, TypeId, Unknown, made_dim, substitute, variables
+from relay.ir.dims import DataDependentDim, DimExpr, TypeId, Unknown, made_dim, substitute, variables
 from relay.ir.expr import Binding, LoopLabel, Var
 from relay.ir.traverse import renamed_type
 from relay.ir.types import (
@@ -30,7 +30,7 @@ from relay.ir.types import (
     show,
     show_argument,
 )
-from relay.text.lexer import name_text, quoted
+from relay.text.lexer import name_text, quote_text
 from relay.text.surface import Objects
 from relay.text.type_parser import RESERVED
 
@@ -56,7 +56,7 @@ class Names:
     def __contains__(self, thing: object) -> bool:
         return thing in self._names
 
-    def of(self, thing: Var | LoopLabel | DataDefinition | TypeId) -> str:
+    def name_of(self, thing: Var | LoopLabel | DataDefinition | TypeId) -> str:
         name = self._names.get(thing)
         if name is None:
             name = base = re.sub(r"[^A-Za-z0-9_]", "_", thing.name) or "_"
@@ -85,7 +85,9 @@ class Pieces:
         self.sources = False
         self._last_source: tuple[object, int] | None = None
         self._dim_names = Names()
-        self._made: dict[MadeDim, MadeDim] = {}  # sizes that the run makes, with other names where theirs is taken
+        self._made: dict[
+            DataDependentDim, DataDependentDim
+        ] = {}  # data-dependent sizes, with other names where theirs is taken
         self.objects = Objects()
         self._open: dict[TypeId, TypeId] | None = None  # of an untyped module: the variables of its annotations
         self._declared = 0  # how many pieces were put before all others at the end
@@ -118,23 +120,23 @@ class Pieces:
     def _data_name(self, definition: DataDefinition) -> str:
         if definition not in self._data_names:
             self._data.append(definition)
-        return self._data_names.of(definition)
+        return self._data_names.name_of(definition)
 
     def _type(self, type_: Type) -> str:
         """As `show`, with the names that the data types of this text have."""
         type_ = prune(type_)  # type: ignore[assignment]
         match type_:
             case TensorType(base, shape) if self._open is not None:
-                named = map_dims(type_, lambda dim: substitute(dim, self._opened))
+                named = map_dims(type_, lambda dim: substitute(dim, self._unique_variable))
                 assert isinstance(named, TensorType)
-                return show(attrs.evolve(named, base=self._opened(base) if isinstance(base, TypeId) else base))
+                return show(attrs.evolve(named, base=self._unique_variable(base) if isinstance(base, TypeId) else base))
             case TensorType(_, shape):
-                return show(renamed_type(type_, self._named(shape)))
+                return show(renamed_type(type_, self._name_dims(shape)))
             case TypeId() if self._open is not None:
-                return self._opened(type_).name
+                return self._unique_variable(type_).name
             case TupleType(items, Form(cls, names)) if names and self._open is not None:
                 fields = ", ".join(f"{name_text(n)}: {self._type(t)}" for n, t in zip(names, items, strict=True))
-                return f"record {quoted(self.objects.name(cls))}({fields})"
+                return f"record {quote_text(self.objects.name(cls))}({fields})"
             case TupleType(items):
                 return f"({', '.join(map(self._type, items))}{',' if len(items) == 1 else ''})"
             case FunctionType(parameters, result, ()):
@@ -153,21 +155,21 @@ class Pieces:
         is_type = isinstance(argument, TensorType | TupleType | FunctionType | RefType | StackType | DataType)
         return self._type(argument) if is_type else show_argument(argument)  # type: ignore[arg-type]
 
-    def _opened(self, variable: TypeId | Unknown) -> TypeId:
+    def _unique_variable(self, variable: TypeId | Unknown) -> TypeId:
         """A variable of an untyped module's annotations, with another name where its own is taken."""
         assert self._open is not None and isinstance(variable, TypeId)
         if variable not in self._open:
-            self._open[variable] = TypeId(self._dim_names.of(variable), variable.kind)
+            self._open[variable] = TypeId(self._dim_names.name_of(variable), variable.kind)
         return self._open[variable]
 
-    def _named(self, part: object) -> Mapping[MadeDim, MadeDim]:
-        """Names for sizes that the run makes, after those in a dim, shape or attribute have got theirs."""
+    def _name_dims(self, part: object) -> Mapping[DataDependentDim, DataDependentDim]:
+        """Names for data-dependent sizes, after those in a dim, shape or attribute have got theirs."""
         match part:
             case tuple():
                 for item in part:
-                    self._named(item)
+                    self._name_dims(item)
             case TypeId() | DimExpr():
-                for dim in sorted({v for v in variables(part) if isinstance(v, MadeDim)}, key=str):
+                for dim in sorted({v for v in variables(part) if isinstance(v, DataDependentDim)}, key=str):
                     if dim not in self._made:
-                        self._made[dim] = made_dim(self._dim_names.of(dim), dim.is_wide)
+                        self._made[dim] = made_dim(self._dim_names.name_of(dim), dim.is_wide)
         return self._made

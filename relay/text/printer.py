@@ -31,14 +31,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from relay.ir.dims import MadeDim
+from relay.ir.dims import DataDependentDim
 from relay.ir.expr import Block, Constant, Derivative, Expr, Function, Module
 from relay.ir.extents import symbolic_dims
 from relay.ir.types import Constructor, DataDefinition, show
 from relay.ir.validation.check_surface import is_untyped
 from relay.text.body_printer import BodyPrinter, grad_options
 from relay.text.constants import encode
-from relay.text.lexer import name_text, quoted
+from relay.text.lexer import name_text, quote_text
 from relay.text.pieces import INDENT, Line, Names
 
 Printable: TypeAlias = Module | Function | Derivative | Block | Expr
@@ -116,16 +116,16 @@ class _Printer(BodyPrinter):
         if self._constants and not elide:
             self._put("\n\nconstants {")
             for number, array in self._constants.values():
-                name, elements = f"constant{number}", quoted(encode(array)) if aside is None else ""
+                name, elements = f"constant{number}", quote_text(encode(array)) if aside is None else ""
                 if aside is not None:
                     aside[name] = array
-                    elements = f"file {quoted(name)}"
+                    elements = f"file {quote_text(name)}"
                 self._put(f"\n{INDENT}constant#{number}: {show(Constant(array).type)} = ", elements, ";")
             self._put("\n}")
         if self._sources:
             self._put("\n\nsources {")
             for source in self._sources:
-                self._put(f"\n{INDENT}{quoted(source.filename)} {source.first_line} {quoted(source.text)};")
+                self._put(f"\n{INDENT}{quote_text(source.filename)} {source.first_line} {quote_text(source.text)};")
             self._put("\n}")
 
     def _declaration(self, definition: DataDefinition) -> str:
@@ -150,9 +150,9 @@ class _Printer(BodyPrinter):
         )
 
 
-def _dims_text(module: Module, made: Sequence[MadeDim]) -> list[str]:
+def _dims_text(module: Module, made: Sequence[DataDependentDim]) -> list[str]:
     """The declaration of the symbolic dims, and of those that the run makes."""
     dims = [name_text(dim.name) for dim in symbolic_dims(module)] if module.entry in module.functions else []
     names = ", ".join([*dims, *(f"made {'wide ' * dim.is_wide}{name_text(dim.name)}" for dim in made)])
-    where = ", ".join(f"{c} {quoted(c.reason)}" if c.reason else str(c) for c in module.where)
+    where = ", ".join(f"{c} {quote_text(c.reason)}" if c.reason else str(c) for c in module.where)
     return [f"dims {names}{' where ' * bool(where)}{where};", "\n\n"] if names else []

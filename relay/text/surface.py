@@ -1,4 +1,4 @@
-"""Parts of untyped programs as text: patterns, subscripts, and what Python knows before the run.
+"""Printer of untyped parts: patterns, subscripts, and static Python values.
 
 3   2.5   "float64"   none   ...       numbers, texts, None and the ellipsis
 static true   static (1, float32)      other values that have a text
@@ -26,7 +26,7 @@ from relay.ir.expr import (
 )
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.types import BaseType, show_attribute
-from relay.text.lexer import name_text, quoted
+from relay.text.lexer import name_text, quote_text
 
 AtomText = Callable[[Atom], str]
 
@@ -71,11 +71,11 @@ def static_text(value: object, objects: Objects) -> str:
         case _ if type(value) in (int, float):
             return repr(value)
         case str():
-            return quoted(value)
+            return quote_text(value)
         case _ if is_attribute(value):
             return f"static {show_attribute(value)}"  # type: ignore[arg-type]
         case _:
-            return f"python {quoted(objects.name(value))}"
+            return f"python {quote_text(objects.name(value))}"
 
 
 def is_attribute(value: object) -> bool:
@@ -88,12 +88,12 @@ def is_attribute(value: object) -> bool:
 def pattern_text(pattern: Pattern, atom: AtomText, variable: Callable[[Var], str]) -> str:
     """A pattern as Python writes it, but for `== %x`, the value of a variable, and variables that it binds."""
 
-    def whole(part: Pattern) -> str:
+    def part_text(part: Pattern) -> str:
         return pattern_text(part, atom, variable)
 
-    def inside(part: Pattern) -> str:
+    def bracketed_text(part: Pattern) -> str:
         """A part that stands where `|` and `as` need brackets."""
-        text = whole(part)
+        text = part_text(part)
         is_open = isinstance(part, OrPattern) or (
             isinstance(part, CapturePattern) and not isinstance(part.pattern, WildcardPattern)
         )
@@ -105,19 +105,19 @@ def pattern_text(pattern: Pattern, atom: AtomText, variable: Callable[[Var], str
         case CapturePattern(var, WildcardPattern()):
             return variable(var)
         case CapturePattern(var, inner):
-            return f"{inside(inner)} as {variable(var)}"
+            return f"{bracketed_text(inner)} as {variable(var)}"
         case ValuePattern(Var() as value):
             return f"== {atom(value)}"
         case ValuePattern(value):
             return atom(value)
         case TuplePattern(items, star):
-            parts = [f"{'*' * (i == star)}{whole(p)}" for i, p in enumerate(items)]
+            parts = [f"{'*' * (i == star)}{part_text(p)}" for i, p in enumerate(items)]
             return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
         case ClassPattern(function, items, keywords):
-            parts = [*map(whole, items), *(f"{name_text(k)}={whole(p)}" for k, p in keywords)]
+            parts = [*map(part_text, items), *(f"{name_text(k)}={part_text(p)}" for k, p in keywords)]
             return f"{atom(function)}({', '.join(parts)})"
         case OrPattern(alternatives):
-            return " | ".join(map(inside, alternatives))
+            return " | ".join(map(bracketed_text, alternatives))
         case other:
             assert_never(other)
 

@@ -46,7 +46,7 @@ from relay.ir.expr import (
     WildcardPattern,
 )
 from relay.ir.intrinsic import Intrinsic
-from relay.text.atoms import AtomParser, Declared
+from relay.text.atoms import AtomParser, Declarations
 from relay.text.body_parser import BodyParser, Signature
 from relay.text.constants import SUFFIXES
 from relay.text.lexer import Cursor, Kind, Token
@@ -72,10 +72,10 @@ class SurfaceAtoms(AtomParser):
             case Kind.VARIABLE | Kind.GLOBAL | Kind.CONSTANT | Kind.INTRINSIC | Kind.NUMBER:
                 return True
             case Kind.STRING:
-                return self.cursor.after().text != "("  # else an operator
+                return self.cursor.peek().text != "("  # else an operator
             case Kind.NAME:
-                return token.text in _WORDS and self.cursor.after().text != "("
-        return self.cursor.at("[") or self.cursor.at(".", ".", ".")
+                return token.text in _WORDS and self.cursor.peek().text != "("
+        return self.cursor.is_at("[") or self.cursor.is_at(".", ".", ".")
 
     def atom(self) -> Atom:
         """A variable, a name of the Python module, a constant, or what Python knows before the run."""
@@ -85,7 +85,7 @@ class SurfaceAtoms(AtomParser):
             case Kind.VARIABLE:
                 return self.use(cursor.take())
             case Kind.GLOBAL:
-                return Global(cursor.unquoted(cursor.take()), None, cursor.span(token))
+                return Global(cursor.unquote(cursor.take()), None, cursor.span(token))
             case Kind.CONSTANT:
                 return self.long_constant()
             case Kind.INTRINSIC:
@@ -94,20 +94,20 @@ class SurfaceAtoms(AtomParser):
                 return Static(cursor.string("a text"), cursor.span(token))
             case Kind.NUMBER if not self._is_array_number():
                 return Static(_number(cursor.take()), cursor.span(token))
-        if cursor.at(".", ".", "."):
+        if cursor.is_at(".", ".", "."):
             cursor.position += 3
             return Static(..., cursor.span_from(token))
         if token.kind is Kind.NAME and token.text in _WORDS:
             return self._word(token)
         if not self.values.at_array():
-            raise cursor.expected("a variable, a name `@f` of Python or a value")
+            raise cursor.expected_error("a variable, a name `@f` of Python or a value")
         return Constant(self.values.array(), cursor.span_from(token))
 
     def _is_array_number(self) -> bool:
         """Whether a dtype follows the number at the cursor."""
-        number, suffix = self.cursor.next, self.cursor.after()
+        number, suffix = self.cursor.next, self.cursor.peek()
         if number.text in NUMBERS:
-            return suffix.text == "." and self.cursor.after(2).text in SUFFIXES
+            return suffix.text == "." and self.cursor.peek(2).text in SUFFIXES
         return suffix.kind is Kind.NAME and suffix.start == number.end
 
     def _word(self, token: Token) -> Atom:
@@ -132,7 +132,7 @@ class SurfaceParser(BodyParser):
 
     atoms: SurfaceAtoms
 
-    def __init__(self, cursor: Cursor, types: TypeParser, declared: Declared) -> None:
+    def __init__(self, cursor: Cursor, types: TypeParser, declared: Declarations) -> None:
         super().__init__(cursor, types, declared)
         self._names: dict[Var, str] = {}  # of parameters that have another one in the text
 
@@ -142,7 +142,7 @@ class SurfaceParser(BodyParser):
     def signature(self) -> Signature:
         """`(%x, keyword_only %y: T = 1) [-> T]`"""
         self.cursor.expect("(", " and the parameters")
-        pairs = self.types.separated(")", self._parameter)
+        pairs = self.types.separated_items(")", self._parameter)
         result = self.types.type() if self.cursor.accept("->") else None
         return Signature(tuple(v for v, _ in pairs), result, tuple(p for _, p in pairs))
 
@@ -167,7 +167,7 @@ class SurfaceParser(BodyParser):
     def _expression(self) -> Expr:
         cursor = self.cursor
         start = cursor.next
-        if start.kind is Kind.NAME and cursor.after().text != "(":
+        if start.kind is Kind.NAME and cursor.peek().text != "(":
             match start.text:
                 case "apply":
                     return self._apply()
@@ -179,17 +179,17 @@ class SurfaceParser(BodyParser):
             return super()._expression()
         before = cursor.position
         atom = self.atoms.atom()
-        if cursor.at("["):
+        if cursor.is_at("["):
             return self._subscript(atom, start)
         if cursor.accept(":"):
             return Annotated(atom, self.types.type(), cursor.span_from(start))
-        if cursor.at(".") and cursor.after().kind in (Kind.NAME, Kind.STRING):
+        if cursor.is_at(".") and cursor.peek().kind in (Kind.NAME, Kind.STRING):
             cursor.take()
             name = cursor.name("the name of an attribute")
             if cursor.accept("="):
                 return SetAttribute(atom, name, self.atoms.atom(), cursor.span_from(start))
             return Attribute(atom, name, cursor.span_from(start))
-        if cursor.at(".") or cursor.at("("):
+        if cursor.is_at(".") or cursor.is_at("("):
             cursor.position = before
             return super()._expression()
         return atom
@@ -201,7 +201,7 @@ class SurfaceParser(BodyParser):
         cursor.expect("(", " and the arguments")
         arguments: list[Atom] = []
         keywords: list[tuple[str, Atom]] = []
-        for name, value in self.types.separated(")", lambda: self._named(self.atoms.atom)):
+        for name, value in self.types.separated_items(")", lambda: self._keyword_item(self.atoms.atom)):
             if name is not None:
                 keywords.append((name, value))
             elif keywords:
@@ -210,11 +210,11 @@ class SurfaceParser(BodyParser):
                 arguments.append(value)
         return Apply(function, tuple(arguments), tuple(keywords), cursor.span_from(start))
 
-    def _named(self, item: Callable[[], _T]) -> tuple[str | None, _T]:
+    def _keyword_item(self, item: Callable[[], _T]) -> tuple[str | None, _T]:
         """`name=item`, or `item`."""
         cursor = self.cursor
         name = None
-        if cursor.next.kind in (Kind.NAME, Kind.STRING) and cursor.after().text == "=":
+        if cursor.next.kind in (Kind.NAME, Kind.STRING) and cursor.peek().text == "=":
             name = cursor.name("a name")
             cursor.take()
         return name, item()
@@ -223,9 +223,9 @@ class SurfaceParser(BodyParser):
         cursor = self.cursor
         cursor.take()
         items: list[Atom | Slice] = []
-        while not cursor.at("]") and not cursor.at("="):
+        while not cursor.is_at("]") and not cursor.is_at("="):
             items.append(self._item())
-            if not cursor.at("]") and not cursor.at("="):
+            if not cursor.is_at("]") and not cursor.is_at("="):
                 cursor.expect(",", ", `=` or `]`")
         if cursor.accept("="):
             new = self.atoms.atom()
@@ -237,7 +237,7 @@ class SurfaceParser(BodyParser):
 
     def _item(self) -> Atom | Slice:
         first = self._end()
-        if first is not None and not self.cursor.at(":"):
+        if first is not None and not self.cursor.is_at(":"):
             return first
         self.cursor.expect(":", " or an index")
         stop = self._end()
@@ -246,12 +246,16 @@ class SurfaceParser(BodyParser):
     def _end(self) -> Atom | None:
         """One part of a slice, if it is given."""
         cursor = self.cursor
-        return None if cursor.at(":") or cursor.at(",") or cursor.at("]") or cursor.at("=") else self.atoms.atom()
+        return (
+            None
+            if cursor.is_at(":") or cursor.is_at(",") or cursor.is_at("]") or cursor.is_at("=")
+            else self.atoms.atom()
+        )
 
-    def _each(self) -> Atom | None:
+    def _iterable(self) -> Atom | None:
         return self.atoms.atom() if self.cursor.accept("in") else None
 
-    def _resized(self) -> tuple[int, ...]:
+    def _resized_parameters(self) -> tuple[int, ...]:
         if not self.cursor.accept("resizing"):
             return ()
         positions = [self.values.index("the position of a parameter")]
@@ -275,7 +279,7 @@ class SurfaceParser(BodyParser):
     def _case(self) -> PatternCase:
         cursor = self.cursor
         start = cursor.next
-        patterns = _Patterns(cursor, self.atoms, self.types.separated)
+        patterns = _Patterns(cursor, self.atoms, self.types.separated_items)
         pattern = patterns.pattern()
         span = cursor.span_from(start)
         variables = tuple(patterns.variables.values())
@@ -297,9 +301,9 @@ class _Patterns:
         """`p | p as %x`"""
         cursor = self.cursor
         start = cursor.next
-        alternatives = [self._closed()]
+        alternatives = [self._closed_pattern()]
         while cursor.accept("|"):
-            alternatives.append(self._closed())
+            alternatives.append(self._closed_pattern())
         found = alternatives[0] if len(alternatives) == 1 else OrPattern(tuple(alternatives), self._span(start))
         while cursor.accept("as"):
             found = CapturePattern(self._variable(), found, self._span(start))
@@ -312,19 +316,19 @@ class _Patterns:
         variable = self.atoms.variable()
         return self.variables.setdefault(variable.name, variable)
 
-    def _closed(self) -> Pattern:
+    def _closed_pattern(self) -> Pattern:
         cursor = self.cursor
         start = cursor.next
         if cursor.accept("_"):
             return WildcardPattern(self._span(start))
         if cursor.accept("=="):
             return ValuePattern(self.atoms.atom(), self._span(start))
-        if cursor.at("("):
+        if cursor.is_at("("):
             return self._brackets()
-        if start.kind is Kind.VARIABLE and cursor.after().text != "(":
+        if start.kind is Kind.VARIABLE and cursor.peek().text != "(":
             return CapturePattern(self._variable(), WildcardPattern(self._span(start)), self._span(start))
-        if not self.atoms.at_atom() and cursor.after().text != "(":
-            raise cursor.expected("a pattern")
+        if not self.atoms.at_atom() and cursor.peek().text != "(":
+            raise cursor.expected_error("a pattern")
         value = self.atoms.atom()
         if not cursor.accept("("):
             return ValuePattern(value, self._span(start))
@@ -337,7 +341,7 @@ class _Patterns:
         """A part of a tuple or class: its name, whether it is starred, and its pattern."""
         cursor = self.cursor
         name = None
-        if cursor.next.kind in (Kind.NAME, Kind.STRING) and cursor.after().text == "=":
+        if cursor.next.kind in (Kind.NAME, Kind.STRING) and cursor.peek().text == "=":
             name = cursor.name("the name of a field")
             cursor.take()
         starred = cursor.accept("*") is not None
@@ -357,7 +361,7 @@ class _Patterns:
                 raise FrontendError("a tuple has one starred part", cursor.span(token))
             star = len(items) if starred else star
             items.append(item)
-            if not cursor.at(")"):
+            if not cursor.is_at(")"):
                 cursor.expect(",", " or `)`")
                 commas = True
         if len(items) == 1 and not commas and star is None:

@@ -82,14 +82,14 @@ class TypeParser(DimParser):
             )
         if name in RESERVED:
             raise FrontendError(f"`{name}` is the name of a type of the language", cursor.span(token))
-        parameters = tuple(self.separated("]", self._quantified)) if cursor.accept("[") else ()
+        parameters = tuple(self.separated_items("]", self._type_variable)) if cursor.accept("[") else ()
         self.data[name], self._places[name] = DataDefinition(name, parameters=parameters), cursor.span(token)
 
     def define(self) -> None:
         """`D[a: Type, ..] { C, C(T, ..), .. }`: the constructors of a declared data type, which may be polymorphic."""
         cursor = self.cursor
         definition = self.data[cursor.name("the name of a data type")]
-        if cursor.at("["):
+        if cursor.is_at("["):
             cursor.position = cursor.closing[cursor.position] + 1
         if cursor.accept("gradient"):  # the type of its gradients, where that is another one
             definition.gradient = self.definition()
@@ -101,7 +101,7 @@ class TypeParser(DimParser):
         cursor = self.cursor
         cursor.expect("{", " and the constructors")
         constructors: dict[str, Constructor] = {}
-        for token, constructor in self.separated("}", self._constructor):
+        for token, constructor in self.separated_items("}", self._constructor):
             if constructor.name in constructors:
                 message = f"`{definition.name}` has two constructors `{constructor.name}`"
                 raise FrontendError(message, cursor.span(token))
@@ -112,7 +112,7 @@ class TypeParser(DimParser):
         cursor = self.cursor
         token = cursor.next
         name = cursor.name("the name of a constructor")
-        fields = self.separated(")", self._field) if cursor.accept("(") else []
+        fields = self.separated_items(")", self._field) if cursor.accept("(") else []
         names = tuple(n for n, _ in fields if n is not None)
         if names and len(names) < len(fields):
             raise FrontendError("all fields of a constructor have names, or none", cursor.span_from(token))
@@ -122,7 +122,7 @@ class TypeParser(DimParser):
 
     def _field(self) -> tuple[str | None, Type]:
         cursor = self.cursor
-        if cursor.next.kind in (lexer.Kind.NAME, lexer.Kind.STRING) and cursor.after().text == ":":
+        if cursor.next.kind in (lexer.Kind.NAME, lexer.Kind.STRING) and cursor.peek().text == ":":
             name = cursor.name("the name of a field")
             cursor.expect(":")
             return name, self.type()
@@ -133,14 +133,14 @@ class TypeParser(DimParser):
         token = self.cursor.next
         name = self.cursor.name("a data type")
         if name not in self.data:
-            raise self.cursor.unknown("data type", token, name, self.data)
+            raise self.cursor.unknown_name_error("data type", token, name, self.data)
         return self.data[name]
 
     def declare_variables(self) -> None:
         """`(n: Dim) (s: Shape) ..`: the variables of an untyped module's annotations."""
         while self.cursor.accept("("):
             token = self.cursor.next
-            variable = self._quantified()
+            variable = self._type_variable()
             if variable.name in self._variables:
                 raise FrontendError(f"the variable `{variable.name}` is declared twice", self.cursor.span(token))
             self._variables[variable.name] = variable
@@ -181,7 +181,7 @@ class TypeParser(DimParser):
     def _application(self, kind: Kind) -> Application | None:
         """`broadcast(s1, s2)` in a scheme, if one is at the cursor."""
         cursor = self.cursor
-        is_call = cursor.next.kind is lexer.Kind.NAME and cursor.after().text == "("
+        is_call = cursor.next.kind is lexer.Kind.NAME and cursor.peek().text == "("
         if self._equations is None or not is_call or cursor.next.text in (*EXTREMA, "fn"):
             return None
         name = cursor.name("a type-level function")
@@ -189,17 +189,17 @@ class TypeParser(DimParser):
         attributes: list[tuple[str, AttributeValue]] = []
 
         def part() -> Type | Base | Shape | Dim | None:
-            if cursor.after().text == "=":
+            if cursor.peek().text == "=":
                 key = cursor.name("an attribute")
                 cursor.expect("=")
                 attributes.append((key, self.attribute()))
                 return None
             return self._any_argument()
 
-        arguments = tuple(a for a in self.separated(")", part) if a is not None)
+        arguments = tuple(a for a in self.separated_items(")", part) if a is not None)
         return Application(name, arguments, tuple(attributes))
 
-    def _standing_for(self, kind: Kind) -> TypeId | None:
+    def _application_variable(self, kind: Kind) -> TypeId | None:
         """The variable that stands for the application at the cursor, if one is there."""
         application = self._application(kind)
         if application is None:
@@ -219,8 +219,8 @@ class TypeParser(DimParser):
             return self._base()
         if self.at_dim() or token.kind is lexer.Kind.NUMBER or token.text == "Any":
             return self.dim()
-        if cursor.at("("):
-            inside = cursor.after()
+        if cursor.is_at("("):
+            inside = cursor.peek()
             known = self._variables.get(inside.text)
             is_dim = known is not None and known.kind is Kind.Dim
             if is_dim or inside.kind is lexer.Kind.NUMBER or inside.text in ("*", ")", "-", "Any", *EXTREMA):
@@ -228,8 +228,8 @@ class TypeParser(DimParser):
             return self.type()
         if variable is not None and variable.kind is Kind.Shape:
             return self._shape()
-        if variable is None and cursor.after().text == "(" and token.text != "fn":
-            found = self._standing_for(Kind.Shape)
+        if variable is None and cursor.peek().text == "(" and token.text != "fn":
+            found = self._application_variable(Kind.Shape)
             assert found is not None
             return (found,)
         return self.type()
@@ -242,7 +242,7 @@ class TypeParser(DimParser):
         if self.at_dim():
             dim = self.dim()
             if isinstance(dim, AnyDim | Unknown):
-                raise FrontendError("`Any` is no size that an operator can be given", cursor.span_from(token))
+                raise FrontendError("`Any` is not a size that an operator can be given", cursor.span_from(token))
             return dim
         if cursor.accept("("):
             return self.tuple_items(self.attribute)
@@ -254,39 +254,39 @@ class TypeParser(DimParser):
         if token.kind is lexer.Kind.NAME and (token.text in _WORDS or token.text in BASE_TYPES):
             cursor.take()
             return BASE_TYPES[token.text] if token.text in BASE_TYPES else _WORDS[token.text]
-        raise cursor.expected("the value of an attribute")
+        raise cursor.expected_error("the value of an attribute")
 
     def type(self) -> Type:
         """The type at the cursor. Raises FrontendError."""
         cursor = self.cursor
         if cursor.accept("("):
             return TupleType(self.tuple_items(self.type))
-        if cursor.at("fn", "("):
+        if cursor.is_at("fn", "("):
             cursor.position += 2
-            parameters = self.separated(")", self.type)
+            parameters = self.separated_items(")", self.type)
             cursor.expect("->", " and the type of the result")
             return self._function(parameters, self.type())
-        if cursor.at("forall"):
+        if cursor.is_at("forall"):
             return self._forall()
-        if cursor.at("Tensor", "["):
+        if cursor.is_at("Tensor", "["):
             cursor.position += 2
             tensor = self.tensor()
             cursor.expect("]")
             return tensor
-        if cursor.at("record") and cursor.after().kind is lexer.Kind.STRING:
+        if cursor.is_at("record") and cursor.peek().kind is lexer.Kind.STRING:
             return self._record()
-        if cursor.at("Ref", "[") or cursor.at("Stack", "["):
+        if cursor.is_at("Ref", "[") or cursor.is_at("Stack", "["):
             is_reference = cursor.take().text == "Ref"
             cursor.take()
             inner = self.type()
             cursor.expect("]")
             return RefType(inner) if is_reference else StackType(inner)
-        if cursor.at("list", "["):
+        if cursor.is_at("list", "["):
             cursor.position += 2
             inner = self.type()
             cursor.expect("]")
             return StackType(RefType(inner))
-        return self._standing_for(Kind.Type) or self._named()
+        return self._application_variable(Kind.Type) or self._named_type()
 
     def _record(self) -> TupleType:
         """`record "Class"(field: T, ..)`: the annotation of a dataclass or named tuple in an untyped module."""
@@ -294,9 +294,9 @@ class TypeParser(DimParser):
         token = self.cursor.next
         cls = self.python()
         if not isinstance(cls, type):
-            raise FrontendError(f"{token.text} is no class", self.cursor.span(token))
+            raise FrontendError(f"{token.text} is not a class", self.cursor.span(token))
         self.cursor.expect("(", " and the fields")
-        fields = self.separated(")", self._record_field)
+        fields = self.separated_items(")", self._record_field)
         return TupleType([t for _, t in fields], Form(cls, tuple(n for n, _ in fields)))
 
     def _record_field(self) -> tuple[str, Type]:
@@ -311,7 +311,7 @@ class TypeParser(DimParser):
         where: list[Constraint] = []
         if cursor.accept("!"):
             cursor.expect("{", " and the effects")
-            effects = tuple(self.separated("}", self._effect))
+            effects = tuple(self.separated_items("}", self._effect))
         if cursor.accept("where"):
             where.append(self._demand())
             while cursor.accept(","):
@@ -349,7 +349,7 @@ class TypeParser(DimParser):
         name = self.cursor.name("a class of element types")
         classes = {c.value: c for c in BaseClass}
         if name not in classes:
-            raise self.cursor.unknown("class of element types", token, name, classes)
+            raise self.cursor.unknown_name_error("class of element types", token, name, classes)
         return classes[name]
 
     def tensor(self) -> TensorType:
@@ -357,9 +357,9 @@ class TypeParser(DimParser):
         base = self._base()
         cursor = self.cursor
         cursor.expect(",", " and the shape")
-        if cursor.at("dict", "("):
+        if cursor.is_at("dict", "("):
             cursor.position += 2
-            fields = self.separated(")", self._named_dim)
+            fields = self.separated_items(")", self._named_dim)
             return TensorType(base, tuple(dim for _, dim in fields), tuple(name for name, _ in fields))
         shape = self._shape()
         return TensorType(base, shape, self._axes(shape) if cursor.accept(",") else None)
@@ -382,7 +382,7 @@ class TypeParser(DimParser):
     def _axis(self) -> str | None:
         return None if self.cursor.accept("None") else self.cursor.name("the name of an axis")
 
-    def _named(self) -> Type:
+    def _named_type(self) -> Type:
         cursor = self.cursor
         token = cursor.next
         name = cursor.name("a type")
@@ -392,8 +392,8 @@ class TypeParser(DimParser):
         definition = self.data.get(name)
         if definition is None:
             if name in _OPENED:
-                raise cursor.expected(f"`{_OPENED[name]}` behind `{name}`")
-            raise cursor.unknown("type", token, name, (*self._variables, *self.data, *RESERVED))
+                raise cursor.expected_error(f"`{_OPENED[name]}` behind `{name}`")
+            raise cursor.unknown_name_error("type", token, name, (*self._variables, *self.data, *RESERVED))
         return DataType(definition, self._arguments(definition, token) if definition.parameters else ())
 
     def _arguments(self, definition: DataDefinition, token: lexer.Token) -> tuple[Type | Base | Shape | Dim, ...]:
@@ -411,7 +411,7 @@ class TypeParser(DimParser):
             parameter = next(kinds, None)
             return self.type() if parameter is None else readers.get(parameter.kind, self.type)()
 
-        arguments = tuple(self.separated("]", argument))
+        arguments = tuple(self.separated_items("]", argument))
         if len(arguments) != len(definition.parameters):
             wanted, found = len(definition.parameters), len(arguments)
             raise FrontendError(f"`{definition.name}` has {wanted} arguments, found {found}", cursor.span_from(token))
@@ -423,7 +423,7 @@ class TypeParser(DimParser):
         outer, self._variables = self._variables, dict(self._variables)
         variables: list[TypeId] = []
         while cursor.accept("("):
-            variables.append(self._quantified())
+            variables.append(self._type_variable())
             self._variables[variables[-1].name] = variables[-1]
             cursor.expect(")")
         cursor.expect(".", " and the type")
@@ -431,7 +431,7 @@ class TypeParser(DimParser):
         self._variables = outer
         return QuantifiedType(tuple(variables), body)
 
-    def _quantified(self) -> TypeId:
+    def _type_variable(self) -> TypeId:
         cursor = self.cursor
         name = cursor.name("a type variable")
         cursor.expect(":", " and its kind")
@@ -439,7 +439,7 @@ class TypeParser(DimParser):
         kind = cursor.name("a kind")
         kinds = {k.value: k for k in Kind}
         if kind not in kinds:
-            raise cursor.unknown("kind", token, kind, kinds)
+            raise cursor.unknown_name_error("kind", token, kind, kinds)
         return TypeId(name, kinds[kind])
 
     def _base(self) -> Base:
@@ -449,7 +449,7 @@ class TypeParser(DimParser):
         if variable is not None and variable.kind is Kind.BaseType:
             return variable
         if name not in BASE_TYPES:
-            raise self.cursor.unknown("element type", token, name, BASE_TYPES)
+            raise self.cursor.unknown_name_error("element type", token, name, BASE_TYPES)
         return BASE_TYPES[name]
 
     def _shape(self) -> Shape:
@@ -458,7 +458,7 @@ class TypeParser(DimParser):
         if variable is not None and variable.kind is Kind.Shape:
             cursor.take()
             return (variable,)
-        applied = self._standing_for(Kind.Shape)
+        applied = self._application_variable(Kind.Shape)
         if applied is not None:
             return (applied,)
         cursor.expect("(", " and the dims of a shape")
@@ -468,19 +468,19 @@ class TypeParser(DimParser):
         cursor = self.cursor
         if not cursor.accept("*"):
             return (self.dim(),)
-        applied = self._standing_for(Kind.Shape)
+        applied = self._application_variable(Kind.Shape)
         if applied is not None:
             return (applied,)
         variable = self._variables.get(cursor.next.text)
         if variable is None or variable.kind is not Kind.Shape:
-            raise cursor.expected("a shape variable")
+            raise cursor.expected_error("a shape variable")
         cursor.take()
         return (variable,)
 
 
 def parse_type(text: str, filename: str = "<relay>", data: Iterable[DataDefinition] = ()) -> Type:
     """The type that a text says, in which these data types may stand. Raises FrontendError."""
-    (type_,) = _parse(text, filename, data, lambda cursor: cursor.expected("the end of the type"))
+    (type_,) = _parse(text, filename, data, lambda cursor: cursor.expected_error("the end of the type"))
     return type_
 
 

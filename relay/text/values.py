@@ -26,9 +26,9 @@ class ValueParser:
         token = self.cursor.next
         if token.kind is Kind.NAME:
             return token.text in ("true", "false") or (
-                token.text in NUMBERS and self.cursor.after().text == "." and self.cursor.after(2).text in SUFFIXES
+                token.text in NUMBERS and self.cursor.peek().text == "." and self.cursor.peek(2).text in SUFFIXES
             )
-        return token.kind is Kind.NUMBER or self.cursor.at("[")
+        return token.kind is Kind.NUMBER or self.cursor.is_at("[")
 
     def array(self) -> np.ndarray:
         """`2.0f32`, `true`, `[[1, 2], [3, 4]]i32`, `inf.f32`. Raises FrontendError."""
@@ -57,23 +57,23 @@ class ValueParser:
         cursor = self.cursor
         token = cursor.expect_kind(Kind.NAME, "a dtype such as f32")
         if token.text not in SUFFIXES:
-            raise cursor.unknown("dtype", token, token.text, SUFFIXES)
+            raise cursor.unknown_name_error("dtype", token, token.text, SUFFIXES)
         return SUFFIXES[token.text]
 
     def _elements(self) -> Nested:
         cursor = self.cursor
         if cursor.accept("["):
-            return self.types.separated("]", self._elements)
+            return self.types.separated_items("]", self._elements)
         token = cursor.next
         if token.kind is Kind.NUMBER or (token.kind is Kind.NAME and token.text in ("true", "false", *NUMBERS)):
             return cursor.take().text
-        raise cursor.expected("an element of an array")
+        raise cursor.expected_error("an element of an array")
 
     def index(self, what: str) -> int:
         """An integer from 0. Raises FrontendError for anything else."""
         token = self.cursor.next
         if not token.text.isdigit():
-            raise self.cursor.expected(what)
+            raise self.cursor.expected_error(what)
         return int(self.cursor.take().text)
 
     # ---- attributes
@@ -87,7 +87,7 @@ class ValueParser:
         cursor = self.cursor
         cursor.expect("{")
         options: dict[str, object] = {}
-        for token, value in self.types.separated("}", self._option):
+        for token, value in self.types.separated_items("}", self._option):
             if token.text in options:
                 raise FrontendError(f"the option `{token.text}` is given twice", cursor.span(token))
             options[token.text] = value
@@ -117,4 +117,4 @@ class ValueParser:
                     raise FrontendError(f"`{token.text}` is {wanted}", cursor.span_from(start))
                 return token, value
         options = ("wrt", "output", "keeping", "seedable", "with_value", "has_aux", "memory")
-        raise cursor.unknown("option of `grad`", token, token.text, options)
+        raise cursor.unknown_name_error("option of `grad`", token, token.text, options)

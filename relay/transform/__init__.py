@@ -6,15 +6,15 @@ from relay.transform.aggregates.sums import flatten_sums
 from relay.transform.aggregates.tuples import flatten_tuples
 from relay.transform.cleanup.common_subexpressions import eliminate_common_subexpressions
 from relay.transform.cleanup.constant_folding import fold_constants
-from relay.transform.cleanup.dead_arguments import narrow_functions
+from relay.transform.cleanup.dead_arguments import eliminate_dead_arguments
 from relay.transform.cleanup.dead_code import eliminate_dead_code
-from relay.transform.cleanup.dead_fields import narrow_data
-from relay.transform.cleanup.index_composition import join_indices
+from relay.transform.cleanup.dead_fields import eliminate_dead_fields
+from relay.transform.cleanup.index_composition import compose_indices
 from relay.transform.cleanup.inlining import inline
-from relay.transform.cleanup.select_sinking import repeat_choices
+from relay.transform.cleanup.select_sinking import sink_reads
 from relay.transform.cleanup.simplification import reduce_strength, simplify
 from relay.transform.core.composites import expand_composites
-from relay.transform.core.specialization import specialise
+from relay.transform.core.specialization import specialize
 from relay.transform.core.structuring import structure
 from relay.transform.fusion.outlining import fuse
 from relay.transform.layout.layouts import choose_layouts, convert_layout
@@ -22,8 +22,8 @@ from relay.transform.linear_algebra.product_joining import join_products
 from relay.transform.linear_algebra.product_ordering import reorder_products
 from relay.transform.linear_algebra.scale_folding import fold_scales
 from relay.transform.loops.batching import batch_products
-from relay.transform.loops.distribution import split_loops
-from relay.transform.loops.induction_variables import fold_counters
+from relay.transform.loops.distribution import distribute_loops
+from relay.transform.loops.induction_variables import fold_induction_variables
 from relay.transform.loops.invariants import hoist_invariants
 from relay.transform.loops.tail_calls import loop_tail_calls
 from relay.transform.loops.unrolling import unroll_loops
@@ -31,10 +31,10 @@ from relay.transform.memory.cell_elimination import eliminate_cells
 from relay.transform.memory.reference_elimination import eliminate_references
 from relay.transform.memory.tape_allocation import allocate_tapes
 from relay.transform.passes import PASSES
-from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, Record, optimize, prepare
+from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, PassRecord, Pipeline, optimize, prepare
 from relay.transform.precision.accuracy import Improvement, improve_accuracy, improvements
 from relay.transform.precision.mixed_precision import to_mixed_precision
-from relay.transform.recursion.deferred_sums import defer_sums
+from relay.transform.recursion.deferred_sums import sink_accumulators
 from relay.transform.recursion.partial_evaluation import evaluate_partially
 
 cse = eliminate_common_subexpressions
@@ -46,18 +46,21 @@ __all__ = [
     "PASSES",
     "PREPARATION",
     "Improvement",
+    "PassRecord",
     "Pipeline",
-    "Record",
     "allocate_tapes",
     "batch_products",
     "choose_layouts",
+    "compose_indices",
     "convert_layout",
     "cse",
     "dce",
-    "defer_sums",
+    "distribute_loops",
     "eliminate_cells",
     "eliminate_common_subexpressions",
+    "eliminate_dead_arguments",
     "eliminate_dead_code",
+    "eliminate_dead_fields",
     "eliminate_references",
     "evaluate_partially",
     "expand_composites",
@@ -66,26 +69,23 @@ __all__ = [
     "flatten_sums",
     "flatten_tuples",
     "fold_constants",
-    "fold_counters",
+    "fold_induction_variables",
     "fold_scales",
     "fuse",
     "hoist_invariants",
     "improve_accuracy",
     "improvements",
     "inline",
-    "join_indices",
     "join_products",
     "loop_tail_calls",
-    "narrow_data",
-    "narrow_functions",
     "optimize",
     "prepare",
     "reduce_strength",
     "reorder_products",
-    "repeat_choices",
     "simplify",
-    "specialise",
-    "split_loops",
+    "sink_accumulators",
+    "sink_reads",
+    "specialize",
     "structure",
     "to_mixed_precision",
     "unroll_loops",

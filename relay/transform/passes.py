@@ -1,7 +1,7 @@
 """The passes by name, and the notation for choosing them: `inline, cse, fold-constants{max_size=1MiB}, fuse`.
 
 A name may be written with `-` for `_`; `cse` and `dce` are short for the two longest. Options are those keyword
-parameters of a pass that are numbers or truth values; a number may have a unit of bytes (KiB, MiB, GiB).
+parameters of a pass that are numbers or booleans; a number may have a unit of bytes (KiB, MiB, GiB).
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from relay.transform.aggregates.sums import flatten_sums
 from relay.transform.aggregates.tuples import flatten_tuples
 from relay.transform.cleanup.common_subexpressions import eliminate_common_subexpressions
 from relay.transform.cleanup.constant_folding import fold_constants
-from relay.transform.cleanup.dead_arguments import narrow_functions
+from relay.transform.cleanup.dead_arguments import eliminate_dead_arguments
 from relay.transform.cleanup.dead_code import eliminate_dead_code
-from relay.transform.cleanup.dead_fields import narrow_data
-from relay.transform.cleanup.index_composition import join_indices
+from relay.transform.cleanup.dead_fields import eliminate_dead_fields
+from relay.transform.cleanup.index_composition import compose_indices
 from relay.transform.cleanup.inlining import inline
-from relay.transform.cleanup.select_sinking import repeat_choices
+from relay.transform.cleanup.select_sinking import sink_reads
 from relay.transform.cleanup.simplification import reduce_strength, simplify
 from relay.transform.core.composites import expand_composites
-from relay.transform.core.specialization import specialise
+from relay.transform.core.specialization import specialize
 from relay.transform.core.structuring import structure
 from relay.transform.fusion.outlining import fuse
 from relay.transform.layout.layouts import choose_layouts, convert_layout
@@ -41,8 +41,8 @@ from relay.transform.linear_algebra.product_joining import join_products
 from relay.transform.linear_algebra.product_ordering import reorder_products
 from relay.transform.linear_algebra.scale_folding import fold_scales
 from relay.transform.loops.batching import batch_products
-from relay.transform.loops.distribution import split_loops
-from relay.transform.loops.induction_variables import fold_counters
+from relay.transform.loops.distribution import distribute_loops
+from relay.transform.loops.induction_variables import fold_induction_variables
 from relay.transform.loops.invariants import hoist_invariants
 from relay.transform.loops.tail_calls import loop_tail_calls
 from relay.transform.loops.unrolling import unroll_loops
@@ -51,7 +51,7 @@ from relay.transform.memory.reference_elimination import eliminate_references
 from relay.transform.memory.tape_allocation import allocate_tapes
 from relay.transform.precision.accuracy import improve_accuracy
 from relay.transform.precision.mixed_precision import to_mixed_precision
-from relay.transform.recursion.deferred_sums import defer_sums
+from relay.transform.recursion.deferred_sums import sink_accumulators
 from relay.transform.recursion.partial_evaluation import evaluate_partially
 
 Pass: TypeAlias = Callable[[Module], Module]
@@ -65,7 +65,7 @@ def differentiate(module: Module) -> Module:
 
 
 PASSES: dict[str, Pass] = {
-    "specialise": specialise,
+    "specialize": specialize,
     "structure": structure,
     "differentiate": differentiate,
     "expand_composites": expand_composites,
@@ -79,23 +79,23 @@ PASSES: dict[str, Pass] = {
     "allocate_tapes": allocate_tapes,
     "eliminate_references": eliminate_references,
     "eliminate_cells": eliminate_cells,
-    "join_indices": join_indices,
-    "repeat_choices": repeat_choices,
+    "compose_indices": compose_indices,
+    "sink_reads": sink_reads,
     "simplify": simplify,
     "reduce_strength": reduce_strength,
     "fold_constants": fold_constants,
     "eliminate_common_subexpressions": eliminate_common_subexpressions,
     "eliminate_dead_code": eliminate_dead_code,
-    "narrow_functions": narrow_functions,
-    "narrow_data": narrow_data,
+    "eliminate_dead_arguments": eliminate_dead_arguments,
+    "eliminate_dead_fields": eliminate_dead_fields,
     "reorder_products": reorder_products,
     "join_products": join_products,
     "fold_scales": fold_scales,
-    "fold_counters": fold_counters,
+    "fold_induction_variables": fold_induction_variables,
     "hoist_invariants": hoist_invariants,
     "batch_products": batch_products,
-    "split_loops": split_loops,
-    "defer_sums": defer_sums,
+    "distribute_loops": distribute_loops,
+    "sink_accumulators": sink_accumulators,
     "unroll_loops": unroll_loops,
     "choose_layouts": choose_layouts,
     "convert_layout": convert_layout,
@@ -113,7 +113,7 @@ EXACT = (
     - LOSSY
     - {
         *("reduce_strength", "reorder_products", "join_products", "fold_scales", "batch_products"),
-        *("split_loops", "defer_sums"),
+        *("distribute_loops", "sink_accumulators"),
         *("choose_layouts", "convert_layout"),
     }
 )
@@ -125,8 +125,8 @@ ALIASES = {"cse": "eliminate_common_subexpressions", "dce": "eliminate_dead_code
 STAGES: tuple[Stage, ...] = ("typed", "core", "structured")
 """The stages that a module goes through, in order."""
 
-_FROM: Mapping[str, Stage] = {"specialise": "typed", "structure": "core"}
-_TO: Mapping[str, Stage] = {"specialise": "core", "structure": "structured"}
+_FROM: Mapping[str, Stage] = {"specialize": "typed", "structure": "core"}
+_TO: Mapping[str, Stage] = {"specialize": "core", "structure": "structured"}
 
 _UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _STEP = re.compile(r"\s*(?P<name>[A-Za-z_][\w-]*)\s*(?:\{(?P<options>[^{}]*)\})?\s*(?P<end>,|$)")
@@ -134,7 +134,7 @@ _NUMBER = re.compile(r"(?P<number>\d+)(?P<unit>KiB|MiB|GiB|)")
 
 
 @attrs.frozen
-class Step:
+class ConfiguredPass:
     """A pass with its options, as a function on modules. `name` is how it was asked for."""
 
     name: str
@@ -155,9 +155,9 @@ def options_of(name: str) -> dict[str, Option]:
     return found
 
 
-def read_steps(text: str) -> tuple[Step, ...]:
-    """The passes that a text names. Raises ValueError, in one line, for what is no pass, option or value."""
-    steps: list[Step] = []
+def read_steps(text: str) -> tuple[ConfiguredPass, ...]:
+    """The passes that a text names. Raises ValueError, in one line, for what is not a pass, option or value."""
+    steps: list[ConfiguredPass] = []
     position = 0
     while text[position:].strip():
         found = _STEP.match(text, position)
@@ -169,15 +169,19 @@ def read_steps(text: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def step_of(change: str | Pass) -> tuple[Step, ...]:
+def step_of(change: str | Pass) -> tuple[ConfiguredPass, ...]:
     """The steps that a text or function stands for."""
     if isinstance(change, str):
         return read_steps(change)
-    if isinstance(change, Step):
+    if isinstance(change, ConfiguredPass):
         return (change,)
     name = getattr(change, "__name__", repr(change))
     known = PASSES.get(name) is change
-    return (Step(name, change, _FROM.get(name, "structured") if known else "typed", _TO.get(name) if known else None),)
+    return (
+        ConfiguredPass(
+            name, change, _FROM.get(name, "structured") if known else "typed", _TO.get(name) if known else None
+        ),
+    )
 
 
 def pass_name(written: str) -> str:
@@ -189,7 +193,7 @@ def pass_name(written: str) -> str:
     return name
 
 
-def _step(written: str, options: str | None) -> Step:
+def _step(written: str, options: str | None) -> ConfiguredPass:
     name = pass_name(written)
     known = options_of(name)
     given: dict[str, Option] = {}
@@ -209,12 +213,12 @@ def _step(written: str, options: str | None) -> Step:
             raise ValueError(f"the option {key!r} of {written!r} is {' or '.join(choices)}, found {value!r}")
     change = functools.partial(PASSES[name], **given) if given else PASSES[name]
     shown = name + (f"{{{', '.join(f'{k}={v}' for k, v in given.items())}}}" if given else "")
-    return Step(shown, change, _FROM.get(name, "structured"), _TO.get(name))
+    return ConfiguredPass(shown, change, _FROM.get(name, "structured"), _TO.get(name))
 
 
 def _value(name: str, key: str, text: str, default: Option) -> Option:
     """The value of an option, of its default's type."""
-    wrong = ValueError(f"the option {key!r} of {name!r} is {_described(default)}, found {text!r}")
+    wrong = ValueError(f"the option {key!r} of {name!r} is {_expected_option(default)}, found {text!r}")
     if isinstance(default, bool):
         if text not in ("true", "false"):
             raise wrong
@@ -239,7 +243,7 @@ def _choices(name: str, key: str) -> tuple[str, ...]:
     return get_args(words[0]) if words else ()
 
 
-def _described(default: Option) -> str:
+def _expected_option(default: Option) -> str:
     if isinstance(default, bool):
         return "true or false"
     if isinstance(default, int):

@@ -13,23 +13,23 @@ from relay.ir.traverse import count_bindings
 from relay.ir.validation.check import Stage, check
 from relay.support.gc_pause import without_collection
 from relay.text.printer import to_text
-from relay.transform.passes import Pass, Step, step_of
+from relay.transform.passes import ConfiguredPass, Pass, step_of
 
 _CLEAN = ("simplify", "fold_constants", "eliminate_common_subexpressions", "simplify", "eliminate_dead_code")
 _FLAT = ("flatten_sums", "allocate_tapes", "flatten_tuples", *_CLEAN)
-_LOOPS = ("fold_counters", "simplify", "hoist_invariants", "batch_products")
+_LOOPS = ("fold_induction_variables", "simplify", "hoist_invariants", "batch_products")
 _FIRST = (
     *("expand_composites", "flatten_records", "inline", "simplify", "evaluate_partially", "inline", "reduce_strength"),
     *("eliminate_references", "loop_tail_calls", "flatten_parameters", "flatten_tuples", *_CLEAN, "inline"),
     *("eliminate_cells", "flatten_tuples"),
-    *("join_indices", "repeat_choices", "reorder_products"),
+    *("compose_indices", "sink_reads", "reorder_products"),
 )
 
 PREPARATION: tuple[tuple[str, ...], ...] = (
     ("expand_composites", "loop_tail_calls"),
     ("expand_composites", "loop_tail_calls", "simplify", "eliminate_dead_code"),
-    (*_FIRST, *_LOOPS, "eliminate_dead_code", "narrow_functions"),
-    (*_FIRST, "unroll_loops", *_LOOPS, *_CLEAN, "narrow_functions"),
+    (*_FIRST, *_LOOPS, "eliminate_dead_code", "eliminate_dead_arguments"),
+    (*_FIRST, "unroll_loops", *_LOOPS, *_CLEAN, "eliminate_dead_arguments"),
 )
 """What `prepare` does with a structured core module at the levels 0 to 3, before it is differentiated."""
 
@@ -46,20 +46,34 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     BETWEEN[0],
     BETWEEN[1],
     (
-        *(*BETWEEN[2], "narrow_functions", "narrow_data", "eliminate_references", "eliminate_cells", "choose_layouts"),
-        *(*_LOOPS, "reorder_products", "split_loops", "defer_sums", *_FLAT),
+        *(
+            *BETWEEN[2],
+            "eliminate_dead_arguments",
+            "eliminate_dead_fields",
+            "eliminate_references",
+            "eliminate_cells",
+            "choose_layouts",
+        ),
+        *(*_LOOPS, "reorder_products", "distribute_loops", "sink_accumulators", *_FLAT),
     ),
     (
-        *(*BETWEEN[3], "narrow_functions", "narrow_data", "eliminate_references", "eliminate_cells", "unroll_loops"),
+        *(
+            *BETWEEN[3],
+            "eliminate_dead_arguments",
+            "eliminate_dead_fields",
+            "eliminate_references",
+            "eliminate_cells",
+            "unroll_loops",
+        ),
         *("fold_scales", "join_products", "choose_layouts", *_LOOPS),
-        *("reorder_products", "split_loops", "defer_sums", *_FLAT),
+        *("reorder_products", "distribute_loops", "sink_accumulators", *_FLAT),
     ),
 )
 """What `optimize` does with a structured core module at the levels 0 to 3."""
 
 
 @attrs.frozen(eq=False)
-class Record:
+class PassRecord:
     """One pass that was run: its name with its options, how long it took in seconds, the module's bindings before and
     after, and what it made."""
 
@@ -81,7 +95,7 @@ class Pipeline:
     `passes` is a text such as `"inline, cse, fold-constants{max_size=1MiB}"`, or a sequence of such texts and functions
     from module to module. With `checked` each pass's result is checked; a wrong one is an InternalError. `records`
     tells what each pass did in the last call. `progress` is called before each pass with its name, how many are done,
-    and how many there are. Raises ValueError for what is no pass or option.
+    and how many there are. Raises ValueError for what is not a pass or option.
     """
 
     def __init__(
@@ -93,18 +107,18 @@ class Pipeline:
         progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
         given = (passes,) if isinstance(passes, str) else tuple(passes)
-        self.passes: tuple[Step, ...] = tuple(step for change in given for step in step_of(change))
+        self.passes: tuple[ConfiguredPass, ...] = tuple(step for change in given for step in step_of(change))
         self.checked = checked
         self.stage = stage
         self.progress = progress
-        self.records: tuple[Record, ...] = ()
+        self.records: tuple[PassRecord, ...] = ()
 
     def __call__(self, module: Module) -> Module:
         with without_collection():
             return self._run(module)
 
     def _run(self, module: Module) -> Module:
-        records: list[Record] = []
+        records: list[PassRecord] = []
         size, stage = count(module), self.stage
         for done, step in enumerate(self.passes):
             if self.progress is not None:
@@ -114,7 +128,7 @@ class Pipeline:
                 module = step(module)
             seconds = time.perf_counter() - start
             before, size = size, count(module)
-            records.append(Record(step.name, seconds, before, size, module))
+            records.append(PassRecord(step.name, seconds, before, size, module))
             stage = step.makes or stage
             if self.checked:
                 check(module, stage)
@@ -148,5 +162,5 @@ def simplify_derivative(module: Module, level: int = 2) -> Module:
 
 def _passes(levels: Sequence[tuple[str, ...]], level: int) -> tuple[str, ...]:
     if not 0 <= level < len(levels):
-        raise ValueError(f"the optimisation level must be 0 to {len(levels) - 1}, found {level}")
+        raise ValueError(f"the optimization level must be 0 to {len(levels) - 1}, found {level}")
     return levels[level]

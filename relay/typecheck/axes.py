@@ -1,4 +1,4 @@
-"""Rules for the names of axes, beside the shape rules that they mark (`relay.operator.axes`)."""
+"""Axis-name rules: the names of an operator's result axes, next to the shape rules (`relay.operator.axes`)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from relay.ir.axes import AxisNames
 from relay.ir.types import Shape
 from relay.operator.axes import AxesDiffer, of_shapes
-from relay.typecheck.dims import follows_equal, normalise_axes, normalise_axis
+from relay.typecheck.dims import follows_equal, normalize_axes, normalize_axis
 
 
-def aligned(*names: AxisNames, **attributes: object) -> AxisNames:
+def aligned_names(*names: AxisNames, **attributes: object) -> AxisNames:
     """Aligned at the last axes, as in broadcasting."""
     rank = max(map(len, names), default=0)
     result: list[str | None] = [None] * rank
@@ -27,7 +27,7 @@ def aligned(*names: AxisNames, **attributes: object) -> AxisNames:
     return tuple(result)
 
 
-def aligned_to(names: AxisNames, *, shape: object, **attributes: object) -> AxisNames:
+def right_aligned_names(names: AxisNames, *, shape: object, **attributes: object) -> AxisNames:
     """The axes of a given shape, aligned at the last one."""
     rank = len(shape) if isinstance(shape, tuple | list) else 1
     return (*(None,) * (rank - len(names)), *names)[-rank:] if rank else ()
@@ -38,13 +38,13 @@ def first(names: AxisNames, *others: AxisNames, **attributes: object) -> AxisNam
     return names
 
 
-def reduced(names: AxisNames, *, axis: Any = None, keepdims: bool = False, **attributes: object) -> AxisNames:
+def reduced_names(names: AxisNames, *, axis: Any = None, keepdims: bool = False, **attributes: object) -> AxisNames:
     """Without the reduced axes; with `keepdims` they keep their names."""
-    axes = normalise_axes(axis, len(names))
+    axes = normalize_axes(axis, len(names))
     return names if keepdims else tuple(name for i, name in enumerate(names) if i not in axes)
 
 
-def contracted(left: AxisNames, right: AxisNames, inner_left: int, inner_right: int) -> None:
+def check_contracted_axes(left: AxisNames, right: AxisNames, inner_left: int, inner_right: int) -> None:
     """Two axes that are summed over together."""
     names = left[inner_left], right[inner_right]
     if None not in names and names[0] != names[1]:
@@ -53,53 +53,55 @@ def contracted(left: AxisNames, right: AxisNames, inner_left: int, inner_right: 
 
 def matmul(left: AxisNames, right: AxisNames) -> AxisNames:
     """(*b, m, k), (*b, k, n) -> (*b, m, n)"""
-    contracted(left, right, len(left) - 1, max(len(right) - 2, 0))
+    check_contracted_axes(left, right, len(left) - 1, max(len(right) - 2, 0))
     rows = left[-2:-1] if len(left) > 1 else ()
     columns = right[-1:] if len(right) > 1 else ()
-    return (*aligned(left[:-2], right[:-2]), *rows, *columns)
+    return (*aligned_names(left[:-2], right[:-2]), *rows, *columns)
 
 
 def dense(x: AxisNames, weight: AxisNames) -> AxisNames:
     """(*b, k), (n, k) -> (*b, n)"""
-    contracted(x, weight, len(x) - 1, 1)
+    check_contracted_axes(x, weight, len(x) - 1, 1)
     return (*x[:-1], weight[0])
 
 
-def all_aligned(names: Sequence[AxisNames], **attributes: object) -> AxisNames:
+def sequence_names(names: Sequence[AxisNames], **attributes: object) -> AxisNames:
     """Several tensors with the same axes, as concatenated ones."""
-    return aligned(*names)
+    return aligned_names(*names)
 
 
-def stacked(names: Sequence[AxisNames], *, axis: int = 0, **attributes: object) -> AxisNames:
+def stacked_names(names: Sequence[AxisNames], *, axis: int = 0, **attributes: object) -> AxisNames:
     """The same axes, and a new one without a name."""
-    rest = aligned(*names)
-    position = normalise_axis(axis, len(rest) + 1)
+    rest = aligned_names(*names)
+    position = normalize_axis(axis, len(rest) + 1)
     return (*rest[:position], None, *rest[position:])
 
 
-def extended(names: AxisNames, **attributes: object) -> AxisNames:
+def names_with_new_last(names: AxisNames, **attributes: object) -> AxisNames:
     """A new last axis."""
     return (*names, None)
 
 
-def expanded(names: AxisNames, *, axis: int | Sequence[int]) -> AxisNames:
+def expanded_names(names: AxisNames, *, axis: int | Sequence[int]) -> AxisNames:
     """New axes without names; `axis` counts in the result."""
     given = (axis,) if isinstance(axis, int) else tuple(axis)
-    places = normalise_axes(given, len(names) + len(given))
+    places = normalize_axes(given, len(names) + len(given))
     rest = iter(names)
     return tuple(None if i in places else next(rest) for i in range(len(names) + len(given)))
 
 
 @of_shapes
-def squeezed(names: AxisNames, *, shapes: Sequence[Shape], result: Callable[[], Shape], axis: Any = None) -> AxisNames:
+def squeezed_names(
+    names: AxisNames, *, shapes: Sequence[Shape], result: Callable[[], Shape], axis: Any = None
+) -> AxisNames:
     """Without the axes of extent 1, or the given ones."""
     if axis is not None:
-        return reduced(names, axis=axis)
+        return reduced_names(names, axis=axis)
     return tuple(name for name, dim in zip(names, shapes[0], strict=True) if follows_equal(dim, 1) is not True)
 
 
 @of_shapes
-def reshaped(
+def reshaped_names(
     names: AxisNames, *, shapes: Sequence[Shape], result: Callable[[], Shape], **attributes: object
 ) -> AxisNames:
     """The first axes as long as they have the same extents, and so the last ones: reshaping leaves those what they are.
@@ -126,7 +128,7 @@ def _equal_at_start(old: Shape, new: Shape, most: int) -> int:
 
 
 @of_shapes
-def gathered(
+def gathered_names(
     names: AxisNames, indices: AxisNames, *, shapes: Sequence[Shape], result: Callable[[], Shape], **attributes: object
 ) -> AxisNames:
     """(*a, *b), (*s, the number of axes a) -> (*s, *b)"""
@@ -143,22 +145,22 @@ def diagonal(names: AxisNames, **attributes: object) -> AxisNames:
     return (*names[:-2], None)
 
 
-def embedded(names: AxisNames, **attributes: object) -> AxisNames:
+def embedding_names(names: AxisNames, **attributes: object) -> AxisNames:
     """The last axis becomes two that are neither."""
     return (*names[:-1], None, None)
 
 
-def windowed(names: AxisNames, *, axes: object, **attributes: object) -> AxisNames:
+def window_names(names: AxisNames, *, axes: object, **attributes: object) -> AxisNames:
     """The same axes, and a new one in each window for each of those that windows slide along."""
     return (*names, *(None,) * (1 if isinstance(axes, int) else len(axes)))  # type: ignore[arg-type]
 
 
-def tiled(names: AxisNames, *, reps: int | Sequence[int]) -> AxisNames:
+def tiled_names(names: AxisNames, *, reps: int | Sequence[int]) -> AxisNames:
     """New axes at the front, where there are more numbers than axes."""
     count = 1 if isinstance(reps, int) else len(reps)
     return (*(None,) * (count - len(names)), *names)
 
 
-def repeated(names: AxisNames, *, repeats: int, axis: int | None = None) -> AxisNames | None:
+def repeated_names(names: AxisNames, *, repeats: int, axis: int | None = None) -> AxisNames | None:
     """The same axes; without an axis all elements are in one."""
     return None if axis is None else names

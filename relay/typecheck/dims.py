@@ -1,4 +1,4 @@
-"""Questions about dims that may not be known yet, as shape rules ask them.
+"""Dim queries of shape rules, which may have to wait for the solver.
 
 A dim is a number, `ANY`, a variable, or arithmetic of these. What follows from the normal form and the facts in force
 (`relay.ir.facts`) is decided. What stays open is answered by the sizes of the call that is being elaborated, and
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from relay.errors import ShapeError, TypeCheckError
 from relay.ir import dims as arithmetic
-from relay.ir.dims import MadeDim, variables
+from relay.ir.dims import DataDependentDim, variables
 from relay.ir.facts import AT_LEAST, EQUAL, DimConstraint, facts, mentions_made, solve
 from relay.ir.types import ANY, Dim, Shape, Unknown, prune
 from relay.operator.relation import Undetermined
@@ -28,13 +28,13 @@ def resolve_shape(shape: Shape) -> Shape:
     return tuple(resolve(dim) for dim in shape)
 
 
-def undetermined(*dims: Dim, question: DimConstraint | None = None) -> Undetermined:
+def undetermined_error(*dims: Dim, question: DimConstraint | None = None) -> Undetermined:
     """The exception that waits for those variables of these dims that the solver may still find."""
     found = (v for dim in dims for v in variables(resolve(dim)) if isinstance(v, Unknown))
     return Undetermined(*dict.fromkeys(found), question=question)
 
 
-def known(dim: Dim) -> int:
+def constant_dim(dim: Dim) -> int:
     """The number that a dim is. Raises Undetermined."""
     dim = resolve(dim)
     if isinstance(dim, int):
@@ -42,12 +42,12 @@ def known(dim: Dim) -> int:
     number = facts().number(dim)
     if number is None:
         refuse_made(dim)
-        raise undetermined(dim)
+        raise undetermined_error(dim)
     return number
 
 
 def refuse_made(dim: Dim) -> None:
-    """Raise TypeCheckError for a size that the run makes, where a number is needed."""
+    """Raise TypeCheckError for a data-dependent size, where a number is needed."""
     if mentions_made(dim):
         raise TypeCheckError(
             "a size is needed here that is known only when the program runs",
@@ -58,13 +58,13 @@ def refuse_made(dim: Dim) -> None:
 def _ask(left: Dim, relation: str, right: Dim) -> bool:
     answer = facts().ask(left, relation, right)
     if answer is None:
-        raise undetermined(left, right, question=DimConstraint(left, relation, right))
+        raise undetermined_error(left, right, question=DimConstraint(left, relation, right))
     return answer
 
 
 def numbers(shape: Sequence[Dim]) -> tuple[int, ...]:
     """The numbers that dims are. Raises Undetermined."""
-    return tuple(map(known, shape))
+    return tuple(map(constant_dim, shape))
 
 
 def equal(left: Dim, right: Dim) -> bool:
@@ -82,17 +82,17 @@ def needs_at_least(left: Dim, right: Dim) -> bool:
     left, right = resolve(left), resolve(right)
     answer = facts().need(left, right)
     if answer is None:
-        raise undetermined(left, right, question=DimConstraint(left, AT_LEAST, right))
+        raise undetermined_error(left, right, question=DimConstraint(left, AT_LEAST, right))
     return answer
 
 
 def is_product_of_made(left: Dim, right: Dim) -> bool:
-    """Whether it is open if two sizes are equal and, where they are, no size that the run makes follows from that: of
+    """Whether it is open if two sizes are equal and, where they are, no data-dependent size follows from that: of
     n*m and 6."""
     left, right = resolve(left), resolve(right)
     if not (mentions_made(left) or mentions_made(right)) or follows_equal(left, right) is not None:
         return False
-    return solve(arithmetic.subtract(left, right), lambda v: isinstance(v, MadeDim)) is None
+    return solve(arithmetic.subtract(left, right), lambda v: isinstance(v, DataDependentDim)) is None
 
 
 def needs_equal(left: Dim, right: Dim) -> bool:
@@ -104,7 +104,7 @@ def needs_equal(left: Dim, right: Dim) -> bool:
 
 
 def needs_elements(dim: Dim) -> bool:
-    """Whether an axis is not empty, where something needs it: a size that the run makes is checked then."""
+    """Whether an axis is not empty, where something needs it: a data-dependent size is checked then."""
     return not mentions_made(resolve(dim)) or needs_at_least(dim, 1)
 
 
@@ -137,7 +137,7 @@ def equal_shapes(left: Shape, right: Shape) -> bool:
         except Undetermined:
             open_dims += [a, b]
     if open_dims:
-        raise undetermined(*open_dims, question=DimConstraint(open_dims[0], EQUAL, open_dims[1]))
+        raise undetermined_error(*open_dims, question=DimConstraint(open_dims[0], EQUAL, open_dims[1]))
     return True
 
 
@@ -147,7 +147,7 @@ def product(shape: Shape) -> Dim:
     if any(dim == 0 for dim in shape):
         return 0
     if any(dim is ANY for dim in shape):
-        raise undetermined(*shape)
+        raise undetermined_error(*shape)
     return arithmetic.product(shape)
 
 
@@ -168,7 +168,7 @@ def is_dim(value: object) -> bool:
     return not isinstance(value, bool) and isinstance(value, int | arithmetic.TypeId | Unknown | arithmetic.DimExpr)
 
 
-def normalise_axis(axis: int, rank: int) -> int:
+def normalize_axis(axis: int, rank: int) -> int:
     """The axis counted from 0. Raises ShapeError if a tensor of this rank has none such."""
     if isinstance(axis, bool) or not isinstance(axis, int):
         raise ShapeError(f"an axis must be an integer, found {axis!r}")
@@ -177,11 +177,11 @@ def normalise_axis(axis: int, rank: int) -> int:
     return axis % rank
 
 
-def normalise_axes(axis: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
+def normalize_axes(axis: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
     """The axes counted from 0, ascending; None means all. Raises ShapeError for bad or repeated axes."""
     if axis is None:
         return tuple(range(rank))
-    axes = [normalise_axis(a, rank) for a in (axis if isinstance(axis, tuple | list) else (axis,))]
+    axes = [normalize_axis(a, rank) for a in (axis if isinstance(axis, tuple | list) else (axis,))]
     if len(set(axes)) != len(axes):
         raise ShapeError(
             f"the axes {tuple(axis) if isinstance(axis, tuple | list) else axis} of a tensor of rank {rank} repeat"

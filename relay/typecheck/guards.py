@@ -1,4 +1,4 @@
-"""Elaboration at symbolic sizes: answers from the sizes of one call, which become what the program assumes.
+"""Guards on symbolic sizes: answers from one call's sizes, recorded as the program's assumptions.
 
 A symbolic dim of the entry is a solver variable with a *hint*, its size in the call that is being elaborated. What the
 facts leave open about such dims is answered by the hints, and noted with the place that asked:
@@ -22,17 +22,17 @@ import attrs
 from relay.errors import Span, TypeCheckError
 from relay.ir.dims import (
     ANY,
+    DataDependentDim,
     Dim,
     DimExpr,
     Factor,
     Kind,
-    MadeDim,
     TypeId,
     Unknown,
     add,
     constant_of,
     lower_bound,
-    settled,
+    resolve_dim,
     substitute,
     subtract,
     terms,
@@ -56,7 +56,7 @@ SMALLEST, LARGEST = 2, 2**31 - 1
 
 
 @attrs.frozen
-class Pin:
+class DimSpecialization:
     """A symbolic dim that became a number or equal to another one, since something at `span` needed it."""
 
     name: str
@@ -65,7 +65,7 @@ class Pin:
     span: Span | None
 
 
-class SizeQuestion(TypeCheckError):
+class DataDependentGuard(TypeCheckError):
     """Whether this holds is known in the run only, and a rule has to know it."""
 
     needs_value = True
@@ -89,7 +89,7 @@ class Snapshot:
     here: tuple[DimConstraint, ...]
 
 
-class Hints(Facts):
+class Guards(Facts):
     """The facts of a program that is elaborated for a call. Without symbolic dims it has none. `bind` binds a variable
     of the solver.
 
@@ -103,9 +103,9 @@ class Hints(Facts):
         self._bind_in_solver = bind
         self.require: Callable[[DimConstraint], None] = lambda constraint: None
         self.always: Callable[[], bool] = lambda: True  # whether what is elaborated runs on every way
-        """Checks at run time what is needed of sizes that the run makes."""
+        """Checks at run time what is needed of data-dependent sizes."""
         self.span: Span | None = None
-        self.pins: list[Pin] = []
+        self.pins: list[DimSpecialization] = []
         self._dims: list[Unknown] = []
         self._own: set[TypeId | Unknown] = set()
         self.assumed: list[DimConstraint] = []
@@ -113,7 +113,7 @@ class Hints(Facts):
 
     def symbolic(self, name: str, hint: int) -> Unknown:
         """A new symbolic dim, for an axis of an argument."""
-        dim = Unknown(Kind.Dim, self._unused(name), hint=hint)
+        dim = Unknown(Kind.Dim, self._unused_name(name), hint=hint)
         self._dims.append(dim)
         self._own.add(dim)
         self.add(DimConstraint(dim, AT_LEAST, SMALLEST))
@@ -129,16 +129,16 @@ class Hints(Facts):
         """Whether there are symbolic dims that may still become numbers."""
         return any(dim.binding is None for dim in self._dims)
 
-    def _unused(self, name: str) -> str:
+    def _unused_name(self, name: str) -> str:
         taken = {d.name for d in self._dims}
         candidate, count = name, 1
         while candidate in taken:
             candidate, count = f"{name}_{count}", count + 1
         return candidate
 
-    def hinted(self, dim: Dim) -> int | None:
+    def hinted_number(self, dim: Dim) -> int | None:
         """The number that a dim is in this call, or None if a variable in it has no hint."""
-        dim = settled(dim)
+        dim = resolve_dim(dim)
         if any(v.hint is None for v in variables(dim) if isinstance(v, Unknown)):
             return None
         number = substitute(dim, lambda v: v.hint if isinstance(v, Unknown) and v.hint is not None else v)
@@ -200,9 +200,9 @@ class Hints(Facts):
 
     def _own_hint(self, left: Dim, right: Dim) -> tuple[int, int] | None:
         """The numbers that two dims are in this call, if they are not an outer elaboration's."""
-        if any(v not in self._own for dim in (left, right) for v in variables(settled(dim))):
+        if any(v not in self._own for dim in (left, right) for v in variables(resolve_dim(dim))):
             return None
-        a, b = self.hinted(left), self.hinted(right)
+        a, b = self.hinted_number(left), self.hinted_number(right)
         return None if a is None or b is None else (a, b)
 
     def ask(self, left: Dim, relation: str, right: Dim) -> bool | None:
@@ -225,10 +225,10 @@ class Hints(Facts):
                 self.require(DimConstraint(left, AT_LEAST, right))
             return self.at_least(left, right) is not False
         answer = self.ask(left, AT_LEAST, right)
-        named = [*variables(settled(left)), *variables(settled(right))]
+        named = [*variables(resolve_dim(left)), *variables(resolve_dim(right))]
         if answer is not None or not self.generic or not all(isinstance(v, TypeId) for v in named):
             return answer
-        self._assume(DimConstraint(settled(left), AT_LEAST, settled(right), always=self.always()))
+        self._assume(DimConstraint(resolve_dim(left), AT_LEAST, resolve_dim(right), always=self.always()))
         return True
 
     def need_equal(self, left: Dim, right: Dim) -> bool | None:
@@ -237,7 +237,7 @@ class Hints(Facts):
         return self.equal(left, right) is not False
 
     def _ask_made(self, left: Dim, relation: str, right: Dim) -> bool | None:
-        """As `ask`, of sizes that the run makes: what it takes for granted is checked then."""
+        """As `ask`, of data-dependent sizes: what it takes for granted is checked then."""
         answer = self.at_least(left, right) if relation == AT_LEAST else self.equal(left, right)
         if answer is not None:
             return answer is (relation != DIFFERENT)
@@ -248,7 +248,7 @@ class Hints(Facts):
                 return True
             return None
         if answer is None:
-            raise SizeQuestion(left, relation, right, self.span)
+            raise DataDependentGuard(left, relation, right, self.span)
         if 0 in (left, right):
             self.require(DimConstraint(left, AT_LEAST, 1) if right == 0 else DimConstraint(right, AT_LEAST, 1))
         return answer
@@ -259,13 +259,13 @@ class Hints(Facts):
             return super().number(dim)
         number = numbers[0]
         if not isinstance(dim, int):
-            for variable in set(variables(settled(dim))):
+            for variable in set(variables(resolve_dim(dim))):
                 if isinstance(variable, Unknown) and variable.hint is not None:
                     self._bind(variable, variable.hint, "its number is needed")
         return number
 
     def _assume(self, constraint: DimConstraint) -> None:
-        difference = settled(subtract(constraint.left, constraint.right))
+        difference = resolve_dim(subtract(constraint.left, constraint.right))
         if constraint.relation == EQUAL and not isinstance(difference, int) and difference is not ANY:
             for dim in reversed(self._dims):  # the later one, so that the first keeps its name
                 solved = solve(difference, lambda v, dim=dim: v is dim)  # type: ignore[misc]
@@ -279,7 +279,7 @@ class Hints(Facts):
         self.assumed.append(noted)
 
     def _bind(self, variable: Unknown, value: Dim, reason: str) -> None:
-        self.pins.append(Pin(variable.name, value, reason, self.span))
+        self.pins.append(DimSpecialization(variable.name, value, reason, self.span))
         self.add(DimConstraint(variable, EQUAL, value))
         self._bind_in_solver(variable, value)
 
@@ -291,21 +291,21 @@ class Hints(Facts):
             if dim.binding is None:
                 dim.binding = TypeId(dim.name, Kind.Dim)
 
-    def where(self, always: bool = False) -> tuple[DimConstraint, ...]:
+    def assumptions(self, always: bool = False) -> tuple[DimConstraint, ...]:
         """What the finished program assumes, after `close`: without what the rest implies. `always`: only what every
         way through it needs."""
-        left = list(dict.fromkeys(d for dim in self._dims if isinstance(d := settled(dim), TypeId | DimExpr)))
+        left = list(dict.fromkeys(d for dim in self._dims if isinstance(d := resolve_dim(dim), TypeId | DimExpr)))
         kept = [DimConstraint(d, AT_LEAST, SMALLEST, "programs for the sizes 0 and 1 differ") for d in left]
-        kept += dict.fromkeys(c for c in self._closed() if c.always or not always)
+        kept += dict.fromkeys(c for c in self._resolved_assumptions() if c.always or not always)
         for constraint in tuple(kept):
             rest = [c for c in kept if c is not constraint]
             if Facts(rest).ask(constraint.left, constraint.relation, constraint.right) is True:
                 kept = rest
         return tuple(kept)
 
-    def _closed(self) -> Iterable[DimConstraint]:
+    def _resolved_assumptions(self) -> Iterable[DimConstraint]:
         for c in self.assumed:
-            yield attrs.evolve(c, left=settled(c.left), right=settled(c.right))
+            yield attrs.evolve(c, left=resolve_dim(c.left), right=resolve_dim(c.right))
 
 
 def tidy(constraint: DimConstraint) -> DimConstraint:
@@ -322,9 +322,9 @@ def tidy(constraint: DimConstraint) -> DimConstraint:
 
 def fits_int32(hints: Facts, dim: Dim) -> bool:
     """Whether a dim is a number of 32 bits, or is assumed to be."""
-    dim = settled(dim)
+    dim = resolve_dim(dim)
     if isinstance(dim, TypeId | Unknown):
-        return not isinstance(dim, MadeDim) or not dim.is_wide  # the extent of an axis
+        return not isinstance(dim, DataDependentDim) or not dim.is_wide  # the extent of an axis
     if mentions_made(dim):
         return upper_bound(dim) <= LARGEST
     bound = lower_bound(subtract(LARGEST, dim))

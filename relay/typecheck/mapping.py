@@ -1,4 +1,4 @@
-"""Types with other parts."""
+"""Type mapping: a type rebuilt with its tensor and function parts replaced."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _same_tensor(type_: TensorType) -> TensorType:
     return type_
 
 
-def erased(type_: Type) -> Type:
+def erase_names_and_effects(type_: Type) -> Type:
     """The type as finished modules have it: without names of axes and effects."""
     return map_type(type_, lambda t: attrs.evolve(t, axes=None), lambda f: attrs.evolve(f, effects=None))
 
@@ -29,21 +29,21 @@ def map_type(
 ) -> Type:
     """The type with other tensor types and, after their parts, other function types in it."""
 
-    def inside(part: Type) -> Type:
+    def map_part(part: Type) -> Type:
         return map_type(part, tensor, function)
 
     match type_:
         case TensorType():
             return tensor(type_)
         case TupleType(items, form):
-            return TupleType(tuple(map(inside, items)), form)
+            return TupleType(tuple(map(map_part, items)), form)
         case FunctionType(parameters, result):
-            return function(attrs.evolve(type_, parameters=tuple(map(inside, parameters)), result=inside(result)))
+            return function(attrs.evolve(type_, parameters=tuple(map(map_part, parameters)), result=map_part(result)))
         case RefType(content):
-            return RefType(inside(content))
+            return RefType(map_part(content))
         case StackType(element):
-            return StackType(inside(element))
+            return StackType(map_part(element))
         case DataType(definition, arguments) if arguments:
-            return DataType(definition, tuple(inside(a) if isinstance(a, Type) else a for a in arguments))
+            return DataType(definition, tuple(map_part(a) if isinstance(a, Type) else a for a in arguments))
         case _:
             return type_

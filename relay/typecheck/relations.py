@@ -26,29 +26,29 @@ from relay.operator.axes import carries, moves
 from relay.operator.relation import Undetermined
 from relay.typecheck import axes as names
 from relay.typecheck.dims import (
+    constant_dim,
     equal,
     equal_shapes,
     follows_equal,
     is_dim,
     is_product_of_made,
-    known,
     likely_equal,
     needs_at_least,
     needs_elements,
     needs_equal,
-    normalise_axes,
-    normalise_axis,
+    normalize_axes,
+    normalize_axis,
     product,
     quotient,
     resolve,
     resolve_shape,
-    undetermined,
+    undetermined_error,
 )
 
 Axes = int | Sequence[int] | None
 
 
-def _listed(shapes: Sequence[Shape]) -> str:
+def _shape_list(shapes: Sequence[Shape]) -> str:
     words = [show_shape(shape) for shape in shapes]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
@@ -56,16 +56,18 @@ def _listed(shapes: Sequence[Shape]) -> str:
 # ---- elementwise
 
 
-@carries(names.aligned)
-def same(shape: Shape, *others: Shape, **attributes: object) -> Shape:
+@carries(names.aligned_names)
+def same_shape(shape: Shape, *others: Shape, **attributes: object) -> Shape:
     """All shapes are equal, and the result's is the same."""
     for other in others:
         if not equal_shapes(shape, other):
-            raise ShapeError(f"the shapes {_listed((shape, *others))} must be equal", notes=_difference((shape, other)))
+            raise ShapeError(
+                f"the shapes {_shape_list((shape, *others))} must be equal", notes=_difference((shape, other))
+            )
     return shape
 
 
-@carries(names.aligned)
+@carries(names.aligned_names)
 def broadcast(*shapes: Shape, **attributes: object) -> Shape:
     """The shapes aligned at their last axes, where a dim of 1 stretches to any other."""
     rank = max(len(shape) for shape in shapes)
@@ -84,7 +86,7 @@ def broadcast(*shapes: Shape, **attributes: object) -> Shape:
             different = [d for d in dims if d != 1 and not follows_equal(d, dim)]
             open_question = DimConstraint(dim, EQUAL, different[0]) if different else None
     if waiting:  # only after all axes, so that a clash in numbers is found first
-        raise undetermined(*waiting, question=open_question)
+        raise undetermined_error(*waiting, question=open_question)
     return tuple(result)
 
 
@@ -116,7 +118,7 @@ def _broadcast_dim(dims: Sequence[Dim], shapes: Sequence[Shape]) -> tuple[Dim, S
 
 
 def _not_broadcast(shapes: Sequence[Shape]) -> ShapeError:
-    message = f"the shapes {_listed(shapes)} cannot be broadcast together"
+    message = f"the shapes {_shape_list(shapes)} cannot be broadcast together"
     return ShapeError(message, notes=_difference(shapes, at_the_end=True))
 
 
@@ -142,7 +144,7 @@ def _agree(left: Dim, right: Dim) -> bool:
     return equal(left, right) if likely_equal(left, right) or isinstance(left, int) else False
 
 
-@carries(names.aligned_to)
+@carries(names.right_aligned_names)
 def broadcast_to(source: Shape, *, shape: Sequence[Dim] | Dim) -> Shape:
     """`source` stretched to `shape`."""
     target = literal_shape(shape)
@@ -151,7 +153,7 @@ def broadcast_to(source: Shape, *, shape: Sequence[Dim] | Dim) -> Shape:
     return target
 
 
-@carries(names.aligned_to)
+@carries(names.right_aligned_names)
 def sum_to(source: Shape, *, shape: Sequence[Dim] | Dim) -> Shape:
     """`source` summed back to `shape`, from which it could have been broadcast."""
     target = literal_shape(shape)
@@ -173,7 +175,7 @@ def _stretches(source: Shape, target: Shape) -> bool:
         except Undetermined:
             waiting += [dim, wanted]
     if waiting:
-        raise undetermined(*waiting, question=DimConstraint(waiting[0], EQUAL, waiting[1]))
+        raise undetermined_error(*waiting, question=DimConstraint(waiting[0], EQUAL, waiting[1]))
     return True
 
 
@@ -184,11 +186,11 @@ def literal_shape(shape: object) -> Shape:
         raise ShapeError(f"a shape must be a tuple of integers, found {shape!r}")
     for dim in dims:
         if not is_dim(dim) or not needs_at_least(dim, 0):
-            raise ShapeError(f"a shape must hold integers that are not negative, found {_shown(shape)}")
+            raise ShapeError(f"a shape must hold integers that are not negative, found {_shape_text(shape)}")
     return tuple(dims)
 
 
-def _shown(shape: object) -> str:
+def _shape_text(shape: object) -> str:
     is_shape = isinstance(shape, tuple) and all(is_dim(dim) for dim in shape)
     return show_shape(shape) if is_shape else repr(shape)  # type: ignore[arg-type]
 
@@ -196,19 +198,19 @@ def _shown(shape: object) -> str:
 # ---- reductions
 
 
-@carries(names.reduced)
+@carries(names.reduced_names)
 def reduce(shape: Shape, *, axis: Axes = None, keepdims: bool = False) -> Shape:
     """The shape without the reduced axes; with `keepdims` they stay with extent 1."""
-    axes = normalise_axes(axis, len(shape))
+    axes = normalize_axes(axis, len(shape))
     if keepdims:
         return tuple(1 if i in axes else dim for i, dim in enumerate(shape))
     return tuple(dim for i, dim in enumerate(shape) if i not in axes)
 
 
-@carries(names.reduced)
+@carries(names.reduced_names)
 def reduce_nonempty(shape: Shape, *, axis: Axes = None, keepdims: bool = False) -> Shape:
     """As `reduce`, for reductions that have no value over no elements: a reduced axis with extent 0 is an error."""
-    for position in normalise_axes(axis, len(shape)):
+    for position in normalize_axes(axis, len(shape)):
         if follows_equal(shape[position], 0) or not needs_elements(shape[position]):
             raise ShapeError(
                 f"axis {position} of the shape {show_shape(shape)} is empty: there is no largest or smallest element"
@@ -216,18 +218,18 @@ def reduce_nonempty(shape: Shape, *, axis: Axes = None, keepdims: bool = False) 
     return reduce(shape, axis=axis, keepdims=keepdims)
 
 
-@carries(names.reduced)
+@carries(names.reduced_names)
 def arg_reduce(shape: Shape, *, axis: int | None = None, keepdims: bool = False) -> Shape:
     """As `reduce_nonempty`, over one axis or all."""
     if axis is not None:
-        normalise_axis(axis, len(shape))
+        normalize_axis(axis, len(shape))
     return reduce_nonempty(shape, axis=axis, keepdims=keepdims)
 
 
 @carries(names.first)
 def along_axis(shape: Shape, *, axis: int = -1) -> Shape:
     """The same shape; `axis` must be one of its axes."""
-    normalise_axis(axis, len(shape))
+    normalize_axis(axis, len(shape))
     return shape
 
 
@@ -240,7 +242,8 @@ def matmul(left: Shape, right: Shape) -> Shape:
     column on the right, and its axis is missing in the result."""
     if not left or not right:
         raise ShapeError(
-            f"matmul needs operands with axes, found the shapes {_listed((left, right))}", help="write `*` for scalars"
+            f"matmul needs operands with axes, found the shapes {_shape_list((left, right))}",
+            help="write `*` for scalars",
         )
     inner = right[-2] if len(right) > 1 else right[0]
     _contract(left, right, left[-1], inner)
@@ -253,7 +256,7 @@ def matmul(left: Shape, right: Shape) -> Shape:
 def _contract(left: Shape, right: Shape, inner_left: Dim, inner_right: Dim) -> None:
     if not equal(inner_left, inner_right):
         raise ShapeError(
-            f"the shapes {_listed((left, right))} cannot be multiplied: "
+            f"the shapes {_shape_list((left, right))} cannot be multiplied: "
             f"the inner extents {resolve(inner_left)} and {resolve(inner_right)} differ"
         )
 
@@ -263,8 +266,8 @@ def _broadcast_batch(left: Shape, right: Shape) -> Shape:
         return broadcast(left[:-2], right[:-2])
     except ShapeError:
         raise ShapeError(
-            f"the shapes {_listed((left, right))} cannot be multiplied: "
-            f"the leading axes {_listed((left[:-2], right[:-2]))} cannot be broadcast together"
+            f"the shapes {_shape_list((left, right))} cannot be multiplied: "
+            f"the leading axes {_shape_list((left[:-2], right[:-2]))} cannot be broadcast together"
         ) from None
 
 
@@ -272,7 +275,7 @@ def _broadcast_batch(left: Shape, right: Shape) -> Shape:
 def dense(x: Shape, weight: Shape) -> Shape:
     """x: (*b, k), weight: (n, k) -> (*b, n)"""
     if not x or len(weight) != 2:
-        raise ShapeError(f"dense needs x: (.., k) and weight: (n, k), found the shapes {_listed((x, weight))}")
+        raise ShapeError(f"dense needs x: (.., k) and weight: (n, k), found the shapes {_shape_list((x, weight))}")
     _contract(x, weight, x[-1], weight[1])
     return (*x[:-1], weight[0])
 
@@ -280,7 +283,7 @@ def dense(x: Shape, weight: Shape) -> Shape:
 # ---- rearrangements
 
 
-@carries(names.reshaped)
+@carries(names.reshaped_names)
 def reshape(source: Shape, *, shape: Sequence[Dim] | Dim) -> Shape:
     """The attribute `shape`, in which one -1 stands for what the others leave."""
     wanted: Shape = tuple(shape) if isinstance(shape, tuple | list) else (shape,)  # type: ignore[assignment]
@@ -329,18 +332,18 @@ def permutation(axes: Sequence[int] | None, rank: int) -> tuple[int, ...]:
     """The order of axes, counted from 0. Raises ShapeError unless every axis occurs once."""
     if axes is None:
         return tuple(reversed(range(rank)))
-    order = tuple(normalise_axis(axis, rank) for axis in axes)
+    order = tuple(normalize_axis(axis, rank) for axis in axes)
     if sorted(order) != list(range(rank)):
         raise ShapeError(f"axes {tuple(axes)} must name each of the {rank} axes once")
     return order
 
 
-@carries(names.expanded)
+@carries(names.expanded_names)
 def expand_dims(shape: Shape, *, axis: int | Sequence[int]) -> Shape:
     """New axes of extent 1; `axis` counts in the result."""
     given = (axis,) if isinstance(axis, int) else tuple(axis)
     rank = len(shape) + len(given)
-    places = normalise_axes(given, rank)
+    places = normalize_axes(given, rank)
     dims = iter(shape)
     return tuple(1 if i in places else next(dims) for i in range(rank))
 
@@ -349,49 +352,49 @@ def squeezed_axes(shape: Shape, axis: Axes) -> tuple[int, ...]:
     """The axes that `squeeze` removes. Raises ShapeError if one has another extent than 1, and Undetermined."""
     if axis is None:
         return tuple(i for i, dim in enumerate(shape) if equal(dim, 1))
-    axes = normalise_axes(axis, len(shape))
+    axes = normalize_axes(axis, len(shape))
     for position in axes:
         if not equal(shape[position], 1):
             raise ShapeError(f"axis {position} of the shape {show_shape(shape)} cannot be removed: its extent is not 1")
     return axes
 
 
-@carries(names.squeezed)
+@carries(names.squeezed_names)
 def squeeze(shape: Shape, *, axis: Axes = None) -> Shape:
     """The shape without axes of extent 1."""
     axes = squeezed_axes(shape, axis)
     return tuple(dim for i, dim in enumerate(shape) if i not in axes)
 
 
-@carries(names.all_aligned)
+@carries(names.sequence_names)
 def concatenate(shapes: Sequence[Shape], *, axis: int = 0) -> Shape:
     """Equal except along `axis`, where the extents add up."""
     if not shapes:
         raise ShapeError("concatenate needs at least one tensor")
     first = shapes[0]
-    position = normalise_axis(axis, len(first))
+    position = normalize_axis(axis, len(first))
     for shape in shapes[1:]:
         rest = (*shape[:position], *shape[position + 1 :])
         if len(shape) != len(first) or not equal_shapes(rest, (*first[:position], *first[position + 1 :])):
-            message = f"the shapes {_listed(shapes)} cannot be concatenated along axis {axis}"
+            message = f"the shapes {_shape_list(shapes)} cannot be concatenated along axis {axis}"
             raise ShapeError(message, notes=_difference((first, shape), but=position))
     extents = [resolve(shape[position]) for shape in shapes]
     wide = [dim for dim in extents if dim != 0]
     if len(wide) > 1 and ANY in wide:
-        raise undetermined(*wide)
+        raise undetermined_error(*wide)
     return (*first[:position], total(wide), *first[position + 1 :])
 
 
-@carries(names.stacked)
+@carries(names.stacked_names)
 def stack(shapes: Sequence[Shape], *, axis: int = 0) -> Shape:
     """Equal shapes, with a new axis as long as there are tensors."""
     if not shapes:
         raise ShapeError("stack needs at least one tensor")
     for shape in shapes[1:]:
         if not equal_shapes(shapes[0], shape):
-            message = f"the shapes {_listed(shapes)} cannot be stacked: they must be equal"
+            message = f"the shapes {_shape_list(shapes)} cannot be stacked: they must be equal"
             raise ShapeError(message, notes=_difference((shapes[0], shape)))
-    position = normalise_axis(axis, len(shapes[0]) + 1)
+    position = normalize_axis(axis, len(shapes[0]) + 1)
     return (*shapes[0][:position], len(shapes), *shapes[0][position:])
 
 
@@ -411,7 +414,7 @@ def _slice_extent(extent: Dim, begin: Dim, end: Dim, stride: int, axis: int) -> 
         raise ShapeError(f"the stride along axis {axis} is 0")
     extent = resolve(extent)
     if extent is ANY:
-        raise undetermined(extent)
+        raise undetermined_error(extent)
     low, high = (0, extent) if stride > 0 else (-1, subtract(extent, 1))
     for bound in (begin, end):
         if not (needs_at_least(bound, low) and needs_at_least(high, bound)):
@@ -462,7 +465,7 @@ def take(shape: Shape, indices: Shape, *, axis: int = 0, mode: str = "raise") ->
     """The axis replaced by the axes of the indices."""
     if mode not in ("raise", "clip", "wrap"):
         raise ShapeError(f"mode must be 'raise', 'clip' or 'wrap', found {mode!r}")
-    position = normalise_axis(axis, len(shape))
+    position = normalize_axis(axis, len(shape))
     return (*shape[:position], *indices, *shape[position + 1 :])
 
 
@@ -500,7 +503,7 @@ def index_update(shape: Shape, position: Shape, new: Shape) -> Shape:
     return shape
 
 
-@carries(names.extended)
+@carries(names.names_with_new_last)
 def one_hot(indices: Shape, *, depth: Dim, **attributes: object) -> Shape:
     """A new last axis of extent `depth`."""
     return (*indices, *literal_shape(depth))
@@ -509,7 +512,7 @@ def one_hot(indices: Shape, *, depth: Dim, **attributes: object) -> Shape:
 # ---- creation
 
 
-def filled(*, shape: Sequence[Dim] | Dim, **attributes: object) -> Shape:
+def shape_attribute(*, shape: Sequence[Dim] | Dim, **attributes: object) -> Shape:
     """The attribute `shape`."""
     return literal_shape(shape)
 
@@ -527,4 +530,4 @@ def arange(*, start: float | Dim, stop: float | Dim, step: float, **attributes: 
 
 
 def _number(value: float | Dim) -> float:
-    return value if isinstance(value, float) else known(value)
+    return value if isinstance(value, float) else constant_dim(value)

@@ -25,8 +25,8 @@ from relay.typecheck.dims import (
     equal,
     is_dim,
     needs_at_least,
-    normalise_axes,
-    normalise_axis,
+    normalize_axes,
+    normalize_axis,
     product,
     quotient,
     resolve,
@@ -39,18 +39,18 @@ Widths = Dim | tuple[Dim, Dim] | tuple[tuple[Dim, Dim], ...]
 # ---- order
 
 
-def swapped(rank: int, axis1: int, axis2: int) -> tuple[int, ...]:
+def swapped_axes(rank: int, axis1: int, axis2: int) -> tuple[int, ...]:
     """The order of axes with two of them exchanged."""
     order = list(range(rank))
-    i, j = normalise_axis(axis1, rank), normalise_axis(axis2, rank)
+    i, j = normalize_axis(axis1, rank), normalize_axis(axis2, rank)
     order[i], order[j] = order[j], order[i]
     return tuple(order)
 
 
-def moved(rank: int, source: int | Sequence[int], destination: int | Sequence[int]) -> tuple[int, ...]:
+def moved_axes(rank: int, source: int | Sequence[int], destination: int | Sequence[int]) -> tuple[int, ...]:
     """The order of axes after `source` have become `destination`, the others in order. Raises ShapeError."""
-    before = [normalise_axis(a, rank) for a in ((source,) if isinstance(source, int) else source)]
-    after = [normalise_axis(a, rank) for a in ((destination,) if isinstance(destination, int) else destination)]
+    before = [normalize_axis(a, rank) for a in ((source,) if isinstance(source, int) else source)]
+    after = [normalize_axis(a, rank) for a in ((destination,) if isinstance(destination, int) else destination)]
     if len(before) != len(after) or len(set(before)) != len(before) or len(set(after)) != len(after):
         raise ShapeError(f"the axes {source} cannot become the axes {destination}: name as many, each once")
     order = [axis for axis in range(rank) if axis not in before]
@@ -62,19 +62,19 @@ def moved(rank: int, source: int | Sequence[int], destination: int | Sequence[in
 @moves
 def swapaxes(shape: Shape, *, axis1: int, axis2: int) -> Shape:
     """Two axes exchanged."""
-    return tuple(shape[axis] for axis in swapped(len(shape), axis1, axis2))
+    return tuple(shape[axis] for axis in swapped_axes(len(shape), axis1, axis2))
 
 
 @moves
 def moveaxis(shape: Shape, *, source: int | Sequence[int], destination: int | Sequence[int]) -> Shape:
     """Axes at other positions."""
-    return tuple(shape[axis] for axis in moved(len(shape), source, destination))
+    return tuple(shape[axis] for axis in moved_axes(len(shape), source, destination))
 
 
 @carries(names.first)
 def flip(shape: Shape, *, axis: Axes = None) -> Shape:
     """The same shape; `axis` must name its axes."""
-    normalise_axes(axis, len(shape))
+    normalize_axes(axis, len(shape))
     return shape
 
 
@@ -86,7 +86,7 @@ def shifts(rank: int, shift: Dim | Sequence[Dim], axis: Axes) -> tuple[Any, ...]
         raise ShapeError(f"roll needs one shift for each axis, found {shift} for {axis}")
     result: list[Any] = [0] * rank
     for step, position in zip(steps, axes, strict=True):
-        result[normalise_axis(position, rank)] += step
+        result[normalize_axis(position, rank)] += step
     return tuple(result)
 
 
@@ -111,7 +111,7 @@ def repetitions(rank: int, reps: Dim | Sequence[Dim]) -> Shape:
     return (1,) * (rank - len(given)) + given
 
 
-@carries(names.tiled)
+@carries(names.tiled_names)
 def tile(shape: Shape, *, reps: Dim | Sequence[Dim]) -> Shape:
     """Each dim times its number; more numbers than axes make new axes at the front."""
     counts = repetitions(len(shape), reps)
@@ -119,14 +119,14 @@ def tile(shape: Shape, *, reps: Dim | Sequence[Dim]) -> Shape:
     return tuple(multiply(resolve(dim), count) for dim, count in zip(dims, counts, strict=True))
 
 
-@carries(names.repeated)
+@carries(names.repeated_names)
 def repeat(shape: Shape, *, repeats: Dim, axis: int | None = None) -> Shape:
     """One dim times a number; without an axis all elements in one."""
     if not is_dim(repeats) or not needs_at_least(repeats, 0):
         raise ShapeError(f"repeat needs a number that is not negative, found {repeats}")
     if axis is None:
         return (multiply(product(shape), repeats),)
-    position = normalise_axis(axis, len(shape))
+    position = normalize_axis(axis, len(shape))
     return (*shape[:position], multiply(resolve(shape[position]), repeats), *shape[position + 1 :])
 
 
@@ -163,19 +163,19 @@ def pad(shape: Shape, *, widths: Widths, mode: str = "constant", value: float = 
 # ---- reshaping
 
 
-@carries(names.reshaped)
+@carries(names.reshaped_names)
 def flatten(shape: Shape, *, start_axis: int = 0, end_axis: int = -1) -> Shape:
     """The dims from one axis to another become their product; rank 0 becomes (1,)."""
     if not shape:
         return (1,)
-    start, end = normalise_axis(start_axis, len(shape)), normalise_axis(end_axis, len(shape))
+    start, end = normalize_axis(start_axis, len(shape)), normalize_axis(end_axis, len(shape))
     if start > end:
         raise ShapeError(f"flatten needs axes in order, found {start_axis} and {end_axis}")
     joined = shape[start] if start == end else product(shape[start : end + 1])
     return (*shape[:start], joined, *shape[end + 1 :])
 
 
-def decoded(shape: Shape, codes: Sequence[int]) -> Shape:
+def decoded_shape(shape: Shape, codes: Sequence[int]) -> Shape:
     """The shape that codes stand for; at most one dim is -1. Raises ShapeError."""
     result: list[Dim] = []
     left, given = list(shape), list(codes)
@@ -207,7 +207,7 @@ def decoded(shape: Shape, codes: Sequence[int]) -> Shape:
                 raise ShapeError(f"the code -4 of {tuple(codes)} needs two numbers after it")
             result += _split(take(code), given.pop(0), given.pop(0), codes)
         else:
-            raise ShapeError(f"{code} is no code of reshape_codes; they are 0, -1, -2, -3 and -4")
+            raise ShapeError(f"{code} is not a code of reshape_codes; they are 0, -1, -2, -3 and -4")
     return tuple(result)
 
 
@@ -223,10 +223,10 @@ def _split(extent: Dim, first: int, second: int, codes: Sequence[int]) -> tuple[
     return left, right
 
 
-@carries(names.reshaped)
+@carries(names.reshaped_names)
 def reshape_codes(shape: Shape, *, codes: Sequence[int]) -> Shape:
     """The shape that the codes stand for, with as many elements."""
-    return reshape(shape, shape=decoded(shape, codes))
+    return reshape(shape, shape=decoded_shape(shape, codes))
 
 
 # ---- layouts
@@ -240,7 +240,7 @@ def axes_of(layout: str) -> list[tuple[str, int]]:
     capitals = [name for name, size in axes if size == 0]
     blocks = [name for name, size in axes if size]
     if text != layout or len(set(capitals)) != len(capitals) or len(set(blocks)) != len(blocks):
-        raise ShapeError(f"{layout!r} is no layout: it has capitals for axes, and a number and letter for a block")
+        raise ShapeError(f"{layout!r} is not a layout: it has capitals for axes, and a number and letter for a block")
     if not set(blocks) <= set(capitals) or any(size == 0 and n not in capitals for n, size in axes):
         raise ShapeError(f"the layout {layout!r} has a block of an axis that it does not have")
     return axes
@@ -266,7 +266,8 @@ def layout_steps(shape: Shape, source: str, target: str) -> tuple[tuple[int, ...
         for sizes, layout in zip(blocks, (source, target), strict=True):
             if quotient(extent[name], sizes.get(name, 1)) is None:
                 raise ShapeError(
-                    f"the extent {extent[name]} of axis {name} is no multiple of the block {sizes[name]} in {layout!r}"
+                    f"the extent {extent[name]} of axis {name} is not a multiple "
+                        f"of the block {sizes[name]} in {layout!r}"
                 )
     places = [(name, bool(size)) for name, size in before]
     order = [i for name in whole for i in _positions(places, name)]

@@ -1,4 +1,4 @@
-"""How two types differ: the smallest parts that do, in words."""
+"""Type differences: the smallest parts in which two types differ, in words."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ import ml_dtypes
 import numpy as np
 
 from relay.errors import InternalError, Span
-from relay.ir.axes import agree, named, order
+from relay.ir.axes import agree, axes_text, order
 from relay.ir.dims import subtract, variables
 from relay.ir.effects import Effects
 from relay.ir.facts import EQUAL, DimConstraint, counterexample, facts, solve
@@ -170,7 +170,7 @@ class Solver:
             if not agree(names, wanted):
                 way = order(names, wanted)
                 help = "" if way is None else f": transpose by relay.transpose(x, {way})"
-                raise Clash(left, right, f"the axes are {named(names)}, not {named(wanted)}{help}")
+                raise Clash(left, right, f"the axes are {axes_text(names)}, not {axes_text(wanted)}{help}")
         elif names is None and prune(mine) is not prune(other):  # type: ignore[arg-type]
             self.bind(prune(mine), prune(other))  # type: ignore[arg-type]
         elif names is not None:
@@ -508,18 +508,18 @@ def resolve(type_: Type) -> Type:
 _TYPES = (TensorType, TupleType, FunctionType, RefType, StackType, DataType)
 
 
-def plain(type_: Type) -> Type:
+def erase_forms(type_: Type) -> Type:
     """The type with every record and list as the tuple that it is at run time."""
     match type_:
         case TupleType(items):
-            return TupleType(tuple(plain(t) for t in items))
+            return TupleType(tuple(erase_forms(t) for t in items))
         case FunctionType(parameters, result, where):
-            return FunctionType(tuple(plain(t) for t in parameters), plain(result), where, type_.effects)
+            return FunctionType(tuple(erase_forms(t) for t in parameters), erase_forms(result), where, type_.effects)
         case RefType(content):
-            return RefType(plain(content))
+            return RefType(erase_forms(content))
         case StackType(element):
-            return StackType(plain(element))
+            return StackType(erase_forms(element))
         case DataType(definition, arguments) if arguments:
-            return DataType(definition, tuple(plain(a) if isinstance(a, _TYPES) else a for a in arguments))
+            return DataType(definition, tuple(erase_forms(a) if isinstance(a, _TYPES) else a for a in arguments))
         case _:
             return type_

@@ -1,4 +1,4 @@
-"""Shape rules of what goes over a tensor in windows: convolution, its two adjoints, and sliding windows.
+"""Shape rules of windowed operators: convolution, its two adjoints, and sliding windows.
 
 Along each spatial axis a window of k elements, `dilation` apart, starts every `stride` elements of the padded axis:
 
@@ -19,7 +19,7 @@ from relay.ir.dims import add, floor_divide, maximum, modulo, multiply
 from relay.ir.types import Dim, Shape, show_shape
 from relay.operator.axes import carries
 from relay.typecheck import axes as names
-from relay.typecheck.dims import equal, is_dim, known, needs_at_least, normalise_axis, quotient, resolve
+from relay.typecheck.dims import constant_dim, equal, is_dim, needs_at_least, normalize_axis, quotient, resolve
 
 Numbers: TypeAlias = int | tuple[int, ...]
 Padding: TypeAlias = int | str | tuple[Dim | tuple[Dim, Dim], ...]
@@ -53,7 +53,7 @@ class Windows:
     @property
     def widths(self) -> tuple[tuple[int, int], ...]:
         """The padding in numbers. Raises Undetermined."""
-        return tuple((known(low), known(high)) for low, high in self.padding)
+        return tuple((constant_dim(low), constant_dim(high)) for low, high in self.padding)
 
     def extents(self, sizes: Sequence[Dim]) -> Shape:
         """How many windows there are along each axis. Raises ShapeError for one that does not fit, Undetermined."""
@@ -70,14 +70,15 @@ class Windows:
         elif needs_at_least(add(size, add(low, high)), reach):
             return add(floor_divide(add(size, add(low, high) - reach), stride), 1)
         else:
-            number, low, high = known(size), known(low), known(high)
+            number, low, high = constant_dim(size), constant_dim(low), constant_dim(high)
         room = number + low + high - reach
         if room >= 0:
             return room // stride + 1
         if number == 0:
             return 0
         raise ShapeError(
-            f"a window of {_dilated(self.kernel[axis], self.dilation[axis])} does not fit into spatial axis {axis} of"
+            f"a window of {_window_text(self.kernel[axis], self.dilation[axis])} does not fit into spatial "
+                f"axis {axis} of"
             f" extent {number + low + high}{' with its padding' if low or high else ''}; the spatial shape is"
             f" {show_shape(tuple(sizes))}"
         )
@@ -95,7 +96,7 @@ class Windows:
         )
 
 
-def _dilated(kernel: int, dilation: int) -> str:
+def _window_text(kernel: int, dilation: int) -> str:
     return f"{kernel}" if dilation == 1 else f"{kernel} elements, {dilation} apart,"
 
 
@@ -107,7 +108,7 @@ def windows(sizes: Sequence[Dim], kernel: Sequence[Dim], stride: object, padding
     Raises ShapeError for attributes that describe none, Undetermined.
     """
     rank = len(sizes)
-    numbers = tuple(known(k) for k in kernel)
+    numbers = tuple(constant_dim(k) for k in kernel)
     if min(numbers, default=1) < 1:
         raise ShapeError(f"a window needs at least one element along each axis, found {show_shape(numbers)}")
     strides = per_axis(stride, rank, "stride", 1)
@@ -187,7 +188,7 @@ def check_ungrouped(groups: object, layout: str) -> None:
         raise ShapeError(f"the layout {layout!r} is for convolutions in one group, found groups={groups!r}")
 
 
-def unblocked(shape: Shape) -> Shape:
+def unblocked_shape(shape: Shape) -> Shape:
     """(n, c / b, *sizes, b) -> (n, c, *sizes)"""
     return (shape[0], multiply(shape[1], shape[-1]), *shape[2:-1])
 
@@ -202,7 +203,7 @@ def split(shape: Shape, last: bool) -> tuple[Dim, Dim, Shape]:
     return (shape[0], shape[-1], shape[1:-1]) if last else (shape[0], shape[1], shape[2:])
 
 
-def joined(batch: Dim, channels: Dim, sizes: Sequence[Dim], last: bool) -> Shape:
+def activation_shape(batch: Dim, channels: Dim, sizes: Sequence[Dim], last: bool) -> Shape:
     """An activation's shape."""
     return (batch, *sizes, channels) if last else (batch, channels, *sizes)
 
@@ -275,7 +276,7 @@ def convolution(
     out, inner, kernel = split_weight(weight, last)
     _in_groups(name, groups, out, "output channels")
     _check_channels(name, channels, inner, groups, (x, weight))
-    return joined(batch, out, windows(sizes, kernel, stride, padding, dilation).extents(sizes), last)
+    return activation_shape(batch, out, windows(sizes, kernel, stride, padding, dilation).extents(sizes), last)
 
 
 def _convolution_in_blocks(
@@ -335,7 +336,7 @@ def transposed_sizes(extents: Sequence[Dim], over: Windows, extra: Shape) -> Sha
     return tuple(result)
 
 
-def transposed(
+def transposed_convolution(
     rank: int,
     y: Shape,
     weight: Shape,
@@ -357,7 +358,7 @@ def transposed(
     _check_channels(name, channels, out, 1, (y, weight))
     over, extra = transposed_over(kernel, stride, padding, output_padding, dilation)
     extents = transposed_sizes(sizes, over, extra)
-    return joined(batch, multiply(resolve(inner), groups), extents, last)
+    return activation_shape(batch, multiply(resolve(inner), groups), extents, last)
 
 
 def weight_gradient(
@@ -383,7 +384,7 @@ def weight_gradient(
     extent = per_axis(kernel, rank, "kernel", 1)
     wanted = windows(sizes, extent, stride, padding, dilation).extents(sizes)
     if not (equal(batch, other) and all(equal(a, b) for a, b in zip(wanted, extents, strict=True))):
-        expected = show_shape(joined(batch, out, wanted, last))
+        expected = show_shape(activation_shape(batch, out, wanted, last))
         raise ShapeError(f"{name} of x of shape {show_shape(x)} needs y of shape {expected}, found {show_shape(y)}")
     return joined_weight(out, share, extent, last)
 
@@ -396,7 +397,7 @@ def sliding_axes(axes: object, rank: int) -> tuple[int, ...]:
     given = (axes,) if isinstance(axes, int) else axes
     if not isinstance(given, tuple | list):
         raise ShapeError(f"axes must be integers, found {axes!r}")
-    places = tuple(normalise_axis(axis, rank) for axis in given)
+    places = tuple(normalize_axis(axis, rank) for axis in given)
     if len(set(places)) != len(places):
         raise ShapeError(f"the axes {axes!r} of a tensor of rank {rank} repeat")
     return places
@@ -410,7 +411,7 @@ def sizes_of(value: object, count: int, name: str = "sizes") -> Shape:
     return sizes  # type: ignore[return-value]  # expressions of sizes in compute functions
 
 
-@carries(names.windowed)
+@carries(names.window_names)
 def sliding(
     shape: Shape, *, kernel: object, axes: object, stride: object, padding: object, dilation: object, **others: object
 ) -> Shape:

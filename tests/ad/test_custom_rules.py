@@ -437,7 +437,7 @@ def test_the_text_of_a_checkpoint_is_read_back():
     assert relay.to_text(relay.parse(text)) == text
 
 
-# ---- arguments that specialise
+# ---- arguments that specialize
 
 
 def powers(x, n, *, scale=1.0):
@@ -449,7 +449,7 @@ def of_powers(saved, seed):
     return float(n) * x ** (n - 1) * scale * seed, None, None
 
 
-def test_a_gradient_gets_the_numbers_that_specialise_the_function():
+def test_a_gradient_gets_the_numbers_that_specialize_the_function():
     f = relay(powers, static_argnames=("n",))
     f.def_gradient(of_powers)
     x = np.float64(2.0)
@@ -463,7 +463,7 @@ def test_a_gradient_gets_the_numbers_that_specialise_the_function():
 
     wrong = relay(powers, static_argnames=("n",))
     wrong.def_gradient(lambda saved, seed: (seed, seed, None))
-    with pytest.raises(Exception, match="n specialises the function here: it has no gradient"):
+    with pytest.raises(Exception, match="n specializes the function here: it has no gradient"):
         relay.grad(wrong, wrt=0)(x, 3)
 
 
@@ -471,7 +471,7 @@ def in_rows(x, rows=2):
     return (x.reshape(rows, x.shape[0] // rows).sum(0) ** 2).sum()
 
 
-def test_a_number_specialises_the_function_that_a_transformation_makes():
+def test_a_number_specializes_the_function_that_a_transformation_makes():
     f = relay(in_rows)
     g = relay(lambda x: relay.jacobian(f, wrt=0)(x, 2))
     x = np.arange(4.0)
@@ -495,5 +495,5 @@ def test_what_is_saved_may_depend_on_strings():
         close(relay.grad(relay.grad(f, wrt=0), wrt=0)(x, mode), second)
     g = relay(chosen, static_argnames=("mode",))
     g.def_gradient(lambda saved, seed: (seed, None))
-    with pytest.raises(TypeCheckError, match="mode is no value of the run"):
+    with pytest.raises(TypeCheckError, match="mode is not a value of the run"):
         relay.grad(g, wrt=0)(x, "cube")

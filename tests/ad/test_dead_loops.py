@@ -1,4 +1,4 @@
-"""Gradients of loops that the optimiser knows to run no round, or one, before they are differentiated."""
+"""Gradients of loops that the optimizer knows to run no round, or one, before they are differentiated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the derivatives of programs look like after optimisation: which forms are left, over the whole zoo."""
+"""What the derivatives of programs look like after optimization: which forms are left, over the whole zoo."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def forms(module: Module) -> set[str]:
 
 
 def is_static(module: Module) -> bool:
-    """Whether a program has neither recursion nor dynamic data, as sizes that the run makes, nor dynamic loops."""
+    """Whether a program has neither recursion nor dynamic data, as data-dependent sizes, nor dynamic loops."""
     return not forms(module) and not any(isinstance(b.value, BindDim) for b in bindings(module))
 
 

@@ -22,7 +22,7 @@ def work(function: Any, *arguments: Any, tape: bool = False) -> tuple[int, int]:
     values = lowered.values
     module = function.typed(*arguments) if tape else lowered.core
     machine = Machine(sizes=sizes_of(module, module.main, values))
-    made, prepared = 0, machine.operations.prepared
+    made, prepared = 0, machine.operations.prepared_call
 
     def counting(call: Any, type_: Any) -> Any:
         function = prepared(call, type_)
@@ -35,7 +35,7 @@ def work(function: Any, *arguments: Any, tape: bool = False) -> tuple[int, int]:
 
         return counted
 
-    machine.operations.prepared = counting  # type: ignore[method-assign]
+    machine.operations.prepared_call = counting  # type: ignore[method-assign]
     machine.enter(Closure(module.main, {}, module), values)
     count = 0
     while machine.frames:

@@ -121,9 +121,9 @@ def test_the_gradient_of_a_recursion_grows_linearly(order: int, monkeypatch: pyt
 
 
 def collecting(function: Any, *arguments: Any) -> Module:
-    """The optimised program, in which sums of any size are made after the recursion."""
-    last = ", ".join("defer_sums{smallest=1}" if p == "defer_sums" else p for p in LEVELS[2])
-    prepared = Pipeline(["specialise, structure", *PREPARATION[2]], stage="typed")(function.typed(*arguments))
+    """The optimized program, in which sums of any size are made after the recursion."""
+    last = ", ".join("sink_accumulators{smallest=1}" if p == "sink_accumulators" else p for p in LEVELS[2])
+    prepared = Pipeline(["specialize, structure", *PREPARATION[2]], stage="typed")(function.typed(*arguments))
     derived = differentiate(prepared, lambda module: Pipeline(", ".join(BETWEEN[2]))(module))
     return Pipeline(last, checked=True)(derived)
 

@@ -30,8 +30,8 @@ def calls_itself(module: Module) -> bool:
 
 
 def is_static(program: Program) -> bool:
-    """Whether a program has no recursion, no data or sizes that the run makes, and loops of known numbers of rounds."""
-    first = Pipeline("specialise, structure", stage="typed")(program.function.typed(*program.arguments))
+    """Whether a program has no recursion, no data or data-dependent sizes, and loops of known numbers of rounds."""
+    first = Pipeline("specialize, structure", stage="typed")(program.function.typed(*program.arguments))
     if calls_itself(first):
         return False
     for binding in bindings(program.function.core(*program.arguments)):

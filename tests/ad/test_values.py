@@ -24,7 +24,7 @@ from ad_programs import (
     power,
     reads,
     real,
-    scalarised,
+    scalarized,
     squares,
     vector,
     verify,
@@ -477,7 +477,7 @@ def test_random_programs(seed: int) -> None:
     made = differentiate(derived(source))
     check(made, "structured")
     np.testing.assert_allclose(run(made, arguments), run(by_interpreter(source), arguments), rtol=1e-10, atol=1e-12)
-    source = scalarised(made)
+    source = scalarized(made)
     made = differentiate(derived(source))
     check(made, "structured")
     np.testing.assert_allclose(run(made, arguments), run(by_interpreter(source), arguments), rtol=1e-9, atol=1e-11)

@@ -31,19 +31,19 @@ def samples(count: int = 3) -> list[list[np.ndarray]]:
 @pytest.mark.parametrize("method", ["max", "percentile", "kl"])
 def test_a_network_in_8_bits(method: str) -> None:
     given = samples()
-    quantised = relay.quantise(network, given, method)  # type: ignore[arg-type]
-    check(quantised.module, "structured")
-    operators = [b.value.operator for b in quantised.module.main.body.bindings if isinstance(b.value, OpCall)]
+    quantized = relay.to_int8(network, given, method)  # type: ignore[arg-type]
+    check(quantized.module, "structured")
+    operators = [b.value.operator for b in quantized.module.main.body.bindings if isinstance(b.value, OpCall)]
     assert "conv2d" not in operators and "matmul" not in operators
-    assert [layer.operator for layer in quantised.layers] == ["conv2d", "matmul"]
-    for layer in quantised.layers:
+    assert [layer.operator for layer in quantized.layers] == ["conv2d", "matmul"]
+    for layer in quantized.layers:
         assert 0 < layer.error < 0.03 and 0 < layer.total < 0.05
         assert all(np.log2(scale) % 1 == 0 for scale in layer.scales)
     exact = network.interpret(*given[0])
-    found = interpreter.run(quantised.module, given[0])
+    found = interpreter.run(quantized.module, given[0])
     np.testing.assert_allclose(found, exact, atol=0.01)
-    np.testing.assert_allclose(quantised(*given[0]), found, atol=1e-6)
-    assert str(quantised).count("error") == 2
+    np.testing.assert_allclose(quantized(*given[0]), found, atol=1e-6)
+    assert str(quantized).count("error") == 2
 
 
 def test_outliers_do_not_count_by_percentile_and_kl() -> None:
@@ -54,15 +54,15 @@ def test_outliers_do_not_count_by_percentile_and_kl() -> None:
     x = RANDOM.normal(size=(64, 64)).astype(np.float32)
     x[0, 0] = 1000.0
     w = RANDOM.normal(size=(64, 4)).astype(np.float32)
-    scales = {m: relay.quantise(product, [[x, w]], m, 99.9).layers[0].scales[0] for m in ("max", "percentile", "kl")}  # type: ignore[arg-type]
+    scales = {m: relay.to_int8(product, [[x, w]], m, 99.9).layers[0].scales[0] for m in ("max", "percentile", "kl")}  # type: ignore[arg-type]
     assert scales["max"] == 8.0  # 2 ** ceil(log2(1000 / 127))
     assert scales["percentile"] <= 2**-4 and scales["kl"] < scales["max"]
 
 
 def test_scales_that_fit_the_range() -> None:
     given = samples()
-    exact = relay.quantise(network, given, "max", power_of_two=False)
-    shifts = relay.quantise(network, given, "max")
+    exact = relay.to_int8(network, given, "max", power_of_two=False)
+    shifts = relay.to_int8(network, given, "max")
     for one, other in zip(exact.layers, shifts.layers, strict=True):
         assert one.error <= other.error  # the range is used to its end
         assert all(a <= b < 2 * a for a, b in zip(one.scales, other.scales, strict=True))
@@ -75,10 +75,10 @@ def test_samples_that_8_bits_cannot_hold(bad: float) -> None:
     (given,) = samples(1)
     given[0][0, 0, 0, 0] = bad
     with pytest.raises(ValueError, match=r"test_quantization.py:\d+:\d+: the samples give conv2d infinities or NaNs"):
-        relay.quantise(network, [given])
+        relay.to_int8(network, [given])
 
 
-def test_a_shared_operand_is_quantised_once() -> None:
+def test_a_shared_operand_is_quantized_once() -> None:
     @relay
     def shared(x, v, w):  # type: ignore[no-untyped-def]
         y = x @ v + x @ w
@@ -87,13 +87,13 @@ def test_a_shared_operand_is_quantised_once() -> None:
         return y
 
     given = [RANDOM.normal(size=(4, 4)).astype(np.float32) for _ in range(3)]
-    quantised = relay.quantise(shared, [given])
-    operators = [b.value.operator for b in quantised.module.main.body.bindings if isinstance(b.value, OpCall)]
+    quantized = relay.to_int8(shared, [given])
+    operators = [b.value.operator for b in quantized.module.main.body.bindings if isinstance(b.value, OpCall)]
     assert operators.count("quantize") == 3 and operators.count("quantized_dense") == 2
-    inside = [b.value.operator for b in walk(quantised.module.main.body) if isinstance(b.value, OpCall)]
-    assert inside.count("quantize") == 4  # in the loop, w is quantised already
-    assert [layer.times for layer in quantised.layers] == [1, 1, 40]
-    assert "matmul(" not in relay.to_text(quantised.module)
+    inside = [b.value.operator for b in walk(quantized.module.main.body) if isinstance(b.value, OpCall)]
+    assert inside.count("quantize") == 4  # in the loop, w is quantized already
+    assert [layer.times for layer in quantized.layers] == [1, 1, 40]
+    assert "matmul(" not in relay.to_text(quantized.module)
 
 
 @relay
@@ -133,21 +133,21 @@ IN_BLOCKS = [
 def test_products_in_loops_branches_and_functions(
     program: relay.RelayFunction, given: list[list[np.ndarray]], times: list[int]
 ) -> None:
-    quantised = relay.quantise(program, given)
-    check(quantised.module, "structured")
-    assert [layer.times for layer in quantised.layers] == times
-    for layer in quantised.layers:
+    quantized = relay.to_int8(program, given)
+    check(quantized.module, "structured")
+    assert [layer.times for layer in quantized.layers] == times
+    for layer in quantized.layers:
         assert 0 < layer.error < 0.03 and 0 < layer.total < 0.06
     for arguments in given:
-        found = interpreter.run(quantised.module, arguments)
+        found = interpreter.run(quantized.module, arguments)
         np.testing.assert_allclose(found, program.interpret(*arguments), atol=0.1)
-        np.testing.assert_allclose(quantised(*arguments), found, atol=1e-5)
-    stays = relay.to_text(quantised.module).count("matmul(")
+        np.testing.assert_allclose(quantized(*arguments), found, atol=1e-5)
+    stays = relay.to_text(quantized.module).count("matmul(")
     assert stays == (1 if program is branching else 0)
 
 
 def test_errors_are_of_the_times_that_both_compute() -> None:
-    """A choice that falls otherwise in the quantised program."""
+    """A choice that falls otherwise in the quantized program."""
 
     @relay
     def f(x):  # type: ignore[no-untyped-def]
@@ -159,21 +159,21 @@ def test_errors_are_of_the_times_that_both_compute() -> None:
     exact = float((ROWS[0] @ SQUARE)[0, 0])
     for limit in (np.float32(exact - 1e-4), np.float32(exact + 1e-4)):
         f.reload()
-        layers = relay.quantise(f, [[ROWS[0]]]).layers
+        layers = relay.to_int8(f, [[ROWS[0]]]).layers
         assert len(layers) == (2 if limit < exact else 1)
         assert all(np.isfinite(layer.total) for layer in layers)
 
 
 def test_mistakes() -> None:
     with pytest.raises(ValueError, match="needs samples"):
-        relay.quantise(network, [])
+        relay.to_int8(network, [])
     with pytest.raises(ValueError, match="max, percentile, kl; found 'mean'"):
-        relay.quantise(network, samples(), "mean")  # type: ignore[arg-type]
+        relay.to_int8(network, samples(), "mean")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="at most 100, found 101"):
-        relay.quantise(network, samples(), "percentile", 101)
+        relay.to_int8(network, samples(), "percentile", 101)
 
 
 def test_what_has_no_products_stays() -> None:
     module = Pipeline("dce")(relay.parse("fn f(%x: Tensor[float32, (3,)]) -> Tensor[float32, (3,)] { %x }"))
-    quantised = relay.quantise(module, [[np.ones(3, np.float32)]])
-    assert quantised.layers == () and relay.to_text(quantised.module) == relay.to_text(module)
+    quantized = relay.to_int8(module, [[np.ones(3, np.float32)]])
+    assert quantized.layers == () and relay.to_text(quantized.module) == relay.to_text(module)

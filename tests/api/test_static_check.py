@@ -532,7 +532,7 @@ NEVER = "is never used and has no effect"
         ("for i in range(3):\n    a = x[0]\nreturn x", [f"2:5 `a` {NEVER}"]),
         ("a: Tensor[Float, (2,)] = x\nreturn x", [f"1:1 `a` {NEVER}"]),
         ("r = relay.ref(x)\nreturn x", [f"1:1 `r` {NEVER}"]),
-        # what has an effect, or may have one, or is no mistake
+        # what has an effect, or may have one, or is not a mistake
         ("_a = x + 1.0\na, b = x\nreturn a", []),
         ("for i in range(3):\n    x = x * 2.0\nreturn x", []),
         ("r = relay.ref(x)\nr.value = x\nrelay.write(r, x)\nreturn x", []),

@@ -11,7 +11,7 @@ from relay import relay
 from relay.api import tuning
 from relay.codegen.lowering.module_builder import options
 from relay.codegen.runtime import cpu
-from relay.codegen.tiling import DEFAULT, Choice, Choices
+from relay.codegen.tiling import DEFAULT, Choices, TilingChoice
 from relay.compilation import disk_cache, tuning_records
 from relay.errors import ExecutionError, TypeMismatch
 
@@ -44,7 +44,11 @@ def test_every_choice_computes_the_same(sizes):
     ((name, found),) = options(core, 2).items()
     first, last = found.tiles[0], found.tiles[-1]
     assert found.packed == found.parallel == (True, False)
-    for choice in (Choice(*first, True, True), Choice(*last, False, False), Choice(packed=False, parallel=True)):
+    for choice in (
+        TilingChoice(*first, True, True),
+        TilingChoice(*last, False, False),
+        TilingChoice(packed=False, parallel=True),
+    ):
         program = cpu.Program(cpu.compile_native(core, 2, {name: choice}), cpu.DataResult)
         np.testing.assert_allclose(program((x, w, b)), expected, rtol=2e-6, atol=2e-6, err_msg=str(choice))
 
@@ -94,7 +98,7 @@ def test_what_is_faster_is_kept_and_used(folder, monkeypatch):
 def test_choices_are_part_of_what_the_cache_knows():
     layer, arguments = product(), operands(4, 4, 4)
     typed = layer.typed(*arguments)
-    some: tuple[Choices, ...] = {}, {"a": DEFAULT}, {"a": Choice(packed=True)}
+    some: tuple[Choices, ...] = {}, {"a": DEFAULT}, {"a": TilingChoice(packed=True)}
     keys = {disk_cache.key(typed, 2, 2, choices, frozenset()) for choices in some}
     assert len(keys) == 3
 
@@ -127,7 +131,7 @@ GOOD = {"height": 4, "vectors": None, "packed": None, "parallel": None}
     ["{", "[]", '{"a": 3}', {"rows": 4}, 3, {**GOOD, "height": "4"}, {**GOOD, "vectors": 0}, {**GOOD, "packed": 7}],
 )
 def test_a_damaged_file_is_not_used_which_is_said(content, caplog):
-    tuning_records.keep(2, {"kernel": Choice(height=4)})
+    tuning_records.keep(2, {"kernel": TilingChoice(height=4)})
     if not isinstance(content, str):
         entries = json.loads(tuning_records.path().read_text())
         for kernels in entries.values():
@@ -137,8 +141,8 @@ def test_a_damaged_file_is_not_used_which_is_said(content, caplog):
     with caplog.at_level("WARNING", "relay.compile"):
         assert tuning_records.choices(2) == {}
     assert str(tuning_records.path()) in caplog.text
-    tuning_records.keep(2, {"other": Choice(vectors=1)})
-    assert tuning_records.choices(2) == {"other": Choice(vectors=1)}
+    tuning_records.keep(2, {"other": TilingChoice(vectors=1)})
+    assert tuning_records.choices(2) == {"other": TilingChoice(vectors=1)}
 
 
 def test_a_program_prints_nothing_while_it_is_measured(capsys):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from relay import Array, from_source, relay
-from relay.calling.dlpack import imported
+from relay.calling.dlpack import array_from_dlpack
 from relay.errors import CompileError, FrontendError, TypeCheckError, TypeMismatch
 
 
@@ -69,7 +69,7 @@ def test_numbers() -> None:
         checked(scaled, np.ones(3, np.float32), a)
         checked(scaled, a, 2)
     checked(scaled, np.ones(3, np.int64), 7)
-    with pytest.raises(relay.TypeMismatch, match="is no float32"):
+    with pytest.raises(relay.TypeMismatch, match="is not a float32"):
         increment(1e300)
     checked(scaled, np.ones(3, np.float64), 2**24 + 1)
     assert np.isinf(float(increment(float("inf")))) and np.isnan(float(increment(float("nan"))))
@@ -192,7 +192,7 @@ def test_a_wrong_number_of_threads_is_an_error(given: str, monkeypatch: pytest.M
     def increment(x):
         return x + 1.0
 
-    with pytest.raises(CompileError, match=f"RELAY_NUM_THREADS is no number: '{given}'"):
+    with pytest.raises(CompileError, match=f"RELAY_NUM_THREADS is not a number: '{given}'"):
         increment(1.0)
     monkeypatch.setenv("RELAY_NUM_THREADS", " ")
     assert float(increment(1.0)) == 2.0
@@ -263,7 +263,7 @@ def test_calls_like_earlier_ones_describe_nothing(monkeypatch: pytest.MonkeyPatc
     def compiled(*_: object) -> None:
         raise AssertionError("the arguments were described again")
 
-    monkeypatch.setattr("relay.function.RelayFunction._compiled", compiled)
+    monkeypatch.setattr("relay.function.RelayFunction._compile_call", compiled)
     for call, expected in calls:
         np.testing.assert_allclose(call(), expected)
 
@@ -345,7 +345,7 @@ def test_arrays_of_other_libraries_of_all_dtypes_and_strides(dtype: np.dtype[Any
             found = pickled(Foreign(view))
             assert found.dtype == dtype
             np.testing.assert_array_equal(found, view + dtype.type(1))
-    shared = imported(Foreign(x))
+    shared = array_from_dlpack(Foreign(x))
     x[1, 2, 3] = 50
     assert shared[1, 2, 3] == 50 and shared.ctypes.data == x.ctypes.data
 

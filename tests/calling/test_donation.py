@@ -202,7 +202,7 @@ def unchanged_twice(a, b):
     return a, a
 
 
-def normalised(a, b):
+def normalized(a, b):
     return relay.softmax(a) + b, (b - relay.mean(b)) * a
 
 
@@ -216,7 +216,7 @@ def wide(a, b):
 
 PROGRAMS = [
     reversed_order, both_read, read_later, transposed, product, product_taken, chosen, chosen_inside, loop,
-    loop_reading, until, element, rows, twice, unchanged_twice, normalised, shifted, wide,
+    loop_reading, until, element, rows, twice, unchanged_twice, normalized, shifted, wide,
 ]  # fmt: skip
 
 

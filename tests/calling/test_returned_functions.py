@@ -359,7 +359,7 @@ def test_derivatives_of_functions_that_take_them() -> None:
 
 @ways
 def test_what_returned_functions_capture(way: Way) -> None:
-    """Values of all kinds, those that specialise code among them, and sizes that the run makes."""
+    """Values of all kinds, those that specialize code among them, and data-dependent sizes."""
 
     @relay.relay
     def everything(x, mode="sum", count=3):

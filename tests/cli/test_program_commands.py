@@ -175,8 +175,8 @@ def test_opt_knows_the_order_of_stages(tmp_path: Path, capsys: pytest.CaptureFix
     path = tmp_path / "typed.relay"
     path.write_text("fn f(%x: ()) -> () { let %g: fn(()) -> () = fn g(%y: ()) -> () { %y }; let %z: () = %g(%x); %z }")
     assert main(["opt", str(path), "--passes", "cse"]) == 2
-    assert "works on structured programs, this one is typed: put specialise, structure" in capsys.readouterr().err
-    assert main(["opt", str(path), "--passes", "specialise, structure, inline"]) == 0
+    assert "works on structured programs, this one is typed: put specialize, structure" in capsys.readouterr().err
+    assert main(["opt", str(path), "--passes", "specialize, structure, inline"]) == 0
 
 
 def test_programs_that_are_none(tmp_path: Path, program: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -435,7 +435,7 @@ def test_show_keeps_annotated_sizes_open(tmp_path: Path, capsys: pytest.CaptureF
     path = tmp_path / "sizes.py"
     path.write_text(SIZES, encoding="utf-8")
     shown = "entry fn f(%x: Tensor[float32, (n, m)], %y: (Tensor[float32, (m,)], Tensor[float32, (2*n, 3)]))"
-    for stage in ("core", "optimised", "fused"):
+    for stage in ("core", "optimized", "fused"):
         assert main(["show", f"{path}:f", "--stage", stage]) == 0
         assert shown in capsys.readouterr().out
     assert main(["show", f"{path}:g", "--stage", "core"]) == 2
@@ -460,13 +460,13 @@ def g(x: Tensor[Float, s]):
 
 def test_show_every_stage(python: str, capsys: pytest.CaptureFixture[str]) -> None:
     texts = {}
-    for stage in ("typed", "core", "optimised", "fused", "tir"):
+    for stage in ("typed", "core", "optimized", "fused", "tir"):
         assert main(["show", f"{python}:g", "--stage", stage]) == 0
         texts[stage] = capsys.readouterr().out
         if stage not in ("typed", "tir"):
             relay.parse(texts[stage])
     assert "grad{" not in texts["core"]
-    assert "fn fused_" in texts["fused"] and "fn fused_" not in texts["optimised"]
+    assert "fn fused_" in texts["fused"] and "fn fused_" not in texts["optimized"]
     assert "T.prim_func" in texts["tir"]
     assert main(["show", f"{python}:layer", "--stage", "core"]) == 2
     assert "the parameter x of layer has no annotated type: give --types or --args" in capsys.readouterr().err
@@ -549,13 +549,13 @@ def test_the_page_leads_from_bindings_to_the_source_and_through_the_passes(
 
 
 def test_graphs(python: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", f"{python}:f", "--stage", "optimised", "--dot"]) == 0
+    assert main(["show", f"{python}:f", "--stage", "optimized", "--dot"]) == 0
     dot = capsys.readouterr().out
     nodes = dict(re.findall(r'(n\d+) \[label="(.*?)\\n', dot))
     by_word = {label.split(" = ")[-1].strip(): number for number, label in nodes.items()}
     assert f"{by_word['matmul']} -> {by_word['tanh']};" in dot
     assert f"{by_word['multiply']} -> {by_word['sum']};" in dot
-    assert main(["show", f"{python}:f", "--stage", "optimised", "--svg"]) == 0
+    assert main(["show", f"{python}:f", "--stage", "optimized", "--svg"]) == 0
     root = ElementTree.fromstring(capsys.readouterr().out)
     boxes = [e for e in root.iter() if e.tag.endswith("rect")]
     lines = [e for e in root.iter() if e.tag.endswith("line")]
@@ -585,7 +585,7 @@ def g(x):
 df, dg = R.grad(f), R.grad(g)
 """)
     for name in ("f", "df"):
-        for stage in ("typed", "core", "optimised", "fused"):
+        for stage in ("typed", "core", "optimized", "fused"):
             assert main(["show", f"{path}:{name}", "--stage", stage, "-o", out]) == 0
             relay.parse(Path(out).read_text())
     for name in ("g", "dg"):

@@ -67,7 +67,7 @@ x = np.zeros((2, 3), np.float32)
     out, err = typed(text, monkeypatch, capsys)
     assert out.split("\n")[:3] == ["Tensor[float32, (2, 2)]", "Tensor[float32, (3,)]", "Tensor[float32, (2, 3)]"]
     assert "-> Tensor[bt, s1]" in out and "multiply(%x" in out
-    assert "cannot be multiplied" in err and "not valid Python" in err and "x is no decorated function" in err
+    assert "cannot be multiplied" in err and "not valid Python" in err and "x is not a decorated function" in err
     assert ":type EXPRESSION" in out and "no command ':nonsense'" in out
 
 

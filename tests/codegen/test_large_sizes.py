@@ -66,7 +66,7 @@ def test_what_no_memory_holds_is_refused_at_its_line() -> None:
         much(2.0)
 
 
-# ---- sizes that the run makes
+# ---- data-dependent sizes
 
 
 def test_bytes_that_wrap_around_are_too_many() -> None:

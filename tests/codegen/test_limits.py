@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from relay import Float, Int, List, Tensor, relay
-from relay.codegen.runtime.native_stacks import both
+from relay.codegen.runtime.native_stacks import run_both
 from relay.errors import CompileError, ExecutionError
 from relay.support import limits
 
@@ -86,7 +86,7 @@ def test_what_others_set_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> Non
         threading.stack_size(1 << 20)  # as another thread might
 
     monkeypatch.setattr(threading.Thread, "start", starting)
-    assert both(lambda: 1, lambda: 2) == (1, 2)
+    assert run_both(lambda: 1, lambda: 2) == (1, 2)
     assert threading.stack_size(0) == 1 << 20
 
 
@@ -239,7 +239,7 @@ def test_memory_that_is_given_back_counts_no_more(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("variable", ["RELAY_STACK_SIZE", "RELAY_MEMORY_LIMIT"])
 def test_wrong_limits_are_errors(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, "1G")
-    with pytest.raises(CompileError, match=f"{variable} is no number: '1G'"):
+    with pytest.raises(CompileError, match=f"{variable} is not a number: '1G'"):
         limits.stack_size() if variable == "RELAY_STACK_SIZE" else limits.memory_limit()
 
 

@@ -1,4 +1,4 @@
-"""Lists whose length only the run knows: the same in every mode as in Python, whoever else sees them, and at a cost
+"""Dynamic lists: the same in every mode as in Python, whoever else sees them, and at a cost
 that is counted: the elements that are copied, and the memory that is taken."""
 
 # ruff: noqa: B007
@@ -284,8 +284,10 @@ def test_each_operation_takes_constant_time(function: Any, monkeypatch: pytest.M
         copied.append(int(_table(program)[COPIED] - before))
     assert all(count <= 4 * n for count, n in zip(copied, (1000, 2000, 4000, 8000), strict=True)), copied
     interpreted: list[int] = []
-    plain = values.copied
-    monkeypatch.setattr(values, "copied", lambda buffer, length: interpreted.append(length) or plain(buffer, length))
+    plain = values.copy_prefix
+    monkeypatch.setattr(
+        values, "copy_prefix", lambda buffer, length: interpreted.append(length) or plain(buffer, length)
+    )
     counts = []
     for n in (40, 80):
         interpreted.clear()

@@ -19,7 +19,7 @@ import relay
 from relay.codegen.lowering.module_builder import assemble
 from relay.codegen.runtime import loading
 from relay.codegen.runtime.cpu import compile_module
-from relay.codegen.runtime.loading import Loaded, Unloadable, load
+from relay.codegen.runtime.loading import LoadedCode, UnloadableCodeError, load
 
 X = np.linspace(-2.0, 2.0, 100, dtype=np.float32)
 pytestmark = pytest.mark.skipif(
@@ -87,7 +87,7 @@ def test_several_threads_and_functions_of_others() -> None:
     x = np.random.default_rng(0).standard_normal((600, 700)).astype(np.float32)
     made = function(source)
     program = compile_module(made.core(x), threads=2)
-    assert isinstance(program.native.module, Loaded)
+    assert isinstance(program.native.module, LoadedCode)
     for found, expected in zip(program([x]), made.interpret(x), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
@@ -112,7 +112,7 @@ def test_other_files_are_refused(code: bytes) -> None:
         (changed(code, 18, struct.pack("<H", 183)), "not for x86-64"),
         (changed(code, kind, struct.pack("<I", 23)), "a relocation of kind 23"),
     ):
-        with pytest.raises(Unloadable, match=reason):
+        with pytest.raises(UnloadableCodeError, match=reason):
             load(content)
     with pytest.raises(KeyError):
         load(changed(code, name, b"__tvm_ffi_mine"))["main"]
@@ -121,7 +121,7 @@ def test_other_files_are_refused(code: bytes) -> None:
 def test_a_function_that_there_is_not(code: bytes) -> None:
     found = re.search(rb"\0(TVMFFIErrorSetRaisedFromCStr)\0", code)
     assert found is not None
-    with pytest.raises(Unloadable, match="there is no TVMFFIErrorSetRaisedFromNone"):
+    with pytest.raises(UnloadableCodeError, match="there is no TVMFFIErrorSetRaisedFromNone"):
         load(changed(code, found.start(1), b"TVMFFIErrorSetRaisedFromNone"))
 
 

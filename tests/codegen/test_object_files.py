@@ -16,8 +16,8 @@ from relay.codegen.lowering import module_builder
 from relay.codegen.lowering.module_builder import assemble
 from relay.codegen.runtime import native_stacks
 from relay.codegen.runtime.cpu import Program, compile_module
-from relay.codegen.runtime.loading import Loaded, Unloadable
-from relay.codegen.runtime.native_stacks import both
+from relay.codegen.runtime.loading import LoadedCode, UnloadableCodeError
+from relay.codegen.runtime.native_stacks import run_both
 from relay.codegen.tvm import llvm_objects, tir
 from relay.errors import CompileError, ExecutionError, InternalError
 
@@ -56,7 +56,7 @@ def test_there_are_two_files_and_the_same_each_time() -> None:
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_answers_are_those_of_one_file(threads: int) -> None:
     program = compile_module(several.core(X), threads=threads)
-    assert isinstance(program.native.module, Loaded)
+    assert isinstance(program.native.module, LoadedCode)
     assert len(program.native.object_code) == min(threads, 2)
     for found, expected in zip(program([X]), several.interpret(X), strict=True):
         np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
@@ -106,7 +106,7 @@ def test_two_files_are_found_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyP
     text = "def f(x):\n    return " + " + ".join(f"relay.cumsum(relay.sin(x * {n}.5) @ x, axis=0)" for n in range(1, 4))
     made = [relay.from_source(text, {"relay": relay}).compile(X) for _ in range(2)]
     assert [len(one._program.native.object_code) for one in made] == [2, 2]
-    assert not any(isinstance(one._program.native.module, Loaded) for one in made)
+    assert not any(isinstance(one._program.native.module, LoadedCode) for one in made)
     np.testing.assert_array_equal(made[0](X), made[1](X))
 
 
@@ -115,7 +115,7 @@ def test_two_files_that_cannot_be_loaded_become_one(monkeypatch: pytest.MonkeyPa
 
     def refusing(*files: bytes) -> Any:
         if len(files) > 1:
-            raise Unloadable("there are two")
+            raise UnloadableCodeError("there are two")
         return load(*files)
 
     monkeypatch.setattr(module_builder, "load", refusing)
@@ -159,11 +159,11 @@ def test_programs_are_compiled_by_several_threads_at_once() -> None:
 def test_half_of_the_work_is_apart() -> None:
     generated = module_builder._generate(several.core(X), 2, {})
     functions, kernels = generated.functions, generated.kernels
-    module = tir.lowered(functions, tir.target(2, kernels.calls, repeats=False))
+    module = tir.lower_functions(functions, tir.target(2, kernels.calls, repeats=False))
     names = {kernel.name_hint for kernel in kernels.functions}
-    apart = llvm_objects._apart(module, names, kernels.calls)
+    apart = llvm_objects._second_half(module, names, kernels.calls)
     assert apart and apart < names
-    assert llvm_objects._apart(module, names, 10**6) == names  # where calls are most of the work
+    assert llvm_objects._second_half(module, names, 10**6) == names  # where calls are most of the work
 
 
 # ---- two threads
@@ -180,7 +180,7 @@ def test_both_return() -> None:
         at.wait()
         return "beside", threading.current_thread() is not threading.main_thread()
 
-    assert both(here, beside) == ("here", ("beside", True))
+    assert run_both(here, beside) == ("here", ("beside", True))
 
 
 def _raising(message: str) -> Any:
@@ -190,17 +190,17 @@ def _raising(message: str) -> Any:
 def test_what_either_raises() -> None:
     ended: list[int] = []
     with pytest.raises(CompileError, match="here"):
-        both(lambda: _raising("here"), lambda: ended.append(1))
+        run_both(lambda: _raising("here"), lambda: ended.append(1))
     assert ended == [1]  # both have ended
     with pytest.raises(CompileError, match="beside"):
-        both(lambda: ended.append(2), lambda: _raising("beside"))
+        run_both(lambda: ended.append(2), lambda: _raising("beside"))
     with pytest.raises(CompileError, match="here"):
-        both(lambda: _raising("here"), lambda: _raising("beside"))
+        run_both(lambda: _raising("here"), lambda: _raising("beside"))
     assert ended == [1, 2]
 
 
 def test_without_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_stacks, "_started", lambda *_: None)
-    assert both(lambda: 1, lambda: 2) == (1, 2)
+    monkeypatch.setattr(native_stacks, "_start_thread", lambda *_: None)
+    assert run_both(lambda: 1, lambda: 2) == (1, 2)
     with pytest.raises(CompileError, match="beside"):
-        both(lambda: 1, lambda: _raising("beside"))
+        run_both(lambda: 1, lambda: _raising("beside"))

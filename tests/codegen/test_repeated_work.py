@@ -10,7 +10,7 @@ import pytest
 import relay
 from relay.codegen.lowering.module_builder import text
 from relay.ir.expr import Binding, Function, Module, OpCall
-from relay.ir.traverse import rebuilt
+from relay.ir.traverse import rebuild_block
 from relay.operator import rewriting
 from relay.text.parser import parse
 from relay.text.printer import to_text
@@ -48,7 +48,7 @@ def changed(module: Module, position: int) -> Module:
     assert isinstance(call, OpCall)
     other = OpCall(call.operator, call.arguments, dict(call.attributes), call.span)
     bindings[position] = Binding(bindings[position].targets, other)
-    body = rebuilt(main.body, bindings, main.body.terminator)
+    body = rebuild_block(main.body, bindings, main.body.terminator)
     functions = {n: with_body(f, body) if f is main else f for n, f in module.functions.items()}
     assert all(isinstance(f, Function) for f in functions.values())
     return with_functions(module, functions)

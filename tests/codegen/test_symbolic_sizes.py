@@ -25,7 +25,7 @@ from relay.eval.sizes import sizes_of
 from relay.eval.values import Data
 from relay.ir.extents import symbolic_dims
 from relay.operator import Relation, register_op
-from relay.typecheck.relations import same as same_shape
+from relay.typecheck.relations import same_shape as same_shape
 
 
 @pytest.mark.parametrize("program", ALL, ids=lambda p: p.name)
@@ -71,9 +71,9 @@ def network(x, w, b):
 
 
 @relay
-def normalised(x):
-    centred = x - relay.mean(x, axis=1, keepdims=True)
-    return centred / relay.sqrt(relay.mean(centred * centred, axis=1, keepdims=True) + 1e-5)
+def normalized(x):
+    centerd = x - relay.mean(x, axis=1, keepdims=True)
+    return centerd / relay.sqrt(relay.mean(centerd * centerd, axis=1, keepdims=True) + 1e-5)
 
 
 @relay
@@ -114,17 +114,17 @@ def test_derivatives() -> None:
 
 
 def test_rows_of_any_length() -> None:
-    dynamic = relay(dynamic=True)(normalised.__wrapped__)
+    dynamic = relay(dynamic=True)(normalized.__wrapped__)
     for shape in ((2, 3), (3, 2), (7, 33), (1000, 130), (2, 5000), (64, 64)):
-        same(dynamic, normalised, array(*shape))
+        same(dynamic, normalized, array(*shape))
 
 
 def test_one_program_for_sizes_that_vary(caplog: pytest.LogCaptureFixture) -> None:
-    function = relay(normalised.__wrapped__)
-    same(function, normalised, array(2, 6))
+    function = relay(normalized.__wrapped__)
+    same(function, normalized, array(2, 6))
     with caplog.at_level(logging.INFO, "relay.compile"):
         for rows in (2, 3, 4, 9, 70, 2, 3):
-            same(function, normalised, array(rows, 6))
+            same(function, normalized, array(rows, 6))
     compilations = [r for r in caplog.records if "with sizes" in r.getMessage()]
     assert len(compilations) == 1
 
@@ -214,7 +214,7 @@ def test_arguments_that_disagree() -> None:
     same(dynamic, layer, array(3, 6), array(6, 5), array(5))
 
 
-def test_kernels_with_symbolic_sizes_read_neighbours() -> None:
+def test_kernels_with_symbolic_sizes_read_neighbors() -> None:
     """Indices do not go through a shorter dtype, in which a vector of them would be gathered one by one."""
 
     @relay

@@ -156,7 +156,7 @@ def test_programs_that_call_python_are_not_kept(folder, compilations, capsys):
 
 
 def test_operators_defined_elsewhere_are_not_kept(folder, compilations, monkeypatch):
-    monkeypatch.setattr(disk_cache, "_own", lambda operator: operator.name != "add")
+    monkeypatch.setattr(disk_cache, "_is_builtin", lambda operator: operator.name != "add")
     define(TWICE)(X)
     assert disk_cache.entries() == []
 

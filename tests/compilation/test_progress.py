@@ -60,6 +60,6 @@ def test_it_can_be_turned_off(tmp_path):
 @pytest.mark.parametrize("delay", ["0", "1"])
 def test_nothing_is_shown_where_there_is_no_terminal(monkeypatch, capsys, delay):
     monkeypatch.setenv("RELAY_PROGRESS", delay)
-    with progress.shown("work"):
+    with progress.progress_bar("work"):
         progress.say("a part", 1, 2)
     assert capsys.readouterr() == ("", "")

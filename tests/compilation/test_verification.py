@@ -15,7 +15,7 @@ from relay.codegen.lowering import module_builder
 from relay.compilation import verification
 from relay.errors import InternalError, MachineCodeError
 from relay.operator import lookup
-from relay.typecheck.relations import same
+from relay.typecheck.relations import same_shape
 
 STRAIGHT = """
 def f(x, w):
@@ -128,7 +128,7 @@ def f(x, n):
 def test_python_functions_are_called_by_the_run_alone(rounds: int) -> None:
     seen: list[float] = []
 
-    @relay.pure_callback(relation=relay.Relation("T:float -> T", same), name=f"test_verification_seen{rounds}")
+    @relay.pure_callback(relation=relay.Relation("T:float -> T", same_shape), name=f"test_verification_seen{rounds}")
     def noticed(x: Tensor) -> Tensor:
         """x, and it is seen. x: (T float, s) -> (T, s)."""
         seen.append(float(x))

@@ -107,7 +107,7 @@ CLAIMS = [
         (True, True),
     ),
     Claim(
-        "`np.full(shape, v)` is of v's kind: integers for `0`, floats for `0.0`, truth values for `True`",
+        "`np.full(shape, v)` is of v's kind: integers for `0`, floats for `0.0`, booleans for `True`",
         "return np.full(2, 0), np.full(2, 0.0), np.full(2, True)",
         (),
         ([0, 0], [0.0, 0.0], [True, True]),
@@ -447,7 +447,7 @@ CLAIMS = [
         ([3.0, 4.0, 6.0], True),
     ),
     Claim(
-        "Integers of NumPy's dtypes, and what comes from such data, as an index result (`Int32`, or `Int64` where there are more than 2**31 - 1 elements) or a sum of truth values, are converted by hand only.",
+        "Integers of NumPy's dtypes, and what comes from such data, as an index result (`Int32`, or `Int64` where there are more than 2**31 - 1 elements) or a sum of booleans, are converted by hand only.",
         "return a * relay.argmax(a)",
         (X,),
         Fails("int32"),

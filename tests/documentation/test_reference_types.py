@@ -161,7 +161,7 @@ DIFFERENTIATION = [
         (8.0, 12.0),
     ),
     Claim(
-        "Integers and truth values have none",
+        "Integers and booleans have none",
         "return relay.grad(lambda x: relay.argmax(x))(a)",
         (X,),
         Fails("only a float tensor can be differentiated"),

@@ -28,7 +28,7 @@ class Layer:
 
 
 @relay
-def normalised(x: Tensor[Float, dict(batch=n, feature=d)]):
+def normalized(x: Tensor[Float, dict(batch=n, feature=d)]):
     return x - x.mean(axis="feature", keepdims=True)
 
 
@@ -57,7 +57,7 @@ def labelled(x: Tensor[Float, (n, c, h, w), R.NCHW], k: Tensor[Float, (m, c, 3, 
 def test_types_with_names_print_and_parse(text: str) -> None:
     quantified = f"forall (n: Dim) (c: Dim) (h: Dim) (w: Dim). fn({text}) -> {text}"
     if "x y" in text:
-        with pytest.raises(R.FrontendError, match="'x y' is no name for an axis"):
+        with pytest.raises(R.FrontendError, match="'x y' is not a name for an axis"):
             parse_type(quantified)
     else:
         assert str(parse_type(quantified)) == quantified
@@ -81,9 +81,9 @@ def test_annotations_in_all_forms(written: str) -> None:
 
 
 def test_names_are_part_of_a_functions_type() -> None:
-    assert str(normalised.type).endswith("-> Tensor[float32, dict(batch=n, feature=d)]")
+    assert str(normalized.type).endswith("-> Tensor[float32, dict(batch=n, feature=d)]")
     assert str(labelled.type).endswith("OIHW]) -> Tensor[float32, (n,), N]")
-    assert "dict(batch=n, feature=d)" in normalised.text()
+    assert "dict(batch=n, feature=d)" in normalized.text()
 
 
 def test_names_are_gone_when_a_program_is_typed() -> None:
@@ -244,7 +244,7 @@ def test_rules_name_every_axis_of_the_result(operator: Operator) -> None:
 
 FORGET = {
     "overlap_add": "its result's axis is made of two",
-    "quantized_dense": "quantisation comes after names are gone",
+    "quantized_dense": "quantization comes after names are gone",
     "random_randint": "bounds are numbers",
     "random_bits": "a key's axes are no axes of the result",
     "random_exponential": "a key's",

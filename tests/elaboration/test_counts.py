@@ -133,7 +133,7 @@ def derivatives_with_numbers(x):
     return relay.grad(heads, wrt="x")(x, 4), relay.jacobian(heads, wrt="x")(x, 4)
 
 
-def test_numbers_in_calls_of_derivatives_specialise() -> None:
+def test_numbers_in_calls_of_derivatives_specialize() -> None:
     x = np.arange(4.0)
     for found in (derivatives_with_numbers(x), derivatives_with_numbers.interpret(x)):
         np.testing.assert_allclose(found, [0.5 * x, 0.5 * x])

@@ -1,4 +1,4 @@
-"""The work of the front end, elaboration, specialisation and defunctionalisation grows as the program does.
+"""The work of the front end, elaboration, specialization and defunctionalization grows as the program does.
 
 Work is counted in calls of Python functions, which is the same in every run. Of each family, programs of sizes n, 2 n
 and 4 n are compared: twice the program may take 2.3 times the work.
@@ -162,17 +162,17 @@ def program(text: str) -> Any:
 
 
 def to_core(typed: Any) -> object:
-    """What comes before the optimiser: functions that are known become calls, the others data."""
-    return Pipeline("specialise, structure", stage="typed")(typed)
+    """What comes before the optimizer: functions that are known become calls, the others data."""
+    return Pipeline("specialize, structure", stage="typed")(typed)
 
 
-QUADRATIC = {("local functions", "specialisation"), ("closures", "specialisation")}
+QUADRATIC = {("local functions", "specialization"), ("closures", "specialization")}
 """A closure gets what it has captured as arguments, and what closures in that have captured: as many as there are. The
 program that is made is as large."""
 
 SQUARED = 4.4
 
-PHASES = ("front end", "elaboration", "specialisation")
+PHASES = ("front end", "elaboration", "specialization")
 
 
 def works(text: str) -> list[int]:

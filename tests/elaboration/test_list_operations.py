@@ -1,4 +1,4 @@
-"""Python's operations on lists whose length only the run knows, compared with Python's own."""
+"""Python's operations on dynamic lists, compared with Python's own."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ PROGRAMS: list[Callable[..., Any]] = []
 
 
 def program(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A program of x (three floats), an integer from Python and a truth value, which Python runs, too."""
+    """A program of x (three floats), an integer from Python and a boolean, which Python runs, too."""
     PROGRAMS.append(function)
     return function
 
@@ -382,9 +382,9 @@ def test_other_integers() -> None:
         assert (by_count.dtype, by_number.dtype, count.dtype) == (dtype, dtype, np.int32)
         assert by_count.tolist() == [2, 4] and by_number.tolist() == [5, 10]
     for run in (scaled, scaled.interpret):
-        with pytest.raises(rl.ExecutionError, match="the number is no int8"):
+        with pytest.raises(rl.ExecutionError, match="the number is not an int8"):
             run(np.array([1, 2], np.int8), 300)
-    with pytest.raises(TypeMismatch, match="the number 300 is no int8"):
+    with pytest.raises(TypeMismatch, match="the number 300 is not an int8"):
         relay(lambda x, n: x * n)(np.array([1, 2], np.int8), 300)
 
 

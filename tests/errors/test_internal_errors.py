@@ -26,9 +26,9 @@ def fresh() -> Any:
 PHASES: dict[str, tuple[str, Callable[[Any], object], str]] = {
     "types": ("relay.typecheck.elaboration.expressions.blocks.apply_named", lambda f: f.typed(np.ones(3)), ":2:"),
     "the general type": ("relay.typecheck.elaboration.expressions.blocks.apply_named", lambda f: f.type, ":2:"),
-    "passes": ("relay.transform.passes.Step.__call__", lambda f: f.core(np.ones(3)), ":1:"),
+    "passes": ("relay.transform.passes.ConfiguredPass.__call__", lambda f: f.core(np.ones(3)), ":1:"),
     "derivatives": ("relay.ad.reverse.differentiate", lambda f: rl.grad(f).core(np.ones(())), ":1:"),
-    "the interpreter": ("relay.eval.operation.Operations.prepared", lambda f: f.interpret(np.ones(3)), ":1:"),
+    "the interpreter": ("relay.eval.operation.Operations.prepared_call", lambda f: f.interpret(np.ones(3)), ":1:"),
 }
 
 

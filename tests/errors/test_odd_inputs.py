@@ -20,12 +20,12 @@ def test_numbers_of_the_environment(
 ) -> None:
     for variable in ("RELAY_STACK_SIZE", "RELAY_MEMORY_LIMIT", "RELAY_NUM_THREADS"):
         monkeypatch.setenv(variable, given)
-        with pytest.raises(CompileError, match=f"{variable} is no number: ") as caught:
+        with pytest.raises(CompileError, match=f"{variable} is not a number: ") as caught:
             limits.number(variable)
         assert len(caught.value.message) < 100
     monkeypatch.setenv("RELAY_CACHE_SIZE", given)
     assert disk_cache.limit() == 0
-    assert given == "0" or "RELAY_CACHE_SIZE is no number of bytes" in caplog.text
+    assert given == "0" or "RELAY_CACHE_SIZE is not a number of bytes" in caplog.text
 
 
 def test_a_folder_whose_name_is_too_long(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""Tracebacks of mistakes: the user's frames, colours on a terminal, everything when asked for."""
+"""Tracebacks of mistakes: the user's frames, colors on a terminal, everything when asked for."""
 
 from __future__ import annotations
 

@@ -485,7 +485,7 @@ def test_closures_capture_a_loops_variables_as_they_are() -> None:
     assert run(module(function("f", [], TupleType((N, N)), build)), []) == (2, 1)
 
 
-def test_neighbouring_lambdas_see_each_other() -> None:
+def test_neighboring_lambdas_see_each_other() -> None:
     arrow = FunctionType((N,), B)
     even, odd = Var("even", arrow), Var("odd", arrow)
 

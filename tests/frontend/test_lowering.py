@@ -597,7 +597,7 @@ def test_captured_variables_are_the_same_objects() -> None:
     assert g.value.function.body.bindings[0].value.arguments[1] is y.targets[0]
 
 
-def test_neighbouring_functions_see_each_other() -> None:
+def test_neighboring_functions_see_each_other() -> None:
     function = lower(
         "def f(x):\n    def a(n):\n        return b(n)\n    def b(n):\n        return a(n)\n    return a(x)\n"
     )
@@ -606,7 +606,7 @@ def test_neighbouring_functions_see_each_other() -> None:
     assert b.value.function.body.bindings[0].value.function is a.targets[0]
 
 
-def test_default_that_uses_an_earlier_neighbour() -> None:
+def test_default_that_uses_an_earlier_neighbor() -> None:
     function = lower(
         "def f(x):\n    def a(n):\n        return n\n    def b(n=a(1)):\n        return n\n    return b()\n"
     )

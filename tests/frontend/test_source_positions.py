@@ -76,9 +76,9 @@ def test_annotations_are_objects_at_run_time() -> None:
     [
         (lambda: Tensor[Float], "an element type and a shape"),
         (lambda: Tensor[Float, 3], r"write \(3,\)"),
-        (lambda: Tensor[n, (3,)], "n is no element type"),
-        (lambda: Tensor[Float, ("n",)], "'n' is no dimension"),
-        (lambda: Tensor[Float, (True,)], "True is no dimension"),
+        (lambda: Tensor[n, (3,)], "n is not an element type"),
+        (lambda: Tensor[Float, ("n",)], "'n' is not a dimension"),
+        (lambda: Tensor[Float, (True,)], "True is not a dimension"),
         (lambda: Tensor[Float, (type_var("A"),)], "kind Type"),
         (lambda: Tensor(3), "not a function that makes tensors"),
         (lambda: Fn[int, int], "a list of parameter types"),
@@ -323,7 +323,7 @@ def test_functions_of_a_text_see_each_other() -> None:
 
 
 class Plain:
-    """A class that is no data type."""
+    """A class that is not a data type."""
 
 
 @pytest.mark.parametrize("value, help", [(Plain, "@relay.data"), (len, "relay(lambda x: f(x))")])

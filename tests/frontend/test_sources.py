@@ -30,7 +30,7 @@ from relay.errors import FrontendError
 
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """An IPython shell without history and colours."""
+    """An IPython shell without history and colors."""
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     config = Config()
     config.HistoryManager.enabled = False

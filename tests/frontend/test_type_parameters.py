@@ -85,7 +85,7 @@ def test_type_parameters_of_nested_functions() -> None:
         ("[n: int](x: Tensor[Float, (n,)])", "the type parameter n has no bound"),
         ("[**P](x: Fn[P, int])", "`\\*\\*P` is not part of Relay"),
         ("[n](x: Tensor[Float, (n,)], y: n)", "n is a variable of kind Dim, not a type"),
-        ("[n](x: Tensor[Float, (n,)], y: Tensor[n, ()])", "n is no element type"),
+        ("[n](x: Tensor[Float, (n,)], y: Tensor[n, ()])", "n is not an element type"),
         ("[*S](x: S)", r"\*S stands for the dims of a shape"),
     ],
 )

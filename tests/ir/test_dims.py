@@ -172,7 +172,7 @@ def test_a_variable_that_is_solved_later_is_replaced() -> None:
     unknown = Unknown(Kind.Dim)
     waiting = unknown * 2 + N
     unknown.binding = N + 1
-    assert dims.settled(waiting) == 3 * N + 2
+    assert dims.resolve_dim(waiting) == 3 * N + 2
 
 
 def test_only_dims_have_arithmetic() -> None:

@@ -245,7 +245,7 @@ def test_pending_derivatives() -> None:
         check(module(called, identity(), pending), stage)
     with pytest.raises(InternalError, match="before the core"):
         check(module(called, identity(), pending))
-    with pytest.raises(InternalError, match="is no derivative of"):
+    with pytest.raises(InternalError, match="is not a derivative of"):
         check(module(body(), identity(), Derivative("d", "g", FunctionType((F,), N), grad)), "core")
     captured = FunctionType((F, F), F)  # g with its parameter captured has no gradient; here the second one is
     label, x, y = LoopLabel("h"), Var("x", F), Var("y", F)

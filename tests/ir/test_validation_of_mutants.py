@@ -12,7 +12,7 @@ import pytest
 from zoo import Program, programs
 
 import relay as R
-from relay.ir.data_dependent import mentioned_here
+from relay.ir.data_dependent import dims_of_binding
 from relay.ir.dims import made_dim
 from relay.ir.expr import (
     Atom,
@@ -43,7 +43,7 @@ from relay.ir.traverse import all_blocks, map_atoms, map_blocks, operands, walk
 from relay.ir.types import BOOL, FLOAT32, INT32, INT64, RefType, TensorType, TupleType, Type, TypeId, scalar
 from relay.ir.types import Kind as KindOfVariable
 from relay.ir.validation.check import Stage, Violation, check
-from relay.transform.core.specialization import specialise
+from relay.transform.core.specialization import specialize
 
 PROGRAMS = list({p.name: p for p in programs()}.values())[::9]
 MUTANTS = 3
@@ -55,7 +55,7 @@ def stages(program: Program) -> Iterator[tuple[Module, Stage]]:
     yield typed, "typed"
     yield program.function.core(*program.arguments), "core"
     if program.differentiable:
-        yield specialise(R.grad(program.function).typed(*program.arguments)), "core"
+        yield specialize(R.grad(program.function).typed(*program.arguments)), "core"
 
 
 # ---- one place of a module, and a module with another one there
@@ -415,7 +415,7 @@ def a_size_made_twice(module: Module) -> Iterator[Module]:
 
 def without_the_making_of_a_size(module: Module) -> Iterator[Module]:
     for place, position, binding in each(module, lambda b: isinstance(b.value, BindDim)):
-        if any(binding.value.dim in mentioned_here(b) for b in place.block.bindings):
+        if any(binding.value.dim in dims_of_binding(b) for b in place.block.bindings):
             yield with_binding(module, place, position)
 
 

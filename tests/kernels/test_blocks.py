@@ -90,7 +90,7 @@ def test_symbolic_sizes_small_ones_and_none() -> None:
 
 
 def test_rows_that_are_added_have_kernels_of_their_own() -> None:
-    """Neither is a loop over neighbouring elements with the same of everything."""
+    """Neither is a loop over neighboring elements with the same of everything."""
 
     @relay
     def biased(x, b):  # type: ignore[no-untyped-def]

@@ -52,6 +52,6 @@ def test_parts_have_no_choice_left() -> None:
         loads = (tir.tirx.BufferLoad(b, [i]) for b in source)
         return [tir.tirx.BufferStore(target, tir.tirx.if_then_else(tir.tirx.LT(i, 41), *loads), [i])]
 
-    made = intervals.divided(100, 16, "int32", body)
+    made = intervals.split_loop(100, 16, "int32", body)
     assert made is not None and "if_then_else" not in str(tir.sequence(made))
-    assert intervals.divided(10, 16, "int32", body) is None  # the condition is the same everywhere
+    assert intervals.split_loop(10, 16, "int32", body) is None  # the condition is the same everywhere

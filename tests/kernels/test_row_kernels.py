@@ -21,8 +21,8 @@ def softmax(x):  # type: ignore[no-untyped-def]
 
 @relay
 def layer_norm(x):  # type: ignore[no-untyped-def]
-    centred = x - R.expand_dims(R.mean(x, axis=-1), axis=-1)
-    return centred / R.sqrt(R.mean(centred * centred, axis=-1, keepdims=True) + 1e-5) * 2.0 + 1.0
+    centerd = x - R.expand_dims(R.mean(x, axis=-1), axis=-1)
+    return centerd / R.sqrt(R.mean(centerd * centerd, axis=-1, keepdims=True) + 1e-5) * 2.0 + 1.0
 
 
 @relay
@@ -40,8 +40,8 @@ def of_planes(x):  # type: ignore[no-untyped-def]
 
 @relay
 def sums_of_squares(x):  # type: ignore[no-untyped-def]
-    centred = x - R.sum(x, axis=-1, keepdims=True)
-    return R.sum(centred * centred, axis=-1)
+    centerd = x - R.sum(x, axis=-1, keepdims=True)
+    return R.sum(centerd * centerd, axis=-1)
 
 
 FUNCTIONS = (softmax, layer_norm, logsumexp, of_planes)

@@ -54,11 +54,11 @@ def chain(x):  # type: ignore[no-untyped-def]
 
 
 @relay
-def normalised(x):  # type: ignore[no-untyped-def]
+def normalized(x):  # type: ignore[no-untyped-def]
     mean = R.mean(x, axis=-1, keepdims=True)
-    centred = x - mean
-    variance = R.mean(centred * centred, axis=-1, keepdims=True)
-    return centred / R.sqrt(variance + 1e-5), mean, variance
+    centerd = x - mean
+    variance = R.mean(centerd * centerd, axis=-1, keepdims=True)
+    return centerd / R.sqrt(variance + 1e-5), mean, variance
 
 
 @relay
@@ -88,7 +88,7 @@ def kernels(function: R.RelayFunction, *arguments: Any) -> int:
     return sum(name.startswith("fused") for name in program(function, *arguments).functions)
 
 
-FLAT = (stored_and_summed, of_rows, of_columns, moments, chain, normalised, activated, long_chain)
+FLAT = (stored_and_summed, of_rows, of_columns, moments, chain, normalized, activated, long_chain)
 
 
 @pytest.mark.parametrize("function", FLAT, ids=lambda f: f.__name__)

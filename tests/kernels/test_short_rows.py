@@ -11,12 +11,12 @@ from relay import relay
 
 @relay
 def of_rows(x, w):  # type: ignore[no-untyped-def]
-    centred = x - R.mean(x, axis=-1, keepdims=True)
+    centerd = x - R.mean(x, axis=-1, keepdims=True)
     places = R.arange(0, x.shape[-1])
     return (
         R.softmax(x * 3),
         R.log_softmax(x),
-        centred / R.sqrt(R.mean(centred * centred, axis=-1, keepdims=True) + 1e-5) * w + w,
+        centerd / R.sqrt(R.mean(centerd * centerd, axis=-1, keepdims=True) + 1e-5) * w + w,
         R.argmax(x, axis=-1),
         R.max(x, axis=-1) + R.sum(x * x, axis=-1),
         R.sum(R.where(places > 2, x, 0.0), axis=-1),

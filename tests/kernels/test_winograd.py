@@ -42,7 +42,7 @@ SIZES = [(1, 4, 4, 3, 5), (2, 5, 7, 20, 37), (1, 6, 9, 16, 16), (3, 2, 3, 8, 70)
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize(("padding", "threads"), [(1, 1), (((1, 0), (0, 2)), 3)])
 def test_results_are_those_of_the_interpreter(sizes, padding, threads, monkeypatch):
-    monkeypatch.setattr(winograd.Convolution, "pays", True)
+    monkeypatch.setattr(winograd.WinogradConvolution, "pays", True)
     monkeypatch.setattr(product, "PARALLEL_PRODUCTS", 0)
     monkeypatch.setenv("RELAY_NUM_THREADS", str(threads))
     if padding != 1 and sizes[1] == 1:
@@ -60,7 +60,7 @@ def test_errors_are_no_larger_than_those_of_the_direct_sum(monkeypatch):
     exact = np.asarray(convolution(*wide[1:]).interpret(wide[0])[0])
     errors = []
     for pays in (True, False):
-        monkeypatch.setattr(winograd.Convolution, "pays", pays)
+        monkeypatch.setattr(winograd.WinogradConvolution, "pays", pays)
         found = np.asarray(convolution(*small[1:])(small[0])[0])
         errors.append(np.sqrt(np.mean((found - exact) ** 2)))
     assert errors[0] < 1.2 * errors[1] < 1e-4
@@ -76,7 +76,7 @@ def test_where_it_pays_and_what_is_none():
 
 
 def test_one_program_for_all_numbers_of_images(monkeypatch):
-    monkeypatch.setattr(winograd.Convolution, "pays", True)
+    monkeypatch.setattr(winograd.WinogradConvolution, "pays", True)
     _, weight, bias = arrays(1, 1, 1, 4, 8)
 
     @relay

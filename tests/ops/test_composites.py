@@ -16,7 +16,7 @@ from relay.eval import interpreter
 from relay.ir.expr import Binding, Block, Exit, Function, LoopLabel, Module, OpCall, Var
 from relay.ops.tir.tvm_modules import te, tirx
 from relay.transform import expand_composites
-from relay.typecheck.relations import same
+from relay.typecheck.relations import same_shape
 
 Array = np.ndarray[Any, np.dtype[Any]]
 (n,) = relay.dims("n")
@@ -132,7 +132,7 @@ def test_composites_of_composites_and_in_gradients() -> None:
         return swish_(x + by)
 
     @relay.register_op(
-        relation=relay.Relation("T:float -> T", same),
+        relation=relay.Relation("T:float -> T", same_shape),
         compute=lambda x: te.compute(x.shape, lambda *i: x(*i) * tirx.const(3, x.dtype)),
         gradient=lambda x, out, dout: dout * relay.shifted(x, 1.0),  # not the truth, but seen
     )
@@ -160,7 +160,7 @@ def test_code_of_its_own_is_used_except_where_the_body_is_differentiated(monkeyp
     monkeypatch.setenv("RELAY_VERIFY", "0")  # which would find that the code is wrong
 
     @relay.composite(
-        relation=relay.Relation("T:float -> T", same),
+        relation=relay.Relation("T:float -> T", same_shape),
         pattern=relay.Pattern.ELEMENTWISE,
         compute=lambda x: te.compute(x.shape, lambda *i: x(*i) * tirx.const(1000, x.dtype)),  # wrong, so that it shows
     )
@@ -234,7 +234,7 @@ def test_wrong_definitions_are_refused() -> None:
     with pytest.raises(RegistrationError, match="`pattern` needs `compute`"):
         relay.composite(pattern=relay.Pattern.ELEMENTWISE)(plain)
     with pytest.raises(RegistrationError, match="its relation has 2 operands"):
-        relay.composite(relation=relay.Relation("T, T -> T", same))(plain)
+        relay.composite(relation=relay.Relation("T, T -> T", same_shape))(plain)
     assert relay.get_env().names() == before
 
 

@@ -245,7 +245,7 @@ def test_constants_are_not_merged_for_ever() -> None:
 
 def test_every_equation_has_an_example(monkeypatch: pytest.MonkeyPatch) -> None:
     used: set[tuple[str, str]] = set()
-    original = Application.by
+    original = Application.rewrite_by
 
     def recording(self: Application, equation: Equation) -> Value | None:
         found = original(self, equation)
@@ -253,7 +253,7 @@ def test_every_equation_has_an_example(monkeypatch: pytest.MonkeyPatch) -> None:
             used.add((equation.operator, equation.text))
         return found
 
-    monkeypatch.setattr(Application, "by", recording)
+    monkeypatch.setattr(Application, "rewrite_by", recording)
     for change, (write, _), _ in CASES:
         change(program(write))
     assert {(e.operator, e.text) for e in equations()} == used
@@ -261,7 +261,7 @@ def test_every_equation_has_an_example(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_even_functions_of_unsigned_numbers() -> None:
-    """-x of these is no number below 0."""
+    """-x of these is not a number below 0."""
     function = from_source("def f(x):\n    return relay.abs(-x), relay.square(-x)\n", {"relay": relay})
     assert isinstance(function, RelayFunction)
     for dtype in ("uint8", "uint32", "int8", "float32"):

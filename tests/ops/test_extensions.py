@@ -16,10 +16,10 @@ import relay
 from relay import Relation, Tensor
 from relay.errors import ExecutionError, RegistrationError, TypeMismatch
 from relay.ir import FunctionType, Kind, TensorType, TypeId, mk_arrow, mk_quant
-from relay.typecheck.relations import broadcast, same
+from relay.typecheck.relations import broadcast, same_shape
 
 X = np.array([0.5, -1.0, 2.0])
-FLOATS = Relation("T:float -> T", same)
+FLOATS = Relation("T:float -> T", same_shape)
 
 
 @pytest.fixture(autouse=True)
@@ -164,8 +164,8 @@ def triple(x: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"relation": Relation("T -> U", same)}, "the variable U, which no operand"),
-        ({"relation": Relation("T -> @dtype", same)}, "it has no such attribute"),
+        ({"relation": Relation("T -> U", same_shape)}, "the variable U, which no operand"),
+        ({"relation": Relation("T -> @dtype", same_shape)}, "it has no such attribute"),
         ({"compute": lambda x, y: x}, "`compute` does not take 1 tensors"),
         ({"gradient": lambda x, dout: dout}, "`gradient` does not take 1 operands, `out`, `dout`"),
         ({"linear": (1,)}, "`linear` names operand 1, but there are 1"),
@@ -279,7 +279,7 @@ def test_a_wrong_reference_or_shape_rule_is_an_error_at_the_call() -> None:
     for name, rule in rules.items():
         rule.__name__ = name
         relay.register_op(relation=Relation("T -> T", rule), compute=lambda x: x, no_gradient="none", name=name)(triple)
-    for name, message in (("halved", "failed: integer division"), ("nothing", "returned None, which is no shape")):
+    for name, message in (("halved", "failed: integer division"), ("nothing", "returned None, which is not a shape")):
         with pytest.raises(TypeMismatch, match=f"the shape rule {name} {message}") as raised:
             relay.from_source(f"def call(x):\n    return relay.{name}(x)\n", {"relay": relay}).interpret(X)
         assert f"return relay.{name}(x)" in str(raised.value)
@@ -292,11 +292,11 @@ def failing(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("relation", "message"),
     [
-        (Relation("T -> T", lambda shape: (1.5, *shape[1:])), "1.5 is no extent of an axis"),
-        (Relation("T -> T", lambda shape: (True,)), "True is no extent of an axis"),
+        (Relation("T -> T", lambda shape: (1.5, *shape[1:])), "1.5 is not an extent of an axis"),
+        (Relation("T -> T", lambda shape: (True,)), "True is not an extent of an axis"),
         (Relation("T -> T", lambda shape: (shape[0] - 5,)), "no extent is less than 0"),
-        (lambda x: "float", "the type rule of strange returned 'float', which is no type of tensors"),
-        (lambda x: None, "the type rule of strange returned None, which is no type of tensors"),
+        (lambda x: "float", "the type rule of strange returned 'float', which is not a type of tensors"),
+        (lambda x: None, "the type rule of strange returned None, which is not a type of tensors"),
         (lambda x: TensorType(x.base, (-3,)), "no extent is less than 0"),
         (lambda x: x.elements, "the type rule of strange failed: 'TensorType' object has no attribute 'elements'"),
         (failing, "the type rule of strange failed: no type today"),

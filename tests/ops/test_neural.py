@@ -45,30 +45,30 @@ def test_activations_and_both_derivatives_have_their_limits_at_infinity(name: st
     np.testing.assert_array_equal(relay.grad(second).interpret(x), np.zeros(4, dtype))
 
 
-# ---- normalisation
+# ---- normalization
 
 
-def normalised(x: Any, axes: tuple[int, ...], epsilon: float) -> Any:
+def normalized(x: Any, axes: tuple[int, ...], epsilon: float) -> Any:
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
 
 
-def test_normalisation() -> None:
+def test_normalization() -> None:
     x, weight, bias = array(2, 4, 3, 5), array(4), array(4)
     channel = (slice(None), None, None)
     for found, axes in (
         (relay.batch_norm_training(x, weight, bias), (0, 2, 3)),
         (relay.instance_norm(x, weight, bias), (2, 3)),
     ):
-        np.testing.assert_allclose(found, normalised(x, axes, 1e-5) * weight[channel] + bias[channel], rtol=1e-9)
+        np.testing.assert_allclose(found, normalized(x, axes, 1e-5) * weight[channel] + bias[channel], rtol=1e-9)
     given = relay.batch_norm(x, weight, bias, x.mean((0, 2, 3)), x.var((0, 2, 3)))
     np.testing.assert_allclose(given, relay.batch_norm_training(x, weight, bias), rtol=1e-9)
-    grouped = normalised(x.reshape(2, 2, 2, 3, 5), (2, 3, 4), 1e-5).reshape(x.shape)
+    grouped = normalized(x.reshape(2, 2, 2, 3, 5), (2, 3, 4), 1e-5).reshape(x.shape)
     np.testing.assert_allclose(
         relay.group_norm(x, weight, bias, 2), grouped * weight[channel] + bias[channel], rtol=1e-9
     )
     gain, shift = array(3, 5), array(3, 5)
     np.testing.assert_allclose(
-        relay.layer_norm(x, gain, shift), normalised(x, (2, 3), 1e-5) * gain + shift, rtol=1e-8, atol=1e-12
+        relay.layer_norm(x, gain, shift), normalized(x, (2, 3), 1e-5) * gain + shift, rtol=1e-8, atol=1e-12
     )
     root = np.sqrt((x**2).mean((2, 3), keepdims=True) + 1e-6)
     np.testing.assert_allclose(relay.rms_norm(x, gain), x / root * gain, rtol=1e-9)
@@ -77,14 +77,14 @@ def test_normalisation() -> None:
     np.testing.assert_allclose(relay.lrn(x, 3, alpha=0.3), x / (1 + 0.1 * total) ** 0.75, rtol=1e-9)
 
 
-def test_small_floats_are_normalised_in_float32() -> None:
+def test_small_floats_are_normalized_in_float32() -> None:
     x = np.float16([[60000, 60000, -60000, -60000]])  # whose squares float16 does not hold
     found = relay.layer_norm(x, np.ones(4, np.float16), np.zeros(4, np.float16))
     assert found.dtype == np.float16
     np.testing.assert_array_equal(found, [[1, 1, -1, -1]])
 
 
-def test_normalisation_names_what_clashes() -> None:
+def test_normalization_names_what_clashes() -> None:
     with pytest.raises(ShapeError, match=r"an element for each channel, of which there are 3; found the shape \(2,\)"):
         relay.batch_norm_training(array(2, 3), array(2), array(3))
     with pytest.raises(ShapeError, match="group_norm of 4 channels in 3 groups: it must divide them"):
@@ -114,7 +114,7 @@ def test_cross_entropies() -> None:
         return relay.cross_entropy(logits, target)
 
     for run in (loss, loss.interpret):
-        with pytest.raises(ExecutionError, match="a target is no class"):
+        with pytest.raises(ExecutionError, match="a target is not a class"):
             run(logits, np.int32([0, 4, 0, 0, 0]))
 
 

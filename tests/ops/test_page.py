@@ -17,4 +17,4 @@ def test_every_operator_that_comes_with_relay_is_on_the_page() -> None:
     text = page()
     for call in ("softmax(x, axis=-1)", "concatenate(tensors, axis=0)", "gelu(x, approximate='none')"):
         assert f"`{call}`" in text
-    assert "composite" in text and "linear in x, y" in text and "no gradient: the result is a truth value" in text
+    assert "composite" in text and "linear in x, y" in text and "no gradient: the result is a boolean" in text

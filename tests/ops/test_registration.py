@@ -12,11 +12,11 @@ from relay.errors import RegistrationError, ShapeError, TypeMismatch
 from relay.ir import FunctionType, Kind, TensorType, TypeId, mk_arrow, mk_quant
 from relay.ir.types import FLOAT32, INT32
 from relay.operator import Environment, Relation, alias, get_env, register_op, resolve_name
-from relay.typecheck.relations import broadcast, same
+from relay.typecheck.relations import broadcast, same_shape
 
 Tensor = np.ndarray[Any, np.dtype[Any]]
 COMPLETE: dict[str, Any] = {
-    "relation": Relation("T:float -> T", same),
+    "relation": Relation("T:float -> T", same_shape),
     "compute": lambda x: x,
     "gradient": lambda x, out, dout: dout,
 }
@@ -55,7 +55,7 @@ def pairs(x: tuple[Tensor, ...], y: Tensor) -> Tensor:
     [
         (triple, {"relation": None}, "'triple' has no type"),
         (triple, {"relation": Relation("T, T -> T", broadcast)}, "its relation has 2 operands, its reference 1"),
-        (triple, {"relation": Relation("T.. -> T", same)}, "its relation has 1 operands"),
+        (triple, {"relation": Relation("T.. -> T", same_shape)}, "its relation has 1 operands"),
         (triple, {"compute": None}, "'triple' has no code"),
         (triple, {"gradient": None}, "give `gradient`, or `no_gradient` with the reason"),
         (undocumented, {}, "'undocumented' has no documentation"),
@@ -86,7 +86,7 @@ def test_an_unknown_keyword_registers_nothing() -> None:
 @pytest.mark.parametrize("text", ["T, T", "T:real -> T", ": -> T", "T: -> T", "T ->"])
 def test_a_base_signature_that_is_none(text: str) -> None:
     with pytest.raises(ValueError, match=r"'->'|class of base types|no base type"):
-        Relation(text, same)
+        Relation(text, same_shape)
 
 
 def test_a_registered_operator_is_complete() -> None:

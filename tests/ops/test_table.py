@@ -7,7 +7,7 @@ For every operator and sampled calls of it (in every dtype that it admits, with 
     compiled           = reference      exactly for integers and bools, within a bound for floats
     gradient           = central finite differences of the reference, in float64
     second derivative  is symmetric
-    vectorised code    = scalar code    at sizes that are and are not multiples of a vector's lanes
+    vectorized code    = scalar code    at sizes that are and are not multiples of a vector's lanes
 
 Which samples are compiled changes daily: `RELAY_TEST_SEED` repeats a day, `RELAY_TEST_ALL` takes them all.
 """
@@ -138,7 +138,7 @@ def assert_close(found: Array, wanted: Array, what: str, operator: Operator) -> 
     np.testing.assert_allclose(*wide, rtol=relative, atol=absolute, equal_nan=True, err_msg=what)
 
 
-def test_vectorised_and_scalar_code_agree() -> None:
+def test_vectorized_and_scalar_code_agree() -> None:
     """At 64 elements, a multiple of all vectors, and at 67, where the last ones are computed one by one."""
     made: list[Sample] = []
     for name, operator in OPERATORS.items():
@@ -526,7 +526,7 @@ def test_numbers_take_the_dtype_of_the_place_where_they_stand() -> None:
     assert lookup("index")(value, 1).type == TensorType(FLOAT32, ())
     assert lookup("where")(value > 0, value, 0).type == value.type
     for number in (0.5, 2**40):
-        with pytest.raises(TypeMismatch, match=f"the number {number} is no int32"):
+        with pytest.raises(TypeMismatch, match=f"the number {number} is not an int32"):
             lookup("add")(np.int32([1]), number)
 
 

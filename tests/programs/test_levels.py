@@ -1,4 +1,4 @@
-"""The zoo at every level of optimisation, values and gradients: compiled programs give what the interpreter gives.
+"""The zoo at every level of optimization, values and gradients: compiled programs give what the interpreter gives.
 
 Every program runs at every level, and the gradients of some at one more level than `test_programs.py` has them: a
 sample that differs from the next day's. `RELAY_TEST_ALL=1` runs every gradient at every level.

@@ -136,10 +136,12 @@ def test_second_derivatives_agree(program: Program) -> None:
     if not positions or program.name in SINGULAR:
         pytest.skip("there is no second derivative to test")
     gradient = relay.grad(program.function, wrt=positions)
-    pullback = differentiation._made(
+    pullback = differentiation._derived_function(
         gradient,
         ("vjp", len(arguments)),
-        lambda: differentiation.PULLBACK.definition(gradient.__relay__, differentiation.plain(len(arguments)), {}),
+        lambda: differentiation.PULLBACK.definition(
+            gradient.__relay__, differentiation.positional_parameters(len(arguments)), {}
+        ),
     )
     weights = [
         np.asarray(np.cos(np.arange(np.size(arguments[i])) + i)).reshape(np.shape(arguments[i])) for i in positions

@@ -122,7 +122,7 @@ def gradient(source: Module, *arguments: Any, **options: Any) -> Any:
     return run(made, arguments)
 
 
-def scalarised(source: Module) -> Module:
+def scalarized(source: Module) -> Module:
     """A new entry: the sum of all float elements of the old entry's result, each times another weight."""
     entry = source.functions[source.entry]
     assert entry.type is not None
@@ -173,7 +173,7 @@ def verify(source: Module, *arguments: Any, orders: int = 3, tolerance: float = 
     stages = []
     check(source, "structured")
     for order in range(orders):
-        current = scalarised(source) if order or source.functions[source.entry].type.result != R else source
+        current = scalarized(source) if order or source.functions[source.entry].type.result != R else source
         made = differentiate(derived(current))
         check(made, "structured")
         found = run(made, arguments)

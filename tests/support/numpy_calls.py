@@ -360,7 +360,7 @@ def number_expressions() -> Iterator[str]:
             ):
                 yield f"({a}) {operator} ({b})"
     for a in (*_NUMBERS, *_OTHERS):
-        if a != "True":  # a truth value is no integer here, and ~ and + leave it one
+        if a != "True":  # a boolean is not an integer here, and ~ and + leave it one
             yield from (f"{f}({a})" for f in ("-", "~", "+"))
         yield from (f"{f}({a})" for f in ("abs", "round", "int", "float", "bool", "not "))
         yield from (f"round({a}, {digits})" for digits in (1, -1, 0))

@@ -21,7 +21,7 @@ Rule = Callable[[dict[str, Any], Inputs], Call]
 
 
 class NoCall(Exception):
-    """This node is no call of one operator; the text says why."""
+    """This node is not a call of one operator; the text says why."""
 
 
 def _same(name: str) -> Rule:
@@ -316,7 +316,7 @@ def _last_axes_norm(name: str) -> Rule:
     def rule(a: dict[str, Any], x: Inputs) -> Call:
         axis = a.get("axis", -1) % x[0].ndim
         if any(e.shape != x[0].shape[axis:] for e in x[1:]):
-            raise NoCall("weights of another shape than the normalised axes")
+            raise NoCall("weights of another shape than the normalized axes")
         return name, tuple(x), {"epsilon": a.get("epsilon", 1e-5)}
 
     return rule

@@ -23,7 +23,7 @@ from relay.operator import Emitter, Operator, Relation, lookup, operators
 from relay.operator.definition import REQUIRED
 from relay.ops.samples import ELEMENTWISE_SHAPES, case, cases
 from relay.transform.pipeline import optimize
-from relay.typecheck.relations import broadcast, same
+from relay.typecheck.relations import broadcast, same_shape
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -117,7 +117,7 @@ def is_elementwise(operator: Operator) -> bool:
     """Whether the operator works on single elements and has no attributes, so that it takes any numbers."""
     if operator.attributes or not isinstance(operator.relation, Relation):
         return False
-    return operator.relation.shape in (same, broadcast) and operator.fill is None and bool(operator.operands)
+    return operator.relation.shape in (same_shape, broadcast) and operator.fill is None and bool(operator.operands)
 
 
 def corner_operands(dtype: str, operator: Operator) -> list[Array]:

@@ -18,7 +18,7 @@ from relay.ir.expr import Module
 from relay.ir.extents import Place
 from relay.ir.structure import build, fields_of, form_of
 from relay.ir.types import TensorType
-from relay.typecheck.elaboration import Fixed, elaborate_structured
+from relay.typecheck.elaboration import StaticArg, elaborate_structured
 
 ALL = programs()
 
@@ -56,14 +56,14 @@ def elaborated(function: RelayFunction, arguments: tuple[Any, ...], axes: list[P
 
 def values(function: RelayFunction, arguments: tuple[Any, ...], module: Module) -> list[Any]:
     described = [describe(v, function._function, i) for i, v in enumerate(function._bind(arguments, {}))]
-    given = [d for d in described if not isinstance(d.argument, Fixed)]
+    given = [d for d in described if not isinstance(d.argument, StaticArg)]
     return [run_time_value(d.value, p.type, p.name) for d, p in zip(given, module.main.parameters, strict=True)]  # type: ignore[arg-type]
 
 
 def resized(arguments: tuple[Any, ...], module: Module, function: RelayFunction, change: int) -> tuple[Any, ...]:
     """The arguments with every symbolic dim `change` longer, by repeating elements."""
     described = [describe(v, function._function, i) for i, v in enumerate(function._bind(arguments, {}))]
-    positions = [i for i, d in enumerate(described) if not isinstance(d.argument, Fixed)]
+    positions = [i for i, d in enumerate(described) if not isinstance(d.argument, StaticArg)]
     sizes = sizes_of(Module(module.functions, module.entry), module.main, values(function, arguments, module))
     changed = {dim: size + change for dim, size in sizes.items()}
 

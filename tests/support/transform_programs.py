@@ -45,7 +45,7 @@ from relay.ir.traverse import blocks, walk
 from relay.ir.types import BOOL, FLOAT32, INT32, FunctionType, RefType, TensorType, TupleType, Type, scalar
 from relay.operator import lookup
 from relay.transform.analysis.tail_positions import tail_branch
-from relay.transform.core.specialization import specialise
+from relay.transform.core.specialization import specialize
 from relay.transform.core.structuring import structure
 
 F, Z, B = scalar(FLOAT32), scalar(INT32), scalar(BOOL)
@@ -479,7 +479,7 @@ def agree(before: Module, after: Module, program: Program) -> None:
 
 
 def lowered(name: str) -> Module:
-    return structure(specialise(PROGRAMS[name].make()))
+    return structure(specialize(PROGRAMS[name].make()))
 
 
 # ---- the form of the results

@@ -1,7 +1,7 @@
 """Programs that are well typed by construction, for Hypothesis: every expression is made for a type that is wanted.
 
 `programs()` draws the text of a module: data types' matches, recursion, local and polymorphic functions, closures,
-references, loops of all kinds, lists that grow, records, symbolic sizes, sizes that the run makes, axes with names,
+references, loops of all kinds, lists that grow, records, symbolic sizes, data-dependent sizes, axes with names,
 layouts, derivatives, effects. `CONTEXT` are the names that the texts need, `ARGUMENTS` what `program` is called with.
 
 A type is a tuple: ("f", *dims) and ("i", *dims) tensors of floats and integers, ("tuple", T, ..), ("dict", T, T) with

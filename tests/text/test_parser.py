@@ -24,7 +24,7 @@ from relay.ir.validation.check import check
 from relay.text.parser import parse
 from relay.text.printer import to_text
 from relay.text.type_parser import parse_type
-from relay.transform.core.specialization import specialise
+from relay.transform.core.specialization import specialize
 
 ALL = programs()
 
@@ -36,7 +36,7 @@ def stages(program: Program) -> Iterator[Module]:
         typed = function.typed(*program.arguments)
         yield typed
         if function is not program.function:
-            yield specialise(typed)  # with pending derivatives
+            yield specialize(typed)  # with pending derivatives
         yield function.core(*program.arguments)
 
 
@@ -346,7 +346,7 @@ ERRORS = [
     ("x", "let %y: {F} = «Lust».Nil(); %y", "there is no data type `Lust`"),
     ("x", "let %y: {F} = «1.5»; %y", "the number 1.5 has no dtype; write 1.5f32, for example"),
     ("x", "let %y: {F} = 1.5«f23»; %y", "there is no dtype `f23`; did you mean `f32`?"),
-    ("x", "let %y: {F} = «1.5i32»; %y", "1.5 is no element of int32"),
+    ("x", "let %y: {F} = «1.5i32»; %y", "1.5 is not an element of int32"),
     ("x", "let %y: {F} = «300u8»; %y", "the numbers do not fit uint8"),
     ("x", "let %y: {F} = «[[1, 2], [3]]i32»; %y", "the rows of an array have one length"),
     ("", "fn f(%x: ()) -> () { let %y: () = %x «}»", "expected `;`, found `}`"),

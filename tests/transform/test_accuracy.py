@@ -18,7 +18,7 @@ from relay.operator import Emitter, Value
 from relay.operator.rewriting import stable_forms
 from relay.transform import dce, improve_accuracy, improvements
 from relay.transform.pipeline import Pipeline
-from relay.transform.precision.exact_numbers import Exact, digits, exact_array
+from relay.transform.precision.exact_numbers import ExactReal, digits, exact_array
 
 Write = Callable[[Value, Value], Value]
 SHAPE = (200,)
@@ -187,7 +187,7 @@ def test_exact_numbers_have_the_digits_that_are_asked_for() -> None:
     with digits(60):
         (quarter,) = np.arctan(exact_array(np.array([1.0])))
         assert str(quarter.value * 4).startswith("3.14159265358979323846264338327950288419716939937510582")
-        assert np.isnan(float(Exact(Decimal("inf")) - Exact(Decimal("inf"))))
+        assert np.isnan(float(ExactReal(Decimal("inf")) - ExactReal(Decimal("inf"))))
 
 
 def test_what_is_accurate_where_it_is_used_stays() -> None:

@@ -69,17 +69,17 @@ fn h(%x: Tensor[float64, ()], %n: Tensor[int32, ()]) -> (Tensor[float64, ()], Te
 )  # fmt: skip
 def test_parts_that_only_make_themselves(text: str, gone: bool, capsys: pytest.CaptureFixture[str]) -> None:
     before = relay.parse(text)
-    after = Pipeline("narrow-functions", checked=True)(before)
+    after = Pipeline("eliminate-dead-arguments", checked=True)(before)
     assert ("exp(" not in relay.to_text(after)) == gone
     outcomes = [(interpreter.run(m, [np.float64(0.5)]), capsys.readouterr().out) for m in (before, after)]
     assert outcomes[0] == outcomes[1]
-    assert alpha_equal(Pipeline("narrow-functions")(after), after)
+    assert alpha_equal(Pipeline("eliminate-dead-arguments")(after), after)
 
 
 def test_effects_stay_where_no_part_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
     text = HEAD.replace("%b\n}", "%x\n}") + steps("g", 'print "round" %n "\\n";')
     before = relay.parse(text)
-    after = Pipeline("narrow-functions", checked=True)(before)
+    after = Pipeline("eliminate-dead-arguments", checked=True)(before)
     assert "exp(" not in relay.to_text(after)
     interpreter.run(after, [np.float64(0.5)])
     assert capsys.readouterr().out.splitlines() == ["round1", "round2", "round3"]

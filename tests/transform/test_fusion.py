@@ -12,11 +12,11 @@ import relay.ops  # noqa: F401
 from relay.ir.expr import Assert, Binding, Block, Exit, LoopLabel, OpCall, Var
 from relay.ir.types import BOOL, FLOAT32, INT32, TensorType, scalar
 from relay.operator import Emitter, Value
-from relay.transform.fusion.fusion_groups import LIMIT, Group, plan
+from relay.transform.fusion.fusion_groups import LIMIT, FusionGroup, plan
 from relay.transform.fusion.multi_output import OPERANDS, RESULTS
 
 
-def planned(body: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> dict[int, Group]:
+def planned(body: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> dict[int, FusionGroup]:
     """The groups of a function of tensors that gives a tensor or a tuple of them."""
     emitter = Emitter()
     values = [emitter.value(Var(f"x{i}", TensorType(FLOAT32, shape))) for i, shape in enumerate(shapes)]
@@ -79,9 +79,9 @@ def softmax(x: Value, axis: int = -1) -> Value:
 
 def layer_norm(x: Value, gain: Value, *, keepdims: bool = True) -> Value:
     mean = x.op("mean", axis=-1, keepdims=keepdims)
-    centred = x - (mean if keepdims else mean.op("expand_dims", axis=-1))
-    variance = (centred * centred).op("mean", axis=-1, keepdims=True)
-    return centred * (variance + 1e-5).op("rsqrt") * gain
+    centerd = x - (mean if keepdims else mean.op("expand_dims", axis=-1))
+    variance = (centerd * centerd).op("mean", axis=-1, keepdims=True)
+    return centerd * (variance + 1e-5).op("rsqrt") * gain
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def layer_norm(x: Value, gain: Value, *, keepdims: bool = True) -> Value:
         (layer_norm, (S, (8,)), 1),
         (lambda x, g: layer_norm(x, g, keepdims=False), (S, (8,)), 1),
         (lambda x, g: layer_norm(x, g, keepdims=False), ((8, 8), (8,)), 1),
-        (lambda x: x - x.op("mean", axis=0), ((8, 8),), 2),  # aligned at the last axis, which is no row
+        (lambda x: x - x.op("mean", axis=0), ((8, 8),), 2),  # aligned at the last axis, which is not a row
         (lambda x: x - x.op("mean", axis=1), ((8, 8),), 2),
         (lambda x: x - x.op("mean", axis=1, keepdims=True).op("transpose"), ((8, 8),), 2),
         (lambda x: x - x.op("mean", axis=1, keepdims=True).op("flip", axis=0), ((8, 8),), 2),

@@ -1,4 +1,4 @@
-"""Specialisation of derivatives: the pending `Derivative`s, and their results once the AD pass has made them."""
+"""Specialization of derivatives: the pending `Derivative`s, and their results once the AD pass has made them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relay.ir.derivative import gradient_type
 from relay.ir.expr import Atom, Derivative, Exit, Global, Grad, LoopLabel, Module, Terminator, Var
 from relay.ir.types import FunctionType, TupleType
 from relay.ir.validation.check import check
-from relay.transform.core.specialization import specialise
+from relay.transform.core.specialization import specialize
 from relay.transform.core.structuring import structure
 from relay.transform.pipeline import optimize, prepare
 
@@ -87,9 +87,9 @@ def no_gradients() -> Module:
 @pytest.mark.parametrize("level", [0, 2])
 def test_derivative_agrees_with_the_interpreter(make: Callable[[], Module], level: int) -> None:
     before = make()
-    core = specialise(before)
+    core = specialize(before)
     check(core, "core")
-    again = specialise(core)
+    again = specialize(core)
     check(again, "core")
     for lowered in (core, again):
         after = optimize(differentiate(prepare(structure(lowered), level, checked=True)), level, checked=True)
@@ -110,7 +110,7 @@ def _equal(found: object, expected: object) -> None:
 
 
 def test_parameters_come_before_captured_variables_and_the_seed() -> None:
-    core = specialise(second())
+    core = specialize(second())
     pending = [f for f in core.functions.values() if isinstance(f, Derivative)]
     seeded = next(d for d in pending if d.grad.seedable)
     of = core.functions[seeded.of]
@@ -125,7 +125,7 @@ def test_same_derivative_is_asked_for_once() -> None:
         g = b.lam("g", [F], F, lambda c, v: c.op("multiply", v, x))
         return b.op("add", b.call(grad(b, g), x), b.call(grad(b, g), real(1)))
 
-    core = specialise(module(function("f", [F], F, f)))
+    core = specialize(module(function("f", [F], F, f)))
     assert sum(isinstance(made, Derivative) for made in core.functions.values()) == 1
 
 
@@ -135,7 +135,7 @@ def test_derivative_of_a_function_that_also_returns_a_function() -> None:
         return b.call(grad(b, g, output=0), x)
 
     before = module(function("f", [F], F, f))
-    after = differentiate(prepare(structure(specialise(before))), optimize)
+    after = differentiate(prepare(structure(specialize(before))), optimize)
     assert_first_order(after)
     for program in (before, after):
         np.testing.assert_allclose(run(program, [np.asarray(2, np.float32)]), 1)
@@ -154,4 +154,4 @@ def test_order_of_differentiation_that_depends_on_the_run_is_refused() -> None:
         return b.call(Global("nth", type_), g, n, x)
 
     with pytest.raises(DifferentiationError, match="the order of differentiation depends on a run-time value"):
-        specialise(module(function("f", [Z, F], F, f), function("nth", [FF, Z, F], F, nth)))
+        specialize(module(function("f", [Z, F], F, f), function("nth", [FF, Z, F], F, nth)))

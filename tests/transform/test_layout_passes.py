@@ -13,7 +13,7 @@ from relay.ir.expr import Constant, Module, OpCall
 from relay.ir.traverse import walk
 from relay.text.printer import to_text
 from relay.transform import choose_layouts, convert_layout
-from relay.transform.layout.layouts import Target
+from relay.transform.layout.layouts import LayoutTarget
 from relay.transform.pipeline import Pipeline
 
 
@@ -60,13 +60,13 @@ def test_a_chain_has_one_transpose_in_and_one_out(layout: str) -> None:
 
 def test_a_shape_among_the_attributes_is_in_the_layout() -> None:
     @relay
-    def centred(x, k):  # type: ignore[no-untyped-def]
+    def centerd(x, k):  # type: ignore[no-untyped-def]
         h = relay.conv2d(x, k, padding=1)
         means = h.mean(axis=(0, 2, 3), keepdims=True)
         return relay.relu(h - relay.broadcast_to(means, h.shape))
 
     given = arrays((2, 3, 5, 4), (4, 3, 3, 3))
-    before = Pipeline("inline, simplify, dce")(core(centred, *given))
+    before = Pipeline("inline, simplify, dce")(core(centerd, *given))
     for layout in ("NHWC", "NCHW4c"):
         after = Pipeline(f"convert-layout{{layout={layout}}}", checked=True)(before)
         np.testing.assert_allclose(interpreter.run(after, given), interpreter.run(before, given), rtol=1e-12)
@@ -212,7 +212,7 @@ def test_layouts_of_many_numbers_of_channels_and_their_gradients(layout: str, ch
 
 def test_a_target_may_prefer_blocks() -> None:
     large = core(network, *arrays((2, 8, 32, 32), (32, 8, 3, 3), (32, 32, 3, 3), (32, 1, 1)))
-    chosen = choose_layouts(large, Target(("NCHW8c",), 1.7, 4.0, 40))
+    chosen = choose_layouts(large, LayoutTarget(("NCHW8c",), 1.7, 4.0, 40))
     assert {c.attributes["layout"] for c in calls(chosen, "conv2d")} == {"NCHWc"}
 
 

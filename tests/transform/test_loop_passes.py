@@ -10,9 +10,9 @@ from relay.eval import interpreter
 from relay.ir.expr import Block, Function, Loop, Module, OpCall, Var
 from relay.ir.extents import symbolic_dims
 from relay.ir.facts import assuming
-from relay.ir.traverse import bound, walk
+from relay.ir.traverse import bound_variables, walk
 from relay.operator import Pattern, lookup
-from relay.transform.analysis.value_ranges import Integers
+from relay.transform.analysis.value_ranges import ValueRanges
 from relay.transform.pipeline import Pipeline
 
 
@@ -102,11 +102,11 @@ def test_products_leave_the_loop_at_symbolic_lengths(
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
-def integers(text: str) -> tuple[Integers, dict[str, Var]]:
+def integers(text: str) -> tuple[ValueRanges, dict[str, Var]]:
     module = relay.parse(text)
-    variables = {v.name: v for b in walk(module.main.body) for v in (*b.targets, *bound(b.value))}
+    variables = {v.name: v for b in walk(module.main.body) for v in (*b.targets, *bound_variables(b.value))}
     with assuming(module.where):
-        return Integers(module.main.body), variables
+        return ValueRanges(module.main.body), variables
 
 
 def test_comparisons_of_counters_and_sizes() -> None:
@@ -245,6 +245,6 @@ def test_what_trying_all_rounds_shows_decides_further_comparisons() -> None:
       %r
     }
     """)
-    after = relay.transform.fold_counters(before)
+    after = relay.transform.fold_induction_variables(before)
     assert [c.operator for c in (b.value for b in walk(after.main.body)) if isinstance(c, OpCall)] == ["index"]
-    assert relay.to_text(relay.transform.fold_counters(after)) == relay.to_text(after)
+    assert relay.to_text(relay.transform.fold_induction_variables(after)) == relay.to_text(after)

@@ -61,7 +61,7 @@ from relay.transform.cleanup.simplification import simplify
 from relay.transform.passes import LOSSY, PASSES
 from relay.transform.pipeline import LEVELS, Pipeline, count, optimize, prepare
 
-OPTIMISATIONS = sorted(set(PASSES) - LOSSY - {"specialise", "structure", "differentiate"})
+OPTIMIZATIONS = sorted(set(PASSES) - LOSSY - {"specialize", "structure", "differentiate"})
 
 
 def expressions(module_: Module) -> list[Expr]:
@@ -83,7 +83,7 @@ def unary(write: Callable[[Build, Var], Atom]) -> Module:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("passed", OPTIMISATIONS)
+@pytest.mark.parametrize("passed", OPTIMIZATIONS)
 def test_pass_gives_the_same(name: str, passed: str) -> None:
     before = lowered(name)
     check(before, "structured")
@@ -107,13 +107,13 @@ def test_passes_compose_in_any_order(name: str) -> None:
     random = np.random.default_rng(sum(map(ord, name)))
     before = lowered(name)
     after = before
-    for chosen in random.permutation(OPTIMISATIONS * 2):
+    for chosen in random.permutation(OPTIMIZATIONS * 2):
         after = PASSES[str(chosen)](after)
         check(after, "structured")
     agree(before, after, PROGRAMS[name])
 
 
-def test_optimised_closures_leave_nothing_behind() -> None:
+def test_optimized_closures_leave_nothing_behind() -> None:
     """Two additions are what is left of make_adder; its calls are gone."""
     after = optimize(lowered("make_adder"), 2)
     assert kinds(after) == ["add", "add"]
@@ -234,7 +234,7 @@ def test_does_not_simplify_what_changes_the_type_or_value() -> None:
 
 
 def test_signed_zeros_are_kept() -> None:
-    """0.0 is no neutral element: -0.0 + 0.0 is 0.0, and -0.0 - -0.0 too."""
+    """0.0 is not a neutral element: -0.0 + 0.0 is 0.0, and -0.0 - -0.0 too."""
     for name, zero in (("add", 0.0), ("subtract", -0.0)):
         before = unary(lambda b, x, name=name, zero=zero: b.op(name, x, real(zero)))  # type: ignore[misc]
         after = optimize(before, 3)
@@ -391,7 +391,7 @@ def test_long_blocks_take_linear_time() -> None:
         return x
 
     before = unary(f)
-    after = Pipeline(["specialise", "structure", *LEVELS[3]])(before)
+    after = Pipeline(["specialize", "structure", *LEVELS[3]])(before)
     assert count(after) == count(before)
 
 

@@ -28,7 +28,7 @@ entry fn f(%x: Tensor[float64, (3, 4)], %w: Tensor[float64, (4, 5)]) -> Tensor[f
 def lowered(program: Program) -> Module:
     """The program's structured core."""
     typed = program.function.typed(*program.arguments)
-    return relay.transform.structure(relay.transform.specialise(typed))
+    return relay.transform.structure(relay.transform.specialize(typed))
 
 
 def test_every_pass_is_public() -> None:
@@ -57,7 +57,7 @@ def test_a_pipeline_is_written_as_text() -> None:
     ("text", "message"),
     [
         ("cse, inlin", "there is no pass 'inlin'; did you mean 'inline'?"),
-        ("everything", "there is no pass 'everything'; there are specialise"),
+        ("everything", "there is no pass 'everything'; there are specialize"),
         ("fold-constants{max=1}", "the pass 'fold-constants' has no option 'max'; there are max_size"),
         ("fold-constants{max_sise=1}", "did you mean 'max_size'?"),
         ("fold-constants{max_size=x}", "is a whole number, as 4096 or 1MiB, found 'x'"),
@@ -87,7 +87,7 @@ def test_options_reach_the_pass() -> None:
 def test_the_stage_of_a_module() -> None:
     program = next(p for p in programs() if p.name == "closure" or p.differentiable)
     typed = program.function.typed(*program.arguments)
-    core = relay.transform.specialise(typed)
+    core = relay.transform.specialize(typed)
     assert stage_of(relay.transform.structure(core)) == "structured"
 
 

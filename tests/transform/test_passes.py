@@ -31,13 +31,13 @@ from relay.ir.expr import Function, Module
 from relay.ir.validation.check import check
 from relay.text.parser import parse
 from relay.text.printer import to_text
-from relay.transform.core.specialization import specialise
+from relay.transform.core.specialization import specialize
 from relay.transform.core.structuring import structure
 from relay.transform.passes import EXACT, LOSSY, PASSES
 from relay.transform.pipeline import LEVELS, PREPARATION
 
 ALL = {p.name: p for p in programs()}
-OPTIMISATIONS = sorted(set(PASSES) - LOSSY - {"specialise", "structure", "differentiate"})
+OPTIMIZATIONS = sorted(set(PASSES) - LOSSY - {"specialize", "structure", "differentiate"})
 # Passes that are not exact sum in another order or multiply by a reciprocal: a few units in the last place, more where
 # an iteration amplifies them.
 ROUNDING = 1e-9
@@ -49,7 +49,7 @@ def lowered(name: str) -> tuple[Module, Sequence[Any], object]:
     program = ALL[name]
     kept = program.function.lower(*program.arguments)
     values = kept.values
-    module = structure(specialise(kept.typed))
+    module = structure(specialize(kept.typed))
     return module, values, outcome(differentiated(module), values)
 
 
@@ -93,7 +93,7 @@ def assert_harmless(before: Module, after: Module, values: Sequence[Any], expect
     assert_same(outcome(differentiated(after), values), expected, exact)
 
 
-@pytest.mark.parametrize("name", OPTIMISATIONS)
+@pytest.mark.parametrize("name", OPTIMIZATIONS)
 def test_each_pass_on_the_zoo(name: str) -> None:
     for program in ALL:
         before, values, expected = lowered(program)
@@ -105,10 +105,10 @@ def test_each_pass_on_the_zoo(name: str) -> None:
         assert alpha_equal(again, after), f"{program}:\n{to_text(after)}\n\n{to_text(again)}"
 
 
-@pytest.mark.parametrize("name", OPTIMISATIONS)
+@pytest.mark.parametrize("name", OPTIMIZATIONS)
 @given(seed=st.integers(0, 2**32))
 def test_each_pass_on_random_programs(name: str, seed: int) -> None:
-    before, values = structure(specialise(random_module(seed))), arguments(seed)
+    before, values = structure(specialize(random_module(seed))), arguments(seed)
     after = PASSES[name](before)
     assert_harmless(before, after, values, outcome(before, values), name in EXACT)
     assert alpha_equal(PASSES[name](after), after)
@@ -133,13 +133,13 @@ def test_every_program_meets_several_orders() -> None:
 def test_passes_in_any_order(first: int) -> None:
     for number in range(first, first + TOGETHER):
         order = random.Random(number)
-        names = order.sample(OPTIMISATIONS * 2, len(OPTIMISATIONS))
+        names = order.sample(OPTIMIZATIONS * 2, len(OPTIMIZATIONS))
         exact = EXACT.issuperset(names)
         for program in programs_of(number):
             before, values, expected = lowered(program)
             assert_harmless(before, in_order(names, before), values, expected, exact)
         seed = number if everything() else order.randrange(10**6) + SEED
-        before, values = structure(specialise(random_module(seed))), arguments(seed)
+        before, values = structure(specialize(random_module(seed))), arguments(seed)
         assert_harmless(before, in_order(names, before), values, outcome(before, values), exact)
 
 
@@ -153,7 +153,7 @@ def in_order(names: Sequence[str], module: Module) -> Module:
 @pytest.mark.parametrize("level", range(len(LEVELS)))
 def test_levels_on_random_programs(level: int) -> None:
     for seed in random.Random(SEED).sample(range(10**6), 40):
-        before = structure(specialise(random_module(seed)))
+        before = structure(specialize(random_module(seed)))
         values = arguments(seed)
         after = in_order((*PREPARATION[level], *LEVELS[level]), before)
         exact = EXACT.issuperset((*PREPARATION[level], *LEVELS[level]))
@@ -163,7 +163,7 @@ def test_levels_on_random_programs(level: int) -> None:
 @given(seed=st.integers(0, 2**32))
 def test_random_programs_are_read_back(seed: int) -> None:
     module = random_module(seed)
-    for made in (module, structure(specialise(module)), PASSES["fuse"](structure(specialise(module)))):
+    for made in (module, structure(specialize(module)), PASSES["fuse"](structure(specialize(module)))):
         text = to_text(made)
         assert alpha_equal(parse(text), made)
         assert parse(text).alpha_hash() == made.alpha_hash()

@@ -36,7 +36,7 @@ class _Target:
 
     label: LoopLabel
     results: int
-    rounds: int | None  # None: it is no loop, or must not repeat here
+    rounds: int | None  # None: it is not a loop, or must not repeat here
     fuel: Atom | None = None
 
 
@@ -167,10 +167,10 @@ def test_structured_form_of_random_programs(seed: int) -> None:
 @given(st.integers(0, 2**32))
 def test_passes_on_random_programs(seed: int) -> None:
     before = _Writer(seed).program()
-    after = structure(PASSES["specialise"](before))
+    after = structure(PASSES["specialize"](before))
     order = random.Random(seed)
     for _ in range(4):
-        name = order.choice(sorted(set(PASSES) - LOSSY - {"specialise", "differentiate"}))
+        name = order.choice(sorted(set(PASSES) - LOSSY - {"specialize", "differentiate"}))
         after = PASSES[name](after)
         check(after, "structured")
     agree(before, after, CASES)

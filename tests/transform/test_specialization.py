@@ -1,4 +1,4 @@
-"""Specialisation and the structured form, on programs built by hand."""
+"""Specialization and the structured form, on programs built by hand."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ from relay.ir.expr import Atom, Block, Exit, Function, Global, LoopLabel, Termin
 from relay.ir.traverse import all_blocks, blocks
 from relay.ir.types import DataType, FunctionType
 from relay.ir.validation.check import check
-from relay.transform.core.specialization import specialise
+from relay.transform.core.specialization import specialize
 from relay.transform.core.structuring import structure
 
-# ---- tests of specialisation and structure
+# ---- tests of specialization and structure
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_specialised_program_gives_the_same(name: str) -> None:
+def test_specialized_program_gives_the_same(name: str) -> None:
     before = PROGRAMS[name].make()
-    after = specialise(before)
+    after = specialize(before)
     assert_first_order(after)
     assert_bound_once(after)
     agree(before, after, PROGRAMS[name])
-    agree(before, specialise(after), PROGRAMS[name])
+    agree(before, specialize(after), PROGRAMS[name])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_structured_program_gives_the_same(name: str) -> None:
     before = PROGRAMS[name].make()
-    after = structure(specialise(before))
+    after = structure(specialize(before))
     assert_structured(after)
     assert_bound_once(after)
     agree(before, after, PROGRAMS[name])
@@ -64,9 +64,9 @@ def test_simple_programs_need_no_data_type(name: str) -> None:
     assert not lowered(name).data
 
 
-def test_specialisations_are_shared() -> None:
+def test_specializations_are_shared() -> None:
     """tw^6 makes one function for each level, not 2^6."""
-    assert len(specialise(twice()).functions) == 8
+    assert len(specialize(twice()).functions) == 8
 
 
 def test_many_early_returns_nest_little() -> None:
@@ -102,7 +102,7 @@ def test_functions_chosen_at_run_time_become_data() -> None:
         return b.call(chosen, x)
 
     before = module(function("f", [F], F, f))
-    after = specialise(before)
+    after = specialize(before)
     assert_first_order(after)
     assert_bound_once(after)
     check(after, "core")
@@ -124,7 +124,7 @@ def test_growing_closures_become_recursive_data() -> None:
         return b.call(Global("grow", type_), g, whole(3), x)
 
     before = module(function("f", [F], F, f), function("grow", [FF, Z, F], F, grow))
-    after = specialise(before)
+    after = specialize(before)
     assert_first_order(after)
     assert_bound_once(after)
     check(after, "core")
@@ -136,7 +136,7 @@ def test_growing_closures_become_recursive_data() -> None:
 def test_entry_that_takes_functions_is_refused() -> None:
     entry = function("f", [FF, F], F, lambda b, g, x: b.call(g, x))
     with pytest.raises(CompileError, match="the entry of a compiled program cannot take or return functions"):
-        specialise(module(entry))
+        specialize(module(entry))
 
 
 def test_all_blocks_have_types() -> None:

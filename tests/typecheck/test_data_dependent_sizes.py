@@ -1,4 +1,4 @@
-"""Sizes that the run makes: their text, scopes and copies, what is checked when they meet, and their memory."""
+"""Data-dependent sizes: their text, scopes and copies, what is checked when they meet, and their memory."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import relay as rl
 from relay import relay
 from relay.errors import ExecutionError, InternalError, TypeMismatch
 from relay.ir.analysis.alpha import alpha_equal
-from relay.ir.data_dependent import free_in, made_by
-from relay.ir.dims import MadeDim, made_dim
+from relay.ir.data_dependent import bound_dims, free_dims
+from relay.ir.dims import DataDependentDim, made_dim
 from relay.ir.expr import BindDim, Function, Module
 from relay.ir.facts import DIFFERENT, EQUAL, Facts
 from relay.ir.traverse import copy_block, copy_function
@@ -69,9 +69,9 @@ entry fn main(%n: Tensor[int64, ()], %c: Tensor[bool, ()]) -> Tensor[float64, ()
 
 def test_copies_of_a_block_make_sizes_of_their_own() -> None:
     main = module().main
-    copied = made_by(copy_block(main.body))
-    assert len(copied) == 2 and not set(copied) & set(made_by(main.body))
-    assert set(made_by(copy_function(main).body)) == set(made_by(main.body))
+    copied = bound_dims(copy_block(main.body))
+    assert len(copied) == 2 and not set(copied) & set(bound_dims(main.body))
+    assert set(bound_dims(copy_function(main).body)) == set(bound_dims(main.body))
 
 
 def test_the_sizes_of_callers_are_known() -> None:
@@ -86,7 +86,7 @@ def test_the_sizes_of_callers_are_known() -> None:
 
     core = outer.core(X)
     functions = [f for f in core.functions.values() if isinstance(f, Function)]
-    assert all(not free_in(f) for f in functions if f.name == core.entry)
+    assert all(not free_dims(f) for f in functions if f.name == core.entry)
     assert float(outer(X)) == float(outer.interpret(X)) == 42.0
 
 
@@ -216,8 +216,8 @@ def test_convolutions_over_sizes_that_the_run_makes() -> None:
 
 def test_every_stage_binds_each_size_once() -> None:
     typed = sum_of_chosen.typed(X, X)
-    bound = [d for f in typed.functions.values() if isinstance(f, Function) for d in made_by(f.body)]
-    assert bound and len(set(bound)) == len(bound) and all(isinstance(d, MadeDim) for d in bound)
+    bound = [d for f in typed.functions.values() if isinstance(f, Function) for d in bound_dims(f.body)]
+    assert bound and len(set(bound)) == len(bound) and all(isinstance(d, DataDependentDim) for d in bound)
     assert BindDim.__doc__ is not None
 
 

@@ -16,7 +16,7 @@ from relay.ir.expr import Call, Global, Grad, Lambda, Module
 from relay.ir.traverse import walk
 from relay.ir.types import DataType
 from relay.ir.validation.check import check
-from relay.transform.core.specialization import specialise
+from relay.transform.core.specialization import specialize
 
 X, Y = np.float64(0.7), np.float64(1.3)
 KNOWN = [*straight_line.PROGRAMS, *control_flow.PROGRAMS, *functions.PROGRAMS]
@@ -24,20 +24,20 @@ KNOWN = [*straight_line.PROGRAMS, *control_flow.PROGRAMS, *functions.PROGRAMS]
 STATIC = {"at_several_types", "tuple_kept_in_loop", "defaults_in_unrolled_loop", "polymorphic_arguments"}
 
 
-def specialised(program: Program) -> Module:
-    core = specialise(program.function.typed(*program.arguments))
+def specialized(program: Program) -> Module:
+    core = specialize(program.function.typed(*program.arguments))
     check(core, "core")
     return core
 
 
 @pytest.mark.parametrize("program", KNOWN, ids=lambda p: p.name)
 def test_known_functions_need_no_data_type(program: Program) -> None:
-    assert not specialised(program).data
+    assert not specialized(program).data
 
 
 @pytest.mark.parametrize("program", higher_order.PROGRAMS, ids=lambda p: p.name)
 def test_no_function_values_are_left(program: Program) -> None:
-    core = specialised(program)
+    core = specialized(program)
     assert bool(core.data) == (program.name not in STATIC)
     for function in core.functions.values():
         for binding in walk(function.body) if hasattr(function, "body") else ():
@@ -48,7 +48,7 @@ def test_no_function_values_are_left(program: Program) -> None:
 
 def test_growing_function_is_one_recursive_data_type() -> None:
     program = next(p for p in higher_order.PROGRAMS if p.name == "growing_in_loop")
-    core = specialised(program)
+    core = specialized(program)
     assert any(DataType(d) in c.fields for d in core.data for c in d.constructors)
     assert sum(name.startswith("apply") for name in core.functions) == len(core.data)
 

@@ -209,7 +209,7 @@ def spectrum(x):
     return ((re**2 + im**2) * np.arange(len(x))).sum()
 
 
-# ---- optimisation: conjugate gradients until they converge
+# ---- optimization: conjugate gradients until they converge
 
 
 @relay

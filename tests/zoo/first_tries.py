@@ -103,33 +103,33 @@ def power_iteration(a, n=20):
     return v @ a @ v
 
 
-def centres_of_clusters(x, centres, iterations=5):
+def centers_of_clusters(x, centers, iterations=5):
     for _ in range(iterations):
-        distances = ((x[:, None, :] - centres[None, :, :]) ** 2).sum(axis=-1)
+        distances = ((x[:, None, :] - centers[None, :, :]) ** 2).sum(axis=-1)
         labels = distances.argmin(axis=1)
-        new = np.zeros_like(centres)
-        for j in range(centres.shape[0]):
+        new = np.zeros_like(centers)
+        for j in range(centers.shape[0]):
             mine = labels == j
             count = mine.sum()
             if count > 0:
                 new[j] = np.where(mine[:, None], x, 0.0).sum(axis=0) / float(count)
             else:
-                new[j] = centres[j]
-        if np.abs(new - centres).max() < 1e-6:
+                new[j] = centers[j]
+        if np.abs(new - centers).max() < 1e-6:
             break
-        centres = new
-    return (centres**2).sum()
+        centers = new
+    return (centers**2).sum()
 
 
 def attention_with_heads(p, x, heads=2):
-    def normalised(v, g, b):
+    def normalized(v, g, b):
         mean = v.mean(axis=-1, keepdims=True)
         variance = ((v - mean) ** 2).mean(axis=-1, keepdims=True)
         return g * (v - mean) / np.sqrt(variance + 1e-5) + b
 
     length, width = x.shape
     mask = np.tril(np.ones((length, length))) > 0
-    h = normalised(x, p["g1"], p["b1"])
+    h = normalized(x, p["g1"], p["b1"])
     qkv = h @ p["Wqkv"]
     q, k, v = qkv[:, :width], qkv[:, width : 2 * width], qkv[:, 2 * width :]
     size = width // heads
@@ -141,7 +141,7 @@ def attention_with_heads(p, x, heads=2):
         weights = weights / weights.sum(axis=-1, keepdims=True)
         outs.append(weights @ v[:, i * size : (i + 1) * size])
     x = x + np.concatenate(outs, axis=-1) @ p["Wo"]
-    return ((x + np.maximum(normalised(x, p["g1"], p["b1"]) @ p["W1"], 0) @ p["W2"]) ** 2).sum()
+    return ((x + np.maximum(normalized(x, p["g1"], p["b1"]) @ p["W1"], 0) @ p["W2"]) ** 2).sum()
 
 
 def alignment_probability(logp, labels, blank=0):
@@ -266,7 +266,7 @@ PYTHON = [
     ),
     (adaptive_steps, (np.float64(1.0), np.float64(1.3))),
     (power_iteration, (np.array([[2.0, 1.0], [1.0, 3.0]]),)),
-    (centres_of_clusters, (_normal(8, 2), np.array([[0.0, 0.0], [1.0, 1.0]]))),
+    (centers_of_clusters, (_normal(8, 2), np.array([[0.0, 0.0], [1.0, 1.0]]))),
     (
         attention_with_heads,
         (

@@ -1,4 +1,4 @@
-"""Derivatives by lists whose length only the run knows: cotangents are lists of the same length."""
+"""Derivatives by dynamic lists: cotangents are lists of the same length."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Lists whose length only the run knows, as Python programmers use them; plain Python gives the expected values."""
+"""Dynamic lists, as Python programmers use them; plain Python gives the expected values."""
 
 import numpy as np
 
@@ -346,11 +346,11 @@ def swapped(x):
 
 
 def distances(x):
-    neighbours, distance, queue = [[1, 2], [3], [3], []], [-1] * 4, [0]
+    neighbors, distance, queue = [[1, 2], [3], [3], []], [-1] * 4, [0]
     distance[0] = 0
     while queue:
         u = queue.pop(0)
-        for w in neighbours[u]:
+        for w in neighbors[u]:
             if distance[w] < 0:
                 distance[w] = distance[u] + 1
                 queue.append(w)

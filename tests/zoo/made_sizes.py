@@ -57,7 +57,7 @@ def cut_at_the_largest(x):
     return (x[:n] * 2.0).sum() + (x[n:] ** 2).sum() + x[n::2].sum()
 
 
-def neighbours(x):
+def neighbors(x):
     p = x[x > 0.0]
     return ((p[1:] - p[:-1]) ** 2).sum() + (p[::-1] * p).sum() + p[:2].sum()
 
@@ -197,7 +197,7 @@ FUNCTIONS = [
     (chosen_rows, (ROWS,)),
     (chosen_elements, (ROWS,)),
     (cut_at_the_largest, (SIX,)),
-    (neighbours, (SIX,)),
+    (neighbors, (SIX,)),
     (computed_length, (SIX,)),
     (grown_until, (SIX,)),
     (grown_by_annotation, (SIX,)),
@@ -274,7 +274,7 @@ def of_equal_sizes(x: Tensor[Float64, (n,)], y: Tensor[Float64, (n,)]):
 
 @relay
 def checked_at_calls(x):
-    """What a call's annotations say of sizes that the run makes is checked there."""
+    """What a call's annotations say of data-dependent sizes is checked there."""
     chosen = x[x > 2.5]
     return of_three(chosen, 0.5) + of_equal_sizes(chosen, x[:3])
 

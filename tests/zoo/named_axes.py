@@ -24,8 +24,8 @@ def affine(layer: Affine, x: Tensor[Float64, dict(batch=n, feature=3)]) -> Tenso
 @relay
 def named_layers(layer: Affine, x: Tensor[Float64, dict(batch=n, feature=3)]):
     hidden = relay.tanh(affine(layer, x))
-    centred = hidden - hidden.mean(axis="batch", keepdims=True)
-    return (relay.softmax(centred, axis="hidden") * hidden).sum(axis=("batch", "hidden"))
+    centerd = hidden - hidden.mean(axis="batch", keepdims=True)
+    return (relay.softmax(centerd, axis="hidden") * hidden).sum(axis=("batch", "hidden"))
 
 
 @relay

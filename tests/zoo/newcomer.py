@@ -276,13 +276,13 @@ def bubble_sort(x):
 
 
 @relay
-def clusters(points, centres):
+def clusters(points, centers):
     for _ in range(3):
-        nearest = ((points[:, None, :] - centres[None, :, :]) ** 2).sum(axis=2).argmin(axis=1)
-        for k in range(len(centres)):
+        nearest = ((points[:, None, :] - centers[None, :, :]) ** 2).sum(axis=2).argmin(axis=1)
+        for k in range(len(centers)):
             inside = (nearest == k).astype(relay.Float64)
-            centres[k] = (inside[:, None] * points).sum(axis=0) / np.maximum(inside.sum(), 1.0)
-    return (centres**2).sum()
+            centers[k] = (inside[:, None] * points).sum(axis=0) / np.maximum(inside.sum(), 1.0)
+    return (centers**2).sum()
 
 
 CELL = Cell(random.normal(size=(3, 2)), random.normal(size=(3, 3)), random.normal(size=3))

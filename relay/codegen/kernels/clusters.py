@@ -1,4 +1,4 @@
-"""Which stages of a kernel are computed in the same loops.
+"""Clusters: the stages of a kernel that are computed in one nest of loops.
 
     e = exp(x); s = sum(e, axis=1); m = max(e, axis=1); y = 2 * e; r = 1 / s
 
@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 import attrs
 
 from relay.codegen.kernels.emission import Emission, key
-from relay.codegen.kernels.gemm.recognition import recognise
-from relay.codegen.kernels.stage import Extent, Stage, extent, is_one, same
+from relay.codegen.kernels.gemm.recognition import recognize
+from relay.codegen.kernels.stage import Extent, Stage, extent, has_equal_extents, is_one
 from relay.codegen.tvm.tir import Expression, tirx
 
 Order: TypeAlias = "tuple[int | None, ...]"
@@ -59,7 +59,7 @@ Step: TypeAlias = "Cluster | Any"
 def clusters(
     e: Emission, ops: Sequence[Any], stages: Mapping[Any, Stage | None], results: Mapping[Any, None]
 ) -> list[Step]:
-    """The operations, each behind those that it reads, in few clusters. What is no te.compute has no stage.
+    """The operations, each behind those that it reads, in few clusters. What is not a te.compute has no stage.
 
     Reductions go together with elementwise stages only where one of these is a result: a row that only the kernel reads
     is in the nearest cache, and loops that do less keep more in registers.
@@ -119,11 +119,11 @@ def stands_in_place(stage: Stage, indices: Sequence[Any]) -> bool:
 
 def _stands_beside(e: Emission, cluster: Cluster, stage: Stage, reads: Reads) -> bool:
     """An elementwise stage among others."""
-    if not stage.extents or not same(stage.extents, cluster.lead.extents):
+    if not stage.extents or not has_equal_extents(stage.extents, cluster.lead.extents):
         return False
     if not all(stands_in_place(stage, indices) for indices in _made_by(cluster.whole, reads)):
         return False
-    if e.vectorises(stage.op.body) != e.vectorises(cluster.lead.op.body):
+    if e.vectorizes(stage.op.body) != e.vectorizes(cluster.lead.op.body):
         return False
     cluster.whole.append(stage)
     return True
@@ -132,9 +132,9 @@ def _stands_beside(e: Emission, cluster: Cluster, stage: Stage, reads: Reads) ->
 def _finishes(e: Emission, cluster: Cluster, stage: Stage, reads: Reads) -> bool:
     """An elementwise stage that is computed from the results of reductions."""
     results = _made_by([*cluster.reductions, *cluster.results], reads)
-    if not results or not same(stage.extents, cluster.lead.extents) or _made_by(cluster.whole, reads):
+    if not results or not has_equal_extents(stage.extents, cluster.lead.extents) or _made_by(cluster.whole, reads):
         return False
-    if not all(stands_in_place(stage, indices) for indices in results) or not e.vectorises(stage.op.body):
+    if not all(stands_in_place(stage, indices) for indices in results) or not e.vectorizes(stage.op.body):
         return False
     cluster.results.append(stage)
     return True
@@ -144,11 +144,11 @@ def _accompanies(e: Emission, cluster: Cluster, stage: Stage, reads: Reads) -> b
     """An elementwise stage over the elements that reductions go through."""
     if _made_by([*cluster.reductions, *cluster.results], reads) or _is_closed(e, cluster.lead):
         return False
-    if not e.vectorises(stage.op.body) or not _are_plain(e, cluster):
+    if not e.vectorizes(stage.op.body) or not _are_plain(e, cluster):
         return False
     shared = _readstands_in_place(stage, reads)
     for order in _orders(e, cluster, shared):
-        if not same(stage.extents, _space(cluster.lead, order)):
+        if not has_equal_extents(stage.extents, _space(cluster.lead, order)):
             continue
         if all(stands_in_place(stage, indices) for indices in _made_by(cluster.whole, reads)):
             cluster.order = order
@@ -167,9 +167,9 @@ def _reduces(e: Emission, cluster: Cluster, stage: Stage, reads: Reads) -> bool:
             return False
         if _made_by([*cluster.reductions, *cluster.results], reads):
             return False
-        if not same(stage.extents, lead.extents) or not same(stage.reduced, lead.reduced):
+        if not has_equal_extents(stage.extents, lead.extents) or not has_equal_extents(stage.reduced, lead.reduced):
             return False
-    elif not all(e.vectorises(s.op.body) for s in cluster.whole):
+    elif not all(e.vectorizes(s.op.body) for s in cluster.whole):
         return False
     known = {key(s.op.output(0)) for s in cluster.whole}
     shared = {*known, *(key(t) for s in cluster.whole for t in _readstands_in_place(s, e.reads(s)).values())}
@@ -179,7 +179,7 @@ def _reduces(e: Emission, cluster: Cluster, stage: Stage, reads: Reads) -> bool:
         order = _order(stage, tensor, indices)
         if order is None or key(tensor) not in shared:
             continue
-        if cluster.whole and not same(_space(stage, order), cluster.whole[0].extents):
+        if cluster.whole and not has_equal_extents(_space(stage, order), cluster.whole[0].extents):
             continue
         found = cluster.order if not cluster.reductions or cluster.order is not None else None
         if cluster.reductions and found is None:
@@ -211,7 +211,7 @@ def _readstands_in_place(stage: Stage, reads: Reads) -> dict[Any, Any]:
     return {
         key(tensor): tensor
         for tensor, indices in reads
-        if stands_in_place(stage, indices) and same(tuple(map(extent, tensor.shape)), stage.extents)
+        if stands_in_place(stage, indices) and has_equal_extents(tuple(map(extent, tensor.shape)), stage.extents)
     }
 
 
@@ -230,7 +230,7 @@ def _order_of(stage: Stage, indices: Sequence[Any], extents: Sequence[Extent]) -
             order.append(None)
             continue
         position = next((n for n, axis in enumerate(axes) if index.same_as(axis)), None)
-        if position is None or position in order or not same((sizes[position],), (size,)):
+        if position is None or position in order or not has_equal_extents((sizes[position],), (size,)):
             return None
         order.append(position)
     missing = [size for n, size in enumerate(sizes) if n not in order]
@@ -244,7 +244,7 @@ def _space(stage: Stage, order: Order) -> list[Extent]:
 
 def _is_closed(e: Emission, stage: Stage) -> bool:
     """Whether the loops of a reduction are those of a product, which reads each element several times."""
-    return stage.is_reduction and recognise(e, stage) is not None
+    return stage.is_reduction and recognize(e, stage) is not None
 
 
 def _are_plain(e: Emission, cluster: Cluster) -> bool:
@@ -255,7 +255,7 @@ def _is_plain(e: Emission, stage: Stage) -> bool:
     """Whether a reduction takes all elements, in vectors."""
     first = stage.op.body[0]
     always = isinstance(first.condition, tirx.IntImm) and bool(int(first.condition.value))
-    return always and e.vectorises([*first.source, *first.combiner.result])
+    return always and e.vectorizes([*first.source, *first.combiner.result])
 
 
 __all__ = ["Cluster", "Step", "clusters", "stands_in_place"]

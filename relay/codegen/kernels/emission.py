@@ -1,4 +1,4 @@
-"""One kernel while its loops are made: where its tensors are, and their elements as expressions."""
+"""Emission of one kernel: the places of its tensors, and their elements as expressions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from relay.codegen.kernels.stage import (
     Stage,
     equal,
     features,
+    has_equal_extents,
     is_one,
     loads,
     mentions,
-    rewritten,
-    same,
+    substitute_variables,
     volume,
 )
-from relay.codegen.tiling import DEFAULT, Choice, Options
+from relay.codegen.tiling import DEFAULT, TilingChoice, TilingOptions
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import STACK_BYTES, Expression, Statement, tirx
 from relay.ir.types import BaseType
@@ -48,7 +48,7 @@ def key(tensor: Any) -> tuple[Any, int]:
 
 
 @attrs.frozen(eq=False)
-class Given:
+class ConstantOperand:
     """An operand that is a constant: the variable of its address, its dtype, and how many elements it has."""
 
     address: Any
@@ -60,17 +60,17 @@ class Emission:
     """`index` is the dtype of indices, `choice` what measurements have found for these loops. `temporaries` are the
     buffers that the caller provides: the variables that take their addresses, and their bytes."""
 
-    def __init__(self, threads: int, index: str, choice: Choice = DEFAULT) -> None:
+    def __init__(self, threads: int, index: str, choice: TilingChoice = DEFAULT) -> None:
         self.threads = threads
         self.index = index
         self.choice = choice
         self.lane: Expression | None = None  # where several rows are computed at once: which one
-        self.options: Options | None = None  # what else might be chosen
+        self.options: TilingOptions | None = None  # what else might be chosen
         self.places: dict[tuple[Any, int], Place] = {}
         self.values: dict[tuple[Any, int], Expression] = {}  # of tensors with one element, or where that is fixed
         self.temporaries: list[tuple[Any, Extent]] = []
-        self.constants: dict[tuple[Any, int], Given] = {}  # the operands that may be packed before the run
-        self.packings: dict[Given, Packing] = {}  # those that are
+        self.constants: dict[tuple[Any, int], ConstantOperand] = {}  # the operands that may be packed before the run
+        self.packings: dict[ConstantOperand, Packing] = {}  # those that are
         self.declarations: list[Statement] = []  # of their buffers
         self._scratch: dict[object, tuple[Any, Extent]] = {}
         self._names = 0
@@ -78,7 +78,7 @@ class Emission:
 
     # ---- elements
 
-    def bound(self, axes: Sequence[Any], indices: Sequence[Any]) -> dict[Any, Expression]:
+    def axis_values(self, axes: Sequence[Any], indices: Sequence[Any]) -> dict[Any, Expression]:
         """Values for axis variables, with their dtypes."""
         values: dict[Any, Expression] = {}
         for axis, index in zip(axes, indices, strict=True):
@@ -90,15 +90,15 @@ class Emission:
                 self._narrowed[values[axis]] = index
         return values
 
-    def _widened(self, index: Expression) -> Expression | None:
+    def _widen_index(self, index: Expression) -> Expression | None:
         """Indices of axes in the dtype of indices without a way through a shorter one, in which TVM would not see that
-        neighbours are read. An axis holds no index that its dtype does not."""
+        neighbors are read. An axis holds no index that its dtype does not."""
         if index in self._narrowed:
             return cast(self._narrowed[index], self.index)
         if isinstance(index, tirx.IntImm):
             return number(int(index.value), self.index)
         if isinstance(index, tirx.Add | tirx.Sub | tirx.Mul):
-            left, right = self._widened(index.a), self._widened(index.b)
+            left, right = self._widen_index(index.a), self._widen_index(index.b)
             return None if left is None or right is None else type(index)(left, right)
         return None
 
@@ -110,24 +110,24 @@ class Emission:
         place = self.places.get(key(tensor))
         if place is not None:
             return tirx.BufferLoad(place.buffer, [self.position(place, indices)])
-        return self.computed(tensor.op.body[tensor.value_index], tensor.op.axis, indices)
+        return self.body_at(tensor.op.body[tensor.value_index], tensor.op.axis, indices)
 
-    def computed(self, body: Expression, axes: Sequence[Any], indices: Sequence[Any]) -> Expression:
+    def body_at(self, body: Expression, axes: Sequence[Any], indices: Sequence[Any]) -> Expression:
         """The body of a te.compute at these indices."""
-        return rewritten(body, self.bound([a.var for a in axes], indices), self.load)
+        return substitute_variables(body, self.axis_values([a.var for a in axes], indices), self.load)
 
     def element(self, expression: Expression, variables: Mapping[Any, Expression]) -> Expression:
         """An expression of a stage's axes where they have these values."""
-        return rewritten(expression, variables, self.load)
+        return substitute_variables(expression, variables, self.load)
 
     def offset(self, indices: Sequence[Any], dims: Sequence[Extent]) -> Expression:
         """The position of an element in row major order."""
         position: Any = None
-        for index, dim in _joined(indices, dims):
+        for index, dim in _merge_indices(indices, dims):
             if isinstance(index, int):
                 step = number(index, self.index)
             else:
-                wide = self._widened(index)
+                wide = self._widen_index(index)
                 step = cast(index, self.index) if wide is None else wide
             position = step if position is None else position * number(dim, self.index) + step
         return tirx.const(0, self.index) if position is None else position
@@ -148,12 +148,12 @@ class Emission:
             if key(tensor) in self.places:
                 found.append((tensor, indices))
             elif key(tensor) not in self.values:
-                variables = self.bound([a.var for a in tensor.op.axis], indices)
+                variables = self.axis_values([a.var for a in tensor.op.axis], indices)
                 for inner, positions in self.memory_reads(tensor.op.body[tensor.value_index]):
-                    found.append((inner, tuple(rewritten(i, variables) for i in positions)))
+                    found.append((inner, tuple(substitute_variables(i, variables) for i in positions)))
         return found
 
-    def vectorises(self, expressions: Sequence[Expression]) -> bool:
+    def vectorizes(self, expressions: Sequence[Expression]) -> bool:
         """Whether TVM makes vectors of expressions: not of C's functions, nor, where a condition would split the vector
         again, if they have names (it fails with an error)."""
         found = self._features(expressions)
@@ -181,9 +181,9 @@ class Emission:
             if key(tensor) in self.places or key(tensor) in self.values:
                 return tirx.Var("element", str(tensor.dtype))
             body = tensor.op.body[tensor.value_index]
-            return rewritten(body, self.bound([a.var for a in tensor.op.axis], indices), load)
+            return substitute_variables(body, self.axis_values([a.var for a in tensor.op.axis], indices), load)
 
-        return rewritten(expression, {}, load)
+        return substitute_variables(expression, {}, load)
 
     def flat(self, stage: Stage, fixed: Sequence[Expression]) -> Callable[[Expression], Expression] | None:
         """A stage's element as a function of its position among those with the first indices `fixed`; None if it is
@@ -201,8 +201,8 @@ class Emission:
                 return known
             place = self.places.get(key(tensor))
             if place is None:
-                return rewritten(
-                    tensor.op.body[tensor.value_index], self.bound([a.var for a in tensor.op.axis], indices), load
+                return substitute_variables(
+                    tensor.op.body[tensor.value_index], self.axis_values([a.var for a in tensor.op.axis], indices), load
                 )
             if place.buffer is None:  # asked before it is computed at the same position
                 return tirx.Var("element", str(tensor.dtype))
@@ -214,7 +214,7 @@ class Emission:
                 ahead >= 0
                 and len(inner) == len(own)
                 and all(i.same_as(v) for (i, _), (v, _) in zip(inner, own, strict=True))
-                and same([d for _, d in inner], [d for _, d in own])
+                and has_equal_extents([d for _, d in inner], [d for _, d in own])
                 and not any(mentions(i, v) for i, _ in pairs[:ahead] for v, _ in own)
             ):
                 start = self.offset([i for i, _ in pairs[:ahead]], [d for _, d in pairs[:ahead]])
@@ -224,14 +224,14 @@ class Emission:
                 fits = False
             return tirx.BufferLoad(place.buffer, [self.offset(kept, place.dims)])
 
-        variables = self.bound(stage.axes[:count], fixed)
+        variables = self.axis_values(stage.axes[:count], fixed)
         variables.update(
             {v: tirx.const(0, str(v.ty)) for v, d in zip(stage.axes[count:], rest, strict=True) if is_one(d)}
         )
-        body = rewritten(stage.op.body[0], variables, load)
+        body = substitute_variables(stage.op.body[0], variables, load)
         if not fits or any(mentions(body, v) for v, _ in own):
             return None
-        return lambda at: rewritten(body, {position: at})
+        return lambda at: substitute_variables(body, {position: at})
 
     # ---- memory
 
@@ -266,7 +266,7 @@ class Emission:
         buffer, statements = tir.view("temporary", (number(elements, self.index),), dtype, address)
         return Place(buffer, tuple(dims), skipped), statements
 
-    def pack(self, constant: Given, packing: Packing, elements: int) -> Place:
+    def pack(self, constant: ConstantOperand, packing: Packing, elements: int) -> Place:
         """Let the caller arrange a constant like this; where its so many elements are then."""
         self.packings[constant] = packing
         buffer, declared = tir.view("packed", (elements,), constant.dtype, constant.address)
@@ -282,9 +282,9 @@ class Emission:
         return loop(width, self.index, lambda v: [tirx.BufferStore(buffer, element(v), [v])], "VECTORIZED")
 
 
-def _joined(indices: Sequence[Any], dims: Sequence[Extent]) -> list[tuple[Any, Extent]]:
+def _merge_indices(indices: Sequence[Any], dims: Sequence[Extent]) -> list[tuple[Any, Extent]]:
     """The indices of axes of more than one element, with the extents: i // d and i % d of axes behind each other are i
-    of one axis, in which TVM sees neighbours."""
+    of one axis, in which TVM sees neighbors."""
     found: list[tuple[Any, Extent]] = []
     for index, dim in zip(indices, dims, strict=True):
         if is_one(dim):

@@ -1,4 +1,4 @@
-"""Loops cut where conditions on their index change: parts of one loop that need no choice for each element.
+"""Loop splitting: loops are cut where conditions on their index change, so that parts need no choices.
 
     for i < 500: y[i] = if i < 200 then a[i] else b[i - 200]        concatenations, paddings, rolls
 
@@ -17,7 +17,7 @@ from tvm.sym import Analyzer
 from tvm_ffi import structural_map, structural_walk
 
 from relay.codegen.kernels.loops import loop, vectors
-from relay.codegen.kernels.stage import CALL, CHOICE, NAMES, features, is_choice, mentions, rewritten
+from relay.codegen.kernels.stage import CALL, CHOICE, NAMES, features, is_choice, mentions, substitute_variables
 from relay.codegen.tvm.tir import Expression, Statement, tirx
 
 MOST = 16  # parts of a loop: each is compiled by itself
@@ -27,7 +27,7 @@ _COMPARISONS: tuple[Any, ...] = (tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 
 
 @attrs.frozen(eq=False)
-class _Change:
+class _ConditionChange:
     """A condition on the index, and the first index at which it is another than at 0."""
 
     condition: Any
@@ -39,7 +39,7 @@ class _Change:
         return self.before == (index < self.at)
 
 
-def divided(
+def split_loop(
     extent: int, width: int, dtype: str, body: Callable[[Expression], Sequence[Statement]]
 ) -> list[Statement] | None:
     """The loop of `body(i)` for all i below the extent in parts, in vectors of the width; None where it has no
@@ -55,19 +55,19 @@ def divided(
         structural_walk(statement, ((tirx.Bind, lambda bind: names.append(bind.var)),))
     made: list[Statement] = []
     for begin, end in pairwise(bounds):
-        part = [_decided(statement, changes, begin) for statement in statements]
+        part = [_resolve_conditions(statement, changes, begin) for statement in statements]
         if not _in_vectors(part):
             return None
 
-        def at(i: Expression, part: Sequence[Statement] = part, begin: int = begin) -> list[Statement]:
+        def part_body(i: Expression, part: Sequence[Statement] = part, begin: int = begin) -> list[Statement]:
             fresh = {name: tirx.Var(name.name, name.ty) for name in names}  # of the same elements in each part
-            return [rewritten(statement, {index: i + begin, **fresh}) for statement in part]
+            return [substitute_variables(statement, {index: i + begin, **fresh}) for statement in part]
 
-        made += vectors(end - begin, width, dtype, at) if width > 1 else loop(end - begin, dtype, at)
+        made += vectors(end - begin, width, dtype, part_body) if width > 1 else loop(end - begin, dtype, part_body)
     return made
 
 
-def _changes(statements: Sequence[Statement], index: Any, extent: int) -> list[_Change]:
+def _changes(statements: Sequence[Statement], index: Any, extent: int) -> list[_ConditionChange]:
     """The conditions that change once as the index grows, whatever the other variables are."""
     found: list[Any] = []
     for statement in statements:
@@ -75,15 +75,15 @@ def _changes(statements: Sequence[Statement], index: Any, extent: int) -> list[_
     return [change for condition in found if (change := _change(condition, index, extent)) is not None]
 
 
-def _change(condition: Any, index: Any, extent: int) -> _Change | None:
+def _change(condition: Any, index: Any, extent: int) -> _ConditionChange | None:
     if not mentions(condition, index):
         return None
     analyzer = Analyzer()
     difference = condition.a - condition.b
     if str(difference.ty) not in ("int32", "int64"):
         return None
-    step = analyzer.simplify(rewritten(difference, {index: index + 1}) - difference)
-    first = analyzer.simplify(rewritten(difference, {index: tirx.const(0, str(index.ty))}))
+    step = analyzer.simplify(substitute_variables(difference, {index: index + 1}) - difference)
+    first = analyzer.simplify(substitute_variables(difference, {index: tirx.const(0, str(index.ty))}))
     if not isinstance(step, tirx.IntImm) or not isinstance(first, tirx.IntImm) or int(step.value) == 0:
         return None
 
@@ -92,15 +92,15 @@ def _change(condition: Any, index: Any, extent: int) -> _Change | None:
         return {tirx.LT: value < 0, tirx.LE: value <= 0, tirx.GT: value > 0, tirx.GE: value >= 0}[type(condition)]
 
     if holds(0) == holds(extent - 1):
-        return _Change(condition, extent, holds(0))
+        return _ConditionChange(condition, extent, holds(0))
     low, high = 0, extent - 1  # the condition is that of 0 at `low`, and the other at `high`
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(middle) == holds(0) else (low, middle)
-    return _Change(condition, high, holds(0))
+    return _ConditionChange(condition, high, holds(0))
 
 
-def _decided(statement: Statement, changes: Sequence[_Change], begin: int) -> Statement:
+def _resolve_conditions(statement: Statement, changes: Sequence[_ConditionChange], begin: int) -> Statement:
     """The statement from an index on, up to the next change."""
 
     def comparison(node: Any) -> Any:
@@ -109,7 +109,7 @@ def _decided(statement: Statement, changes: Sequence[_Change], begin: int) -> St
 
     known = structural_map(statement, tuple((kind, comparison) for kind in _COMPARISONS))
 
-    def both(node: Any) -> Any:
+    def conjunction(node: Any) -> Any:
         if isinstance(node.a, tirx.IntImm):
             return node.b if int(node.a.value) else node.a
         if isinstance(node.b, tirx.IntImm):
@@ -134,7 +134,7 @@ def _decided(statement: Statement, changes: Sequence[_Change], begin: int) -> St
             return node
         return node.args[1] if int(node.args[0].value) else node.args[2]
 
-    return structural_map(known, ((tirx.And, both), (tirx.Or, either), (tirx.Select, select), (Call, call)))
+    return structural_map(known, ((tirx.And, conjunction), (tirx.Or, either), (tirx.Select, select), (Call, call)))
 
 
 def _in_vectors(statements: Sequence[Statement]) -> bool:
@@ -142,4 +142,4 @@ def _in_vectors(statements: Sequence[Statement]) -> bool:
     return CALL not in found and not {CHOICE, NAMES} <= found
 
 
-__all__ = ["divided"]
+__all__ = ["split_loop"]

@@ -15,18 +15,18 @@ from tvm.ir import TensorLoad
 from tvm_ffi import structural_walk
 
 from relay.codegen.kernels.schedules import (
+    ConstantOperand,
     Emission,
-    Given,
     Packing,
     Place,
     emit,
     extent,
     key,
-    renamed,
     volume,
+    with_fresh_names,
     with_registers,
 )
-from relay.codegen.tiling import DEFAULT, Choice, Choices, Options, kernel_name
+from relay.codegen.tiling import DEFAULT, Choices, TilingChoice, TilingOptions, kernel_name
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, GlobalVar, Statement, tirx
 from relay.errors import CompileError, InternalError, Label, Span, refusals_of
@@ -56,7 +56,7 @@ from relay.ops.notation import making
 from relay.ops.tir.tvm_modules import wide_indices
 from relay.support import progress
 from relay.support.signals import deferral
-from relay.transform.fusion.fusion_groups import Group
+from relay.transform.fusion.fusion_groups import FusionGroup
 
 
 @attrs.frozen(eq=False)
@@ -78,13 +78,13 @@ class Kernels:
 
     def __init__(self, threads: int, choices: Choices) -> None:
         self.functions: dict[Any, Any] = {}
-        self.options: dict[str, Options] = {}  # by the kernels' names
+        self.options: dict[str, TilingOptions] = {}  # by the kernels' names
         self.calls = 0  # the places that call kernels
         self._threads = threads
         self._choices = choices
         self._known: dict[object, tuple[Any, tuple[Dim, ...], Mapping[int, Packing], bool]] = {}
 
-    def kernel(self, group: Group) -> Kernel:
+    def kernel(self, group: FusionGroup) -> Kernel:
         """The kernel for a group. Raises CompileError if an operator's `compute` fails."""
         operands, sizes, key = signature(group)
         _refuse_absurd_sizes(group)
@@ -95,7 +95,7 @@ class Kernels:
             progress.say(f"loops of kernel {len(self._known) + 1}")
             choice = self._choices.get(kernel_name(key), DEFAULT) if self._choices else DEFAULT
             with refusals_of(*_lines(group)):
-                function, bytes_, options, packed = _built(group, operands, sizes, self._threads, choice, key)
+                function, bytes_, options, packed = _cached_build(group, operands, sizes, self._threads, choice, key)
             self.functions[name] = function
             if options is not None:
                 self.options[kernel_name(key)] = options
@@ -111,7 +111,7 @@ _MOST_BYTES = 1 << 47
 """More memory than a process has addresses."""
 
 
-def _refuse_absurd_sizes(group: Group) -> None:
+def _refuse_absurd_sizes(group: FusionGroup) -> None:
     """Raise CompileError for a result that no memory holds, and for more elements than are counted."""
     for binding in group.bindings:
         type_ = _type(binding.targets[0])
@@ -130,7 +130,7 @@ _NAMED = 4
 """How many lines of a kernel an error names beside the first."""
 
 
-def _lines(group: Group) -> tuple[str, Span | None, tuple[Label, ...]]:
+def _lines(group: FusionGroup) -> tuple[str, Span | None, tuple[Label, ...]]:
     """A kernel in words, and the lines of the program that it is made of."""
     calls = [binding.value for binding in group.bindings if isinstance(binding.value, OpCall)]
     found = {(c.span.source.filename, c.span.line): (c.span, c.operator) for c in calls if c.span is not None}
@@ -164,7 +164,7 @@ def symbolic_in(part: object) -> list[TypeId]:
             return []
 
 
-def inlined(atom: Atom) -> bool:
+def is_inlined(atom: Atom) -> bool:
     """Whether an operand is part of the kernel: a number that TIR has a literal for and computes with rightly.
 
     TIR makes `x * 0.0` 0 also for infinite x, drops the 0.0 of `-0.0 + 0.0`, and refuses `x / 0.0`.
@@ -177,9 +177,9 @@ def inlined(atom: Atom) -> bool:
     return atom.value.dtype.kind == "b" or (atom.value.dtype.kind == "f" and bool(atom.value != 0))
 
 
-def signature(group: Group) -> tuple[tuple[Atom, ...], tuple[TypeId, ...], object]:
+def signature(group: FusionGroup) -> tuple[tuple[Atom, ...], tuple[TypeId, ...], object]:
     """A group's operands, the symbolic dims in it, and a key that equal groups share: kernels may want constants in
-    another order than arguments. What is updated in place is no operand but the output."""
+    another order than arguments. What is updated in place is not an operand but the output."""
     inner = {binding.targets[0]: i for i, binding in enumerate(group.bindings)}
     operands: dict[Atom, int] = {}
     calls: list[tuple[str, tuple[object, ...], TensorType]] = []
@@ -194,7 +194,7 @@ def signature(group: Group) -> tuple[tuple[Atom, ...], tuple[TypeId, ...], objec
                 wiring.append("output")
             elif isinstance(atom, Var) and atom in inner:
                 wiring.append(inner[atom])
-            elif inlined(atom):
+            elif is_inlined(atom):
                 assert isinstance(atom, Constant)
                 wiring.append((str(atom.value.dtype), atom.value.tobytes()))
             else:
@@ -217,7 +217,7 @@ def signature(group: Group) -> tuple[tuple[Atom, ...], tuple[TypeId, ...], objec
     return tuple(operands), sizes, key
 
 
-def _packable(group: Group, operands: Sequence[Atom]) -> list[int]:
+def _packable(group: FusionGroup, operands: Sequence[Atom]) -> list[int]:
     """The positions of operands that a product may want packed: constant matrices and larger."""
     calls = [binding.value for binding in group.bindings if isinstance(binding.value, OpCall)]
     if not any(lookup(call.operator).pattern is Pattern.OUTPUT_FUSABLE for call in calls):
@@ -225,7 +225,7 @@ def _packable(group: Group, operands: Sequence[Atom]) -> list[int]:
     return [i for i, atom in enumerate(operands) if isinstance(atom, Constant) and atom.value.ndim > 1]
 
 
-def _in_place(group: Group, binding: Binding) -> InPlace | None:
+def _in_place(group: FusionGroup, binding: Binding) -> InPlace | None:
     """How a member of a group writes over an operand: only the last one may."""
     assert isinstance(binding.value, OpCall)
     return lookup(binding.value.operator).in_place if binding is group.bindings[-1] else None
@@ -249,12 +249,17 @@ def _type(atom: Atom) -> TensorType:
 _KEPT = 500
 """How many kernels are kept for other programs."""
 
-_made: dict[object, tuple[Any, list[Dim], Options | None, Mapping[int, Packing]]] = {}
+_made: dict[object, tuple[Any, list[Dim], TilingOptions | None, Mapping[int, Packing]]] = {}
 
 
-def _built(
-    group: Group, operands: Sequence[Atom], sizes: Sequence[TypeId], threads: int, choice: Choice, key: object
-) -> tuple[Any, list[Dim], Options | None, Mapping[int, Packing]]:
+def _cached_build(
+    group: FusionGroup,
+    operands: Sequence[Atom],
+    sizes: Sequence[TypeId],
+    threads: int,
+    choice: TilingChoice,
+    key: object,
+) -> tuple[Any, list[Dim], TilingOptions | None, Mapping[int, Packing]]:
     """As `_build`, for a kernel with this key. Those made last are kept, for many programs have equal ones; but not of
     symbolic sizes, whose loops depend on what the program assumes. The caller holds `locks.compiling`."""
     deferral.handle()
@@ -272,13 +277,13 @@ def _built(
 
 
 def _build(
-    group: Group,
+    group: FusionGroup,
     operands: Sequence[Atom],
     sizes: Sequence[TypeId],
     threads: int,
-    choice: Choice,
+    choice: TilingChoice,
     packs: bool = True,
-) -> tuple[Any, list[Dim], Options | None, Mapping[int, Packing]]:
+) -> tuple[Any, list[Dim], TilingOptions | None, Mapping[int, Packing]]:
     """A kernel's function, the bytes of its temporary buffers, what else its loops might be, and how it wants operands
     that are constants, by position, unless `packs` is false."""
     most = _elements(group, operands)
@@ -293,14 +298,14 @@ def _build(
 
 
 def _build_counting(
-    group: Group,
+    group: FusionGroup,
     operands: Sequence[Atom],
     sizes: Sequence[TypeId],
     threads: int,
-    choice: Choice,
+    choice: TilingChoice,
     packs: bool,
     wide: bool,
-) -> tuple[Any, list[Dim], Options | None, Mapping[int, Packing]]:
+) -> tuple[Any, list[Dim], TilingOptions | None, Mapping[int, Packing]]:
     """As `_build`, with indices of 64 bits if they are `wide`."""
     extents = Extents(sizes, wide)
     inputs = [_placeholder(i, _type(atom), extents) for i, atom in enumerate(operands)]
@@ -327,7 +332,7 @@ def _build_counting(
     e = Emission(threads, "int64" if wide else "int32", choice)
     parameters: list[Any] = []
     statements: list[Statement] = []
-    given: dict[Given, int] = {}
+    given: dict[ConstantOperand, int] = {}
     packable = _packable(group, operands) if packs else ()
     for position, (tensor, atom) in enumerate(
         zip((*inputs, *outputs), (*operands, *(None for _ in outputs)), strict=True)
@@ -347,7 +352,7 @@ def _build_counting(
             statements += declared
             e.places[key(tensor)] = Place(buffer, dims, address=address)
             if position in packable and isinstance(elements, int):
-                e.constants[key(tensor)] = constant = Given(address, dtype, elements)
+                e.constants[key(tensor)] = constant = ConstantOperand(address, dtype, elements)
                 given[constant] = position
     loops = emit(e, outputs, [tensors[var].op for var in group.kept])
     for constant in e.packings:
@@ -355,7 +360,7 @@ def _build_counting(
         if any(_reads(statement, plain) for statement in loops):  # as it is, too
             return _build_counting(group, operands, sizes, threads, choice, False, wide)
     statements += e.declarations
-    statements.append(with_registers(renamed(tir.sequence(loops))))
+    statements.append(with_registers(with_fresh_names(tir.sequence(loops))))
     parameters += [*extents.variables.values(), *(address for address, _ in e.temporaries)]
     function = tir.function(parameters, statements).with_attr(tir.KERNEL, True)
     flat, more = tir.flat_kernel(function)
@@ -367,7 +372,7 @@ INDEX_LIMIT = 1 << 12
 """The most elements of a tensor whose kernels count in int32: TVM multiplies such numbers (`wide_indices`)."""
 
 
-def _elements(group: Group, operands: Sequence[Atom]) -> int:
+def _elements(group: FusionGroup, operands: Sequence[Atom]) -> int:
     """The elements of the largest tensor of a group whose size is known."""
     types = [*map(_type, operands), *(_type(binding.targets[0]) for binding in group.bindings)]
     return max((n for type_ in types if isinstance(n := product(type_.shape), int)), default=0)
@@ -448,7 +453,7 @@ class Extents:
                 return dim
         made = _ARITHMETIC.get(type(value))
         if made is None:
-            raise ValueError(f"{value} is no size")
+            raise ValueError(f"{value} is not a size")
         return made(self.dim(value.a), self.dim(value.b))
 
 

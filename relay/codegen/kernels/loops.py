@@ -42,7 +42,7 @@ def _repeats_bfloat16(statement: Statement, variable: Expression) -> bool:
     return not any(used.same_as(variable) for used in tirx.analysis.undefined_vars(statement.value, []))
 
 
-def nested(
+def nested_loops(
     extents: Sequence[Extent], dtype: str, body: Callable[[list[Expression]], Sequence[Statement]]
 ) -> list[Statement]:
     """Loops around body(indices)."""
@@ -67,7 +67,7 @@ def vectors(extent: Extent, width: int, dtype: str, body: Body) -> list[Statemen
     return [tirx.Bind(steps, tirx.indexdiv(cast(extent, dtype), tirx.const(width, dtype))), *made]
 
 
-def decoded(index: Expression, extents: Sequence[Extent], dtype: str) -> list[Expression]:
+def unravel_index(index: Expression, extents: Sequence[Extent], dtype: str) -> list[Expression]:
     """The indices of nested loops by the number of the round."""
     indices: list[Expression] = []
     for position in range(len(extents) - 1, 0, -1):
@@ -77,7 +77,7 @@ def decoded(index: Expression, extents: Sequence[Extent], dtype: str) -> list[Ex
     return [index, *indices]
 
 
-def shared(
+def shared_loop(
     total: Extent,
     work: Extent,
     threads: int,
@@ -117,9 +117,9 @@ def enough(
     return [tirx.IfThenElse(condition, sequence(list(then())), sequence(list(orelse())))]
 
 
-def between(begin: Expression, end: Expression, dtype: str, body: Body) -> list[Statement]:
+def range_loop(begin: Expression, end: Expression, dtype: str, body: Body) -> list[Statement]:
     """body(begin), .. body(end - 1)"""
     return loop(end - begin, dtype, lambda i: body(begin + i))
 
 
-__all__ = ["between", "cast", "decoded", "enough", "loop", "nested", "number", "shared", "vectors"]
+__all__ = ["cast", "enough", "loop", "nested_loops", "number", "range_loop", "shared_loop", "unravel_index", "vectors"]

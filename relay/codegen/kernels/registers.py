@@ -1,4 +1,4 @@
-"""Names in long expressions as stores to registers.
+"""Register allocation of names: names in long expressions become stores to registers.
 
 TVM's analyses put the values of names (`Let`) in place of them, which takes exponential time where values contain
 names that are used more than once. They also take floats for numbers that they may simplify, and fail with an error
@@ -20,7 +20,7 @@ from relay.codegen.tvm.tir import Expression, Statement, buffer, outermost, sequ
 _NAME = "element_of_stage"
 
 
-def named(value: Expression) -> tuple[Expression, Statement]:
+def bind_name(value: Expression) -> tuple[Expression, Statement]:
     """A name for a number that several statements of a loop use, and the statement that gives it."""
     name = tirx.Var(_NAME, value.ty)
     return name, tirx.Bind(name, value)
@@ -47,7 +47,7 @@ def with_registers(statement: Statement) -> Statement:
         return sequence([*allocations, *body])
 
     def store(one: Any) -> Any:
-        made, allocations = _stored(one, None, 1)
+        made, allocations = _store_with_registers(one, None, 1)
         return sequence([*allocations, *made])
 
     for node, change in ((tirx.For, vector), (tirx.SeqStmt, scalar), (tirx.BufferStore, store)):
@@ -78,17 +78,19 @@ def _in_registers(
             allocations.append(tirx.AllocBuffer(register))
             registers[known.var] = register
             known = tirx.BufferStore(register, known.value, [at])
-        made, own = _stored(known, lane, width)
+        made, own = _store_with_registers(known, lane, width)
         allocations += own
         body += made
     return allocations, body
 
 
-def _stored(statement: Statement, lane: Expression | None, width: int) -> tuple[list[Statement], list[Statement]]:
+def _store_with_registers(
+    statement: Statement, lane: Expression | None, width: int
+) -> tuple[list[Statement], list[Statement]]:
     """A store as stores to registers and itself, and what makes the registers; other statements as they are."""
     if not isinstance(statement, tirx.BufferStore):
         return [statement], []
-    lifted = [_lifted(part) for part in (statement.value, *statement.indices)]
+    lifted = [_hoist_names(part) for part in (statement.value, *statement.indices)]
     names = _definitions(lifted)
     if not names or any(str(name.ty) in ("bool", "bfloat16") for name, _ in names):
         return [statement], []
@@ -106,7 +108,7 @@ def _stored(statement: Statement, lane: Expression | None, width: int) -> tuple[
     return [*stores, last], [tirx.AllocBuffer(register) for register in registers.values()]
 
 
-def _lifted(expression: Expression) -> Expression:
+def _hoist_names(expression: Expression) -> Expression:
     """The expression with the names in arms of choices defined before these; what reads memory, in this case only."""
 
     def call(choice: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Loops for the te stages of a kernel.
+"""Schedules: loops for the te stages of a kernel.
 
 What is computed elementwise becomes part of what reads it. The stages that are left are kept in memory, and each gets
 loops by what it is: a sum of products (`product`), another reduction (`reduction`), or neither (`elementwise`). Stages
@@ -14,11 +14,11 @@ from relay.codegen.kernels.clusters import Cluster, Step, clusters
 from relay.codegen.kernels.elementwise import transposed_access
 from relay.codegen.kernels.elementwise.blocks import in_blocks
 from relay.codegen.kernels.elementwise.pointwise import elements, outer_axes, share_flat
-from relay.codegen.kernels.emission import Emission, Given, Place, key
+from relay.codegen.kernels.emission import ConstantOperand, Emission, Place, key
 from relay.codegen.kernels.gemm import product as products
 from relay.codegen.kernels.gemm.packing import Packing
-from relay.codegen.kernels.gemm.recognition import recognise
-from relay.codegen.kernels.loops import decoded, loop, nested, shared
+from relay.codegen.kernels.gemm.recognition import recognize
+from relay.codegen.kernels.loops import loop, nested_loops, shared_loop, unravel_index
 from relay.codegen.kernels.reduction import short_rows
 from relay.codegen.kernels.reduction.reductions import TOGETHER, goes_along_columns, goes_together, reduce, together
 from relay.codegen.kernels.reduction.tree_reduction import reduce_in_parts
@@ -26,18 +26,29 @@ from relay.codegen.kernels.registers import with_registers
 from relay.codegen.kernels.stage import (
     Extent,
     extent,
+    has_equal_extents,
     in_order,
     is_compute,
     is_one,
     loads,
-    renamed,
-    same,
     stage_of,
     volume,
+    with_fresh_names,
 )
 from relay.codegen.tvm.tir import Expression, Statement, tirx
 
-__all__ = ["Emission", "Given", "Packing", "Place", "emit", "extent", "key", "renamed", "volume", "with_registers"]
+__all__ = [
+    "ConstantOperand",
+    "Emission",
+    "Packing",
+    "Place",
+    "emit",
+    "extent",
+    "key",
+    "volume",
+    "with_fresh_names",
+    "with_registers",
+]
 
 
 def emit(e: Emission, outputs: Sequence[Any], wanted: Sequence[Any] = ()) -> list[Statement]:
@@ -45,9 +56,12 @@ def emit(e: Emission, outputs: Sequence[Any], wanted: Sequence[Any] = ()) -> lis
     once for each place, in any case."""
     results = {output.op: None for output in outputs}
     ops = [op for op in in_order(outputs) if ((op, 0) not in e.places and (op, 0) not in e.values) or op in results]
-    kept = {**_kept(ops, results), **dict.fromkeys(op for op in ops if any(op.same_as(w) for w in wanted))}
+    kept = {
+        **_materialized_operations(ops, results),
+        **dict.fromkeys(op for op in ops if any(op.same_as(w) for w in wanted)),
+    }
     steps = _steps(e, [op for op in ops if op in kept], results)
-    remembered = _remembered(e, steps, results)
+    remembered = _temporary_operations(e, steps, results)
     blocks = in_blocks(e, steps, remembered)
     if blocks is not None:
         return blocks
@@ -57,11 +71,11 @@ def emit(e: Emission, outputs: Sequence[Any], wanted: Sequence[Any] = ()) -> lis
     statements: list[Statement] = []
     for step in steps:
         statements += _memory(e, step, remembered, 0, None)
-        statements += _alone(e, step)
+        statements += _step_statements(e, step)
     return statements
 
 
-def _kept(ops: Sequence[Any], results: Mapping[Any, None]) -> dict[Any, None]:
+def _materialized_operations(ops: Sequence[Any], results: Mapping[Any, None]) -> dict[Any, None]:
     """The operations that are computed once: results, reductions, and what these read if others read it, too, or if
     they read each element often; and what statements read and write."""
     readers: dict[Any, list[Any]] = {}
@@ -105,7 +119,7 @@ def _steps(e: Emission, ops: Sequence[Any], results: Mapping[Any, None]) -> list
     return clusters(e, ops, {op: stage_of(op) if is_compute(op) else None for op in ops}, results)
 
 
-def _remembered(e: Emission, steps: Sequence[Step], results: Mapping[Any, None]) -> list[Any]:
+def _temporary_operations(e: Emission, steps: Sequence[Step], results: Mapping[Any, None]) -> list[Any]:
     """The operations for which the kernel needs memory of its own: those that other clusters read."""
     where = {op: n for n, step in enumerate(steps) for op in _ops(step)}
     read: set[Any] = set()
@@ -131,13 +145,13 @@ def _common(e: Emission, steps: Sequence[Step]) -> int:
     if len(steps) < 2 or not all(isinstance(step, Cluster) for step in steps):
         return 0
     stages = [stage for step in steps for stage in step.stages]
-    if any(recognise(e, stage) for stage in stages if stage.is_reduction):
+    if any(recognize(e, stage) for stage in stages if stage.is_reduction):
         return 0
     made = {s.op for s in stages}
     count = min(len(s.extents) for s in stages)
     for stage in stages:
         shared_axes = 0
-        while shared_axes < count and same([stage.extents[shared_axes]], [stages[0].extents[shared_axes]]):
+        while shared_axes < count and has_equal_extents([stage.extents[shared_axes]], [stages[0].extents[shared_axes]]):
             shared_axes += 1
         count = min(count, shared_axes)
         for tensor, indices in e.reads(stage):
@@ -152,13 +166,13 @@ def _common(e: Emission, steps: Sequence[Step]) -> int:
         s for s in stages
         if s.is_reduction and len(s.extents) == count and goes_along_columns(e, s)
     ]  # fmt: skip
-    if columns:  # their last axis is to be vectorised
+    if columns:  # their last axis is to be vectorized
         count -= 1
     return 0 if all(is_one(x) for x in stages[0].extents[:count]) else count
 
 
 def _nest(e: Emission, steps: Sequence[Cluster], count: int, remembered: Sequence[Any]) -> list[Statement]:
-    short = short_rows.recognise(e, steps, count, remembered)
+    short = short_rows.recognize(e, steps, count, remembered)
     if short is not None:
         return short_rows.share(e, short)
     extents = steps[0].lead.extents[:count]
@@ -178,12 +192,12 @@ def _nest(e: Emission, steps: Sequence[Cluster], count: int, remembered: Sequenc
         return statements
 
     def part(number_: Expression, begin: Expression, end: Expression) -> list[Statement]:
-        return loop(end - begin, e.index, lambda i: row(decoded(begin + i, extents, e.index), number_))
+        return loop(end - begin, e.index, lambda i: row(unravel_index(begin + i, extents, e.index), number_))
 
     def serial() -> list[Statement]:
-        return nested(extents, e.index, lambda indices: row(indices, tirx.const(0, "int32")))
+        return nested_loops(extents, e.index, lambda indices: row(indices, tirx.const(0, "int32")))
 
-    return shared(volume(extents), work, e.threads, e.index, part, serial)
+    return shared_loop(volume(extents), work, e.threads, e.index, part, serial)
 
 
 def _memory(
@@ -205,7 +219,7 @@ def _memory(
 # ---- single clusters
 
 
-def _alone(e: Emission, step: Step) -> list[Statement]:
+def _step_statements(e: Emission, step: Step) -> list[Statement]:
     if not isinstance(step, Cluster):
         return _statement(e, step)
     lead = step.lead
@@ -213,16 +227,16 @@ def _alone(e: Emission, step: Step) -> list[Statement]:
         flat = share_flat(e, step.whole)
         if flat is not None:
             return flat
-        squares = transposed_access.recognise(e, step.whole)
+        squares = transposed_access.recognize(e, step.whole)
         if squares is not None:
             return transposed_access.share(e, squares)
         count = outer_axes(e, step.whole)
     else:
-        found = recognise(e, lead)
+        found = recognize(e, lead)
         made = products.emit(e, found, step) if found is not None else None
         if made is not None:
             return made
-        short = short_rows.recognise(e, [step], len(lead.extents), []) if short_rows.pays_alone(step) else None
+        short = short_rows.recognize(e, [step], len(lead.extents), []) if short_rows.pays_alone(step) else None
         if short is not None and not goes_along_columns(e, lead):
             return short_rows.share(e, short)
         if len(lead.extents) == 1 and goes_together(e, step):
@@ -240,9 +254,11 @@ def _alone(e: Emission, step: Step) -> list[Statement]:
         return row(())
 
     def part(_: Expression, begin: Expression, end: Expression) -> list[Statement]:
-        return loop(end - begin, e.index, lambda i: row(decoded(begin + i, extents, e.index)))
+        return loop(end - begin, e.index, lambda i: row(unravel_index(begin + i, extents, e.index)))
 
-    return shared(volume(extents), lead.work, e.threads, e.index, part, lambda: nested(extents, e.index, row))
+    return shared_loop(
+        volume(extents), lead.work, e.threads, e.index, part, lambda: nested_loops(extents, e.index, row)
+    )
 
 
 def _rows_together(e: Emission, cluster: Cluster) -> list[Statement]:
@@ -255,7 +271,7 @@ def _rows_together(e: Emission, cluster: Cluster) -> list[Statement]:
     def serial() -> list[Statement]:
         return together(e, cluster, (), tirx.const(0, e.index), count)
 
-    return shared(count, cluster.lead.work, e.threads, e.index, part, serial, step=TOGETHER)
+    return shared_loop(count, cluster.lead.work, e.threads, e.index, part, serial, step=TOGETHER)
 
 
 def _statement(e: Emission, op: Any) -> list[Statement]:

@@ -1,4 +1,4 @@
-"""The te stages of a kernel, and what schedules ask about them."""
+"""Stages: the te stages of a kernel, and the properties that schedules depend on."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def volume(extents: Sequence[Extent]) -> Extent:
     return result
 
 
-def same(left: Sequence[Extent], right: Sequence[Extent]) -> bool:
+def has_equal_extents(left: Sequence[Extent], right: Sequence[Extent]) -> bool:
     """Whether extents are surely equal."""
     return len(left) == len(right) and all(
         a == b if isinstance(a, int) and isinstance(b, int) else not isinstance(a, int) and not isinstance(b, int)
@@ -130,7 +130,7 @@ def mentions(expression: Any, variable: Any) -> bool:
     return bool(found)
 
 
-def rewritten(
+def substitute_variables(
     expression: Expression,
     variables: Mapping[Any, Expression],
     load: Callable[[Any, Sequence[Any]], Expression] | None = None,
@@ -145,7 +145,7 @@ def rewritten(
     return structural_map(expression, ((tirx.Var, lambda v: variables.get(v, v)), (Call, call)))
 
 
-def renamed(part: Any) -> Any:
+def with_fresh_names(part: Any) -> Any:
     """An expression or statement where every occurrence of a name's definition has a name of its own: TVM's passes want
     that, and elements that are computed in several places, or used twice, repeat them.
 
@@ -159,7 +159,7 @@ def renamed(part: Any) -> Any:
         body = structural_map(let.body, ((tirx.Var, lambda v: variable if v.same_as(let.var) else v),))
         return tirx.Let(variable, let.value, body)
 
-    return structural_map(part, ((tirx.Cast, _opaque), (tirx.Select, _decided), (tirx.Let, fresh)))
+    return structural_map(part, ((tirx.Cast, _opaque), (tirx.Select, _resolve_select), (tirx.Let, fresh)))
 
 
 _BITS = {"float32": "int32", "float64": "int64"}
@@ -183,7 +183,7 @@ def _opaque(cast: Any) -> Any:
     return tirx.reinterpret(target, tirx.reinterpret(_BITS[target], number))
 
 
-def _decided(select: Any) -> Any:
+def _resolve_select(select: Any) -> Any:
     """The arm of a choice that constant integers decide; any other choice as it is."""
     condition = select.condition
     if not isinstance(condition, _COMPARISONS) or not all(map(_is_constant_integer, (condition.a, condition.b))):

@@ -1,4 +1,4 @@
-"""Which variables of a function share memory, so that an operator can update an array in place.
+"""Alias analysis: the variables of a function that share memory, so that operators update arrays in place.
 
 Some operators' results differ from an operand in a part only (`Operator.in_place`). Their code copies the operand to
 the result's memory, unless it is there already, and writes that part. Here the result y of such a call `y = op(x, ..)`
@@ -51,13 +51,13 @@ from relay.ir.expr import (
 )
 from relay.ir.traverse import all_blocks, blocks, free_variables, operands, terminator_operands, walk
 from relay.ir.types import BaseType, TensorType
-from relay.transform.fusion.fusion_groups import Group, plan, updated
+from relay.transform.fusion.fusion_groups import FusionGroup, in_place_operands, plan
 
-Order: TypeAlias = "list[tuple[int, Group | None]]"
+Order: TypeAlias = "list[tuple[int, FusionGroup | None]]"
 
 
 @attrs.frozen(eq=False)
-class Sharing:
+class MemorySharing:
     """`home` gives each variable that shares memory its class's representative. `order` is the order in which each
     block's bindings run: their positions, with the group that runs there for an operator call."""
 
@@ -65,31 +65,33 @@ class Sharing:
     order: Mapping[Block, Order]
 
 
-def share(function: Function) -> Sharing:
+def share(function: Function) -> MemorySharing:
     """The plan for a structured first-order function."""
     views = _views(function)
     order = {block: _order(block, views) for block in all_blocks(function.body)}
-    if not any(group is not None and updated(group.bindings[-1]) for steps in order.values() for _, group in steps):
-        return Sharing({}, order)
-    moves = _Moves(views)
+    if not any(
+        group is not None and in_place_operands(group.bindings[-1]) for steps in order.values() for _, group in steps
+    ):
+        return MemorySharing({}, order)
+    moves = _SavedCopies(views)
     moves.block(function.body, (), 0)
-    interference = _Interference(views, order, moves.connected())
+    interference = _Interference(views, order, moves.in_place_component())
     interference.block(function.body, (), frozenset())
-    return Sharing(_classes(moves, interference, views), order)
+    return MemorySharing(_classes(moves, interference, views), order)
 
 
 # ---- variables and what they stand for
 
 
 @attrs.frozen(eq=False)
-class _Views:
+class _MemoryViews:
     """For each variable the arrays (nodes) whose memory its value lies in; an array of its own has itself, or the loop
     parameter that it is the result of."""
 
     roots: dict[Var, frozenset[Var]]
     node: dict[Var, Var]
 
-    def of(self, atoms: Iterable[Atom]) -> frozenset[Var]:
+    def root_arrays(self, atoms: Iterable[Atom]) -> frozenset[Var]:
         return frozenset[Var]().union(*(self.roots.get(a, ()) for a in atoms if isinstance(a, Var)))
 
     def nodes(self, atoms: Iterable[Atom]) -> list[Var | None]:
@@ -97,10 +99,10 @@ class _Views:
         return [self.node.get(a) if isinstance(a, Var) else None for a in atoms]
 
 
-def _views(function: Function) -> _Views:
-    views = _Views({}, {})
+def _views(function: Function) -> _MemoryViews:
+    views = _MemoryViews({}, {})
 
-    def own(variables: Iterable[Var], nodes: Iterable[Var]) -> None:
+    def own_memory(variables: Iterable[Var], nodes: Iterable[Var]) -> None:
         for variable, node in zip(variables, nodes, strict=True):
             if _is_array(variable):
                 views.node[variable] = node
@@ -109,17 +111,17 @@ def _views(function: Function) -> _Views:
     for binding in walk(function.body):
         match binding.value:
             case Loop(_, parameters) as loop:
-                own(parameters, parameters)
-                own(binding.targets, parameters if is_merged(loop) else binding.targets)
+                own_memory(parameters, parameters)
+                own_memory(binding.targets, parameters if is_merged(loop) else binding.targets)
             case OpCall() | Call() | If():
-                own(binding.targets, binding.targets)
+                own_memory(binding.targets, binding.targets)
             case Match(value, arms):
-                own(binding.targets, binding.targets)
-                views.roots.update((field, views.of((value,))) for arm in arms for field in arm.fields)
+                own_memory(binding.targets, binding.targets)
+                views.roots.update((field, views.root_arrays((value,))) for arm in arms for field in arm.fields)
             case Ascribe() if _is_array(binding.targets[0]):
-                views.roots[binding.targets[0]] = views.of(operands(binding.value))
+                views.roots[binding.targets[0]] = views.root_arrays(operands(binding.value))
             case Var() | MakeTuple() | Project() | Construct() as value:
-                views.roots[binding.targets[0]] = views.of(operands(value))
+                views.roots[binding.targets[0]] = views.root_arrays(operands(value))
             case _:
                 pass
     return views
@@ -149,25 +151,25 @@ def has_exits(loop: Loop) -> bool:
 # ---- the order of a block
 
 
-def _order(block: Block, views: _Views) -> Order:
+def _order(block: Block, views: _MemoryViews) -> Order:
     groups = plan(block)
-    steps: dict[int, Group | None] = {}
+    steps: dict[int, FusionGroup | None] = {}
     for position, binding in enumerate(block.bindings):
         if position in groups or not isinstance(binding.value, OpCall):
             steps[position] = groups.get(position)
-    updates = [p for p, g in steps.items() if g is not None and updated(g.bindings[-1])]
+    updates = [p for p, g in steps.items() if g is not None and in_place_operands(g.bindings[-1])]
     key: dict[int, tuple[int, ...]] = {position: (position,) for position in steps}
     if updates:
         readers: dict[Var, list[int]] = {}
         for position, group in steps.items():
-            for variable in _mentioned(group.bindings if group else (block.bindings[position],)):
-                for root in {variable, *views.of((variable,))}:
+            for variable in _read_variables(group.bindings if group else (block.bindings[position],)):
+                for root in {variable, *views.root_arrays((variable,))}:
                     readers.setdefault(root, []).append(position)
         ending = terminator_operands(block.terminator)
-        at_end = {*(a for a in ending if isinstance(a, Var)), *views.of(ending)}
+        at_end = {*(a for a in ending if isinstance(a, Var)), *views.root_arrays(ending)}
         for position in reversed(updates):
             binding = block.bindings[position]
-            (old,) = updated(binding)
+            (old,) = in_place_operands(binding)
             (node,) = views.nodes((old,))
             after = [p for p in readers.get(node, ()) if p != position and key[p] > key[position]] if node else []
             if not after or node in at_end:
@@ -178,7 +180,7 @@ def _order(block: Block, views: _Views) -> Order:
     return [(position, steps[position]) for position in sorted(steps, key=lambda p: key[p])]
 
 
-def _mentioned(bindings: Sequence[Binding]) -> set[Var]:
+def _read_variables(bindings: Sequence[Binding]) -> set[Var]:
     """The variables that bindings read, also in their blocks."""
     found = {a for binding in bindings for a in operands(binding.value) if isinstance(a, Var)}
     for binding in bindings:
@@ -190,10 +192,10 @@ def _mentioned(bindings: Sequence[Binding]) -> set[Var]:
 # ---- what would like to share
 
 
-class _Moves:
+class _SavedCopies:
     """The pairs of nodes that would save a copy by sharing memory, with the depth of loops around."""
 
-    def __init__(self, views: _Views) -> None:
+    def __init__(self, views: _MemoryViews) -> None:
         self.views = views
         self.pairs: list[tuple[int, bool, Var, Var]] = []
         self._exits: dict[LoopLabel, tuple[Var, ...]] = {}
@@ -204,7 +206,7 @@ class _Moves:
             value = binding.value
             match value:
                 case OpCall():
-                    self._add(depth, True, binding.targets, updated(binding))
+                    self._add(depth, True, binding.targets, in_place_operands(binding))
                 case If(arms, orelse):
                     for arm in arms:
                         self.block(arm.condition, (), depth)
@@ -239,19 +241,19 @@ class _Moves:
             if target is not None and value is not None and target is not value and target.type == value.type:
                 self.pairs.append((depth, in_place, target, value))
 
-    def connected(self) -> set[Var]:
+    def in_place_component(self) -> set[Var]:
         """The nodes that are connected with an in-place call."""
-        neighbours: dict[Var, list[Var]] = {}
+        neighbors: dict[Var, list[Var]] = {}
         for _, _, a, b in self.pairs:
-            neighbours.setdefault(a, []).append(b)
-            neighbours.setdefault(b, []).append(a)
+            neighbors.setdefault(a, []).append(b)
+            neighbors.setdefault(b, []).append(a)
         pending = [node for _, in_place, *ends in self.pairs if in_place for node in ends]
         found: set[Var] = set()
         while pending:
             node = pending.pop()
             if node not in found:
                 found.add(node)
-                pending += neighbours[node]
+                pending += neighbors[node]
         return found
 
 
@@ -261,7 +263,7 @@ class _Moves:
 class _Interference:
     """Goes through blocks backwards with the nodes that are live. Only those in `relevant` are looked at."""
 
-    def __init__(self, views: _Views, order: Mapping[Block, Order], relevant: set[Var]) -> None:
+    def __init__(self, views: _MemoryViews, order: Mapping[Block, Order], relevant: set[Var]) -> None:
         self.views = views
         self.order = order
         self.relevant = relevant
@@ -277,9 +279,9 @@ class _Interference:
         return live
 
     def _read(self, atoms: Iterable[Atom]) -> frozenset[Var]:
-        return self.views.of(atoms) & self.relevant
+        return self.views.root_arrays(atoms) & self.relevant
 
-    def _written(self, variables: Iterable[Var]) -> frozenset[Var]:
+    def _written_nodes(self, variables: Iterable[Var]) -> frozenset[Var]:
         return frozenset(n for n in self.views.nodes(variables) if n is not None) & self.relevant
 
     def _write(self, node: Var | None, live: frozenset[Var], source: Var | None = None) -> None:
@@ -291,7 +293,7 @@ class _Interference:
 
     def _move(self, targets: Sequence[Var], values: Sequence[Atom], after: frozenset[Var]) -> frozenset[Var]:
         """targets := values at once; returns what is live before."""
-        written = self._written(targets)
+        written = self._written_nodes(targets)
         for target, source in zip(self.views.nodes(targets), self.views.nodes(values), strict=False):
             self._write(target, after | written, source)
         return (after - written) | self._read(values)
@@ -310,16 +312,16 @@ class _Interference:
             case _:
                 assert_never(block.terminator)
 
-    def _group(self, group: Group, live: frozenset[Var]) -> frozenset[Var]:
+    def _group(self, group: FusionGroup, live: frozenset[Var]) -> frozenset[Var]:
         inner = {binding.targets[0] for binding in group.bindings}
         read = self._read(a for b in group.bindings for a in operands(b.value) if a not in inner)
         # Members of the group are computed before anything is written, so they may read what is updated.
         root = group.bindings[-1]
         spared: frozenset[Var] = frozenset()
-        for old in updated(root):
+        for old in in_place_operands(root):
             if sum(bool(self._read((a,)) & self._read((old,))) for a in operands(root.value)) == 1:
                 spared = self._read((old,))
-        written = self._written(group.outputs)
+        written = self._written_nodes(group.outputs)
         for node in written:
             self._write(node, live | written | (read - spared))
         return (live - written) | read
@@ -339,14 +341,18 @@ class _Interference:
                     before |= self.block(match_arm.body, targets, live)
                 return before
             case Loop(label, parameters, initial, body, counter) as loop:
-                head = (live - self._written(targets)) | self._written(parameters) | self._read(free_variables(body))
+                head = (
+                    (live - self._written_nodes(targets))
+                    | self._written_nodes(parameters)
+                    | self._read(free_variables(body))
+                )
                 self._exits[label], self._rounds[label] = (targets, live), (parameters, head)
                 self.block(body, (), head)
                 if counter is not None and not is_merged(loop):
                     self._move(targets, parameters, live)
                 return self._move(parameters, initial, head)
             case Call() as call:
-                read, written = self._read(call.arguments), self._written(targets)
+                read, written = self._read(call.arguments), self._written_nodes(targets)
                 for node in written:
                     self._write(node, live | read)
                 return (live - written) | read
@@ -356,7 +362,7 @@ class _Interference:
                 return live | self._read(operands(value))
 
 
-def _classes(moves: _Moves, interference: _Interference, views: _Views) -> dict[Var, Var]:
+def _classes(moves: _SavedCopies, interference: _Interference, views: _MemoryViews) -> dict[Var, Var]:
     """The representative of each variable in a class of two or more, merging first what is in the innermost loops."""
     members: dict[Var, set[Var]] = {node: {node} for node in interference.relevant}
     near: dict[Var, set[Var]] = {node: set(interference.of[node]) for node in interference.relevant}

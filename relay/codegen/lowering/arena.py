@@ -1,4 +1,4 @@
-"""Memory for tensors whose size the run makes: it only grows, in chunks that do not move.
+"""The arena: memory for tensors of data-dependent size, which only grows, in chunks that do not move.
 
 A tensor of the type `Tensor[B, (Any, ..)]` is its address and the extents that its type does not say; it never changes,
 so copies of it are the same memory. Everything is given back when the next call begins, and what a round of a loop has
@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 
 from relay.codegen.lowering.context import RESULT, RUNNING_OUT_OF_MEMORY
-from relay.codegen.lowering.function_builder import Code, Table
+from relay.codegen.lowering.function_builder import Code, ContextTable
 from relay.codegen.lowering.memory import ALIGNMENT
 from relay.codegen.lowering.values import Leaf
 from relay.codegen.tvm import tir
@@ -31,7 +31,7 @@ HEAD = 16
 
 
 @attrs.frozen(eq=False)
-class Mark:
+class ArenaMark:
     """The arena's top and chunk before a loop, and the chunk since which nothing has been given back."""
 
     top: Expression
@@ -43,7 +43,7 @@ class Arena:
     """The arena of one program. `functions` are the generated ones; its `place` in the context table has the top, the
     end and the chunk at hand."""
 
-    def __init__(self, table: Table, used: bool) -> None:
+    def __init__(self, table: ContextTable, used: bool) -> None:
         """`used`: the program makes sizes."""
         self.place = table.reserve(3)
         self.used = used
@@ -60,22 +60,22 @@ class Arena:
         return code.bind(code.table(RESULT), name="there")
 
     @contextmanager
-    def released(self, code: Code) -> Iterator[None]:
+    def release_scope(self, code: Code) -> Iterator[None]:
         """What is taken while the code emitted inside runs is given back after it."""
         top, chunk = code.bind(code.table(self.place), name="top"), code.bind(code.table(self.place + 2), name="chunk")
         yield
         code.check(tir.call(self._release, [code.context, top, chunk]))
 
-    def mark(self, code: Code) -> Mark:
+    def mark(self, code: Code) -> ArenaMark:
         """Where the arena stands before a loop."""
         top, chunk = code.bind(code.table(self.place), name="top"), code.bind(code.table(self.place + 2), name="chunk")
-        return Mark(top, chunk, code.leaf_at(None))
+        return ArenaMark(top, chunk, code.leaf_at(None))
 
-    def begin(self, code: Code, mark: Mark) -> None:
+    def begin(self, code: Code, mark: ArenaMark) -> None:
         """Note that a loop begins."""
         code.store(mark.latest, mark.chunk)
 
-    def keep(self, code: Code, mark: Mark, tensors: Sequence[tuple[Leaf, Expression]]) -> None:
+    def keep(self, code: Code, mark: ArenaMark, tensors: Sequence[tuple[Leaf, Expression]]) -> None:
         """Give back what was taken since a loop began but these tensors, which are moved: the places of their
         addresses, and their bytes. It is done when a chunk has been made since the last time, and leaves as much room
         as they take, so that it costs a share of what the loop has done."""
@@ -85,7 +85,7 @@ class Arena:
             aside = code.bind(tir.extern("malloc", tirx.max(total, integer(1))), name="aside")
             with code.collect() as failed:
                 code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
-            code.when(tirx.EQ(aside, integer(0)), failed)
+            code.emit_if(tirx.EQ(aside, integer(0)), failed)
             place = aside
             for (address, bytes_), size in zip(tensors, sizes, strict=True):
                 code.emit(tirx.Evaluate(tir.extern("memcpy", place, code.value(address), bytes_)))
@@ -99,7 +99,7 @@ class Arena:
                 there = code.bind(there + size, name="there")
             code.set_table(self.place, there)
             code.store(mark.latest, code.table(self.place + 2))
-        code.when(tirx.NE(code.value(mark.latest), code.table(self.place + 2)), move)
+        code.emit_if(tirx.NE(code.value(mark.latest), code.table(self.place + 2)), move)
 
     def reset(self, code: Code) -> None:
         """Give back everything, at the begin of a call; the last chunk stays for it."""
@@ -109,13 +109,13 @@ class Arena:
             _free_until(code, before, integer(0))
             code.store_word(last, integer(0))
             code.set_table(self.place, _first(last))
-        code.when(tirx.NE(last, integer(0)), some)
+        code.emit_if(tirx.NE(last, integer(0)), some)
 
     def _reserve_function(self) -> Any:
         code, size = Code(), tirx.Var("size", "int64")
         with code.collect() as exhausted:
             code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
-        code.when((size < integer(0)) | (size > integer(WIDEST_SIZE)), exhausted)
+        code.emit_if((size < integer(0)) | (size > integer(WIDEST_SIZE)), exhausted)
         needed = code.bind((size + integer(ALIGNMENT - 1)) & integer(-ALIGNMENT), name="needed")
         with code.collect() as grow:
             chunk = code.table(self.place + 2)
@@ -126,14 +126,14 @@ class Arena:
             made = code.bind(tir.extern("malloc", capacity), name="made")
             with code.collect() as failed:
                 code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
-            code.when(tirx.EQ(made, integer(0)), failed)
+            code.emit_if(tirx.EQ(made, integer(0)), failed)
             code.store_word(made, code.table(self.place + 2))
             code.store_word(made + integer(8), made + capacity)
             code.set_table(self.place, _first(made))
             code.set_table(self.place + 1, made + capacity)
             code.set_table(self.place + 2, made)
         top = code.table(self.place)
-        code.when(tirx.GT(top + needed, code.table(self.place + 1)), grow)
+        code.emit_if(tirx.GT(top + needed, code.table(self.place + 1)), grow)
         code.set_table(RESULT, code.table(self.place))
         code.set_table(self.place, code.table(self.place) + needed)
         body, _ = code.finish()
@@ -150,7 +150,7 @@ class Arena:
             code.set_table(self.place + 1, code.load_word(chunk + integer(8)))
         with code.collect() as none:
             code.set_table(self.place + 1, integer(0))
-        code.when(tirx.NE(chunk, integer(0)), some, none)
+        code.emit_if(tirx.NE(chunk, integer(0)), some, none)
         body, _ = code.finish()
         return tir.function([code.context, top, chunk], body)
 

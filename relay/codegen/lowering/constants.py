@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relay.codegen.kernels.schedules import Packing
-from relay.codegen.lowering.function_builder import Code, Table
+from relay.codegen.lowering.function_builder import Code, ContextTable
 from relay.codegen.lowering.layout import TensorLayout
 from relay.codegen.lowering.values import Immediate, Leaf, Memory
 from relay.codegen.tvm import tir
@@ -16,7 +16,7 @@ from relay.ir.types import BaseType
 class Constants:
     """The constants that functions have used so far."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ContextTable) -> None:
         self.arrays: dict[int, np.ndarray] = {}  # by place in the table; the program keeps them alive
         self._table = table
         self._places: dict[Constant, int] = {}
@@ -35,7 +35,7 @@ class Constants:
             self.arrays[place] = np.array(constant.value, order="C")
         return self._array(code, layout, self._places[constant])
 
-    def packed(self, code: Code, constant: Constant, packing: Packing) -> Leaf:
+    def pack_constant(self, code: Code, constant: Constant, packing: Packing) -> Leaf:
         """A constant array arranged as a kernel reads it."""
         base = constant.type.base
         assert isinstance(base, BaseType)

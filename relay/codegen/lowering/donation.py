@@ -1,4 +1,4 @@
-"""Which results are made in the memory of donated arguments.
+"""Buffer donation: the results that are made in the memory of donated arguments.
 
 A result takes the memory of an argument of its dtype and shape if nothing reads the argument once the result is begun.
 What makes the result may read the argument itself where each element of the result is computed from the same element of
@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import attrs
 
-from relay.codegen.lowering.aliasing import Sharing
+from relay.codegen.lowering.aliasing import MemorySharing
 from relay.codegen.lowering.layout import Layout, TensorLayout, TupleLayout, leaves
 from relay.codegen.tvm import tir
 from relay.ir.expr import (
@@ -33,10 +33,10 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import all_blocks, blocks, bound, operands, terminator_operands, walk
+from relay.ir.traverse import all_blocks, blocks, bound_variables, operands, terminator_operands, walk
 from relay.ir.types import BFLOAT16, BOOL, TensorType
 from relay.operator import Pattern, lookup
-from relay.transform.fusion.fusion_groups import Group, updated
+from relay.transform.fusion.fusion_groups import FusionGroup, in_place_operands
 
 Part: TypeAlias = "int | tuple[Part, ...] | frozenset[int]"
 """What a variable is a view of: a leaf of the arguments by its position, a tuple, or something in some leaves."""
@@ -57,7 +57,7 @@ NOTHING = Donation({}, {})
 
 
 def donation(
-    function: Function, parameters: Sequence[Layout], result: Layout, donated: frozenset[int], sharing: Sharing
+    function: Function, parameters: Sequence[Layout], result: Layout, donated: frozenset[int], sharing: MemorySharing
 ) -> Donation:
     """The plan for an entry that is not called by others. `donated` are the positions of its donated parameters."""
     body, terminator = function.body, function.body.terminator
@@ -71,16 +71,16 @@ def donation(
             return NOTHING
     given = [leaf for layout in parameters for leaf in leaves(layout)]
     free = _donated_leaves(parameters, donated)
-    views = _Views(function, parameters)
+    views = _ArgumentViews(function, parameters)
     defined = {target: binding for binding in body.bindings for target in binding.targets}
     returned = list(_results(values, [result], defined))
     wanted = list(leaves(result))
-    times = _Times(function, sharing, views)
-    ending = views.of(terminator_operands(terminator))
+    times = _AccessTimes(function, sharing, views)
+    ending = views.viewed_leaves(terminator_operands(terminator))
     pairs: dict[int, int] = {}
     made: dict[Var, int] = {}
     # First those that are given back as they came, then those that are computed from what they replace.
-    for choice in (_same, _computed_from, _fits):
+    for choice in (_is_same_leaf, _computed_from, _fits):
         for position, (atom, layout) in enumerate(zip(returned, wanted, strict=True)):
             if position in pairs or atom is None or tir.by_value(layout.base, layout.elements):
                 continue
@@ -96,15 +96,15 @@ def donation(
     return Donation(pairs, made)
 
 
-def _same(atom: Var, leaf: int, views: _Views, _: _Times) -> bool:
+def _is_same_leaf(atom: Var, leaf: int, views: _ArgumentViews, _: _AccessTimes) -> bool:
     return views.part(atom) == leaf
 
 
-def _computed_from(atom: Var, leaf: int, views: _Views, times: _Times) -> bool:
+def _computed_from(atom: Var, leaf: int, views: _ArgumentViews, times: _AccessTimes) -> bool:
     return leaf in times.read_while_made(atom)
 
 
-def _fits(atom: Var, leaf: int, views: _Views, _: _Times) -> bool:
+def _fits(atom: Var, leaf: int, views: _ArgumentViews, _: _AccessTimes) -> bool:
     return views.part(atom) == NONE
 
 
@@ -113,21 +113,21 @@ def _donated_leaves(parameters: Sequence[Layout], donated: frozenset[int]) -> se
     found: set[int] = set()
     position = 0
     for number, layout in enumerate(parameters):
-        for there in _plain(layout):
+        for there in _leaf_presence(layout):
             if there and number in donated:
                 found.add(position)
             position += 1
     return found
 
 
-def _plain(layout: Layout) -> Iterator[bool]:
+def _leaf_presence(layout: Layout) -> Iterator[bool]:
     """For each leaf, whether it is a tensor that is always there."""
     match layout:
         case TensorLayout():
             yield True
         case TupleLayout(items):
             for item in items:
-                yield from _plain(item)
+                yield from _leaf_presence(item)
         case _:
             yield from (False for _ in leaves(layout))
 
@@ -148,14 +148,14 @@ def _results(values: Sequence[Atom], layouts: Sequence[Layout], defined: Mapping
                 yield from (None for _ in leaves(layout))
 
 
-class _Views:
+class _ArgumentViews:
     """What each variable of a function is a view of."""
 
     def __init__(self, function: Function, parameters: Sequence[Layout]) -> None:
         self._parts: dict[Var, Part] = {}
         position = 0
         for variable, layout in zip(function.parameters, parameters, strict=True):
-            self._parts[variable], position = _numbered(layout, position)
+            self._parts[variable], position = _number_leaves(layout, position)
         for binding in walk(function.body):
             match binding.value:
                 case Var() as atom:
@@ -168,9 +168,9 @@ class _Views:
                 case Ascribe(atom):
                     self._parts[binding.targets[0]] = self.part(atom)
                 case Construct(_, _, fields):
-                    self._parts[binding.targets[0]] = frozenset(self.of(fields))
+                    self._parts[binding.targets[0]] = frozenset(self.viewed_leaves(fields))
                 case Match(value, arms):
-                    whole = frozenset(self.of((value,)))
+                    whole = frozenset(self.viewed_leaves((value,)))
                     self._parts.update((field, whole) for arm in arms for field in arm.fields)
                 case _:
                     pass
@@ -178,7 +178,7 @@ class _Views:
     def part(self, atom: Atom) -> Part:
         return self._parts.get(atom, NONE) if isinstance(atom, Var) else NONE
 
-    def of(self, atoms: Iterable[Atom]) -> set[int]:
+    def viewed_leaves(self, atoms: Iterable[Atom]) -> set[int]:
         """The leaves that atoms are views of."""
         return {leaf for atom in atoms for leaf in _leaves_of(self.part(atom))}
 
@@ -193,25 +193,25 @@ def _leaves_of(part: Part) -> Iterator[int]:
             yield from _leaves_of(item)
 
 
-def _numbered(layout: Layout, position: int) -> tuple[Part, int]:
+def _number_leaves(layout: Layout, position: int) -> tuple[Part, int]:
     if isinstance(layout, TensorLayout):
         return position, position + 1
     if isinstance(layout, TupleLayout):
         items: list[Part] = []
         for item in layout.items:
-            part, position = _numbered(item, position)
+            part, position = _number_leaves(item, position)
             items.append(part)
         return tuple(items), position
     count = sum(1 for _ in leaves(layout))
     return frozenset(range(position, position + count)), position + count
 
 
-class _Times:
+class _AccessTimes:
     """When the arguments' leaves are read in a function's outermost block, and when variables are made."""
 
-    def __init__(self, function: Function, sharing: Sharing, views: _Views) -> None:
+    def __init__(self, function: Function, sharing: MemorySharing, views: _ArgumentViews) -> None:
         self._views = views
-        self._steps: list[tuple[Binding, Group | None]] = []
+        self._steps: list[tuple[Binding, FusionGroup | None]] = []
         self._reads: list[set[int]] = []
         self._made: dict[Var, int] = {}  # where a variable is made, or one that shares its memory
         classes: dict[Var, int] = {}
@@ -219,7 +219,7 @@ class _Times:
             binding = function.body.bindings[position]
             self._steps.append((binding, group))
             self._reads.append(set(_reads(group.bindings if group is not None else (binding,), views)))
-            for variable in group.outputs if group is not None else _bound(binding):
+            for variable in group.outputs if group is not None else _bound_variables(binding):
                 home = sharing.home.get(variable)
                 if home is not None:
                     classes.setdefault(home, time)
@@ -247,12 +247,12 @@ class _Times:
             return self._replaces(group, leaf) or self._each_from_its_own(group, variable, leaf)
         return isinstance(binding.value, Loop) and variable in binding.targets and self._starts(binding, variable, leaf)
 
-    def _replaces(self, group: Group, leaf: int) -> bool:
+    def _replaces(self, group: FusionGroup, leaf: int) -> bool:
         """Whether a group updates the leaf in place, and reads it for nothing else."""
-        reading = [a for b in group.bindings for a in operands(b.value) if leaf in self._views.of((a,))]
-        return len(reading) == 1 and any(self._views.part(old) == leaf for old in updated(group.bindings[-1]))
+        reading = [a for b in group.bindings for a in operands(b.value) if leaf in self._views.viewed_leaves((a,))]
+        return len(reading) == 1 and any(self._views.part(old) == leaf for old in in_place_operands(group.bindings[-1]))
 
-    def _each_from_its_own(self, group: Group, variable: Var, leaf: int) -> bool:
+    def _each_from_its_own(self, group: FusionGroup, variable: Var, leaf: int) -> bool:
         """Whether each element of a result is computed from the same element of the leaf, and no other, and nothing
         else that the group gives or computes completely reads the leaf."""
         if len(group.outputs) > 1 and _is_short(variable):
@@ -260,7 +260,7 @@ class _Times:
         depends: set[Var] = set()
         shape = _shape(variable)
         for binding in group.bindings:
-            read = [a for a in operands(binding.value) if a in depends or leaf in self._views.of((a,))]
+            read = [a for a in operands(binding.value) if a in depends or leaf in self._views.viewed_leaves((a,))]
             if read:
                 assert isinstance(binding.value, OpCall)
                 operator = lookup(binding.value.operator)
@@ -281,10 +281,10 @@ class _Times:
         loop = binding.value
         assert isinstance(loop, Loop)
         place = binding.targets.index(variable)
-        starting = [n for n, initial in enumerate(loop.initial) if leaf in self._views.of((initial,))]
+        starting = [n for n, initial in enumerate(loop.initial) if leaf in self._views.viewed_leaves((initial,))]
         inside = set(_reads(loop.body.bindings, self._views))
-        ending = self._views.of(a for b in all_blocks(loop.body) for a in terminator_operands(b.terminator))
-        counts = loop.counter is not None and leaf in self._views.of((loop.counter.count,))
+        ending = self._views.viewed_leaves(a for b in all_blocks(loop.body) for a in terminator_operands(b.terminator))
+        counts = loop.counter is not None and leaf in self._views.viewed_leaves((loop.counter.count,))
         return starting == [place] and leaf not in ending and leaf not in inside and not counts
 
 
@@ -297,21 +297,21 @@ def _shape(atom: Atom) -> object:
     return atom.type.shape if isinstance(atom, Var) and isinstance(atom.type, TensorType) else None
 
 
-def _reads(bindings: Sequence[Binding], views: _Views) -> Iterator[int]:
+def _reads(bindings: Sequence[Binding], views: _ArgumentViews) -> Iterator[int]:
     """The leaves that bindings read, also in their blocks. Making and taking apart of tuples reads nothing."""
     for binding in bindings:
         if not isinstance(binding.value, MakeTuple | Project | Var):
-            yield from views.of(operands(binding.value))
+            yield from views.viewed_leaves(operands(binding.value))
         for block in blocks(binding.value):
             yield from _reads(block.bindings, views)
-            yield from views.of(terminator_operands(block.terminator))
+            yield from views.viewed_leaves(terminator_operands(block.terminator))
 
 
-def _bound(binding: Binding) -> Iterator[Var]:
+def _bound_variables(binding: Binding) -> Iterator[Var]:
     """The variables that a binding binds, also in its blocks."""
     yield from binding.targets
-    yield from bound(binding.value)
+    yield from bound_variables(binding.value)
     for block in blocks(binding.value):
         for inner in walk(block):
             yield from inner.targets
-            yield from bound(inner.value)
+            yield from bound_variables(inner.value)

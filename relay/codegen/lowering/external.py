@@ -1,4 +1,4 @@
-"""Operators that bring their own native function: the program calls back into Python with addresses.
+"""External operators bring their own native function: the program calls back into Python with addresses.
 
 Their inputs are copied into arrays of their own, aligned as TVM's functions expect, so that nothing that such a
 function keeps can dangle; its output is copied back.

@@ -1,4 +1,4 @@
-"""The code of one native function while it is generated: its statements, workspace, and access to values."""
+"""Function builder: one native function's statements, workspace, and access to values."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from relay.codegen.lowering.values import DataValue, Immediate, Leaf, Memory, Pl
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, Statement, integer, tirx
 from relay.errors import Span
-from relay.ir.data_dependent import made_in
-from relay.ir.dims import WIDEST_SIZE, Dim, DimExpr, MadeDim, TypeId
+from relay.ir.data_dependent import data_dependent_dims_in
+from relay.ir.dims import WIDEST_SIZE, DataDependentDim, Dim, DimExpr, TypeId
 from relay.ir.types import INT64
 from relay.ir.upper_bounds import may_overflow
 
@@ -36,7 +36,7 @@ TABLE_SIZE = 1 << 20  # of the view; the real table has as many places as were a
 _NUMBERS = (tirx.IntImm, tirx.FloatImm)
 
 
-class Reserving(Protocol):
+class TensorAllocator(Protocol):
     """What gives memory for tensors whose size the run makes."""
 
     def reserve(self, code: Code, size: Expression) -> Expression:
@@ -64,11 +64,11 @@ class KernelCall:
 class Code:
     """Statements of one function. `context` is the parameter that holds the address of the context table."""
 
-    def __init__(self, places: Mapping[TypeId, int] | None = None, arena: Reserving | None = None) -> None:
+    def __init__(self, places: Mapping[TypeId, int] | None = None, arena: TensorAllocator | None = None) -> None:
         """`places`: where the sizes of symbolic dims stand in the context table. `arena` has the memory of tensors
         whose size the run makes."""
         self._arena = arena
-        self.made: dict[MadeDim, Expression] = {}  # the sizes that are in scope
+        self.made: dict[DataDependentDim, Expression] = {}  # the sizes that are in scope
         self.context = tirx.Var("context", "int64")
         self.frame = tirx.Var("frame", "int64")
         self.workspace = Workspace()
@@ -112,7 +112,7 @@ class Code:
         self._depth -= 1
         return collected
 
-    def when(self, condition: Expression, then: Sequence[Statement], orelse: Sequence[Statement] = ()) -> None:
+    def emit_if(self, condition: Expression, then: Sequence[Statement], orelse: Sequence[Statement] = ()) -> None:
         """Emit an `if`."""
         if then or orelse:
             self.emit(tirx.IfThenElse(condition, tir.sequence(then), tir.sequence(orelse) if orelse else None))
@@ -140,7 +140,7 @@ class Code:
         if not may_fail and self._depth == 0 and self._is_movable(call):
             self.statements.append(call)
             return
-        operands, outputs = map(self.passed, call.operands), map(self.address, call.outputs)
+        operands, outputs = map(self.tensor_argument, call.operands), map(self.address, call.outputs)
         sizes, temporaries = map(self.size, call.sizes), map(self.address, call.temporaries)
         status = tir.call(call.function, [*operands, *outputs, *sizes, *temporaries])
         if may_fail:
@@ -161,9 +161,9 @@ class Code:
                     return False
                 case _:
                     assert_never(leaf.place)
-        return not any(True for _ in made_in(tuple(call.sizes)))
+        return not any(True for _ in data_dependent_dims_in(tuple(call.sizes)))
 
-    def moved(self, call: KernelCall, parameter: Callable[[Place, Expression], Expression]) -> Statement:
+    def relocate_call(self, call: KernelCall, parameter: Callable[[Place, Expression], Expression]) -> Statement:
         """A kernel's call as a statement of this function; `parameter` gives what the place of a parameter is here."""
 
         def argument(leaf: Leaf) -> Expression:
@@ -190,7 +190,9 @@ class Code:
     def finish(self) -> tuple[list[Statement], Dim]:
         """The function's body, and the bytes of its workspace."""
         size = self.place()
-        statements = [self.moved(s, lambda _, e: e) if isinstance(s, KernelCall) else s for s in self.statements]
+        statements = [
+            self.relocate_call(s, lambda _, e: e) if isinstance(s, KernelCall) else s for s in self.statements
+        ]
         addresses = [
             tirx.Bind(slot.address, self.frame + self.size(slot.offset))
             for slot in self.workspace.slots
@@ -202,12 +204,12 @@ class Code:
 
     def size(self, dim: Dim) -> Expression:
         """A dim as a number. Symbolic ones are constants of a run, so a function computes them once, at its start; not
-        so what depends on sizes that the run makes."""
+        so what depends on data-dependent sizes."""
         if isinstance(dim, int):
             return integer(dim)
-        if isinstance(dim, MadeDim):
+        if isinstance(dim, DataDependentDim):
             return self.made[dim]
-        if any(True for _ in made_in(dim)):
+        if any(True for _ in data_dependent_dims_in(dim)):
             assert isinstance(dim, DimExpr)
             return self.bind(tir.arithmetic(dim, self.size), name="size")
         if dim not in self._sizes:
@@ -231,7 +233,7 @@ class Code:
         """Fail if a number of bytes, a float64, is larger than any memory."""
         with self.collect() as exhausted:
             self.emit(*self.failure(RUNNING_OUT_OF_MEMORY))
-        self.when(tirx.GT(count, tirx.const(float(WIDEST_SIZE), "float64")), exhausted)
+        self.emit_if(tirx.GT(count, tirx.const(float(WIDEST_SIZE), "float64")), exhausted)
 
     # ---- the context table
 
@@ -247,7 +249,7 @@ class Code:
         left = self.bind(self.table(BUDGET) - size, name="left")
         with self.collect() as exhausted:
             self.emit(*self.failure(RUNNING_OUT_OF_MEMORY))
-        self.when(tirx.LT(left, integer(0)), exhausted)
+        self.emit_if(tirx.LT(left, integer(0)), exhausted)
         self.set_table(BUDGET, left)
 
     # ---- places
@@ -260,7 +262,7 @@ class Code:
             view, address, statements = tir.local(name, layout.base.name)
             self._declarations += statements
             return Leaf(layout, Register(view, address))
-        if any(True for _ in made_in(layout.dims)):
+        if any(True for _ in data_dependent_dims_in(layout.dims)):
             assert self._arena is not None
             return Leaf(layout, Memory(self._arena.reserve(self, self.bytes(layout.bytes))))
         variable = tirx.Var(name, "int64")
@@ -348,7 +350,7 @@ class Code:
         self.workspace.use(slot)
         slot.named = True
 
-    def passed(self, leaf: Leaf) -> Expression:
+    def tensor_argument(self, leaf: Leaf) -> Expression:
         """A tensor as functions take it."""
         in_register = tir.by_value(leaf.layout.base, leaf.layout.elements)
         return self.load(leaf) if in_register else self.address(leaf)
@@ -387,7 +389,7 @@ class Code:
         with self.collect() as copied:
             self.emit(tirx.Evaluate(tir.extern("memcpy", self.address(target), self.address(source), size)))
         if isinstance(source.place, Memory) and source.place.optional:
-            self.when(tirx.NE(self.address(source), integer(0)), copied)
+            self.emit_if(tirx.NE(self.address(source), integer(0)), copied)
         else:
             self.emit(*copied)
         self.touch(target)
@@ -485,7 +487,7 @@ def build(layout: Layout, places: Iterator[Leaf]) -> Value:
             assert_never(layout)
 
 
-class Failures:
+class FailureTable:
     """What can go wrong in a program: the error for each status."""
 
     def __init__(self) -> None:
@@ -498,7 +500,7 @@ class Failures:
         return list(self._known)
 
 
-class Table:
+class ContextTable:
     """The places of the context table."""
 
     def __init__(self) -> None:

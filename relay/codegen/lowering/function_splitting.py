@@ -1,4 +1,4 @@
-"""Long runs of kernel calls as functions of their own.
+"""Function splitting: long runs of kernel calls become functions of their own.
 
 LLVM takes time to the square of a function's length, and a program without loops is one function: a chain of 5000
 operators compiles in a fifth of the time if it is cut into parts.
@@ -21,7 +21,7 @@ SHORTEST = 100
 """Runs of fewer calls stay where they are."""
 
 
-def cut(code: Code, name: str) -> dict[Any, Any]:
+def split_call_runs(code: Code, name: str) -> dict[Any, Any]:
     """Replace the long runs of calls in a function by calls of new functions, which are returned. All of the function's
     statements must be there."""
     code.place()
@@ -65,7 +65,7 @@ def _part(outer: Code, calls: Iterable[KernelCall]) -> tuple[Any, list[Expressio
             given[place] = expression, tirx.Var(expression.name, expression.ty)
         return given[place][1]
 
-    code.emit(*[code.moved(call, parameter) for call in calls])
+    code.emit(*[code.relocate_call(call, parameter) for call in calls])
     body, _ = code.finish()
     made = tir.function([code.context, code.frame, *(variable for _, variable in given.values())], body)
     return made, [expression for expression, _ in given.values()]

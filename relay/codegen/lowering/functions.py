@@ -1,4 +1,4 @@
-"""Functions of the core as native functions: one case for each construct, loops as `While`, branches as `IfThenElse`.
+"""Function generation: one case for each construct of the core, loops as `While`, branches as `IfThenElse`.
 
 A function has the parameters context, workspace, the leaves of its parameters (one-element tensors by value, others
 by address), and the addresses of its result's leaves. It returns a status that every caller checks. A recursive
@@ -17,14 +17,14 @@ import attrs
 
 from relay.codegen.kernels.kernels import Kernels, symbolic_in
 from relay.codegen.kernels.schedules import Packing
-from relay.codegen.lowering.aliasing import Sharing, has_exits
+from relay.codegen.lowering.aliasing import MemorySharing, has_exits
 from relay.codegen.lowering.arena import Arena
 from relay.codegen.lowering.constants import Constants
 from relay.codegen.lowering.context import BUDGET, DEPTH, EXTERNAL, RUNNING_OUT_OF_MEMORY, STACK_LIMIT, TOO_DEEP
 from relay.codegen.lowering.donation import NOTHING, Donation
 from relay.codegen.lowering.external import Externals
-from relay.codegen.lowering.function_builder import Code, Failures, KernelCall, build
-from relay.codegen.lowering.function_splitting import cut
+from relay.codegen.lowering.function_builder import Code, FailureTable, KernelCall, build
+from relay.codegen.lowering.function_splitting import split_call_runs
 from relay.codegen.lowering.interrupts import Interrupts, recursive_call
 from relay.codegen.lowering.layout import (
     ROW,
@@ -40,17 +40,17 @@ from relay.codegen.lowering.layout import (
     leaves,
     received_leaves,
 )
-from relay.codegen.lowering.ownership import Key, Ownership, own
-from relay.codegen.lowering.pool_growth import Growth
+from relay.codegen.lowering.ownership import Key, Ownership, stack_ownership
+from relay.codegen.lowering.pool_growth import PoolGrowth
 from relay.codegen.lowering.pools import Pools
-from relay.codegen.lowering.rounds import Rounds
+from relay.codegen.lowering.rounds import RoundLifetimes
 from relay.codegen.lowering.values import DataValue, Immediate, Leaf, Memory, Place, StackValue, Value, parts
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, GlobalVar, integer, tirx
 from relay.errors import InternalError
 from relay.ir.analysis.metering import Meter
-from relay.ir.data_dependent import mentioned_here
-from relay.ir.dims import ANY, Dim, MadeDim, TypeId, multiply, no_size, product
+from relay.ir.data_dependent import dims_of_binding
+from relay.ir.dims import ANY, DataDependentDim, Dim, TypeId, multiply, no_size, product
 from relay.ir.expr import (
     Ascribe,
     Assert,
@@ -93,13 +93,13 @@ from relay.ir.expr import (
 from relay.ir.traverse import walk
 from relay.ir.types import BOOL, UINT8, FunctionType, TensorType
 from relay.operator import lookup
-from relay.transform.fusion.fusion_groups import Group, updated
+from relay.transform.fusion.fusion_groups import FusionGroup, in_place_operands
 
 CONDITION = TensorLayout(BOOL, ())
 
 
 @attrs.frozen(eq=False)
-class Shared:
+class ProgramContext:
     """What the functions of one program share."""
 
     layouts: Layouts
@@ -107,15 +107,17 @@ class Shared:
     externals: Externals
     constants: Constants
     pools: Pools
-    growth: Growth
-    rounds: Rounds
-    failures: Failures
+    growth: PoolGrowth
+    rounds: RoundLifetimes
+    failures: FailureTable
     meter: Meter
     names: Mapping[str, Any]  # the native functions by the core functions
     frames: dict[str, Dim]  # the bytes of workspace that callers provide
     sizes: Mapping[TypeId, int]  # the places of symbolic dims in the context table
     arena: Arena
-    made: Mapping[str, Sequence[MadeDim]]  # the sizes made by its callers that a function is given, by its name
+    made: Mapping[
+        str, Sequence[DataDependentDim]
+    ]  # the sizes made by its callers that a function is given, by its name
     packing: frozenset[str]  # the functions in which memory of the arena may come to be used from elsewhere
 
 
@@ -130,10 +132,10 @@ class _LoopState:
 
 
 def generate(
-    function: Function, shared: Shared, recursive: bool, sharing: Sharing, donation: Donation = NOTHING
+    function: Function, shared: ProgramContext, recursive: bool, sharing: MemorySharing, donation: Donation = NOTHING
 ) -> dict[Any, Any]:
     """The native functions for a core function. A caller provides `shared.frames` bytes, set here, of workspace."""
-    generator = _Generator(shared, sharing, own(function))
+    generator = _FunctionGenerator(shared, sharing, stack_ownership(function))
     code, layouts = generator.code, shared.layouts
     parameters: list[Any] = []
     given: list[Leaf] = []
@@ -162,7 +164,7 @@ def generate(
     code.parameters.update(leaf.place for leaf in (*given, *results))
     generator.block(function.body, ())
     name = shared.names[function.name]
-    made = cut(code, name.name_hint)
+    made = split_call_runs(code, name.name_hint)
     body, frame = code.finish()
     whole = [code.context, code.frame, *parameters, *addresses]
     if not recursive:
@@ -170,17 +172,17 @@ def generate(
         return {name: tir.function(whole, body), **made}
     shared.frames[function.name] = 0
     inner = GlobalVar(f"{name.name_hint}_body")
-    return {inner: tir.function(whole, body), name: _guarded(inner, whole, frame, shared.sizes), **made}
+    return {inner: tir.function(whole, body), name: _stack_checked_function(inner, whole, frame, shared.sizes), **made}
 
 
-def _guarded(inner: Any, like: Sequence[Any], frame: Dim, sizes: Mapping[TypeId, int]) -> Any:
+def _stack_checked_function(inner: Any, like: Sequence[Any], frame: Dim, sizes: Mapping[TypeId, int]) -> Any:
     """A function with the parameters of `inner` that checks the depth, provides the workspace and calls it."""
     code = Code(sizes)
     parameters = [code.context, code.frame, *(tirx.Var(p.name, p.ty) for p in like[2:])]
     here = code.address(code.leaf(ROW))
     with code.collect() as too_deep:
         code.emit(*code.failure(TOO_DEEP))
-    code.when(tirx.LT(here, code.table(STACK_LIMIT)), too_deep)
+    code.emit_if(tirx.LT(here, code.table(STACK_LIMIT)), too_deep)
     recursive_call(code)
     code.set_table(DEPTH, code.table(DEPTH) + integer(1))
     workspace: Expression = integer(0)
@@ -190,7 +192,7 @@ def _guarded(inner: Any, like: Sequence[Any], frame: Dim, sizes: Mapping[TypeId,
         workspace = code.bind(tir.extern("malloc", size), name="workspace")
         with code.collect() as exhausted:
             code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
-        code.when(tirx.EQ(workspace, integer(0)), exhausted)
+        code.emit_if(tirx.EQ(workspace, integer(0)), exhausted)
     status = code.bind(tir.call(inner, [code.context, workspace, *parameters[2:]]), "int32", "status")
     if frame:
         code.emit(tirx.Evaluate(tir.extern("free", workspace)))
@@ -201,10 +203,10 @@ def _guarded(inner: Any, like: Sequence[Any], frame: Dim, sizes: Mapping[TypeId,
     return tir.function(parameters, body)
 
 
-class _Generator:
+class _FunctionGenerator:
     """Generates one function."""
 
-    def __init__(self, shared: Shared, sharing: Sharing, ownership: Ownership) -> None:
+    def __init__(self, shared: ProgramContext, sharing: MemorySharing, ownership: Ownership) -> None:
         self.shared = shared
         self.sharing = sharing
         self.ownership = ownership
@@ -227,7 +229,7 @@ class _Generator:
             case Constant():
                 return self.shared.constants.leaf(self.code, atom)
             case Global() | Static():
-                raise InternalError(f"{atom!r} is no first-order value")
+                raise InternalError(f"{atom!r} is not a first-order value")
             case _:
                 assert_never(atom)
 
@@ -243,7 +245,7 @@ class _Generator:
         wanted = {
             variable: target
             for variable, target in self._destinations(block, targets).items()
-            if not any(leaf.place in self.taken or self._occupied(block, variable, leaf) for leaf in parts(target))
+            if not any(leaf.place in self.taken or self._is_occupied(block, variable, leaf) for leaf in parts(target))
         }
         settled = [self._settle(variable, target) for variable, target in wanted.items()]
         ownership = self.ownership
@@ -262,7 +264,7 @@ class _Generator:
         self._leave(block, targets)
         self.taken.difference_update(place for places in settled for place in places)
 
-    def _occupied(self, block: Block, variable: Var, target: Leaf) -> bool:
+    def _is_occupied(self, block: Block, variable: Var, target: Leaf) -> bool:
         """Whether a place that a variable is wanted in still holds an argument that is read."""
         return self.donated.get(target.place) is block and self.replacing.get(variable) is not target.place
 
@@ -345,7 +347,7 @@ class _Generator:
 
     # ---- operators
 
-    def group(self, group: Group, wanted: Mapping[Var, Value]) -> None:
+    def group(self, group: FusionGroup, wanted: Mapping[Var, Value]) -> None:
         """Emit the kernel call of a group."""
         code = self.code
         targets = [self._target(output, wanted) for output in group.outputs]
@@ -359,7 +361,7 @@ class _Generator:
         last = group.bindings[-1]
         if _is_arbitrary(last):
             return
-        for old in updated(last):
+        for old in in_place_operands(last):
             code.copy(outputs[-1], self.leaf(old))
         assert isinstance(last.value, OpCall)
         if lookup(last.value.operator).compute is None:
@@ -382,14 +384,14 @@ class _Generator:
         failed = code.bind(status, "int32", "status")
         with code.collect() as statements:
             code.emit(*code.failure(EXTERNAL))
-        code.when(tirx.NE(failed, integer(0, "int32")), statements)
+        code.emit_if(tirx.NE(failed, integer(0, "int32")), statements)
 
     def _operand(self, atom: Atom, packing: Packing | None) -> Leaf:
         """An operand as a kernel wants it."""
         if packing is None:
             return self.leaf(atom)
         assert isinstance(atom, Constant)
-        return self.shared.constants.packed(self.code, atom, packing)
+        return self.shared.constants.pack_constant(self.code, atom, packing)
 
     # ---- everything else
 
@@ -415,7 +417,7 @@ class _Generator:
             case Assert(condition, message, span):
                 with code.collect() as statements:
                     code.emit(*code.failure(self.shared.failures.status(message, span)))
-                code.when(tirx.Not(code.load(self.leaf(condition))), statements)
+                code.emit_if(tirx.Not(code.load(self.leaf(condition))), statements)
             case Print(_, atoms) as text:
                 types = [a.type for a in atoms if isinstance(a, Var | Constant)]
                 sizes = [code.size(d) for t in types if isinstance(t, TensorType) for d in t.shape]
@@ -424,7 +426,7 @@ class _Generator:
                 failed = code.bind(status, "int32", "status")
                 with code.collect() as statements:
                     code.emit(*code.failure(EXTERNAL))
-                code.when(tirx.NE(failed, integer(0, "int32")), statements)
+                code.emit_if(tirx.NE(failed, integer(0, "int32")), statements)
             case Extent(dim, base):
                 number = tirx.Cast(base.name, code.size(dim)) if base.name != "int64" else code.size(dim)
                 self.variables[targets[0]] = Leaf(TensorLayout(base, ()), Immediate(number))
@@ -432,11 +434,11 @@ class _Generator:
                 number = code.made[made] = code.value(self.leaf(size))
                 with code.collect() as statements:
                     code.emit(*code.failure(self.shared.failures.status(no_size(made), span)))
-                code.when((number < integer(0)) | (number > integer(made.largest)), statements)
+                code.emit_if((number < integer(0)) | (number > integer(made.largest)), statements)
             case AxisSize(atom, axis):
                 self.variables[targets[0]] = self._axis_size(self.value(atom), self.shared.layouts.atom(atom), axis)
             case Ascribe(atom):
-                self.variables[targets[0]] = self._ascribed(atom, self.shared.layouts.of[targets[0]])
+                self.variables[targets[0]] = self._ascribe_layout(atom, self.shared.layouts.of[targets[0]])
             case Construct() as construct:
                 self.variables[targets[0]] = self._construct(construct, self.shared.layouts.of[targets[0]])
             case RefNew(atom):
@@ -452,26 +454,26 @@ class _Generator:
             case StackNew():
                 self.variables[targets[0]] = StackValue(code.number(0, ROW), code.number(0, ROW))
             case StackPush() | StackSet() as change:
-                self.variables[targets[0]] = self._changed(change)
+                self.variables[targets[0]] = self._change_stack(change)
             case StackPrefix(stack, length) as change:
                 held, layout = self._stack(stack)
                 shorter = code.value(self.leaf(length))
                 if change in self.ownership.moved:
                     with code.collect() as emptied:
                         self.shared.pools.drop(code, layout.pool, held, elements=False)
-                    code.when(tirx.EQ(shorter, integer(0)), emptied)
+                    code.emit_if(tirx.EQ(shorter, integer(0)), emptied)
                 self.variables[targets[0]] = StackValue(held.offset, Leaf(ROW, Immediate(shorter)))
             case StackGet(stack, index_atom):
                 held, layout = self._stack(stack)
                 row = code.load(held.offset) + tirx.Cast("int64", code.load(self.leaf(index_atom)))
-                keep = layout.pool not in self.shared.growth.after(block, position)
+                keep = layout.pool not in self.shared.growth.growing_after(block, position)
                 self.variables[targets[0]] = code.read(code.row(layout.pool, code.bind(row, name="row")), keep)
             case StackLength(stack):
                 self.variables[targets[0]] = self._stack(stack)[0].length
             case _:
                 raise InternalError(f"{type(binding.value).__name__} in a structured core module")
 
-    # ---- sizes that the run makes
+    # ---- data-dependent sizes
 
     def _axis_size(self, value: Value, layout: Layout, axis: int) -> Leaf:
         """The extent of an axis."""
@@ -484,7 +486,7 @@ class _Generator:
         assert isinstance(word, Leaf)
         return Leaf(ROW, Immediate(self.code.value(word)))
 
-    def _ascribed(self, atom: Atom, layout: Layout) -> Value:
+    def _ascribe_layout(self, atom: Atom, layout: Layout) -> Value:
         """The same tensor with another layout. What gets a `SizedLayout` is copied, since its memory may be written
         again, unless it has one already."""
         code, value, source = self.code, self.value(atom), self.shared.layouts.atom(atom)
@@ -532,7 +534,7 @@ class _Generator:
         self.block(branch.orelse, results)
         orelse = code.close(outermost)
         for condition, then, outer in reversed(nested):
-            code.when(condition, then, orelse)
+            code.emit_if(condition, then, orelse)
             if outer is not None:
                 orelse = code.close(outer)
 
@@ -558,7 +560,7 @@ class _Generator:
             with code.collect() as body:
                 if fields is not None:
                     if pool is not None:
-                        keep = pool not in self.shared.growth.after(arm.body, -1)
+                        keep = pool not in self.shared.growth.growing_after(arm.body, -1)
                         fields = tuple(code.read(field, keep) for field in fields)
                     self.variables.update(zip(arm.fields, fields, strict=True))
                     self.block(arm.body, results)
@@ -566,7 +568,7 @@ class _Generator:
         orelse = bodies.pop()[1] if bodies else []
         for constructor, body in reversed(bodies):
             with code.collect() as nested:
-                code.when(tirx.EQ(tag, integer(constructor, "int32")), body, orelse)
+                code.emit_if(tirx.EQ(tag, integer(constructor, "int32")), body, orelse)
             orelse = nested
         code.emit(*orelse)
 
@@ -599,16 +601,16 @@ class _Generator:
         if mark is not None:
             arena.begin(code, mark)
         code.workspace.enter_loop()
-        with code.collect() as body, self.shared.pools.released(code, free):
+        with code.collect() as body, self.shared.pools.release_scope(code, free):
             if takes and ends:
-                with arena.released(code):
+                with arena.release_scope(code):
                     self.block(loop.body, ())
             else:
                 self.block(loop.body, ())
             if mark is not None:
                 with code.collect() as kept:
                     arena.keep(code, mark, self._sized_parameters(loop.parameters, parameters))
-                code.when(tirx.LT(integer(0), integer(1)) if running is None else code.load(running), kept)
+                code.emit_if(tirx.LT(integer(0), integer(1)) if running is None else code.load(running), kept)
         code.workspace.leave_loop()
         conditions = [] if index is None else [tirx.LT(code.load(index), count)]
         conditions += [] if running is None else [code.load(running)]
@@ -617,7 +619,7 @@ class _Generator:
         if counter is not None and running is not None:
             with code.collect() as completed:
                 code.assign_parallel(results, parameters)
-            code.when(code.load(running), completed)
+            code.emit_if(code.load(running), completed)
 
     def _ends_with_round(self, body: Block) -> tuple[bool, bool]:
         """Whether nothing of the arena that a round takes is in use after the round, and whether it takes any."""
@@ -631,7 +633,7 @@ class _Generator:
                 case Call(Global(name)):
                     ends, takes = ends and name not in self.shared.packing, True
                 case _:
-                    takes = takes or any(True for _ in mentioned_here(binding))
+                    takes = takes or any(True for _ in dims_of_binding(binding))
         return ends, takes
 
     def _sized_parameters(self, variables: Sequence[Var], values: Sequence[Value]) -> list[tuple[Leaf, Expression]]:
@@ -669,7 +671,7 @@ class _Generator:
         for leaf in (*result_leaves, frame):
             code.touch(leaf)
         arguments = [
-            code.passed(leaf) if leaf is not None else _absent(layout)
+            code.tensor_argument(leaf) if leaf is not None else _absent(layout)
             for atom in call.arguments
             for leaf, layout in _flat(self.value(atom), self.shared.layouts.atom(atom))
         ]
@@ -720,7 +722,7 @@ class _Generator:
             code.store_word(there, sweep)
             code.store_word(cell, code.value(made))
             code.store(found, code.value(made))
-        code.when(missing, make)
+        code.emit_if(missing, make)
         return found
 
     def _stack(self, stack: Atom) -> tuple[StackValue, StackLayout]:
@@ -728,7 +730,7 @@ class _Generator:
         assert isinstance(value, StackValue) and isinstance(layout, StackLayout)
         return value, layout
 
-    def _changed(self, change: StackPush | StackSet) -> StackValue:
+    def _change_stack(self, change: StackPush | StackSet) -> StackValue:
         """The stack with one element more, or another one."""
         code, moved, pushes = self.code, change in self.ownership.moved, isinstance(change, StackPush)
         held, layout = self._stack(change.stack)
@@ -738,12 +740,12 @@ class _Generator:
             place = code.bind(tirx.Cast("int64", code.load(self.leaf(change.index))), name="place")
         if moved and not pushes and change not in self.ownership.overwriting:
             self.shared.pools.drop_element(code, layout.pool, held, place)
-        offset = self.shared.pools.own(code, layout.pool, code.value(held.offset), length, pushes, moved)
+        offset = self.shared.pools.make_unique(code, layout.pool, code.value(held.offset), length, pushes, moved)
         code.assign(code.row(layout.pool, offset + place), value)
         longer = code.bind(length + integer(1), name="length") if pushes else length
         return StackValue(Leaf(ROW, Immediate(offset)), Leaf(ROW, Immediate(longer)))
 
-    def _held(self, key: Key) -> tuple[StackValue, StackLayout]:
+    def _keyed_stack(self, key: Key) -> tuple[StackValue, StackLayout]:
         """The stack that a key stands for."""
         variable, path = key
         value, layout = self.value(variable), self.shared.layouts.atom(variable)
@@ -755,7 +757,7 @@ class _Generator:
 
     def _share(self, keys: Sequence[Key]) -> None:
         """Note that there are more references to stacks."""
-        for stack, layout in map(self._held, keys):
+        for stack, layout in map(self._keyed_stack, keys):
             self.shared.pools.share(self.code, layout.pool, stack)
 
     def _receive(self, binding: Binding, keys: Sequence[Key]) -> None:
@@ -769,11 +771,11 @@ class _Generator:
         stack, layout = self._stack(binding.value.stack)
         with self.code.collect() as stays:
             self._share(keys)
-        self.code.when(tirx.Not(self.shared.pools.is_alone(self.code, layout.pool, stack)), stays)
+        self.code.emit_if(tirx.Not(self.shared.pools.is_alone(self.code, layout.pool, stack)), stays)
 
     def _drop(self, keys: Sequence[Key]) -> None:
         """Note that stacks are of no more use."""
-        for stack, layout in map(self._held, keys):
+        for stack, layout in map(self._keyed_stack, keys):
             self.shared.pools.drop(self.code, layout.pool, stack)
 
 

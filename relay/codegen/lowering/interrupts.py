@@ -1,4 +1,4 @@
-"""Ctrl-C in compiled code: loops and recursive functions let Python handle its signals from time to time.
+"""Interrupts: loops and recursive functions let Python handle Ctrl-C and other signals from time to time.
 
 A function counts the work of the rounds of its loops, as far as it is known before the run, and asks when there has
 been enough of it. Where there is no Python, as in an exported library that C++ calls, asking does nothing.
@@ -52,7 +52,7 @@ class Interrupts:
         with code.collect() as some:
             more = tirx.And(condition, tirx.LT(code.load(self._done), enough))
             code.emit(tirx.While(more, tir.sequence([*counting, *body])))
-            code.when(tirx.GE(code.load(self._done), enough), ask)
+            code.emit_if(tirx.GE(code.load(self._done), enough), ask)
         code.emit(tirx.While(condition, tir.sequence(some)))
 
 
@@ -63,16 +63,16 @@ def recursive_call(code: Code) -> None:
     with code.collect() as ask:
         code.set_table(CALLS, integer(0))
         _ask(code)
-    code.when(tirx.GE(calls, integer(ENOUGH_CALLS)), ask)
+    code.emit_if(tirx.GE(calls, integer(ENOUGH_CALLS)), ask)
 
 
 def _ask(code: Code) -> None:
     raised = code.bind(tirx.call_extern("int32", "TVMFFIEnvCheckSignals"), "int32", "raised")
     with code.collect() as interrupted:
         code.emit(*code.failure(INTERRUPTED))
-    code.when(tirx.NE(raised, integer(0, "int32")), interrupted)
+    code.emit_if(tirx.NE(raised, integer(0, "int32")), interrupted)
     # A thread that is not Python's main one gets no signals; whoever waits for it takes its stack away.
-    code.when(tirx.EQ(code.table(STACK_LIMIT), integer(UNLIMITED)), interrupted)
+    code.emit_if(tirx.EQ(code.table(STACK_LIMIT), integer(UNLIMITED)), interrupted)
 
 
 def let_python_raise(status: Expression) -> Sequence[Statement]:

@@ -1,4 +1,4 @@
-"""How values lie in memory: the layout of every type, and the pools of data whose amount only the run decides.
+"""Memory layouts: the layout of every type, and the pools of data whose amount is data-dependent.
 
     Tensor[B, S]        the elements, row major
     (T, ..)             its components, one after the other; no memory of its own
@@ -8,7 +8,7 @@
     Ref[T]              a row (int64) of the pool of Ref[T], which holds the content
     Stack[T]            offset and length (int64) of consecutive rows of a pool of T
 
-A pool is a struct of arrays that grows. Two stacks that never meet in one variable get different pools; `analyse` finds
+A pool is a struct of arrays that grows. Two stacks that never meet in one variable get different pools; `analyze` finds
 by unification which stacks meet. The rows of a stack are a block, which has room for more: see `pools.py`.
 """
 
@@ -225,7 +225,9 @@ def recursive_definitions(definitions: Iterable[DataDefinition]) -> set[DataDefi
     while pending:
         definition = pending.pop()
         if definition not in below:
-            below[definition] = {d for c in definition.constructors for f in c.fields for d in _mentioned(f)}
+            below[definition] = {
+                d for c in definition.constructors for f in c.fields for d in _contained_definitions(f)
+            }
             pending += below[definition]
     found = set()
     for definition in below:
@@ -241,13 +243,13 @@ def recursive_definitions(definitions: Iterable[DataDefinition]) -> set[DataDefi
     return found
 
 
-def _mentioned(type_: Type) -> Iterator[DataDefinition]:
+def _contained_definitions(type_: Type) -> Iterator[DataDefinition]:
     match type_:
         case TupleType(items):
             for item in items:
-                yield from _mentioned(item)
+                yield from _contained_definitions(item)
         case RefType(inner) | StackType(inner):
-            yield from _mentioned(inner)
+            yield from _contained_definitions(inner)
         case DataType(definition):
             yield definition
         case _:
@@ -370,7 +372,7 @@ class Layouts:
             case Constant():
                 return self.fresh(atom.type, atom.span)
             case Global() | Static():
-                raise InternalError(f"{atom!r} is no first-order value")
+                raise InternalError(f"{atom!r} is not a first-order value")
             case _:
                 assert_never(atom)
 
@@ -417,7 +419,7 @@ def unify(a: Layout, b: Layout) -> None:
             raise InternalError(f"layouts {a} and {b} meet")
 
 
-def analyse(module: Module) -> Layouts:
+def analyze(module: Module) -> Layouts:
     """Lay out every variable of a structured first-order module. Raises CompileError for what has no layout."""
     layouts = Layouts()
     functions = {name: f for name, f in module.functions.items() if isinstance(f, Function)}
@@ -426,12 +428,12 @@ def analyse(module: Module) -> Layouts:
             layouts.of[parameter] = layouts.fresh(parameter.type, parameter.span or function.span)
         layouts.results[name] = layouts.fresh(function.result, function.span)
     for name, function in functions.items():
-        _Analysis(layouts, functions, {function.label: (layouts.results[name],)}).block(function.body, ())
+        _LayoutAnalysis(layouts, functions, {function.label: (layouts.results[name],)}).block(function.body, ())
     return layouts
 
 
 @attrs.frozen(eq=False)
-class _Analysis:
+class _LayoutAnalysis:
     """Layouts within one function. `exits` and `rounds` say what `Exit` and `Next` give their values to."""
 
     layouts: Layouts
@@ -458,7 +460,7 @@ class _Analysis:
         for atom, layout in zip(atoms, layouts, strict=True):
             unify(layout, self.layouts.atom(atom))
 
-    def _new(self, targets: Sequence[Var]) -> tuple[Layout, ...]:
+    def _assign_layouts(self, targets: Sequence[Var]) -> tuple[Layout, ...]:
         for target in targets:
             self.layouts.of[target] = self.layouts.fresh(target.type, target.span)
         return tuple(self.layouts.of[t] for t in targets)
@@ -467,7 +469,7 @@ class _Analysis:
         of, atom = self.layouts.of, self.layouts.atom
         match value:
             case OpCall() | StackLength() | Extent() | AxisSize() | Ascribe():
-                self._new(targets)
+                self._assign_layouts(targets)
             case Var() | Constant():
                 of[targets[0]] = atom(value)
             case MakeTuple(items):
@@ -477,7 +479,7 @@ class _Analysis:
                 assert isinstance(layout, TupleLayout)
                 of[targets[0]] = layout.items[index]
             case If(arms, orelse):
-                results = self._new(targets)
+                results = self._assign_layouts(targets)
                 for arm in arms:
                     self.block(arm.condition, (self.layouts.fresh(TensorType(BaseType("bool"), ())),))
                     self.block(arm.body, results)
@@ -486,17 +488,17 @@ class _Analysis:
                 layout = atom(matched)
                 layout = layout.pool.element if isinstance(layout, RowLayout) else layout
                 assert isinstance(layout, DataLayout)
-                results = self._new(targets)
+                results = self._assign_layouts(targets)
                 for match_arm in match_arms:
                     fields = layout.fields[layout.definition.index(match_arm.constructor)]
                     of.update(zip(match_arm.fields, fields, strict=True))
                     self.block(match_arm.body, results)
             case Loop(label, parameters, initial, body, counter):
-                carried = self._new(parameters)
+                carried = self._assign_layouts(parameters)
                 self._meet(initial, carried)
-                results = self._new(targets)
+                results = self._assign_layouts(targets)
                 if counter is not None:
-                    self._new((counter.index,))
+                    self._assign_layouts((counter.index,))
                     for x, y in zip(carried, results, strict=True):
                         unify(x, y)
                 self.rounds[label], self.exits[label] = carried, results
@@ -506,12 +508,12 @@ class _Analysis:
                 self._meet(arguments, tuple(of[p] for p in self.functions[function.name].parameters))
                 of[targets[0]] = self.layouts.results[function.name]
             case Construct(definition, constructor, arguments):
-                layout = self._new(targets)[0]
+                layout = self._assign_layouts(targets)[0]
                 layout = layout.pool.element if isinstance(layout, RowLayout) else layout
                 assert isinstance(layout, DataLayout)
                 self._meet(arguments, layout.fields[definition.index(constructor)])
             case RefNew(content):
-                layout = self._new(targets)[0]
+                layout = self._assign_layouts(targets)[0]
                 assert isinstance(layout, RowLayout)
                 self._meet((content,), (layout.pool.element,))
             case RefRead(reference):
@@ -523,7 +525,7 @@ class _Analysis:
                 assert isinstance(layout, RowLayout)
                 self._meet((content,), (layout.pool.element,))
             case Shadow(reference, _, initial, slot):
-                layout, shadow = atom(reference), self._new(targets)[0]
+                layout, shadow = atom(reference), self._assign_layouts(targets)[0]
                 assert isinstance(layout, RowLayout) and isinstance(shadow, RowLayout)
                 self._meet((initial,), (shadow.pool.element,))
                 if slot not in layout.pool.shadows:

@@ -1,4 +1,4 @@
-"""The workspace of one native function: which buffers may share memory.
+"""The workspace of one native function: a plan of the buffers that share memory.
 
 Buffers are used at times, which count the emitted statements. A buffer is alive from its first to its last use; if it
 is older than a loop that uses it, until the loop's end. Buffers that are never alive together may overlap.
@@ -118,7 +118,7 @@ def _place_in_order(slots: Sequence[Slot]) -> int:
         slot, size = slots[i], _size(slots[i])
         if kind == 2:
             assert isinstance(slot.offset, int)
-            free = _returned(free, slot.offset, size)
+            free = _insert_free_block(free, slot.offset, size)
             continue
         for position, (offset, available) in enumerate(free):
             if available >= size:
@@ -156,8 +156,8 @@ def _birth(slot: Slot) -> int:
     return slot.first or 0
 
 
-def _returned(free: list[tuple[int, int]], offset: int, size: int) -> list[tuple[int, int]]:
-    """The free list with one more piece, merged with its neighbours."""
+def _insert_free_block(free: list[tuple[int, int]], offset: int, size: int) -> list[tuple[int, int]]:
+    """The free list with one more piece, merged with its neighbors."""
     merged: list[tuple[int, int]] = []
     for start, length in sorted([*free, (offset, size)]):
         if merged and sum(merged[-1]) == start:

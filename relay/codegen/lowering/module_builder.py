@@ -1,4 +1,4 @@
-"""A structured first-order module as one native module: every function, and the entry that Python calls."""
+"""Module builder: a structured first-order module becomes one native module with the entry that Python calls."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from relay.codegen.kernels.kernels import Kernels
 from relay.codegen.lowering.aliasing import share
 from relay.codegen.lowering.arena import Arena
 from relay.codegen.lowering.constants import Constants
-from relay.codegen.lowering.context import MISFIT, RESULT, RUNNING_OUT_OF_MEMORY, STACK_LIMIT, STATUS, WORKSPACE
+from relay.codegen.lowering.context import GUARD_FAILURE, RESULT, RUNNING_OUT_OF_MEMORY, STACK_LIMIT, STATUS, WORKSPACE
 from relay.codegen.lowering.donation import NOTHING
 from relay.codegen.lowering.donation import donation as plan_donation
 from relay.codegen.lowering.external import Externals
-from relay.codegen.lowering.function_builder import Code, Failures, Table
-from relay.codegen.lowering.functions import Shared, generate
+from relay.codegen.lowering.function_builder import Code, ContextTable, FailureTable
+from relay.codegen.lowering.functions import ProgramContext, generate
 from relay.codegen.lowering.interrupts import let_python_raise
-from relay.codegen.lowering.layout import ROW, Pool, TensorLayout, analyse, has_fixed_rows, leaves, received_leaves
+from relay.codegen.lowering.layout import ROW, Pool, TensorLayout, analyze, has_fixed_rows, leaves, received_leaves
 from relay.codegen.lowering.memory import ALIGNMENT
-from relay.codegen.lowering.pool_growth import Growth
+from relay.codegen.lowering.pool_growth import PoolGrowth
 from relay.codegen.lowering.pools import make_pools
-from relay.codegen.lowering.rounds import Rounds
+from relay.codegen.lowering.rounds import RoundLifetimes
 from relay.codegen.lowering.tail_calls import loops_for_tail_calls
 from relay.codegen.runtime.arrays import Arrays
-from relay.codegen.runtime.loading import Unloadable, load, loads_here
+from relay.codegen.runtime.loading import UnloadableCodeError, load, loads_here
 from relay.codegen.runtime.marshalling import input_pools
-from relay.codegen.runtime.native import Native
-from relay.codegen.tiling import Choices, Options
+from relay.codegen.runtime.native import NativeModule
+from relay.codegen.tiling import Choices, TilingOptions
 from relay.codegen.tvm import llvm_objects, tir
 from relay.codegen.tvm.tir import GlobalVar, integer, tirx
 from relay.errors import InternalError, refusals_of
 from relay.ir.analysis.metering import Meter
-from relay.ir.data_dependent import made_by
+from relay.ir.data_dependent import bound_dims
 from relay.ir.dims import ANY, TypeId
 from relay.ir.expr import Ascribe, Derivative, Function, Loop, Module
 from relay.ir.extents import symbolic_dims
@@ -52,7 +52,7 @@ log = logging.getLogger("relay.compile")
 SMALL_STACK = 256 * 1024  # bytes of C stack that recursion may use where the thread's bounds are not known
 
 
-def assemble(module: Module, threads: int, choices: Choices, donated: frozenset[int] = frozenset()) -> Native:
+def assemble(module: Module, threads: int, choices: Choices, donated: frozenset[int] = frozenset()) -> NativeModule:
     """Compile; `donated` are the positions of parameters whose memory results may take.
 
     Raises CompileError for what cannot be compiled, InternalError if TVM refuses our code.
@@ -72,28 +72,30 @@ def text(module: Module, threads: int) -> str:
         return tir.text(_generate(module, threads, {}).functions)
 
 
-def options(module: Module, threads: int) -> Mapping[str, Options]:
+def options(module: Module, threads: int) -> Mapping[str, TilingOptions]:
     """What the loops of a module's kernels might be, by the kernels' names. Raises CompileError."""
     with compiling, assuming(module.where):
         return _generate(module, threads, {}).kernels.options
 
 
 @attrs.frozen(eq=False)
-class _Generated:
+class _GeneratedModule:
     """What a module is compiled from."""
 
     functions: dict[Any, Any]  # TIR, by their global variables
     kernels: Kernels
     calls_python: bool
-    finish: Callable[[Any, tuple[bytes, ...] | None], Native]  # of what can be called, and its object code
+    finish: Callable[[Any, tuple[bytes, ...] | None], NativeModule]  # of what can be called, and its object code
 
 
-def _generate(module: Module, threads: int, choices: Choices, donated: frozenset[int] = frozenset()) -> _Generated:
-    module = _prepared(module)
+def _generate(
+    module: Module, threads: int, choices: Choices, donated: frozenset[int] = frozenset()
+) -> _GeneratedModule:
+    module = _prepare_module(module)
     functions: dict[str, Function] = {n: f for n, f in module.functions.items() if isinstance(f, Function)}
     entry = module.main
-    layouts = analyse(module)
-    table = Table()
+    layouts = analyze(module)
+    table = ContextTable()
     dims = symbolic_dims(module)
     sizes = {dim: table.reserve(1) for dim in dims}
     pools = make_pools(layouts.pools(), table, sizes)
@@ -101,17 +103,17 @@ def _generate(module: Module, threads: int, choices: Choices, donated: frozenset
     names = {name: GlobalVar(f"f{i}_{re.sub('[^A-Za-z0-9_]', '_', name)}") for i, name in enumerate(functions)}
     inputs = input_pools([layouts.of[p] for p in entry.parameters])
     graph = call_graph(module)
-    arena = Arena(table, any(made_by(f.body) for f in functions.values()))
-    growth = Growth(functions, layouts)
-    shared = Shared(
+    arena = Arena(table, any(bound_dims(f.body) for f in functions.values()))
+    growth = PoolGrowth(functions, layouts)
+    shared = ProgramContext(
         layouts,
         kernels,
         Externals(),
         Constants(table),
         pools,
         growth,
-        Rounds(functions, layouts, growth),
-        Failures(),
+        RoundLifetimes(functions, layouts, growth),
+        FailureTable(),
         Meter(module),
         names,
         {},
@@ -151,8 +153,8 @@ def _generate(module: Module, threads: int, choices: Choices, donated: frozenset
     native.update(arena.functions)
     native.update(kernels.functions)
 
-    def finish(machine: Any, code: tuple[bytes, ...] | None) -> Native:
-        return Native(
+    def finish(machine: Any, code: tuple[bytes, ...] | None) -> NativeModule:
+        return NativeModule(
             machine,
             code,
             tuple(layouts.of[p] for p in entry.parameters),
@@ -173,19 +175,19 @@ def _generate(module: Module, threads: int, choices: Choices, donated: frozenset
             len(kernels.functions),
         )
 
-    return _Generated(native, kernels, bool(shared.externals.used), finish)
+    return _GeneratedModule(native, kernels, bool(shared.externals.used), finish)
 
 
-def _machine_code(generated: _Generated, threads: int, repeats: bool) -> tuple[Any, tuple[bytes, ...] | None]:
+def _machine_code(generated: _GeneratedModule, threads: int, repeats: bool) -> tuple[Any, tuple[bytes, ...] | None]:
     """Machine code in memory, without the compiler's state, and its object code; what TVM's compiler keeps, and None,
     where that cannot be loaded. `repeats`: whether code between kernels may run more than once."""
     functions, kernels = generated.functions, generated.kernels
     if not generated.calls_python and not repeats and loads_here():
-        code = llvm_objects.compiled(functions, kernels.functions, threads, kernels.calls)
+        code = llvm_objects.compile_objects(functions, kernels.functions, threads, kernels.calls)
         if code is not None:
             try:
                 return load(*code), code
-            except Unloadable as reason:
+            except UnloadableCodeError as reason:
                 log.info("the program is compiled again, in one piece: %s", reason)
     built = tir.build(functions, threads, kernels.calls, repeats)
     if generated.calls_python:
@@ -193,7 +195,7 @@ def _machine_code(generated: _Generated, threads: int, repeats: bool) -> tuple[A
     code = (tir.object_code(built.mod),)
     try:
         return load(*code), code
-    except Unloadable as reason:
+    except UnloadableCodeError as reason:
         log.info("TVM's compiler keeps the program: %s", reason)
         return built, None
 
@@ -229,7 +231,7 @@ def _packing(functions: Mapping[str, Function], graph: Mapping[str, Iterable[str
     return frozenset(found)
 
 
-def _prepared(module: Module) -> Module:
+def _prepare_module(module: Module) -> Module:
     """What the entry reaches, without tail calls. Functions go by the names of the module."""
     wanted = reachable(module, call_graph(module))
     functions: dict[str, Function | Derivative] = {}
@@ -262,7 +264,7 @@ def _entry(
 ) -> Any:
     """main(context, arguments, results): the addresses of the table and of two Python lists of NumPy arrays.
 
-    Only the arguments are checked: where dtype, shape or memory order are others, the status is MISFIT.
+    Only the arguments are checked: where dtype, shape or memory order are others, the status is GUARD_FAILURE.
     """
     code = Code()
     lists = tirx.Var("arguments", "int64"), tirx.Var("results", "int64")
@@ -274,15 +276,15 @@ def _entry(
         code.set_table(RESULT, tirx.Cast("int64", status))
         code.emit(*let_python_raise(code.table(STATUS)))
     with code.collect() as refuse:
-        code.set_table(STATUS, integer(MISFIT))
-    code.when(tirx.EQ(misfit, integer(0)), run, refuse)
+        code.set_table(STATUS, integer(GUARD_FAILURE))
+    code.emit_if(tirx.EQ(misfit, integer(0)), run, refuse)
     body, _ = code.finish()
     return tir.public("main", [code.context, *lists], body)
 
 
 def _start(
     entry: Function,
-    shared: Shared,
+    shared: ProgramContext,
     inputs: set[Pool],
     arrays: Arrays,
     shown: Mapping[TypeId, tuple[int, int]],
@@ -302,15 +304,15 @@ def _start(
     received = arrays.items(code, lists[0], len(given))
     results = arrays.items(code, lists[1], sum(1 for _ in leaves(layouts.results[entry.name])))
     with code.collect() as misfit:
-        code.emit(*code.failure(MISFIT))
+        code.emit(*code.failure(GUARD_FAILURE))
     for position, (layout, array) in enumerate(zip(given, received, strict=True)):
         for axis, dim in enumerate(layout.dims):
             if not isinstance(dim, int) and not (isinstance(dim, TypeId) and shown[dim] == (position, axis)):
-                code.when(tirx.NE(arrays.extent(code, array, axis), code.size(dim)), misfit)
+                code.emit_if(tirx.NE(arrays.extent(code, array, axis), code.size(dim)), misfit)
     for constraint in where:
         left, right = code.size(constraint.left), code.size(constraint.right)
         refused = {EQUAL: tirx.NE, DIFFERENT: tirx.EQ, AT_LEAST: tirx.LT}[constraint.relation](left, right)
-        code.when(refused, misfit)
+        code.emit_if(refused, misfit)
     if shared.arena.used:
         shared.arena.reset(code)
     filled = {pool.slot for pool in inputs}  # by the caller
@@ -337,10 +339,10 @@ def _start(
                 code.set_table(pool.slot + 1, integer(0))
         for dim in shown:
             changed = changed | (code.table(previous[dim]) ^ code.size(dim))
-        code.when(tirx.NE(changed, integer(0)), forget)
+        code.emit_if(tirx.NE(changed, integer(0)), forget)
     with code.collect() as unknown:
         code.set_table(STACK_LIMIT, code.address(code.leaf(ROW)) - integer(SMALL_STACK))
-    code.when(tirx.EQ(code.table(STACK_LIMIT), integer(0)), unknown)
+    code.emit_if(tirx.EQ(code.table(STACK_LIMIT), integer(0)), unknown)
     if own is not None:
         needed = code.bytes(shared.frames[entry.name])
         with code.collect() as grow:
@@ -350,11 +352,11 @@ def _start(
             base = code.bind(tir.extern("malloc", needed + integer(ALIGNMENT)), name="base")
             with code.collect() as exhausted:
                 code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
-            code.when(tirx.EQ(base, integer(0)), exhausted)
+            code.emit_if(tirx.EQ(base, integer(0)), exhausted)
             code.set_table(own + 2, base)
             code.set_table(own + 1, needed)
             code.set_table(WORKSPACE, (base + integer(ALIGNMENT - 1)) & integer(-ALIGNMENT))
-        code.when(tirx.LT(code.table(own + 1), needed), grow)
+        code.emit_if(tirx.LT(code.table(own + 1), needed), grow)
     addresses = [arrays.data(code, array) for array in (*received, *results)]
     arguments = [_argument(code, layout, at) for layout, at in zip(given, addresses, strict=False)]
     whole = [code.context, code.table(WORKSPACE), *arguments, *addresses[len(given) :]]

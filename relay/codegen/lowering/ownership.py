@@ -1,4 +1,4 @@
-"""Which stacks of a function can be changed in place, and when their rows are free again.
+"""Ownership of stacks: those that are changed in place, and the points where their rows are free again.
 
 The rows of a stack are a block of its pool (`pools.py`). A block is *alone* if one reference to it is left; a bit of it
 says so in the run, and whoever makes a second reference clears that bit for good. Here the function's text is read for
@@ -58,7 +58,7 @@ from relay.ir.expr import (
     StackSet,
     Var,
 )
-from relay.ir.traverse import all_blocks, blocks, bound, operands, terminator_operands, walk
+from relay.ir.traverse import all_blocks, blocks, bound_variables, operands, terminator_operands, walk
 from relay.ir.types import StackType, TupleType, Type, prune
 
 Key: TypeAlias = tuple[Var, tuple[int, ...]]
@@ -99,7 +99,7 @@ class Ownership:
     passed: dict[Block, list[Key]] = attrs.field(factory=dict)  # shared before its end
 
 
-def own(function: Function) -> Ownership:
+def stack_ownership(function: Function) -> Ownership:
     """The stacks of a structured first-order function."""
     forms = _forms(function)
     found = Ownership()
@@ -109,10 +109,10 @@ def own(function: Function) -> Ownership:
     def keys(variable: Var) -> Iterable[Key]:
         return _keys(forms[variable])
 
-    def defined(variable: Var) -> Iterable[Key]:
+    def defined_keys(variable: Var) -> Iterable[Key]:
         return (k for k in _keys(forms[variable]) if k[0] is variable)
 
-    liveness = Liveness(function, keys, defined)
+    liveness = Liveness(function, keys, defined_keys)
     uses = _uses(function, liveness)
     for block in liveness.after:
         _find_viewed(block, liveness, uses, found)
@@ -120,12 +120,12 @@ def own(function: Function) -> Ownership:
     made = frozenset(b.targets[0] for b in walk(function.body) if isinstance(b.value, RefNew))
     for block, after in liveness.after.items():
         for binding, live in zip(block.bindings, after, strict=True):
-            _binding(binding, live, liveness, found, defined, views)
+            _binding(binding, live, liveness, found, defined_keys, views)
         _find_taken(block, liveness, found)
         _find_taken_out_of_cells(block, liveness, made, found)
-        ending = _counted(terminator_operands(block.terminator), liveness)
-        _note(found.passed, block, _repeated(ending, liveness.leading[block]))
-    given = {k for p in function.parameters for k in defined(p)}
+        ending = _key_counts(terminator_operands(block.terminator), liveness)
+        _note(found.passed, block, _shared_keys(ending, liveness.leading[block]))
+    given = {k for p in function.parameters for k in defined_keys(p)}
     _note(found.left, function.body, given - liveness.before[function.body])
     return found
 
@@ -139,23 +139,23 @@ def _binding(
     views: frozenset[Key],
 ) -> None:
     value, made = binding.value, {k for t in binding.targets for k in defined(t)}
-    read = _counted(operands(value), liveness)
+    read = _key_counts(operands(value), liveness)
     borrowed: set[Key] = set()
     match value:
         case StackPush(stack) | StackSet(stack) | StackPrefix(stack):
-            (key,) = liveness.of((stack,)) or (None,)
+            (key,) = liveness.keys_of((stack,)) or (None,)
             assert key is not None
             if key not in live and read[key] == 1:
                 found.moved.add(value)
             elif isinstance(value, StackPrefix):
                 _note(found.shared, binding, {key})
             read[key] -= 1
-            _note(found.shared, binding, _repeated(+read, live | {key}))
+            _note(found.shared, binding, _shared_keys(+read, live | {key}))
         case StackGet() | StackLength() | MakeTuple() | Project() | Var():
             borrowed = set(read)
         case Loop(_, parameters, _, body):
             inside = liveness.before[body]
-            _note(found.shared, binding, _repeated(read, live | inside))
+            _note(found.shared, binding, _shared_keys(read, live | inside))
             _note(found.left, body, {k for p in parameters for k in defined(p)} - inside)
             borrowed = set(inside) - {k for p in parameters for k in defined(p)} - set(read)
         case If(arms, orelse):
@@ -175,7 +175,7 @@ def _binding(
                 _note(found.left, match_arm.body, every - start)
                 _note(found.entered, match_arm.body, {k for f in match_arm.fields for k in defined(f)})
         case _:
-            _note(found.shared, binding, _repeated(read, live))
+            _note(found.shared, binding, _shared_keys(read, live))
     if isinstance(value, StackGet | RefRead):
         _note(found.received, binding, () if binding in found.viewed else made)
         made = set()
@@ -188,7 +188,7 @@ def _find_taken(block: Block, liveness: Liveness[Key], found: Ownership) -> None
     for binding in block.bindings:
         value = binding.value
         if isinstance(value, StackSet | StackPrefix) and value in found.moved:
-            get = latest.get(next(iter(liveness.of((value.stack,)))))
+            get = latest.get(next(iter(liveness.keys_of((value.stack,)))))
             place = value.index if isinstance(value, StackSet) else value.length
             if get is not None and isinstance(get.value, StackGet) and _is_same(get.value.index, place):
                 found.taken.add(get)
@@ -196,11 +196,11 @@ def _find_taken(block: Block, liveness: Liveness[Key], found: Ownership) -> None
         if isinstance(value, StackLength):
             continue
         if latest:
-            used = liveness.of(operands(value)).union(*(liveness.before.get(b, ()) for b in blocks(value)))
+            used = liveness.keys_of(operands(value)).union(*(liveness.before.get(b, ()) for b in blocks(value)))
             for key in used & latest.keys():
                 del latest[key]
-        if isinstance(value, StackGet) and binding not in found.viewed and liveness.of(binding.targets):
-            latest[next(iter(liveness.of((value.stack,))))] = binding
+        if isinstance(value, StackGet) and binding not in found.viewed and liveness.keys_of(binding.targets):
+            latest[next(iter(liveness.keys_of((value.stack,))))] = binding
 
 
 def _find_taken_out_of_cells(block: Block, liveness: Liveness[Key], made: frozenset[Var], found: Ownership) -> None:
@@ -232,7 +232,7 @@ def _find_taken_out_of_cells(block: Block, liveness: Liveness[Key], made: frozen
                 close(reference)
             case RefRead(reference) | RefWrite(reference) | Shadow(reference):
                 close(reference)
-                keys = list(liveness.of(binding.targets))
+                keys = list(liveness.keys_of(binding.targets))
                 if isinstance(value, RefRead) and binding not in found.viewed and len(keys) == 1:
                     reads[reference] = binding, keys[0]
                     gone.discard(reference)
@@ -243,7 +243,7 @@ def _find_taken_out_of_cells(block: Block, liveness: Liveness[Key], made: frozen
             for reference in gone & reads.keys():
                 del reads[reference]
         if reads:
-            used = liveness.of(operands(value))
+            used = liveness.keys_of(operands(value))
             for reference, (_, key) in list(reads.items()):
                 if key in used and nested:
                     del reads[reference]
@@ -272,7 +272,7 @@ def _find_viewed(block: Block, liveness: Liveness[Key], uses: Counter[Key], foun
 
     def close() -> None:
         for key, get in open_gets.items():
-            if reads[key] == uses[key] and len(liveness.of(get.targets)) == 1:
+            if reads[key] == uses[key] and len(liveness.keys_of(get.targets)) == 1:
                 found.viewed[get] = key
         open_gets.clear()
 
@@ -283,9 +283,9 @@ def _find_viewed(block: Block, liveness: Liveness[Key], uses: Counter[Key], foun
             close()
         for looking in (value, *inside) if open_gets else ():
             if isinstance(looking, StackGet | StackLength):
-                reads.update(liveness.of((looking.stack,)))
+                reads.update(liveness.keys_of((looking.stack,)))
         if isinstance(value, StackGet | RefRead):
-            open_gets.update((key, binding) for key in liveness.of(binding.targets))
+            open_gets.update((key, binding) for key in liveness.keys_of(binding.targets))
     close()
 
 
@@ -293,18 +293,18 @@ def _uses(function: Function, liveness: Liveness[Key]) -> Counter[Key]:
     """How often each stack stands as an operand."""
     found: Counter[Key] = Counter()
     for block in all_blocks(function.body):
-        found += _counted(terminator_operands(block.terminator), liveness)
+        found += _key_counts(terminator_operands(block.terminator), liveness)
         for binding in block.bindings:
-            found.update(_counted(operands(binding.value), liveness))
+            found.update(_key_counts(operands(binding.value), liveness))
     return found
 
 
-def _counted(atoms: Iterable[Atom], liveness: Liveness[Key]) -> Counter[Key]:
+def _key_counts(atoms: Iterable[Atom], liveness: Liveness[Key]) -> Counter[Key]:
     """How often each stack stands among atoms."""
-    return Counter(k for a in atoms for k in liveness.of((a,)))
+    return Counter(k for a in atoms for k in liveness.keys_of((a,)))
 
 
-def _repeated(read: Counter[Key], live: Iterable[Key]) -> set[Key]:
+def _shared_keys(read: Counter[Key], live: Iterable[Key]) -> set[Key]:
     """What is there twice, or is used again."""
     return {k for k, count in read.items() if count > 1} | (set(read) & set(live))
 
@@ -327,22 +327,22 @@ def _forms(function: Function) -> dict[Var, Form]:
         for variable in variables:
             forms[variable] = _fresh(variable, variable.type, ())
 
-    def of(atom: Atom) -> Form:
+    def atom_form(atom: Atom) -> Form:
         return forms[atom] if isinstance(atom, Var) else None
 
     fresh(function.parameters)
     for binding in walk(function.body):
         match binding.value:
             case Var() | Constant() as atom:
-                forms[binding.targets[0]] = of(atom)
+                forms[binding.targets[0]] = atom_form(atom)
             case MakeTuple(items):
-                forms[binding.targets[0]] = [of(i) for i in items]
+                forms[binding.targets[0]] = [atom_form(i) for i in items]
             case Project(whole, index):
-                form = of(whole)
+                form = atom_form(whole)
                 forms[binding.targets[0]] = form[index] if isinstance(form, list) else None
             case value:
                 fresh(binding.targets)
-                fresh(bound(value))
+                fresh(bound_variables(value))
     return forms
 
 

@@ -1,5 +1,7 @@
-"""Which pools may grow, and so move, or change while something is executed. Elsewhere their rows can be read in
-place."""
+"""Pool growth analysis: the pools that may grow, and so move, or change while something is executed.
+
+Elsewhere their rows can be read in place.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from relay.ir.expr import Binding, Block, Call, Construct, Function, Global, Ref
 from relay.ir.traverse import blocks, walk
 
 
-class Growth:
+class PoolGrowth:
     """Answers for one module."""
 
     def __init__(self, functions: Mapping[str, Function], layouts: Layouts) -> None:
@@ -25,7 +27,7 @@ class Growth:
                 changed |= found != self._of_function[name]
                 self._of_function[name] = found
 
-    def after(self, block: Block, position: int) -> frozenset[Pool]:
+    def growing_after(self, block: Block, position: int) -> frozenset[Pool]:
         """The pools that may grow in the bindings of a block after the one at a position (-1: in all)."""
         if block not in self._after:
             found: frozenset[Pool] = frozenset()
@@ -33,7 +35,7 @@ class Growth:
             for binding in reversed(block.bindings):
                 found = found | self._directly(binding)
                 for inner in blocks(binding.value):
-                    found |= self.after(inner, -1)
+                    found |= self.growing_after(inner, -1)
                 suffixes.append(found)
             self._after[block] = suffixes[::-1]
         return self._after[block][position + 1]

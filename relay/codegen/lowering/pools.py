@@ -1,4 +1,4 @@
-"""Growing pools in generated code: one function for each pool that makes room for rows.
+"""Relocatable pools in generated code: one function for each pool that makes room for rows.
 
 The rows of a stack lie in a block of the pool of 4, 8, 16, .. rows. A word of the first says what is known of a block:
 
@@ -20,7 +20,7 @@ from typing import Any
 import attrs
 
 from relay.codegen.lowering.context import COPIED, RESULT, RUNNING_OUT_OF_MEMORY
-from relay.codegen.lowering.function_builder import Code, Table
+from relay.codegen.lowering.function_builder import Code, ContextTable
 from relay.codegen.lowering.layout import Layout, Pool, StackLayout, TupleLayout, has_fixed_rows, leaves
 from relay.codegen.lowering.values import StackValue
 from relay.codegen.tvm import tir
@@ -50,7 +50,7 @@ class Pools:
         return code.bind(code.table(RESULT), name="row")
 
     @contextmanager
-    def released(self, code: Code, pools: Sequence[Pool]) -> Iterator[None]:
+    def release_scope(self, code: Code, pools: Sequence[Pool]) -> Iterator[None]:
         """What rows the code emitted inside makes are free after it."""
         tops = [(pool.slot, code.bind(code.table(pool.slot), name="top")) for pool in pools if pool.slot is not None]
         yield
@@ -60,7 +60,7 @@ class Pools:
         for slot, top in tops:
             code.set_table(slot, top)
 
-    def own(self, code: Code, pool: Pool, offset: Any, length: Any, longer: bool, moved: bool) -> Any:
+    def make_unique(self, code: Code, pool: Pool, offset: Any, length: Any, longer: bool, moved: bool) -> Any:
         """Where the rows of a stack can be changed, with room for one more if it gets `longer`; returns their offset.
         `moved`: the stack is not used again."""
         code.check(tir.call(self.names[pool], [code.context, offset, length, integer(longer), integer(moved)]))
@@ -71,7 +71,7 @@ class Pools:
         with code.collect() as some:
             word = _word(code, pool, code.value(stack.offset))
             code.store_word(word, code.load_word(word) & integer(~_ALONE))
-        code.when(tirx.GT(code.value(stack.length), integer(0)), some)
+        code.emit_if(tirx.GT(code.value(stack.length), integer(0)), some)
 
     def is_alone(self, code: Code, pool: Pool, stack: StackValue) -> Expression:
         """Whether a stack, which has elements, has the only reference to its block."""
@@ -84,7 +84,7 @@ class Pools:
         with code.collect() as some:
             rows = length if elements else integer(0)
             code.emit(tirx.Evaluate(tir.call(self.releases[pool], [code.context, offset, rows])))
-        code.when(tirx.GT(length, integer(0)), some)
+        code.emit_if(tirx.GT(length, integer(0)), some)
 
     def drop_element(self, code: Code, pool: Pool, stack: StackValue, place: Expression) -> None:
         """Note that the stacks in an element are of no more use, which is replaced if the stack is alone."""
@@ -92,14 +92,14 @@ class Pools:
             with code.collect() as replaced:
                 row = code.bind(code.value(stack.offset) + place, name="row")
                 _release_inner(code, pool, row, self.releases)
-            code.when(self.is_alone(code, pool, stack), replaced)
+            code.emit_if(self.is_alone(code, pool, stack), replaced)
 
     def drop_content(self, code: Code, pool: Pool, row: Expression) -> None:
         """Note that the stacks in a row of a pool without stacks are of no more use, which is replaced."""
         _release_inner(code, pool, row, self.releases)
 
 
-def make_pools(pools: Sequence[Pool], table: Table, sizes: Mapping[TypeId, int]) -> Pools:
+def make_pools(pools: Sequence[Pool], table: ContextTable, sizes: Mapping[TypeId, int]) -> Pools:
     """Give pools their places in the table, and generate their functions."""
     functions: dict[Any, Any] = {}
     names: dict[Pool, Any] = {}
@@ -113,7 +113,9 @@ def make_pools(pools: Sequence[Pool], table: Table, sizes: Mapping[TypeId, int])
         if pool.blocks:
             pool.free = table.reserve(1 + _SIZES)
             releases[pool] = GlobalVar(f"release{number}")
-    functions.update((name, (_own if pool.blocks else _reserve)(pool, sizes)) for pool, name in names.items())
+    functions.update(
+        (name, (_make_unique_function if pool.blocks else _reserve)(pool, sizes)) for pool, name in names.items()
+    )
     functions.update((name, _release(pool, sizes, releases)) for pool, name in releases.items())
     return Pools(functions, names, releases, tuple(slots))
 
@@ -152,13 +154,13 @@ def _grow(code: Code, pool: Pool, needed: Expression) -> None:
             new = code.bind(tir.extern("realloc", old, capacity * tirx.max(size, integer(1))), name="base")
             with code.collect() as exhausted:
                 code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
-            code.when(tirx.EQ(new, integer(0)), exhausted)
+            code.emit_if(tirx.EQ(new, integer(0)), exhausted)
             code.set_table(first_base + position, new)
         code.set_table(capacity_slot, capacity)
-    code.when(tirx.GT(needed, code.table(capacity_slot)), grow)
+    code.emit_if(tirx.GT(needed, code.table(capacity_slot)), grow)
 
 
-def _own(pool: Pool, places: Mapping[TypeId, int]) -> Any:
+def _make_unique_function(pool: Pool, places: Mapping[TypeId, int]) -> Any:
     """own(context, offset, length, longer, moved): see `Pools.own`. The offset goes to the table's RESULT."""
     code, one = Code(places), integer(1)
     offset, length, longer, moved = (tirx.Var(name, "int64") for name in ("offset", "length", "longer", "moved"))
@@ -166,7 +168,7 @@ def _own(pool: Pool, places: Mapping[TypeId, int]) -> Any:
     code.store(held, integer(0))
     with code.collect() as some:
         code.store(held, code.load_word(_word(code, pool, offset)))
-    code.when(tirx.GT(length, integer(0)), some)
+    code.emit_if(tirx.GT(length, integer(0)), some)
     word = code.value(held)
     size = code.bind(word & integer(_ALONE - 1), name="size")
     alone = code.bind((word >> integer(6)) & moved, name="alone")
@@ -178,11 +180,11 @@ def _own(pool: Pool, places: Mapping[TypeId, int]) -> Any:
         with code.collect() as pushed:
             described = (room << integer(7)) | (alone << integer(6)) | size
             code.store_word(_word(code, pool, offset), described)
-        code.when(tirx.NE(longer, integer(0)), pushed)
+        code.emit_if(tirx.NE(longer, integer(0)), pushed)
         code.set_table(RESULT, offset)
     with code.collect() as elsewhere:
         _move(code, pool, offset, length, size, alone, rows, room)
-    code.when(fits, here, elsewhere)
+    code.emit_if(fits, here, elsewhere)
     body, _ = code.finish()
     return tir.function([code.context, offset, length, longer, moved], body)
 
@@ -218,12 +220,12 @@ def _move(
         code.set_table(head, following)
         with code.collect() as none:
             code.set_table(pool.free, code.table(pool.free) & ~(one << found))
-        code.when(tirx.EQ(following, integer(_LAST)), none)
+        code.emit_if(tirx.EQ(following, integer(_LAST)), none)
     with code.collect() as new:
         needed = code.bind(code.value(start) + (one << found), name="needed")
         _grow(code, pool, needed)
         code.set_table(pool.slot, needed)
-    code.when(tirx.NE(free, integer(0)), again, new)
+    code.emit_if(tirx.NE(free, integer(0)), again, new)
     with code.collect() as move:
         for position, layout in enumerate(leaves(pool.element)):
             bytes_ = code.size(layout.bytes)
@@ -235,8 +237,8 @@ def _move(
             _free(code, pool, offset, size)
         with code.collect() as twice:
             _share_inner(code, pool, offset, length)
-        code.when(tirx.NE(alone, integer(0)), left, twice)
-    code.when(tirx.And(tirx.EQ(extends, integer(0)), tirx.GT(length, integer(0))), move)
+        code.emit_if(tirx.NE(alone, integer(0)), left, twice)
+    code.emit_if(tirx.And(tirx.EQ(extends, integer(0)), tirx.GT(length, integer(0))), move)
     described = (room << integer(7)) | integer(_ALONE) | found
     code.store_word(_word(code, pool, code.value(start)), described)
     code.set_table(RESULT, code.value(start))
@@ -250,7 +252,7 @@ def _release(pool: Pool, places: Mapping[TypeId, int], releases: Mapping[Pool, A
     with code.collect() as free:
         _each_row(code, pool, offset, rows, lambda row: _release_inner(code, pool, row, releases))
         _free(code, pool, offset, code.bind(word & integer(_ALONE - 1), name="size"))
-    code.when(tirx.NE(word & integer(_ALONE), integer(0)), free)
+    code.emit_if(tirx.NE(word & integer(_ALONE), integer(0)), free)
     body, _ = code.finish()
     return tir.function([code.context, offset, rows], body)
 
@@ -285,7 +287,7 @@ def _each_row(
     code.emit(tirx.While(tirx.LT(code.load(at), rows), tir.sequence(body)))
 
 
-def _held(code: Code, pool: Pool, leaf: int, row: Expression) -> tuple[Expression, Expression]:
+def _row_stack(code: Code, pool: Pool, leaf: int, row: Expression) -> tuple[Expression, Expression]:
     """The offset and length of a stack in a row."""
     assert pool.slot is not None
     offset, length = (code.load_word(code.table(pool.slot + 2 + leaf + n) + row * integer(8)) for n in range(2))
@@ -295,10 +297,10 @@ def _held(code: Code, pool: Pool, leaf: int, row: Expression) -> tuple[Expressio
 def _release_inner(code: Code, pool: Pool, row: Expression, releases: Mapping[Pool, Any]) -> None:
     """The stacks in a row are of no more use."""
     for leaf, inner in _inner(pool.element):
-        offset, length = _held(code, pool, leaf, row)
+        offset, length = _row_stack(code, pool, leaf, row)
         with code.collect() as some:
             code.emit(tirx.Evaluate(tir.call(releases[inner], [code.context, offset, length])))
-        code.when(tirx.GT(length, integer(0)), some)
+        code.emit_if(tirx.GT(length, integer(0)), some)
 
 
 def _share_inner(code: Code, pool: Pool, offset: Expression, rows: Expression) -> None:
@@ -306,11 +308,11 @@ def _share_inner(code: Code, pool: Pool, offset: Expression, rows: Expression) -
 
     def share(row: Expression) -> None:
         for leaf, inner in _inner(pool.element):
-            held, length = _held(code, pool, leaf, row)
+            held, length = _row_stack(code, pool, leaf, row)
             with code.collect() as some:
                 word = _word(code, inner, held)
                 code.store_word(word, code.load_word(word) & integer(~_ALONE))
-            code.when(tirx.GT(length, integer(0)), some)
+            code.emit_if(tirx.GT(length, integer(0)), some)
 
     _each_row(code, pool, offset, rows, share)
 

@@ -1,4 +1,4 @@
-"""What a round of a loop leaves in memory that nothing of the next round, or behind the loop, can reach.
+"""Lifetimes of loop rounds: memory of a round that neither the next one nor the code after the loop can reach.
 
 What outlives a round made in it is in the loop's parameters or results, or was written into a cell that may be older.
 Rows of other pools that the round has made are free at its end. It is the same with tensors of the arena; those that
@@ -20,15 +20,15 @@ from relay.codegen.lowering.layout import (
     TensorLayout,
     TupleLayout,
 )
-from relay.codegen.lowering.pool_growth import Growth
+from relay.codegen.lowering.pool_growth import PoolGrowth
 from relay.ir.expr import Binding, Call, Function, Global, Loop, RefWrite, Shadow, Var
 from relay.ir.traverse import walk
 
 
-class Rounds:
+class RoundLifetimes:
     """Answers for one module."""
 
-    def __init__(self, functions: Mapping[str, Function], layouts: Layouts, growth: Growth) -> None:
+    def __init__(self, functions: Mapping[str, Function], layouts: Layouts, growth: PoolGrowth) -> None:
         self._layouts = layouts
         self._growth = growth
         self._written: dict[str, frozenset[tuple[Pool, bool]]] = dict.fromkeys(functions, frozenset())
@@ -42,18 +42,18 @@ class Rounds:
 
     def free(self, loop: Loop, targets: Sequence[Var]) -> list[Pool]:
         """The pools whose rows that a round makes are of no use after it. Those of stacks are not among them."""
-        made = [p for p in self._growth.after(loop.body, -1) if not p.blocks]
+        made = [p for p in self._growth.growing_after(loop.body, -1) if not p.blocks]
         if not made:
             return []
-        kept, _ = self._reached(loop, targets)
+        kept, _ = self._escaping_pools(loop, targets)
         return sorted((p for p in made if p not in kept), key=lambda p: p.slot or 0)
 
     def moves(self, loop: Loop, targets: Sequence[Var]) -> bool:
         """Whether the tensors of the arena that outlive a round are the loop's parameters, or components of them."""
-        _, inside = self._reached(loop, targets)
+        _, inside = self._escaping_pools(loop, targets)
         return not inside
 
-    def _reached(self, loop: Loop, targets: Sequence[Var]) -> tuple[set[Pool], bool]:
+    def _escaping_pools(self, loop: Loop, targets: Sequence[Var]) -> tuple[set[Pool], bool]:
         """The pools in which rows may outlive a round, and whether tensors of the arena do so in rows or data."""
         pending = [(self._layouts.of[v], True) for v in (*loop.parameters, *targets)]
         written = self._writes(walk(loop.body))

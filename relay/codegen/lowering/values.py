@@ -1,4 +1,4 @@
-"""Where the parts of a value are while a function is generated."""
+"""Value places: where the parts of a value are while a function is generated."""
 
 from __future__ import annotations
 

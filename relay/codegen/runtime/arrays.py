@@ -1,4 +1,4 @@
-"""Python's lists and NumPy's arrays as generated code reads them, so that a call costs no work for each array.
+"""Array conversion: Python's lists and NumPy's arrays as generated code reads them, with no work per array.
 
 The fields follow the head of every Python object. They belong to the binary interfaces that all extension modules are
 compiled for (`PyListObject`, `PyArrayObject_fields`); `cpu.check_heads` makes sure of them.
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from relay.codegen.lowering.context import HEAD
-from relay.codegen.lowering.function_builder import Code, Table
+from relay.codegen.lowering.function_builder import Code, ContextTable
 from relay.codegen.lowering.layout import ROW, TensorLayout
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, integer, tirx
@@ -29,7 +29,7 @@ class Arrays:
     """Reads the arrays of one program's calls. `dtypes` are those whose addresses stand in the context table, by
     place."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ContextTable) -> None:
         self._table = table
         self._places: dict[BaseType, int] = {}
 
@@ -89,5 +89,5 @@ class Arrays:
                         code.store(found, code.load(found) | (extent ^ integer(dim)))
                     elif isinstance(dim, TypeId) and shown[dim] == (position, axis):
                         code.set_table(sizes[dim], self.extent(code, array, axis))
-        code.when(tirx.EQ(code.load(found), integer(0)), same_ranks)
+        code.emit_if(tirx.EQ(code.load(found), integer(0)), same_ranks)
         return code.value(found)

@@ -1,4 +1,4 @@
-"""What is needed to call machine code, as bytes: a closed set of classes, read without running anything of them.
+"""The codec of compiled modules: a closed set of classes as bytes, read without running anything of them.
 
 Each value is a letter and what belongs to it. Numbers are 64 bits, texts and lists begin with their length. An object
 of one of `_CLASSES` is its class's number and its fields; where it occurs again, the position of the first occurrence,
@@ -25,8 +25,8 @@ from relay.codegen.lowering.layout import (
     TensorLayout,
     TupleLayout,
 )
-from relay.codegen.runtime.header import Unwritable
-from relay.ir.dims import AnyDim, DimExpr, Extremum, Kind, MadeDim, Quotient, TypeId
+from relay.codegen.runtime.header import ExportError
+from relay.ir.dims import AnyDim, DataDependentDim, DimExpr, Extremum, Kind, Quotient, TypeId
 from relay.ir.extents import Place
 from relay.ir.types import (
     BASE_TYPES,
@@ -45,7 +45,7 @@ VERSION = 1
 
 _CLASSES: tuple[type[Any], ...] = (
     TensorLayout, TupleLayout, SizedLayout, DataLayout, RowLayout, StackLayout, Pool,
-    TypeId, MadeDim, DimExpr, Quotient, Extremum, Place, TensorType, TupleType, Form, FunctionType, RefType,
+    TypeId, DataDependentDim, DimExpr, Quotient, Extremum, Place, TensorType, TupleType, Form, FunctionType, RefType,
     StackType,
 )  # fmt: skip
 _CYCLIC = (RowLayout, StackLayout, Pool)
@@ -64,7 +64,7 @@ Inside = Callable[[int, int], object]
 """The object that such a number means. Raises IndexError."""
 
 
-class Damaged(Exception):
+class DamagedDataError(Exception):
     """Bytes that nobody has written here."""
 
 
@@ -81,9 +81,9 @@ def decode(content: bytes, inside: Inside | None = None) -> Any:
     try:
         found = reader.read(0)
     except (ValueError, TypeError, KeyError, IndexError, struct.error, OverflowError, AttributeError) as error:
-        raise Damaged(str(error)) from None
+        raise DamagedDataError(str(error)) from None
     if reader.at != len(content):
-        raise Damaged("bytes are left over")
+        raise DamagedDataError("bytes are left over")
     return found
 
 
@@ -145,7 +145,7 @@ class _Writer:
     def _base(self, dtype: np.dtype[Any]) -> str:
         base = base_of_dtype(dtype)
         if base is None or base.dtype != dtype:
-            raise Unwritable(f"there is an array of dtype {dtype}")
+            raise ExportError(f"there is an array of dtype {dtype}")
         return base.name
 
     def _array(self, value: np.ndarray) -> None:
@@ -166,7 +166,7 @@ class _Writer:
             self.number(known)
             return
         if type(value) not in _CLASSES:
-            raise Unwritable(f"a {type(value).__name__} has no form in a file")
+            raise ExportError(f"a {type(value).__name__} has no form in a file")
         self._known[id(value)] = len(self._known)
         self.parts.append(b"o")
         self.number(_CLASSES.index(type(value)))
@@ -188,7 +188,7 @@ class _Reader:
     def _take(self, count: int) -> bytes:
         start, end = self.at, self.at + count
         if count < 0 or end > len(self._content):
-            raise Damaged("it ends too early")
+            raise DamagedDataError("it ends too early")
         self.at = end
         return self._content[start:end]
 
@@ -200,13 +200,13 @@ class _Reader:
         """The number of parts that follow, each of at least one byte."""
         count = self._number()
         if not 0 <= count <= len(self._content) - self.at:
-            raise Damaged("a length is wrong")
+            raise DamagedDataError("a length is wrong")
         return count
 
     def read(self, depth: int) -> Any:
         """The next value."""
         if depth > _DEEPEST:
-            raise Damaged("it is nested too deeply")
+            raise DamagedDataError("it is nested too deeply")
         letter = self._take(1)
         match letter:
             case b"N":
@@ -238,11 +238,11 @@ class _Reader:
             case b"p" if self._inside is not None:
                 return self._inside(self._number(), self._number())
             case b"r":
-                return self._again()
+                return self._back_reference()
             case b"o":
                 return self._object(depth)
             case _:
-                raise Damaged(f"there is no form {letter!r}")
+                raise DamagedDataError(f"there is no form {letter!r}")
 
     def _text(self) -> str:
         return self._take(self._count()).decode("utf-8", "surrogatepass")
@@ -250,19 +250,19 @@ class _Reader:
     def _index(self, count: int) -> int:
         number = self._number()
         if not 0 <= number < count:
-            raise Damaged("a number is wrong")
+            raise DamagedDataError("a number is wrong")
         return number
 
-    def _again(self) -> object:
+    def _back_reference(self) -> object:
         found = self._objects[self._index(len(self._objects))]
         if found is _UNFINISHED:
-            raise Damaged("an object contains itself")
+            raise DamagedDataError("an object contains itself")
         return found
 
     def _array(self, depth: int) -> np.ndarray:
         dtype, shape = BASE_TYPES[self._text()].dtype, self.read(depth + 1)
         if type(shape) is not tuple or not all(type(size) is int and size >= 0 for size in shape):
-            raise Damaged("a shape is wrong")
+            raise DamagedDataError("a shape is wrong")
         content = self._take(math.prod(shape) * dtype.itemsize)
         return np.frombuffer(content, dtype).reshape(shape)
 

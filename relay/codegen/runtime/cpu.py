@@ -1,4 +1,4 @@
-"""Compiling a program for the CPU, and calling it.
+"""The CPU target: compiling a program, and calling it.
 
 Everything that the structured first-order core can say is compiled. Function values are not in it: earlier passes
 remove them.
@@ -26,15 +26,15 @@ from relay.codegen.lowering.context import (
     DEPTH,
     EXTERNAL,
     FIRST_FAILURE,
+    GUARD_FAILURE,
     HEAD,
-    MISFIT,
     RUNNING_OUT_OF_MEMORY,
     STACK_LIMIT,
     STATUS,
     TOO_DEEP,
     WORKSPACE,
 )
-from relay.codegen.runtime.marshalling import Make, Passing, Reading, Reference
+from relay.codegen.runtime.marshalling import ArgumentMarshaller, Make, Reference, ResultUnmarshaller
 from relay.codegen.runtime.native_stacks import on_large_stack, stack_limit
 from relay.codegen.tiling import Choices
 from relay.errors import CompileError, ExecutionError, InternalError
@@ -47,7 +47,7 @@ from relay.support.limits import UNLIMITED, memory_limit, number, too_deep, too_
 from relay.support.locks import compiling
 
 if TYPE_CHECKING:
-    from relay.codegen.runtime.native import Native
+    from relay.codegen.runtime.native import NativeModule
 
 _ALIGNMENT = 64
 _LARGE = 1 << 16  # bytes from which a result's memory is kept for another call
@@ -68,7 +68,7 @@ def compile_module(module: Module, *, threads: int | None = None, make: Make | N
 
 def compile_native(
     module: Module, threads: int, choices: Choices | None = None, donated: frozenset[int] = frozenset()
-) -> Native:
+) -> NativeModule:
     """As `compile_module`, without what calls it. `choices`: how the loops of some kernels are cut; `donated`: the
     positions of parameters whose memory results may take."""
     progress.say("loading the code generator")
@@ -105,7 +105,7 @@ class Run(Protocol):
 class Program:
     """A compiled program: call it with one value for each parameter. Calls from several threads may overlap."""
 
-    def __init__(self, native: Native, make: Make, reference: Callable[[Any], Any] = Reference) -> None:
+    def __init__(self, native: NativeModule, make: Make, reference: Callable[[Any], Any] = Reference) -> None:
         """`make` makes the values of data types in results, `reference` the references that were not passed in."""
         from relay.codegen.lowering.layout import TensorLayout, leaves
 
@@ -119,7 +119,7 @@ class Program:
         self._outputs: list[Callable[..., np.ndarray]] = [
             _not_made
             if position in native.replaced
-            else _Reusing(leaf.base.dtype)
+            else _ArrayCache(leaf.base.dtype)
             if native.dims
             else _output(leaf.dims, leaf.base.dtype)
             for position, leaf in enumerate(results)
@@ -158,11 +158,11 @@ class Program:
         passing = None if self._flat else self._pass(arguments, context, size)
         given = arguments if passing is None else passing.leaves
         inputs = [
-            _normalised(array, dtype, tuple(map(size, dims)))
+            _native_array(array, dtype, tuple(map(size, dims)))
             for array, (dtype, dims) in zip(given, self._expected, strict=True)
         ]
         known = {} if passing is None else passing.references
-        reading = Reading(context.table, self._make, size, known, self._reference)
+        reading = ResultUnmarshaller(context.table, self._make, size, known, self._reference)
         if passing is not None and known:
             context.refill = lambda: passing.fill(context.table, self.native.inputs)
         try:
@@ -192,7 +192,7 @@ class Program:
         symbolic sizes."""
         if self._single:
             return outputs[0]
-        return Reading(context.table, self._make, size or _known, None, self._reference).read(
+        return ResultUnmarshaller(context.table, self._make, size or _static_extent, None, self._reference).read(
             self._result, iter(outputs)
         )
 
@@ -250,7 +250,7 @@ class Program:
                 give(own)
             if not status:
                 return outputs
-            if status == MISFIT:
+            if status == GUARD_FAILURE:
                 return None
             raise self._error(status, depth)
 
@@ -281,7 +281,7 @@ class Program:
             give(own)
             if not status:
                 return finish(outputs[0])
-            if status == MISFIT:
+            if status == GUARD_FAILURE:
                 return misfit
             raise self._error(status, 0)
 
@@ -315,9 +315,9 @@ class Program:
             externals.raised.error = raised[0]
         return did
 
-    def _pass(self, arguments: Sequence[Any], context: _Context, size: Callable[[Dim], int]) -> Passing:
+    def _pass(self, arguments: Sequence[Any], context: _Context, size: Callable[[Dim], int]) -> ArgumentMarshaller:
         """The leaves of the arguments; recursive parts, references and stacks go to the pools of the context."""
-        passing = Passing(size)
+        passing = ArgumentMarshaller(size)
         for argument, layout in zip(arguments, self.native.parameters, strict=True):
             passing.add(argument, layout)
         if self.native.inputs:
@@ -342,7 +342,7 @@ class Program:
         return ExecutionError(message, span)
 
 
-def _context(native: Native) -> _Context:
+def _context(native: NativeModule) -> _Context:
     """A new context. Raises ExecutionError if there is not enough memory for what it computes with."""
     try:
         return _Context(native)
@@ -353,7 +353,7 @@ def _context(native: Native) -> _Context:
 class _Context:
     """What one call at a time uses: the context table, the workspace, and the pools, kept for the next call."""
 
-    def __init__(self, native: Native) -> None:
+    def __init__(self, native: NativeModule) -> None:
         self.table = np.zeros(native.table_size, np.int64)
         self.refill: Callable[[], object] | None = None  # passes once more what an earlier start may have changed
         self.columns: dict[int, tuple[bytes, list[np.ndarray]]] = {}  # the pools' memory, as references are passed
@@ -386,7 +386,7 @@ class _Context:
                 chunk = before
 
 
-def _known(dim: Dim) -> int:
+def _static_extent(dim: Dim) -> int:
     """A dim that is a number."""
     assert isinstance(dim, int)
     return dim
@@ -429,7 +429,7 @@ def _output(dims: tuple[Dim, ...], dtype: np.dtype[Any]) -> Callable[..., np.nda
     """What makes the arrays for a leaf of the result whose shape is known."""
     shape = tuple(int(dim) for dim in dims if isinstance(dim, int))
     if math.prod(shape) * dtype.itemsize >= _LARGE and _HAS_LOCK:
-        return functools.partial(_Reusing(dtype), shape)
+        return functools.partial(_ArrayCache(dtype), shape)
     return functools.partial(np.empty, shape, dtype)
 
 
@@ -437,7 +437,7 @@ def _not_made(*_: object) -> Any:
     """Stands for the array of a result that takes an argument's memory."""
 
 
-class _Reusing:
+class _ArrayCache:
     """Makes arrays, and gives them again once nobody holds them. The system would give new memory page by page, each
     cleared, which takes longer than to fill it."""
 
@@ -472,7 +472,7 @@ _HAS_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 """Whether reference counts say who holds an array."""
 
 
-def _normalised(array: Any, dtype: np.dtype[Any], dims: tuple[int, ...]) -> np.ndarray:
+def _native_array(array: Any, dtype: np.dtype[Any], dims: tuple[int, ...]) -> np.ndarray:
     """An array that compiled code can read: a copy where the given one is not contiguous, aligned and native."""
     given = np.asarray(array)
     if given.dtype is dtype and given.shape == dims and given.flags.c_contiguous and given.flags.aligned:

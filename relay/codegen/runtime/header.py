@@ -1,4 +1,4 @@
-"""A C header with which C and C++ call an exported library.
+"""The C header with which C and C++ call an exported library.
 
 The library takes Python's objects in memory; the header's structures are laid out as their fields, with an empty head.
 """
@@ -13,8 +13,8 @@ from relay.codegen.lowering.context import (
     BUDGET,
     DEPTH,
     FIRST_FAILURE,
+    GUARD_FAILURE,
     HEAD,
-    MISFIT,
     RUNNING_OUT_OF_MEMORY,
     STACK_LIMIT,
     STATUS,
@@ -32,11 +32,11 @@ from relay.codegen.lowering.layout import (
     TupleLayout,
     leaves,
 )
-from relay.codegen.runtime.native import ALIGNMENT, Native
+from relay.codegen.runtime.native import ALIGNMENT, NativeModule
 from relay.ir.dims import ANY, TypeId, variables
 
 
-class Unwritable(Exception):
+class ExportError(Exception):
     """Why machine code cannot be kept in a file, or has no header."""
 
 
@@ -57,7 +57,7 @@ def symbol(name: str) -> str:
     return f"_binary_{identifier(name)}_constants_start"
 
 
-def header(native: Native, name: str) -> str:
+def header(native: NativeModule, name: str) -> str:
     """The text of the header for a program."""
     name = identifier(name)
     inputs = [leaf for layout in native.parameters for leaf in leaves(layout)]
@@ -70,18 +70,19 @@ def header(native: Native, name: str) -> str:
         sets.append(f"  self->table[{place}] = (int64_t)(constants + {offset});")
         offset += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
     messages = "".join(
-        f"    case {FIRST_FAILURE + n}: return {_quoted(_text(m, s))};\n" for n, (m, s) in enumerate(native.failures)
+        f"    case {FIRST_FAILURE + n}: return {_quote_string(_text(m, s))};\n"
+        for n, (m, s) in enumerate(native.failures)
     )
     frees = "".join(
         f"  free((void*)self->table[{place + 2 + leaf}]);\n" for place, count in native.pools for leaf in range(count)
     )
     cells: dict[Pool, int] = {}
-    given = dict(_given(native.parameters, cells))
+    given = dict(_input_parts(native.parameters, cells))
     tops = "".join(f"  self->table[{pool.slot}] = self->cells[{number}];\n" for pool, number in cells.items())
     makers = "".join(_maker(name, number, pool) for pool, number in cells.items() if pool.cells)
     makers += "".join(_list_maker(name, number, pool, cells) for pool, number in cells.items() if not pool.cells)
     pools = dict(cells)
-    returned = dict(_returned(native.result, 0, pools))
+    returned = dict(_output_parts(native.result, 0, pools))
     made = [(position, layout) for position, layout in returned.items() if isinstance(layout, SizedLayout)]
     makers += "".join(_content_of(name, number, pool, pools) for pool, number in pools.items())
     if native.arena is not None:
@@ -95,12 +96,13 @@ def header(native: Native, name: str) -> str:
         if native.constants
         else ""
     )
+    texts = {p: _returned_text(name, p, layout, pools) for p, layout in returned.items()}
     return f"""/* How to call the function {name}, which Relay has compiled. Link with -ldl.
 
    inputs:
-{_described(inputs, {p: _received_text(name, p, layout, cells) for p, layout in given.items()})}
+{_describe_leaves(inputs, {p: _received_text(name, p, layout, cells) for p, layout in given.items()})}
    outputs, whose memory the caller provides, row by row:
-{_described(outputs, {p: _returned_text(name, p, layout, pools) for p, layout in returned.items()}, native.replaced)}
+{_describe_leaves(outputs, texts, native.replaced)}
 
    TVM's runtime (libtvm_ffi.so, libtvm_runtime.so) has to be loaded before {name}_open, with dlopen(.., RTLD_GLOBAL) or
    by linking with it. One {name}_t is for one call at a time. */
@@ -181,7 +183,7 @@ static inline const char* {name}_message(int status) {{
     case 0: return "";
     case {RUNNING_OUT_OF_MEMORY}: return "there is not enough memory";
     case {TOO_DEEP}: return "recursion deeper than the stack allows";
-    case {MISFIT}: return "an input has another shape than the program is for";
+    case {GUARD_FAILURE}: return "an input has another shape than the program is for";
 {messages}    default: return "the call failed";
   }}
 }}
@@ -213,7 +215,7 @@ Found = tuple[int, "SizedLayout | RowLayout | StackLayout"]
 """The position of a part's first leaf, and the part."""
 
 
-def _given(parameters: Sequence[Layout], pools: dict[Pool, int]) -> Iterator[Found]:
+def _input_parts(parameters: Sequence[Layout], pools: dict[Pool, int]) -> Iterator[Found]:
     """The references and lists among the arguments. Their pools, and those that these lead to, get numbers in `pools`.
 
     Raises Unwritable for data, and where there is a tensor in a pool whose size is not known.
@@ -227,7 +229,7 @@ def _given(parameters: Sequence[Layout], pools: dict[Pool, int]) -> Iterator[Fou
         position += sum(1 for _ in leaves(layout))
 
 
-def _returned(layout: Layout, position: int, pools: dict[Pool, int]) -> Iterator[Found]:
+def _output_parts(layout: Layout, position: int, pools: dict[Pool, int]) -> Iterator[Found]:
     """The tensors whose size the run makes, references and lists in a result, as `_given`."""
     for place, part in _parts(layout, position, "it returns"):
         if not isinstance(part, SizedLayout):
@@ -246,7 +248,7 @@ def _parts(layout: Layout, position: int, what: str) -> Iterator[Found]:
         case RowLayout(pool) if pool.cells:
             yield position, layout
         case RowLayout() | DataLayout():
-            raise Unwritable(f"{what} data; a C header is for tensors, tuples, references and lists")
+            raise ExportError(f"{what} data; a C header is for tensors, tuples, references and lists")
         case _:
             pass
 
@@ -260,7 +262,7 @@ def _number(pool: Pool, pools: dict[Pool, int], what: str, sized: bool) -> None:
         if not isinstance(part, SizedLayout):
             _number(part.pool, pools, what, sized)
         elif not sized:
-            raise Unwritable("a reference or a list holds tensors whose size only the run knows")
+            raise ExportError("a reference or a list holds tensors whose size only the run knows")
 
 
 def _received_text(name: str, position: int, layout: Layout, pools: Mapping[Pool, int]) -> tuple[int, str]:
@@ -401,7 +403,7 @@ def _text(message: str, span: object) -> str:
     return message if span is None else f"{span}: {message}"
 
 
-def _quoted(text: str) -> str:
+def _quote_string(text: str) -> str:
     escaped = text.encode("unicode_escape").decode().replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -411,7 +413,7 @@ def _type_text(leaf: TensorLayout) -> str:
     return f"{_C_TYPES[leaf.base.name]} {shape or '(one number)'}"
 
 
-def _described(
+def _describe_leaves(
     layouts: Sequence[TensorLayout],
     parts: Mapping[int, tuple[int, str]],
     replaced: Mapping[int, int] | None = None,

@@ -1,4 +1,4 @@
-"""Machine code as a file: a shared library, followed by what is needed to call it.
+"""The library file: machine code as a shared library, followed by the description that calls need.
 
     the library | machine code that a linker takes, and description (codec.py) | length of both, digest of both | magic
 
@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from relay.codegen.runtime import codec
-from relay.codegen.runtime.header import Unwritable, identifier, symbol
-from relay.codegen.runtime.native import ALIGNMENT, Native
+from relay.codegen.runtime.header import ExportError, identifier, symbol
+from relay.codegen.runtime.native import ALIGNMENT, NativeModule
 from relay.diagnostic import Span
 from relay.ir.analysis.alpha import data_in_order
 from relay.ir.expr import Function, Module
@@ -44,20 +44,20 @@ _FOOTER = struct.Struct("<QQ32s")
 _LINKERS = ("ld", "ld.lld", "lld")
 
 
-def write(native: Native, program: Module, path: Path) -> None:
+def write(native: NativeModule, program: Module, path: Path) -> None:
     """Write a program's machine code, in one step: a reader sees all of the file or nothing. Raises Unwritable."""
     if native.externals is not None:
-        raise Unwritable("it calls Python: it prints, or has an operator with a native function of its own")
+        raise ExportError("it calls Python: it prints, or has an operator with a native function of its own")
     object_code = native.object_code
-    description = codec.encode((path.name, object_code, native.description), _Places(program).number)
+    description = codec.encode((path.name, object_code, native.description), _ObjectNumbers(program).number)
     with tempfile.TemporaryDirectory(prefix=UNFINISHED) as folder:
         library = Path(folder, "library.so")
         _link(object_code, library)
         code = library.read_bytes()
-    private_files.write(path, _whole(code, description, _MAGIC))
+    private_files.write(path, _pack_library(code, description, _MAGIC))
 
 
-def read(path: Path, program: Module) -> Native | None:
+def read(path: Path, program: Module) -> NativeModule | None:
     """What `write` wrote for this program under this name; None if there is no such file, or it is not whole. Raises
     Untrusted for a file of someone else."""
     try:
@@ -65,44 +65,44 @@ def read(path: Path, program: Module) -> Native | None:
     except OSError:
         return None
     try:
-        name, object_code, description = _described(content, _MAGIC, _Places(program).object)
-    except codec.Damaged:
+        name, object_code, description = _read_description(content, _MAGIC, _ObjectNumbers(program).object)
+    except codec.DamagedDataError:
         return None
-    return Native.loaded(_load(path), object_code, description) if name == path.name else None
+    return NativeModule.from_library(_load(path), object_code, description) if name == path.name else None
 
 
-def _whole(code: bytes, description: bytes, magic: bytes) -> bytes:
+def _pack_library(code: bytes, description: bytes, magic: bytes) -> bytes:
     digest = hashlib.sha256(code + description).digest()
     return b"".join((code, description, _FOOTER.pack(len(code), len(description), digest), magic))
 
 
-def _described(content: bytes, magic: bytes, inside: codec.Inside | None = None) -> Any:
+def _read_description(content: bytes, magic: bytes, inside: codec.Inside | None = None) -> Any:
     """What stands behind the library in a file. Raises Damaged."""
     tail = _FOOTER.size + len(magic)
     if not content.endswith(magic) or len(content) < tail:
-        raise codec.Damaged("it has another ending")
+        raise codec.DamagedDataError("it has another ending")
     size, described, digest = _FOOTER.unpack(content[-tail : -len(magic)])
     if size + described + tail != len(content) or hashlib.sha256(content[:-tail]).digest() != digest:
-        raise codec.Damaged("its digest is another one")
+        raise codec.DamagedDataError("its digest is another one")
     return codec.decode(content[size : size + described], inside)
 
 
 # ---- libraries that stand by themselves
 
 
-class Unreadable(Exception):
-    """Why a file is no library for this process."""
+class UnreadableLibraryError(Exception):
+    """Why a file is not a library for this process."""
 
 
 _PARTS = 5  # of the description
 _EXPORTED = b"relay export %d\n " % (3 + codec.VERSION)
 
 
-def export(native: Native, name: str, about: Any, path: Path) -> str:
+def export(native: NativeModule, name: str, about: Any, path: Path) -> str:
     """Write a program's machine code, what is needed to call it, and `about`, in one step. Returns the SHA-256 of the
     file, in hexadecimal digits. Raises Unwritable."""
     if native.externals is not None:
-        raise Unwritable("it calls Python: it prints, or has an operator with a native function of its own")
+        raise ExportError("it calls Python: it prints, or has an operator with a native function of its own")
     failures = [(message if span is None else f"{span}: {message}", None) for message, span in native.failures]
     object_code = native.object_code
     outline = [(place, array.dtype, array.shape) for place, array in native.constants.items()]
@@ -111,13 +111,13 @@ def export(native: Native, name: str, about: Any, path: Path) -> str:
     with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.resolve().parent) as folder:
         library = Path(folder, "library.so")
         _link(object_code, library, _constants(native, name, Path(folder)))
-        content = _whole(library.read_bytes(), description, _EXPORTED)
+        content = _pack_library(library.read_bytes(), description, _EXPORTED)
         library.write_bytes(content)
         os.replace(library, path)
     return hashlib.sha256(content).hexdigest()
 
 
-def load(path: Path, sha256: str | None = None, trusted: bool = False) -> tuple[Native, Any]:
+def load(path: Path, sha256: str | None = None, trusted: bool = False) -> tuple[NativeModule, Any]:
     """What `export` wrote, and its `about`. Nothing is loaded before all is checked. Raises Unreadable, Untrusted,
     OSError."""
     try:
@@ -128,33 +128,33 @@ def load(path: Path, sha256: str | None = None, trusted: bool = False) -> tuple[
         if sha256 is None:
             raise
         content, trusted = path.read_bytes(), False
-        return _loaded(content, sha256, None)
-    return _loaded(content, sha256, path)
+        return _load_content(content, sha256, None)
+    return _load_content(content, sha256, path)
 
 
-def _loaded(content: bytes, sha256: str | None, path: Path | None) -> tuple[Native, Any]:
+def _load_content(content: bytes, sha256: str | None, path: Path | None) -> tuple[NativeModule, Any]:
     """A library by its content. Without a path, others may change the file at any time: a copy is loaded."""
     if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256.strip().lower():
-        raise Unreadable("its SHA-256 is another one than the one that was given; nothing of it was loaded")
+        raise UnreadableLibraryError("its SHA-256 is another one than the one that was given; nothing of it was loaded")
     try:
-        parts = _described(content, _EXPORTED)
+        parts = _read_description(content, _EXPORTED)
         if not (isinstance(parts, tuple) and len(parts) == _PARTS and isinstance(parts[0], frozenset)):
-            raise codec.Damaged("it describes something else")
-    except codec.Damaged as reason:
+            raise codec.DamagedDataError("it describes something else")
+    except codec.DamagedDataError as reason:
         whole = content.endswith(_EXPORTED)
-        text = f"the file is damaged: {reason}" if whole else "this is no library that relay exported"
-        raise Unreadable(text) from None
+        text = f"the file is damaged: {reason}" if whole else "this is not a library that relay exported"
+        raise UnreadableLibraryError(text) from None
     required, object_code, description, name, about = parts
     missing = required - _requirements()
     if missing:
-        raise Unreadable(f"it was compiled for a processor or version with {', '.join(sorted(missing))}")
+        raise UnreadableLibraryError(f"it was compiled for a processor or version with {', '.join(sorted(missing))}")
     with tempfile.TemporaryDirectory(prefix=UNFINISHED) as folder:
         if path is None:
             path = Path(folder, "library.so")
             path.write_bytes(content)
         module = _load(path)
-        description["constants"] = _captured(path, name, description["constants"])
-    return Native.loaded(module, object_code, description), about
+        description["constants"] = _captured_arrays(path, name, description["constants"])
+    return NativeModule.from_library(module, object_code, description), about
 
 
 def _requirements() -> frozenset[str]:
@@ -178,7 +178,7 @@ def _load(path: Path) -> Any:
     return tvm_runtime.load(path)
 
 
-def _constants(native: Native, name: str, folder: Path) -> Path | None:
+def _constants(native: NativeModule, name: str, folder: Path) -> Path | None:
     """A file with the captured arrays, under the name that becomes their symbol."""
     if not native.constants:
         return None
@@ -189,7 +189,7 @@ def _constants(native: Native, name: str, folder: Path) -> Path | None:
     return path
 
 
-def _captured(
+def _captured_arrays(
     path: Path, name: str, outline: Sequence[tuple[int, np.dtype[Any], tuple[int, ...]]]
 ) -> dict[int, np.ndarray]:
     """The captured arrays, where they lie in a library that is loaded, which stays so."""
@@ -208,7 +208,7 @@ def _link(object_code: Sequence[bytes], library: Path, data: Path | None = None)
     """Make a library of machine code, and of a file that becomes part of it."""
     linker = next(filter(None, map(shutil.which, _LINKERS)), None)
     if linker is None:
-        raise Unwritable(f"there is no linker: none of {', '.join(_LINKERS)} is on the PATH")
+        raise ExportError(f"there is no linker: none of {', '.join(_LINKERS)} is on the PATH")
     flavour = ["-flavor", "gnu"] if Path(linker).name == "lld" else []
     objects = [f"code{number}.o" for number in range(len(object_code))]
     for name, code in zip(objects, object_code, strict=True):
@@ -224,7 +224,7 @@ def _link(object_code: Sequence[bytes], library: Path, data: Path | None = None)
         command = [linker, *flavour, *step]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=library.parent)
         if done.returncode != 0:
-            raise Unwritable(f"{linker} failed: {done.stderr.strip()}")
+            raise ExportError(f"{linker} failed: {done.stderr.strip()}")
 
 
 # ---- what stands in the program
@@ -250,7 +250,7 @@ def _definitions(program: Module) -> list[DataDefinition]:
     return data_in_order(program) if program.data or mentioned else []
 
 
-class _Places:
+class _ObjectNumbers:
     """The places and data types of a program by numbers, which stand for them in a file."""
 
     def __init__(self, program: Module) -> None:
@@ -266,11 +266,11 @@ class _Places:
         """What a file has for an object; None for what it holds itself. Raises Unwritable for one of elsewhere."""
         if isinstance(item, Span):
             if item not in self._numbers:
-                raise Unwritable(f"an error of it has a place outside of the program, {item}")
+                raise ExportError(f"an error of it has a place outside of the program, {item}")
             return 0, self._numbers[item]
         if isinstance(item, DataDefinition):
             if item not in self._data_numbers:
-                raise Unwritable(f"{item.name} is not a data type of the program that it was compiled from")
+                raise ExportError(f"{item.name} is not a data type of the program that it was compiled from")
             return 1, self._data_numbers[item]
         return None
 
@@ -282,4 +282,4 @@ class _Places:
         return known[place]
 
 
-__all__ = ["UNFINISHED", "Unreadable", "Untrusted", "Unwritable", "export", "load", "read", "write"]
+__all__ = ["UNFINISHED", "ExportError", "UnreadableLibraryError", "Untrusted", "export", "load", "read", "write"]

@@ -1,4 +1,4 @@
-"""Object code in memory, ready to be called: what a linker and a loader do for the code of one program.
+"""The object loader: linking and loading the object code of one program in memory.
 
 LLVM's own way to run what it has generated keeps its representation of the program and a generator of code, about a
 megabyte for each program. Here only the machine code stays. The files are of the ELF format for x86-64 (System V
@@ -43,12 +43,12 @@ _JUMP = struct.Struct("<HiH")  # jmp *relative(%rip), and two bytes that nobody 
 _PAGE = mmap.PAGESIZE
 
 
-class Unloadable(Exception):
+class UnloadableCodeError(Exception):
     """Why object code cannot be loaded here."""
 
 
 @attrs.frozen(eq=False)
-class Loaded:
+class LoadedCode:
     """Object code in memory. Its functions keep it there."""
 
     _memory: mmap.mmap
@@ -64,12 +64,12 @@ def loads_here() -> bool:
     return sys.platform.startswith("linux") and platform.machine() == "x86_64"
 
 
-def load(*files: bytes) -> Loaded:
+def load(*files: bytes) -> LoadedCode:
     """Put the contents of object files into memory, which may call each other's functions. Raises Unloadable."""
     tvm_runtime.load_runtime()
-    objects = [_Object.read(file) for file in files]
-    defined = {name: (object_, symbol) for object_ in objects for name, symbol in object_.defined.items()}
-    place = _Places()
+    objects = [_ObjectFile.read(file) for file in files]
+    defined = {name: (object_, symbol) for object_ in objects for name, symbol in object_.defined_symbols.items()}
+    place = _PagePlacement()
     for object_ in objects:
         for section in object_.kept:
             if section.flags & _EXECUTABLE:
@@ -100,7 +100,7 @@ def load(*files: bytes) -> Loaded:
                 at = place.of[section]
                 memory[at : at + section.size] = object_.code[section.start : section.start + section.size]
 
-    def address(object_: _Object, symbol: int) -> int:
+    def address(object_: _ObjectFile, symbol: int) -> int:
         other = others.get((object_, symbol))
         if isinstance(other, str):
             return _address(other)
@@ -110,14 +110,14 @@ def load(*files: bytes) -> Loaded:
         if section == _ABSOLUTE:
             return int(value)
         if section >= _SPECIAL or object_.sections[section] not in place.of:
-            raise Unloadable("a symbol has no place")
+            raise UnloadableCodeError("a symbol has no place")
         return base + place.of[object_.sections[section]] + int(value)
 
     for key, at in place.of.items():
         match key:
             case ("address", str(name)):
                 struct.pack_into("<Q", memory, at, _address(name))
-            case ("address", _Object() as object_, int(symbol)):
+            case ("address", _ObjectFile() as object_, int(symbol)):
                 struct.pack_into("<Q", memory, at, address(object_, symbol))
             case ("jump", str(name)):
                 _JUMP.pack_into(memory, at, 0x25FF, place.of["address", name] - at - 6, 0xCCCC)
@@ -142,26 +142,26 @@ def load(*files: bytes) -> Loaded:
                 elif kind in (_RELATIVE, _CALL, *_BY_TABLE) and -(2**31) <= relative < 2**31:
                     struct.pack_into("<i", memory, at, relative)
                 else:
-                    raise Unloadable(f"a relocation of kind {kind} cannot be made")
+                    raise UnloadableCodeError(f"a relocation of kind {kind} cannot be made")
         for symbol, (_, info, _, index, _, _) in enumerate(object_.symbols):
             variable = object_.name(symbol) if info == _WEAK_VARIABLE and index != _UNDEFINED else ""
             if variable.startswith(_FUNCTION_OF_TVM):
                 function = _address(variable.removeprefix("__"))
                 struct.pack_into("<Q", memory, address(object_, symbol) - base, function)
             elif variable:
-                raise Unloadable(f"it has a variable {variable} that others set")
+                raise UnloadableCodeError(f"it has a variable {variable} that others set")
     if executable and _protect()(base, executable, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
-        raise Unloadable("the system does not let memory become executable")
+        raise UnloadableCodeError("the system does not let memory become executable")
     shown = {
         name: address(object_, symbol)
         for name, (object_, symbol) in defined.items()
         if object_.sections[object_.symbols[symbol][3]] in place.of
     }
-    return Loaded(memory, shown)
+    return LoadedCode(memory, shown)
 
 
 @attrs.frozen(eq=False)
-class _Object:
+class _ObjectFile:
     """An object file."""
 
     code: bytes
@@ -172,24 +172,24 @@ class _Object:
     relocations: list[tuple[_Section, _Section]]  # what is changed, and how
 
     @staticmethod
-    def read(code: bytes) -> _Object:
-        """Raises Unloadable for what is no object file of this machine, or what has to run before it is called."""
+    def read(code: bytes) -> _ObjectFile:
+        """Raises Unloadable for what is not an object file of this machine, or what has to run before it is called."""
         sections = _sections(code)
         table = next((s for s in sections if s.kind == _SYMBOLS), None)
         if table is None:
-            raise Unloadable("it has no symbols")
+            raise UnloadableCodeError("it has no symbols")
         symbols = list(_SYMBOL.iter_unpack(code[table.start : table.start + table.size]))
         kept = [s for s in sections if s.flags & _NEEDED and s.name != _UNWINDING]
         if any(s.kind in _RUN_AT_START or s.flags & _OF_THREADS for s in kept if s.size):
-            raise Unloadable("something of it has to run first, or belongs to threads")
+            raise UnloadableCodeError("something of it has to run first, or belongs to threads")
         relocations = [(sections[s.info], s) for s in sections if s.kind == _RELOCATIONS and sections[s.info] in kept]
-        return _Object(code, sections, symbols, sections[table.link].start, kept, relocations)
+        return _ObjectFile(code, sections, symbols, sections[table.link].start, kept, relocations)
 
     def name(self, symbol: int) -> str:
         return _text(self.code, self._names + self.symbols[symbol][0])
 
     @property
-    def defined(self) -> dict[str, int]:
+    def defined_symbols(self) -> dict[str, int]:
         """The symbols that others may use, by name."""
         return {
             self.name(symbol): symbol
@@ -228,10 +228,10 @@ class _Section:
 def _sections(code: bytes) -> list[_Section]:
     """Raises Unloadable for other files than object code of this machine."""
     if len(code) < _HEADER.size or not code.startswith(_ELF):
-        raise Unloadable("it is no object file for 64 bits, little end first")
+        raise UnloadableCodeError("it is not an object file for 64 bits, little end first")
     _, kind, machine, _, _, _, start, _, _, _, _, _, count, of_names = _HEADER.unpack_from(code)
     if (kind, machine) != (1, _X86_64):
-        raise Unloadable("it is not for x86-64")
+        raise UnloadableCodeError("it is not for x86-64")
     found = [_SECTION.unpack_from(code, start + n * _SECTION.size) for n in range(count)]
     names = found[of_names][4]
     return [
@@ -240,7 +240,7 @@ def _sections(code: bytes) -> list[_Section]:
     ]
 
 
-class _Places:
+class _PagePlacement:
     """Where things are put, one behind the other, in pages."""
 
     def __init__(self) -> None:
@@ -269,7 +269,7 @@ def _address(name: str) -> int:
     except AttributeError:
         found = None
     if found is None:
-        raise Unloadable(f"there is no {name} in this process")
+        raise UnloadableCodeError(f"there is no {name} in this process")
     return found
 
 

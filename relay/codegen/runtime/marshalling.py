@@ -1,4 +1,4 @@
-"""Values of data types, references and lists between Python and compiled code.
+"""Marshalling of data types, references and lists between Python and compiled code.
 
 Compiled code sees the leaves of a layout: the tensors of a value, a tag for data, a row for recursive data and for
 references, offset and length of a stack. What is passed in becomes rows of the pools before the call; what comes out is
@@ -81,7 +81,7 @@ class Cell:
 # ---- in
 
 
-class Passing:
+class ArgumentMarshaller:
     """The arguments of one call: their leaves, and the rows that they need."""
 
     def __init__(self, number: Callable[[Dim], int]) -> None:
@@ -134,7 +134,7 @@ class Passing:
             case TensorLayout():
                 found.append(value)
             case SizedLayout(_, base, dims):
-                array = _aligned(np.asarray(value, base.dtype))
+                array = _arena_copy(np.asarray(value, base.dtype))
                 self._kept.append(array)
                 extents = [size for dim, size in zip(dims, array.shape, strict=True) if dim is ANY]
                 found += (np.asarray(word, np.int64) for word in (array.ctypes.data, *extents))
@@ -181,7 +181,7 @@ class Passing:
                 table[slot + 1] = len(rows)
             for position, layout in enumerate(leaves(pool.element)):
                 dims = tuple(map(self._number, layout.dims))
-                column = at(int(table[slot + 2 + position]), (len(rows), *dims), layout.base.dtype)
+                column = array_at(int(table[slot + 2 + position]), (len(rows), *dims), layout.base.dtype)
                 for number, row in enumerate(rows):
                     column[number] = row[position]
             table[slot] = len(rows)
@@ -203,7 +203,7 @@ class Passing:
         return True
 
 
-def at(address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+def array_at(address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     """The memory at an address as an array."""
     size = math.prod(shape) * dtype.itemsize
     memory = (ctypes.c_char * size).from_address(address) if size else b""
@@ -255,7 +255,7 @@ def _rows_in(value: Any, layout: Layout) -> Iterator[tuple[Any, Pool]]:
             assert_never(layout)
 
 
-def _aligned(array: np.ndarray) -> np.ndarray:
+def _arena_copy(array: np.ndarray) -> np.ndarray:
     """A copy in memory as an arena's."""
     memory = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT
@@ -274,7 +274,7 @@ def reallocate(address: int, size: int) -> int:
 
 
 @attrs.frozen
-class _Row:
+class _PendingRow:
     """A recursive part, or an element of a stack, that is still to be read."""
 
     pool: Pool
@@ -282,7 +282,7 @@ class _Row:
 
 
 @attrs.frozen(eq=False)
-class _Made:
+class _PendingValue:
     """A value whose parts may still be rows."""
 
     definition: DataDefinition
@@ -290,7 +290,7 @@ class _Made:
     fields: tuple[Any, ...]
 
 
-class Reading:
+class ResultUnmarshaller:
     """The result of one call, read from its leaves and the pools."""
 
     def __init__(
@@ -306,18 +306,18 @@ class Reading:
         self._number = number
         self._make = make
         self._columns: dict[Pool, list[np.ndarray]] = {}
-        self._done: dict[_Row, Any] = {}
+        self._done: dict[_PendingRow, Any] = {}
         self._references: dict[Cell, Any] = dict(known or {})
         self._reference = reference
         self._opened: list[Cell] = []  # references whose contents are still to be read
 
     def read(self, layout: Layout, arrays: Iterator[Any]) -> Any:
         """The value of a layout with these leaves."""
-        result = self._whole(self._parse(layout, arrays))
+        result = self._complete_value(self._parse(layout, arrays))
         self._read_contents()
         return result
 
-    def give_back(self, passing: Passing) -> None:
+    def give_back(self, passing: ArgumentMarshaller) -> None:
         """Let the references that were passed in hold what the call has left in them."""
         self._opened += (cell for cell in passing.references if not passing.is_unchanged(self._table, cell))
         self._read_contents()
@@ -325,18 +325,18 @@ class Reading:
     def _read_contents(self) -> None:
         while self._opened:
             cell = self._opened.pop()
-            self._references[cell].content = self._whole(self._row(cell.pool, cell.number))
+            self._references[cell].content = self._complete_value(self._row(cell.pool, cell.number))
 
-    def _whole(self, parsed: Any) -> Any:
+    def _complete_value(self, parsed: Any) -> Any:
         for row in _rows_of(parsed):
             self._read_rows(row)
         return self._finish(parsed)
 
     def _row(self, pool: Pool, number: int) -> Any:
-        return self._parse(pool.element, (np.array(column[number]) for column in self._of(pool)))
+        return self._parse(pool.element, (np.array(column[number]) for column in self._pool_columns(pool)))
 
-    def _read_rows(self, row: _Row) -> None:
-        parsed: dict[_Row, Any] = {}
+    def _read_rows(self, row: _PendingRow) -> None:
+        parsed: dict[_PendingRow, Any] = {}
         pending = [row]
         while pending:
             current = pending[-1]
@@ -352,7 +352,7 @@ class Reading:
             pending.pop()
             self._done[current] = self._finish(parsed.pop(current))
 
-    def _of(self, pool: Pool) -> list[np.ndarray]:
+    def _pool_columns(self, pool: Pool) -> list[np.ndarray]:
         """The columns of a pool, in place."""
         if pool not in self._columns:
             slot = pool.slot
@@ -361,7 +361,7 @@ class Reading:
             columns = []
             for position, layout in enumerate(leaves(pool.element)):
                 dims = tuple(map(self._number, layout.dims))
-                columns.append(at(int(self._table[slot + 2 + position]), (count, *dims), layout.base.dtype))
+                columns.append(array_at(int(self._table[slot + 2 + position]), (count, *dims), layout.base.dtype))
             self._columns[pool] = columns
         return self._columns[pool]
 
@@ -370,7 +370,7 @@ class Reading:
             case TensorLayout():
                 return next(arrays)
             case SizedLayout(_, base, dims):
-                return self._sized(base.dtype, dims, int(next(arrays)), arrays)
+                return self._copy_arena_tensor(base.dtype, dims, int(next(arrays)), arrays)
             case TupleLayout(items):
                 return tuple(self._parse(item, arrays) for item in items)
             case DataLayout(definition, fields):
@@ -383,24 +383,26 @@ class Reading:
                         for item in layouts:
                             for _ in leaves(item):
                                 next(arrays)
-                return _Made(definition, tag, found)
+                return _PendingValue(definition, tag, found)
             case RowLayout(pool):
                 number = int(next(arrays))
-                return Cell(pool, number) if pool.cells else _Row(pool, number)
+                return Cell(pool, number) if pool.cells else _PendingRow(pool, number)
             case StackLayout():
                 offset, length = int(next(arrays)), int(next(arrays))
                 pool = layout.pool
                 if isinstance(pool.element, RowLayout) and pool.element.pool.cells:  # a list, which has no cells
-                    numbers = self._of(pool)[0][offset : offset + length].tolist() if length else ()
-                    return [_Row(pool.element.pool, number) for number in numbers]
-                return [_Row(pool, offset + i) for i in range(length)]
+                    numbers = self._pool_columns(pool)[0][offset : offset + length].tolist() if length else ()
+                    return [_PendingRow(pool.element.pool, number) for number in numbers]
+                return [_PendingRow(pool, offset + i) for i in range(length)]
             case _:
                 assert_never(layout)
 
-    def _sized(self, dtype: np.dtype[Any], dims: Sequence[Dim], address: int, arrays: Iterator[Any]) -> np.ndarray:
+    def _copy_arena_tensor(
+        self, dtype: np.dtype[Any], dims: Sequence[Dim], address: int, arrays: Iterator[Any]
+    ) -> np.ndarray:
         """A copy of a tensor of the arena."""
         shape = tuple(int(next(arrays)) if dim is ANY else self._number(dim) for dim in dims)
-        return at(address, shape, dtype).copy()
+        return array_at(address, shape, dtype).copy()
 
     def _finish(self, part: Any) -> Any:
         match part:
@@ -408,11 +410,11 @@ class Reading:
                 return tuple(map(self._finish, part))
             case list():
                 return list(map(self._finish, part))
-            case _Made(definition, constructor, fields):
+            case _PendingValue(definition, constructor, fields):
                 return self._make(
                     definition, definition.constructors[constructor].name, tuple(map(self._finish, fields))
                 )
-            case _Row():
+            case _PendingRow():
                 return self._done[part]
             case Cell():
                 if part not in self._references:
@@ -423,15 +425,15 @@ class Reading:
                 return part
 
 
-def _rows_of(part: Any) -> Iterator[_Row]:
+def _rows_of(part: Any) -> Iterator[_PendingRow]:
     match part:
         case tuple() | list():
             for item in part:
                 yield from _rows_of(item)
-        case _Made(_, _, fields):
+        case _PendingValue(_, _, fields):
             for item in fields:
                 yield from _rows_of(item)
-        case _Row():
+        case _PendingRow():
             yield part
         case _:
             pass

@@ -1,4 +1,4 @@
-"""A compiled module: its machine code, and what is needed to call it."""
+"""Native modules: machine code, and the description that calls need."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALIGNMENT = 64
 
 
 @attrs.frozen(eq=False)
-class Native:
+class NativeModule:
     """A compiled module: a library, object code in memory, or what TVM's compiler holds; then `code` is None."""
 
     module: Any
@@ -49,7 +49,7 @@ class Native:
 
     def __attrs_post_init__(self) -> None:
         for place, array in self.constants.items():
-            self.constants[place] = _aligned(array)
+            self.constants[place] = _cache_aligned_array(array)
 
     @property
     def function(self) -> Any:
@@ -71,16 +71,16 @@ class Native:
     @property
     def description(self) -> dict[str, Any]:
         """All but the machine code and what it calls in Python."""
-        fields = attrs.fields_dict(Native)
+        fields = attrs.fields_dict(NativeModule)
         return {name: getattr(self, name) for name in fields if name not in ("module", "code", "externals")}
 
     @staticmethod
-    def loaded(library: Any, code: tuple[bytes, ...], description: Mapping[str, Any]) -> Native:
+    def from_library(library: Any, code: tuple[bytes, ...], description: Mapping[str, Any]) -> NativeModule:
         """The module whose code a library holds."""
-        return Native(module=library, code=code, externals=None, **description)
+        return NativeModule(module=library, code=code, externals=None, **description)
 
 
-def _aligned(array: np.ndarray) -> np.ndarray:
+def _cache_aligned_array(array: np.ndarray) -> np.ndarray:
     """The array, at an address where no vector lies in two lines of the cache."""
     if array.ctypes.data % ALIGNMENT == 0:
         return array
@@ -91,7 +91,7 @@ def _aligned(array: np.ndarray) -> np.ndarray:
     return made
 
 
-def unused_donations(native: Native, parameters: Sequence[Var], donated: Iterable[int]) -> list[str]:
+def unused_donations(native: NativeModule, parameters: Sequence[Var], donated: Iterable[int]) -> list[str]:
     """The donated parameters whose memory no result takes."""
     ends = [0, *itertools.accumulate(sum(1 for _ in leaves(layout)) for layout in native.parameters)]
     taken = set(native.replaced.values())

@@ -1,4 +1,4 @@
-"""The C stacks that programs and the compiler run on."""
+"""Native (C) stacks of programs and of the compiler."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def with_room(work: Callable[[], _T]) -> _T:
     return found[0]
 
 
-def _started(context: contextvars.Context, target: Callable[[], None], size: int) -> threading.Thread | None:
+def _start_thread(context: contextvars.Context, target: Callable[[], None], size: int) -> threading.Thread | None:
     """A thread that runs something, with the largest stack of so many bytes, half of it, .. that there is."""
     with _starting:
         usual, asked = threading.stack_size(), 0
@@ -93,7 +93,7 @@ def on_large_stack(run: Callable[[], object], stop: Callable[[], object]) -> boo
         except BaseException as error:
             raised.append(error)
 
-    thread = _started(contextvars.copy_context(), target, stack_size())
+    thread = _start_thread(contextvars.copy_context(), target, stack_size())
     if thread is None:
         return False
     try:
@@ -107,7 +107,7 @@ def on_large_stack(run: Callable[[], object], stop: Callable[[], object]) -> boo
     return True
 
 
-def both(here: Callable[[], _T], beside: Callable[[], _U]) -> tuple[_T, _U]:
+def run_both(here: Callable[[], _T], beside: Callable[[], _U]) -> tuple[_T, _U]:
     """What both return, `beside` on another thread that has a stack for a compiler, or afterwards where the system
     gives none. Returns when both have ended, also if one raises; if both do, raises what `here` has raised."""
     found: list[_U] = []
@@ -119,7 +119,7 @@ def both(here: Callable[[], _T], beside: Callable[[], _U]) -> tuple[_T, _U]:
         except BaseException as error:
             raised.append(error)
 
-    thread = _started(contextvars.copy_context(), target, 2 * _ENOUGH)
+    thread = _start_thread(contextvars.copy_context(), target, 2 * _ENOUGH)
     try:
         own = here()
     finally:

@@ -1,4 +1,4 @@
-"""Machine code for one program, made by LLVM on two threads at once.
+"""LLVM object files: the machine code of one program, compiled on two threads at once.
 
 Most of the time that compiling takes is LLVM's, and grows with the code of kernels. About half of this work is done
 apart: some kernels become functions of another object file, which a linker or `loading` puts beside the first. Which
@@ -21,7 +21,7 @@ from tvm import IRModule
 from tvm.ir import Call
 from tvm_ffi import structural_map, structural_walk
 
-from relay.codegen.runtime.native_stacks import both
+from relay.codegen.runtime.native_stacks import run_both
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, GlobalVar, tirx
 
@@ -38,16 +38,18 @@ _REST = 20
 """What all other code costs."""
 
 
-def compiled(functions: dict[Any, Any], kernels: Collection[Any], threads: int, calls: int) -> tuple[bytes, ...] | None:
+def compile_objects(
+    functions: dict[Any, Any], kernels: Collection[Any], threads: int, calls: int
+) -> tuple[bytes, ...] | None:
     """Files that a linker takes, for functions by their global variables, `kernels` among them, which are called in so
     many places, none of them in loops or recursion. None if one file is better. Raises InternalError if TVM refuses
     the functions."""
     if threads < 2 or len(kernels) < FEWEST:
         return None
     machine = tir.target(threads, calls, repeats=False)
-    module = tir.lowered(functions, machine)
+    module = tir.lower_functions(functions, machine)
     names = {kernel.name_hint for kernel in kernels}
-    apart = _apart(module, names, calls)
+    apart = _second_half(module, names, calls)
     near: dict[Any, Any] = {}
     far: dict[Any, Any] = {}
     for variable, function in module.functions_items():
@@ -58,10 +60,10 @@ def compiled(functions: dict[Any, Any], kernels: Collection[Any], threads: int, 
             near[variable] = function if name in names else _calling(function, apart)
     # LLVM's options are the process's: without calls, those of the other file make no difference.
     plain = tir.target(threads, repeats=False)
-    return both(lambda: tir.machine_code(IRModule(near), machine), lambda: tir.machine_code(IRModule(far), plain))
+    return run_both(lambda: tir.machine_code(IRModule(near), machine), lambda: tir.machine_code(IRModule(far), plain))
 
 
-def _apart(module: Any, kernels: Collection[str], calls: int) -> frozenset[str]:
+def _second_half(module: Any, kernels: Collection[str], calls: int) -> frozenset[str]:
     """The names of kernels that are about half of the work together."""
     costs = {
         variable.name_hint: _SMALL + _stores(function)
@@ -93,12 +95,12 @@ def _calling(function: Any, apart: Collection[str]) -> Any:
     """A function that calls those apart by their symbols."""
     changed = False
 
-    def replaced(call: Any) -> Expression:
+    def replace_call(call: Any) -> Expression:
         nonlocal changed
         if isinstance(call.op, GlobalVar) and call.op.name_hint in apart:
             changed = True
             return tirx.call_extern("int32", _symbol(call.op.name_hint), *call.args)
         return call
 
-    body = structural_map(function.body, ((Call, replaced),))
+    body = structural_map(function.body, ((Call, replace_call),))
     return tirx.PrimFunc(function.params, body, function.ret_type, attrs=function.attrs) if changed else function

@@ -1,4 +1,4 @@
-"""Small pieces of TIR, and the pipeline that lowers our functions.
+"""TIR fragments, and the pipeline that lowers functions.
 
 All memory is reached through views on `reinterpret(address)`. TVM assumes that a view declared on a pointer parameter
 overlaps no other view, and generates wrong code where one does; views on reinterpreted addresses may overlap.
@@ -206,7 +206,7 @@ are. LLVM takes time to the square of a function's length, and a program's calls
 
 
 _REPEATED, _STRAIGHT = 2, 1
-"""LLVM's levels of optimisation for programs with loops or recursion, and for those without. Beyond 2 it takes half as
+"""LLVM's levels of optimization for programs with loops or recursion, and for those without. Beyond 2 it takes half as
 long again for code that is no faster; kernels are as fast with 1, but not the code between them, which matters where it
 runs often."""
 
@@ -272,7 +272,7 @@ def flat_kernel(function: Any) -> tuple[Any, list[Any]]:
 
 
 def _without_zeros(sum_: Any) -> Any:
-    """The indices of a vector of neighbours as they are: FlattenBuffer adds zeros to them, and what is no `Ramp` is
+    """The indices of a vector of neighbors as they are: FlattenBuffer adds zeros to them, and what is no `Ramp` is
     read and written element by element."""
     zeros = sum_.a
     if isinstance(zeros, tirx.Broadcast) and isinstance(zeros.value, tirx.IntImm) and isinstance(sum_.b, tirx.Ramp):
@@ -295,7 +295,7 @@ def _bytes(declared: Any) -> Any:
     return functools.reduce(lambda a, b: a * b, declared.shape) * itemsize
 
 
-def _on(kernels: bool, passes: Sequence[Any]) -> Any:
+def _selective_passes(kernels: bool, passes: Sequence[Any]) -> Any:
     """The passes, for the kernels or for all other functions.
 
     Not all take the pointers reinterpreted as integers in the others; and flattened twice, kernels lose their vectors.
@@ -319,20 +319,20 @@ def _pipeline() -> tuple[Any, Any, Any]:
     makes `x == x` true, `x - x` 0 and `(x + c) - c` x."""
     general, scheduled = tirx.transform, s_tir.transform
     passes = [
-        _on(
+        _selective_passes(
             True,
             [
                 general.BF16ComputeLegalize(),
                 scheduled.LoopPartition(),
                 general.VectorizeLoop(True),
-                vectors.shuffle_neighbours,
+                vectors.shuffle_neighbors,
                 vectors.count_in_vectors,
                 general.UnrollLoop(),
                 scheduled.RewriteUnsafeSelect(),
                 general.BF16StorageLegalize(),
             ],
         ),
-        _on(False, [general.FlattenBuffer()]),
+        _selective_passes(False, [general.FlattenBuffer()]),
         general.VerifyMemory(),
         general.AnnotateEntryFunc(),
         general.SplitHostDevice(),
@@ -354,7 +354,7 @@ def build(functions: dict[Any, Any], threads: int, calls: int, repeats: bool) ->
         return tvm.compile(tvm.IRModule(functions), target=target(threads, calls, repeats), tir_pipeline="relay")
 
 
-def lowered(functions: dict[Any, Any], machine: Any) -> Any:
+def lower_functions(functions: dict[Any, Any], machine: Any) -> Any:
     """The module that `build` has LLVM code generated from, for this target. Raises InternalError if TVM refuses it."""
     with refusals_of("the generated code", None):
         bound = tirx.transform.BindTarget(machine.with_host(machine))

@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any
 
 
-class _Absent(MetaPathFinder):
+class _AbsentPackage(MetaPathFinder):
     """Makes a package absent for the imports of this thread; what others import meanwhile is found as always."""
 
     def __init__(self, package: str) -> None:
@@ -40,7 +40,7 @@ def absent(package: str) -> Iterator[None]:
     if package in sys.modules:
         yield
         return
-    finder = _Absent(package)
+    finder = _AbsentPackage(package)
     sys.meta_path.insert(0, finder)
     try:
         yield

@@ -1,7 +1,7 @@
-"""What TVM's vectors become before LLVM gets them: it would take these apart, element by element.
+"""Lowering of TVM's vectors for LLVM, which would take them apart, element by element.
 
 base + (0, 1, 2, ..)       as a number, not as a place in memory: one number, added to a constant vector
-a[base + (0, 2, 4, ..)]    a few vectors of neighbours, and shuffles of them
+a[base + (0, 2, 4, ..)]    a few vectors of neighbors, and shuffles of them
 a[base + (0, 0, 1, 1, ..)] the same
 """
 
@@ -23,7 +23,7 @@ from tvm_ffi import structural_map, structural_walk
 Expression = Any
 
 MOST = 4
-"""Vectors of neighbours up to which shuffles of them are quicker than one element after the other."""
+"""Vectors of neighbors up to which shuffles of them are quicker than one element after the other."""
 
 
 def _in_bodies(change: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
@@ -42,7 +42,7 @@ def _in_bodies(change: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
 # ---- numbers
 
 
-def _counted(body: Any) -> Any:
+def _rewrite_indices(body: Any) -> Any:
     places: dict[Any, None] = {}
 
     def access(node: Any) -> None:
@@ -62,13 +62,13 @@ def _counted(body: Any) -> Any:
     return structural_map(body, ((tirx.Ramp, ramp),))
 
 
-count_in_vectors = tvm.transform.module_pass(_in_bodies(_counted), opt_level=0, name="relay.CountInVectors")
+count_in_vectors = tvm.transform.module_pass(_in_bodies(_rewrite_indices), opt_level=0, name="relay.CountInVectors")
 
 
-# ---- neighbours
+# ---- neighbors
 
 
-def _shuffled(load: Any) -> Any:
+def _shuffle_load(load: Any) -> Any:
     """A vector whose elements lie near each other in memory, in some known order, by vectors in the order of memory, of
     which the first one starts and the last one ends with an element that is wanted."""
     if len(load.indices) != 1 or "x" not in str(load.ty):
@@ -88,10 +88,10 @@ def _shuffled(load: Any) -> Any:
     zero: Any = _lane(index, 0)
     one = tirx.const(1, str(zero.ty))
     vectors = [tirx.BufferLoad(load.source, [tirx.Ramp(zero + start, one, width)]) for start in starts]
-    return _picked(vectors, starts, places)
+    return _select_lanes(vectors, starts, places)
 
 
-def _picked(vectors: Sequence[Expression], starts: Sequence[int], places: Sequence[int]) -> Expression:
+def _select_lanes(vectors: Sequence[Expression], starts: Sequence[int], places: Sequence[int]) -> Expression:
     """A vector of the elements at these places, of vectors that start at these: two by two, which LLVM knows well."""
     width = int(vectors[0].ty.dtype.lanes)
     positions = [min(place - starts[0], width - 1) for place in places]
@@ -154,10 +154,10 @@ def _is_number(expression: Expression, number: int) -> bool:
     return isinstance(expression, tirx.IntImm) and int(expression.value) == number
 
 
-def _neighbours(body: Any) -> Any:
-    return structural_map(body, ((TensorLoad, _shuffled),))
+def _neighbors(body: Any) -> Any:
+    return structural_map(body, ((TensorLoad, _shuffle_load),))
 
 
-shuffle_neighbours = tvm.transform.module_pass(_in_bodies(_neighbours), opt_level=0, name="relay.ShuffleNeighbours")
+shuffle_neighbors = tvm.transform.module_pass(_in_bodies(_neighbors), opt_level=0, name="relay.ShuffleNeighbors")
 
-__all__ = ["count_in_vectors", "shuffle_neighbours"]
+__all__ = ["count_in_vectors", "shuffle_neighbors"]

@@ -1,4 +1,4 @@
-"""Which variables are read later: two analyses of a function's statements.
+"""Liveness of Python variables: two analyses of a function's statements.
 
 Backward, which names are live:
 
@@ -54,8 +54,8 @@ class Liveness:
         self._around: dict[int, Live] = {}
         self._block(body, set(), NOTHING, NOTHING, record=True)
 
-    def around(self, node: ast.stmt) -> Live:
-        """What is live around a statement that has been analysed."""
+    def live_around(self, node: ast.stmt) -> Live:
+        """What is live around a statement that has been analyzed."""
         return self._around[id(node)]
 
     def _block(
@@ -154,7 +154,7 @@ class Liveness:
 def bound_at_exits(loop: ast.While | ast.For, bound: Iterable[str]) -> set[str]:
     """The names that have a value wherever the loop is left, other than by leaving the function or an outer loop."""
     if isinstance(loop, ast.For):
-        return _bound_after_for(loop, set(bound), []) or set()
+        return _definite_bindings_of_for(loop, set(bound), []) or set()
     return _bound_after_while(loop, set(bound), []) or set()
 
 
@@ -177,7 +177,7 @@ def leaves_by_break(body: Sequence[ast.stmt]) -> bool:
     return False
 
 
-def _bound_after(statements: Sequence[ast.stmt], bound: set[str], breaks: list[set[str]]) -> set[str] | None:
+def _definite_bindings(statements: Sequence[ast.stmt], bound: set[str], breaks: list[set[str]]) -> set[str] | None:
     """The names that are bound after the statements; None if their end is not reached. Collects those at each break."""
     after: set[str] | None = bound
     for statement in statements:
@@ -192,12 +192,12 @@ def _bound_after(statements: Sequence[ast.stmt], bound: set[str], breaks: list[s
             case ast.Match(subject=subject, cases=cases):
                 start = bound | certainly_assigned(subject)
                 after = _common(
-                    [_bound_after(each.body, start | pattern_names(each.pattern), breaks) for each in cases]
+                    [_definite_bindings(each.body, start | pattern_names(each.pattern), breaks) for each in cases]
                 )
             case ast.While():
                 after = _bound_after_while(statement, bound, breaks)
             case ast.For():
-                after = _bound_after_for(statement, bound, breaks)
+                after = _definite_bindings_of_for(statement, bound, breaks)
             case ast.FunctionDef(name=name):
                 after = bound | {name}
             case ast.Assign(targets=targets, value=value):
@@ -217,8 +217,8 @@ def _bound_after_if(node: ast.If, bound: set[str], breaks: list[set[str]]) -> se
     ends: list[set[str] | None] = []
     for arm in chain:
         bound = bound | certainly_assigned(arm.test)
-        ends.append(_bound_after(arm.body, bound, breaks))
-    ends.append(_bound_after(orelse, bound, breaks))
+        ends.append(_definite_bindings(arm.body, bound, breaks))
+    ends.append(_definite_bindings(orelse, bound, breaks))
     return _common(ends)
 
 
@@ -226,20 +226,20 @@ def _bound_after_while(loop: ast.While, bound: set[str], breaks: list[set[str]])
     bound = bound | certainly_assigned(loop.test)
     ends: list[set[str] | None] = []
     own: list[set[str]] = []
-    _bound_after(loop.body, bound, own)
+    _definite_bindings(loop.body, bound, own)
     ends += own
     if not is_always_true(loop.test):
-        ends.append(_bound_after(loop.orelse, bound, breaks))
+        ends.append(_definite_bindings(loop.orelse, bound, breaks))
     return _common(ends)
 
 
-def _bound_after_for(loop: ast.For, bound: set[str], breaks: list[set[str]]) -> set[str] | None:
+def _definite_bindings_of_for(loop: ast.For, bound: set[str], breaks: list[set[str]]) -> set[str] | None:
     bound = bound | certainly_assigned(loop.iter)
     ends: list[set[str] | None] = []
     own: list[set[str]] = []
-    _bound_after(loop.body, bound | target_names(loop.target), own)
+    _definite_bindings(loop.body, bound | target_names(loop.target), own)
     ends += own
-    ends.append(_bound_after(loop.orelse, bound, breaks))
+    ends.append(_definite_bindings(loop.orelse, bound, breaks))
     return _common(ends)
 
 

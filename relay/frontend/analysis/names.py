@@ -1,4 +1,4 @@
-"""Which names a piece of syntax assigns and reads, without entering the bodies of nested functions more than needed.
+"""Names that a piece of syntax assigns and reads, without the bodies of nested functions where possible.
 
 `x[i] = v` counts as an assignment of x wherever variables are renamed, but it does not make x local: Python does not
 either.
@@ -49,7 +49,7 @@ def changes_list(method: str, call: ast.Call) -> bool:
 
 
 def changed_list(node: ast.AST) -> str | None:
-    """The variable of `xs.append(v)` and its kin, written as statements, and of `xs.pop(..)` anywhere; else None."""
+    """The variable of `xs.append(v)` and the like, written as statements, and of `xs.pop(..)` anywhere; else None."""
     match node:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) as call):
             return name if changes_list(method, call) else None
@@ -78,7 +78,7 @@ def _parts_of_tuple(node: ast.expr) -> int | None:
 
 
 def _holder(node: ast.AST) -> str | None:
-    """The variable of `d["k"].append(v)` and its kin; None for anything else."""
+    """The variable of `d["k"].append(v)` and the like; None for anything else."""
     match node:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Subscript() as held, attr=method)) as call):
             return subscripted_name(held) if changes_list(method, call) else None
@@ -202,7 +202,7 @@ def changes_inside(nodes: Iterable[ast.expr]) -> Iterator[tuple[str, ast.expr]]:
 
 
 def subscripted_name(node: ast.expr) -> str | None:
-    """The variable that `x[..]`, `x[..][..]` change; None where the base is no name."""
+    """The variable that `x[..]`, `x[..][..]` change; None where the base is not a name."""
     while isinstance(node, ast.Subscript):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None

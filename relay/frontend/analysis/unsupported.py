@@ -1,4 +1,4 @@
-"""The constructs of Python that Relay does not have: what each is called, and what to write instead."""
+"""Unsupported Python constructs: their names, and suggested replacements."""
 
 from __future__ import annotations
 

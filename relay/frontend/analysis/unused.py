@@ -1,4 +1,4 @@
-"""What a function computes and nobody uses: bindings without an effect whose value is never read.
+"""Unused bindings: effect-free values that are never read.
 
 A binding has an effect if it writes a reference, prints or asserts, or calls a function that does or that is not known.
 Parameters, loop variables and names that begin with an underscore are not reported.
@@ -42,7 +42,7 @@ from relay.ir.structure import is_record_class
 from relay.ir.traverse import blocks, operands, terminator_operands, walk
 from relay.ir.types import BaseType
 from relay.operator import Operator, resolve_name
-from relay.typecheck.elaboration.abstract_values import Consequence
+from relay.typecheck.elaboration.abstract_values import DependsOnPoison
 
 _EFFECTS = (RefWrite, SetAttribute, Assert, Print)
 _CONTROL = (If, Loop, ForEach, PatternMatch)
@@ -73,10 +73,10 @@ _BUILTINS = (
 _METHODS = ("astype", "dot", "flatten", "ravel", "clip", "copy", "items", "keys", "values", "get")
 
 
-def unused(definition: Definition) -> list[Diagnostic]:
+def unused_warnings(definition: Definition) -> list[Diagnostic]:
     """Warnings for the unused bindings of a function, in the order of the text."""
     body = definition.function.body
-    used = _used(body)
+    used = _used_variables(body)
     read_names = {v.name for v in used}
     effects = _Effects(definition.scope)
     for binding in walk(body):
@@ -90,7 +90,7 @@ def unused(definition: Definition) -> list[Diagnostic]:
             continue
         (target,) = binding.targets
         value = binding.value
-        if isinstance(value, _CONTROL) or effects.of(value):
+        if isinstance(value, _CONTROL) or effects.has_effect(value):
             continue
         if _is_name(target) or isinstance(value, Lambda):
             if not target.name.startswith("_"):
@@ -111,7 +111,7 @@ def _warning(target: Var, again: bool) -> Diagnostic:
     return Diagnostic("warning", f"{what} is never used and has no effect", target.span, help=help, code="unused")
 
 
-def _used(body: Block) -> set[Var]:
+def _used_variables(body: Block) -> set[Var]:
     found = [*terminator_operands(body.terminator)]
     for binding in walk(body):
         found += operands(binding.value)
@@ -133,7 +133,7 @@ _LISTS = ("list", "growing", "append", "spread", "insert", "clear", "reverse", "
 
 
 def _changes_list(value: Expr, values: Mapping[Var, Expr]) -> bool:
-    """Whether an expression is a list after `xs.append(v)` and its kin."""
+    """Whether an expression is a list after `xs.append(v)` and the like."""
     match value:
         case Apply(Static(Intrinsic(name)), (Var() as xs, *_)) if name in _LISTS[2:]:
             return _is_list(values.get(xs))
@@ -179,7 +179,7 @@ class _Effects:
         for target in binding.targets:
             self.values[target] = binding.value
 
-    def of(self, value: Expr) -> bool:
+    def has_effect(self, value: Expr) -> bool:
         if isinstance(value, _EFFECTS):
             return True
         if isinstance(value, Apply):
@@ -189,7 +189,7 @@ class _Effects:
     def of_block(self, body: Block) -> bool:
         for binding in walk(body):
             self.note(binding)
-        return any(self.of(binding.value) for binding in walk(body))
+        return any(self.has_effect(binding.value) for binding in walk(body))
 
     def _call(self, function: Atom) -> bool:
         match function:
@@ -226,7 +226,7 @@ class _Effects:
     def _resolve(self, name: str) -> object:
         try:
             return self.scope.resolve(name)
-        except Consequence:
+        except DependsOnPoison:
             return MISSING
 
     def _object(self, value: object) -> bool:
@@ -241,7 +241,7 @@ class _Effects:
             return bool(builtin == "write")
         try:
             definition = getattr(value, "__relay__", None)
-        except Consequence:
+        except DependsOnPoison:
             return True
         if isinstance(definition, Definition):
             return self._definition(definition)

@@ -33,7 +33,7 @@ from relay.frontend.data import values
 from relay.frontend.lower import lower_function
 from relay.frontend.scope import ParameterScope
 from relay.frontend.source import SourceFile, parse_text
-from relay.frontend.static.static_functions import WrittenFunction
+from relay.frontend.static.static_functions import SourceFunction
 from relay.ir.annotation import argument_count, data_type, to_type
 from relay.ir.definition import MISSING, DataClass, Definition, Scope, data_class
 from relay.ir.types import (
@@ -50,7 +50,7 @@ from relay.ir.types import (
 from relay.ir.types import (
     FunctionType as RelayFunctionType,
 )
-from relay.typecheck.mapping import erased
+from relay.typecheck.mapping import erase_names_and_effects
 
 _ARITHMETIC = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift",
@@ -62,7 +62,7 @@ OPERATORS = frozenset(f"__{name}__" for name in (*_ARITHMETIC, *(f"r{n}" for n i
 OWN = ("__init__", "__new__", "__eq__", "__hash__", "__setattr__", "__delattr__")
 """Methods that a data type brings itself."""
 
-_FUNCTIONS: TypeAlias = FunctionType | WrittenFunction
+_FUNCTIONS: TypeAlias = FunctionType | SourceFunction
 
 _NEIGHBOURS: dict[tuple[str, str], dict[str, type]] = {}
 """The data types of each module (or function) by name: they see each other before Python has bound the names."""
@@ -83,7 +83,7 @@ class ClassPlace:
     globals: Mapping[str, object]
 
     @classmethod
-    def of(cls, made: type, frame: FrameType) -> ClassPlace:
+    def from_frame(cls, made: type, frame: FrameType) -> ClassPlace:
         """The place of a class that is being decorated in a frame."""
         return cls(_find_class(made, frame), frame.f_locals, frame.f_globals)
 
@@ -93,9 +93,9 @@ def define(cls: type, place: ClassPlace, wrap: Callable[[Definition], object]) -
 
     Raises FrontendError for what a data type cannot have.
     """
-    neighbours = _NEIGHBOURS.setdefault((cls.__module__, cls.__qualname__.rpartition(".")[0]), {})
-    neighbours[cls.__name__] = cls
-    reading = _Reading(cls, place.source, _ClassScope(neighbours, place.local, place.globals))
+    neighbors = _NEIGHBOURS.setdefault((cls.__module__, cls.__qualname__.rpartition(".")[0]), {})
+    neighbors[cls.__name__] = cls
+    reading = _ClassReader(cls, place.source, _ClassScope(neighbors, place.local, place.globals))
     nested = {name: inner for name, inner in vars(cls).items() if isinstance(inner, type) and not name.startswith("_")}
     if nested and inspect.get_annotations(cls):
         field = next(iter(inspect.get_annotations(cls)))
@@ -143,10 +143,10 @@ def define(cls: type, place: ClassPlace, wrap: Callable[[Definition], object]) -
         setattr(cls, name, _Method(methods[name], wrap, name in owner.static))
     for name, value in vars(cls).items():
         if isinstance(getattr(value, "__relay__", None), Definition):  # decorated by the user
-            methods[name] = functools.partial(_decorated, reading, value)
+            methods[name] = functools.partial(_method_definition, reading, value)
     cls.__relay_data__ = owner  # type: ignore[attr-defined]
     cls.__relay_type__ = DataType(definition)  # type: ignore[attr-defined]
-    cls.__class_getitem__ = classmethod(lambda _, item: _applied(owner, item))  # type: ignore[attr-defined]
+    cls.__class_getitem__ = classmethod(lambda _, item: _subscript_class(owner, item))  # type: ignore[attr-defined]
     values.install(owner, constructors, nested)
     try:
         owner.complete()
@@ -157,7 +157,7 @@ def define(cls: type, place: ClassPlace, wrap: Callable[[Definition], object]) -
     return cls
 
 
-def _applied(owner: DataClass, item: object) -> DataType | GenericAlias:
+def _subscript_class(owner: DataClass, item: object) -> DataType | GenericAlias:
     """`Tree[A]`, evaluated by Python."""
     if any(isinstance(part, str) for part in (item if isinstance(item, tuple) else (item,))):
         return GenericAlias(owner.cls, item)  # in the type of a field, which is read from the source
@@ -215,18 +215,18 @@ class _Bound:
 class _ClassScope:
     """The names that a class's annotations see, looked up when they are needed."""
 
-    neighbours: Mapping[str, type]
+    neighbors: Mapping[str, type]
     local: Mapping[str, object]
     globals: Mapping[str, object]
 
     def resolve(self, name: str) -> object:
-        for names in (self.local, self.globals, self.neighbours, vars(builtins)):
+        for names in (self.local, self.globals, self.neighbors, vars(builtins)):
             if name in names:
                 return names[name]
         return MISSING
 
     def names(self) -> list[str]:
-        return [*self.neighbours, *self.local, *self.globals, *dir(builtins)]
+        return [*self.neighbors, *self.local, *self.globals, *dir(builtins)]
 
 
 def type_parameters(cls: type) -> tuple[Any, ...]:
@@ -234,13 +234,13 @@ def type_parameters(cls: type) -> tuple[Any, ...]:
     return getattr(cls, "__type_params__", ())
 
 
-class _Reading:
+class _ClassReader:
     """One class while its fields' types are still to be read."""
 
     def __init__(self, cls: type, source: tuple[SourceFile, ast.ClassDef] | None, scope: _ClassScope) -> None:
         self.cls = cls
         self.source = source
-        self.neighbours = scope.neighbours
+        self.neighbors = scope.neighbors
         parameters = {p.__name__: p for p in type_parameters(cls)}
         self.scope: Scope = ParameterScope(parameters, scope) if parameters else scope
         self.owner: DataClass | None = None
@@ -287,18 +287,18 @@ class _Reading:
     def type(self, constructor: str, field: str) -> Type:
         """The type of a field. Raises FrontendError, UndefinedName for what may be defined later."""
         evaluated = self.annotations[constructor][field]
-        node, file = self._written(constructor, field), None if self.source is None else self.source[0]
+        node, file = self._source_annotation(constructor, field), None if self.source is None else self.source[0]
         if node is None or file is None:
             if not isinstance(evaluated, str):
                 return to_type(evaluated)
             file = parse_text(evaluated, f"<the type of {self.cls.__name__}.{field}>")
             statement = file.tree.body[0] if file.tree.body else None
             if not isinstance(statement, ast.Expr):
-                raise FrontendError(f"the type of {self.cls.__name__}.{field} is no expression: {evaluated!r}")
+                raise FrontendError(f"the type of {self.cls.__name__}.{field} is not an expression: {evaluated!r}")
             node = statement.value
         return AnnotationReader(file, self.scope).type(node)
 
-    def _written(self, constructor: str, field: str) -> ast.expr | None:
+    def _source_annotation(self, constructor: str, field: str) -> ast.expr | None:
         """The annotation of a field in the source."""
         body = [] if self.source is None else self.source[1].body
         for statement in body:
@@ -314,7 +314,7 @@ class _Reading:
         return None
 
 
-def _complete(reading: _Reading) -> None:
+def _complete(reading: _ClassReader) -> None:
     """Read the fields' types. The types of a group of classes that mention each other are read together."""
     if reading.state != "unread":
         return
@@ -332,7 +332,7 @@ def _complete(reading: _Reading) -> None:
         definition.parameters = tuple(parameters)
         own = DataType(definition, definition.parameters)
         definition.constructors = tuple(
-            Constructor(c.name, tuple(map(erased, declared)), c.names, declared)
+            Constructor(c.name, tuple(map(erase_names_and_effects, declared)), c.names, declared)
             for c in constructors
             for declared in [tuple(_with_own(t, own) for t in c.fields)]
         )
@@ -388,7 +388,7 @@ def _with_own(type_: Type, own: DataType) -> Type:
             return type_
 
 
-def _check_applications(reading: _Reading, definition: DataDefinition) -> None:
+def _check_applications(reading: _ClassReader, definition: DataDefinition) -> None:
     """Every data type among the fields has the arguments that it needs, and the class itself has its own parameters."""
     for constructor in definition.constructors:
         for field, type_ in zip(constructor.names, constructor.fields, strict=True):
@@ -431,15 +431,15 @@ def _data_types(type_: object) -> Iterator[DataType]:
 
 
 def _method(
-    reading: _Reading,
-    function: FunctionType | WrittenFunction | staticmethod[..., object] | classmethod[Any, ..., object],
+    reading: _ClassReader,
+    function: FunctionType | SourceFunction | staticmethod[..., object] | classmethod[Any, ..., object],
 ) -> Definition:
     """The surface IR of a method; its first parameter is a value of the type. That of a class method is the class."""
     assert reading.owner is not None
     static = not isinstance(function, _FUNCTIONS)
     python = function if isinstance(function, _FUNCTIONS) else function.__func__
     first = reading.cls if isinstance(function, classmethod) else MISSING
-    names = {**reading.neighbours, reading.cls.__name__: reading.cls}
+    names = {**reading.neighbors, reading.cls.__name__: reading.cls}
     names |= {parameter.__name__: parameter for parameter in type_parameters(reading.cls)}
     definition = lower_function(python, names, first=first)
     parameters = definition.function.parameters
@@ -457,7 +457,7 @@ def _method(
     return definition
 
 
-def _decorated(reading: _Reading, function: object) -> Definition:
+def _method_definition(reading: _ClassReader, function: object) -> Definition:
     definition = getattr(function, "__relay__", None)
     assert isinstance(definition, Definition)
     return definition

@@ -76,7 +76,7 @@ def is_value(item: object) -> bool:
 
 
 def replace(value: object, **changes: object) -> object:
-    """The value with other fields. Raises TypeError for what is no value or has no such field."""
+    """The value with other fields. Raises TypeError for what is not a value or has no such field."""
     if not is_value(value):
         raise TypeError(f"replace needs a value of a data type, found {type(value).__name__}")
     fields = type(value).__match_args__  # type: ignore[attr-defined]

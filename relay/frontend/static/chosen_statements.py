@@ -1,4 +1,4 @@
-"""Which statements at the top of a file are run, where that is known without running it."""
+"""Statically selected statements: those at the top of a file that an import would execute."""
 
 from __future__ import annotations
 

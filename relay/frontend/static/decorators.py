@@ -1,4 +1,4 @@
-"""What the decorators in a file that is only read mean."""
+"""Decorators in a file that is parsed without an import."""
 
 from __future__ import annotations
 

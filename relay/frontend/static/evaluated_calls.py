@@ -1,4 +1,4 @@
-"""The functions that expressions at the top of a file may call where the file is only read.
+"""Calls that constant evaluation supports at the top of a file that is not imported.
 
 They are known by identity. Each gets arguments that have been checked, and makes a result whose size has been computed.
 """
@@ -26,7 +26,7 @@ _MOST_OF_FACTORIALS = 500
 _MOST_DIMS = 16
 
 
-def called(evaluator: Evaluator, function: Any, arguments: Sequence[Any], named: dict[str, object]) -> object:
+def evaluate_call(evaluator: Evaluator, function: Any, arguments: Sequence[Any], named: dict[str, object]) -> object:
     """The result of a call. Raises NotEvaluated, and what the function raises."""
     rule = _rules().get(id(function))
     if rule is not None:
@@ -268,7 +268,7 @@ def _as_array(evaluator: Evaluator, value: Any, dtype: Any = None) -> object:
     return np.array(array, **_options(dtype))
 
 
-def _filled(make: Callable[..., object]) -> _Rule:
+def _fill_rule(make: Callable[..., object]) -> _Rule:
     def rule(evaluator: Evaluator, shape: Any, dtype: Any = None) -> object:
         return make(_shape(evaluator, shape), **_options(dtype))
 
@@ -279,7 +279,7 @@ def _full(evaluator: Evaluator, shape: Any, fill_value: Any, dtype: Any = None) 
     return np.full(_shape(evaluator, shape), _array(evaluator, fill_value), **_options(dtype))
 
 
-def _like(make: Callable[..., object]) -> _Rule:
+def _like_rule(make: Callable[..., object]) -> _Rule:
     def rule(evaluator: Evaluator, value: Any, dtype: Any = None) -> object:
         array = _array(evaluator, value)
         evaluator.budget.take(array.size)
@@ -328,7 +328,7 @@ def _reshape(evaluator: Evaluator, a: Any, shape: Any) -> object:
     return array.reshape(sizes)
 
 
-def _joined(join: Callable[..., object]) -> _Rule:
+def _join_rule(join: Callable[..., object]) -> _Rule:
     def rule(evaluator: Evaluator, arrays: Any, axis: Any = 0) -> object:
         if not isinstance(arrays, list | tuple):
             raise NotEvaluated
@@ -361,8 +361,8 @@ def _elementwise(
 _OF_NUMPY: tuple[tuple[object, _Rule], ...] = (
     (np.array, _as_array),
     (np.asarray, _as_array),
-    (np.zeros, _filled(np.zeros)),
-    (np.ones, _filled(np.ones)),
+    (np.zeros, _fill_rule(np.zeros)),
+    (np.ones, _fill_rule(np.ones)),
     (np.full, _full),
     (np.arange, _arange),
     (np.linspace, _linspace),
@@ -371,10 +371,10 @@ _OF_NUMPY: tuple[tuple[object, _Rule], ...] = (
     (np.dtype, lambda evaluator, dtype: _dtype(dtype)),
     (np.prod, _prod),
     (np.reshape, _reshape),
-    (np.zeros_like, _like(np.zeros_like)),
-    (np.ones_like, _like(np.ones_like)),
-    (np.stack, _joined(np.stack)),
-    (np.concatenate, _joined(np.concatenate)),
+    (np.zeros_like, _like_rule(np.zeros_like)),
+    (np.ones_like, _like_rule(np.ones_like)),
+    (np.stack, _join_rule(np.stack)),
+    (np.concatenate, _join_rule(np.concatenate)),
     (np.transpose, _transpose),
     (np.finfo, lambda evaluator, dtype: np.finfo(_dtype(dtype))),
     (np.iinfo, lambda evaluator, dtype: np.iinfo(_dtype(dtype))),

@@ -1,4 +1,4 @@
-"""The values of expressions at the top of a file that is only read.
+"""Constant evaluation of expressions at the top of a file that is not imported.
 
 Nothing of the file is run. An expression has a value here if it is of one of the forms below, and if its parts are
 values that this module knows how to work with: numbers, texts, tuples, lists, dicts, sets, arrays of numbers, sizes,
@@ -26,8 +26,8 @@ import attrs
 import numpy as np
 
 from relay.errors import RelayError
-from relay.frontend.static.static_functions import WrittenFunction
-from relay.frontend.static.unknown_names import Outside, OutsideName
+from relay.frontend.static.static_functions import SourceFunction
+from relay.frontend.static.unknown_names import UnknownNameError, UnknownValue
 from relay.ir.annotation import Fn, Forall, PureFn, Ref, Tensor
 from relay.ir.definition import Definition, data_class
 from relay.ir.dims import Arithmetic, DimExpr, TypeId
@@ -83,11 +83,11 @@ class Evaluator:
             return self.names.get(node.id)
         if isinstance(node, ast.Attribute):
             around = self.meaning(node.value)
-            if around is None or isinstance(around, Outside):
+            if around is None or isinstance(around, UnknownValue):
                 return None
             try:
                 return attribute(around, node.attr)
-            except OutsideName as unknown:
+            except UnknownNameError as unknown:
                 return unknown.outside
             except (NotEvaluated, AttributeError):
                 return None
@@ -98,7 +98,7 @@ class Evaluator:
         try:
             with np.errstate(all="ignore"):
                 return self._value(node)
-        except (RelayError, OutsideName, NotEvaluated):
+        except (RelayError, UnknownNameError, NotEvaluated):
             raise
         except Exception as error:  # of the user's expression: importing the file shows it
             raise NotEvaluated from error
@@ -109,9 +109,9 @@ class Evaluator:
             case ast.Constant(value=value):
                 return _no_more_bits(value)
             case ast.Name(id=name):
-                return _inside(self.names[name] if name in self.names else vars(builtins)[name])
+                return _require_known(self.names[name] if name in self.names else vars(builtins)[name])
             case ast.Attribute(value=around, attr=name):
-                return _inside(attribute(self._value(around), name))
+                return _require_known(attribute(self._value(around), name))
             case ast.Tuple(elts=items):
                 return tuple(self._items(items))
             case ast.List(elts=items):
@@ -127,7 +127,7 @@ class Evaluator:
             case ast.Compare(left=left, ops=ops, comparators=others):
                 return self._comparison(ops, [self._value(n) for n in (left, *others)])
             case ast.BoolOp(op=op, values=values):
-                return self._decided(values, isinstance(op, ast.Or))
+                return self._short_circuit(values, isinstance(op, ast.Or))
             case ast.IfExp(test=test, body=body, orelse=other):
                 return self._value(body if truth(self._value(test)) else other)
             case ast.Subscript(value=around, slice=inside):
@@ -152,14 +152,14 @@ class Evaluator:
         return found
 
     def _call(self, function: ast.expr, arguments: Sequence[ast.expr], keywords: Sequence[ast.keyword]) -> object:
-        from relay.frontend.static.evaluated_calls import called  # which evaluates by operations of this module
+        from relay.frontend.static.evaluated_calls import evaluate_call  # which evaluates by operations of this module
 
         named: dict[str, object] = {}
         for keyword in keywords:
             if keyword.arg is None:
                 raise NotEvaluated
             named[keyword.arg] = self._value(keyword.value)
-        return called(self, self._value(function), self._items(arguments), named)
+        return evaluate_call(self, self._value(function), self._items(arguments), named)
 
     # ---- sizes
 
@@ -258,7 +258,7 @@ class Evaluator:
                 break
         return found
 
-    def _decided(self, nodes: Sequence[ast.expr], decides: bool) -> object:
+    def _short_circuit(self, nodes: Sequence[ast.expr], decides: bool) -> object:
         found: object = None
         for node in nodes:
             found = self._value(node)
@@ -284,7 +284,7 @@ class Evaluator:
             if not all(n is None or n is ... or isinstance(n, int | slice) for n in _several(place)):
                 raise NotEvaluated
             return around[place]
-        return _applied(around, place)
+        return _subscript_type(around, place)
 
     def _slice(self, node: ast.Slice) -> slice:
         bounds = [None if n is None else self._value(n) for n in (node.lower, node.upper, node.step)]
@@ -310,7 +310,7 @@ def attribute(around: object, name: str) -> object:
     if isinstance(around, type):
         found = next((vars(c)[name] for c in around.__mro__ if name in vars(c)), None)
         is_written = isinstance(vars(around).get("__module__"), str) and around.__module__.startswith("<check ")
-        if not is_written or isinstance(found, WrittenFunction | staticmethod | classmethod | property | None):
+        if not is_written or isinstance(found, SourceFunction | staticmethod | classmethod | property | None):
             raise NotEvaluated
         return found
     if isinstance(around, np.ndarray | np.generic | np.dtype | np.finfo | np.iinfo) and name in _OF_ARRAYS:
@@ -326,8 +326,8 @@ _OF_ARRAYS = (
 )
 
 
-def _inside(value: object) -> object:
-    if isinstance(value, Outside):
+def _require_known(value: object) -> object:
+    if isinstance(value, UnknownValue):
         raise NotEvaluated
     return value
 
@@ -405,10 +405,10 @@ def _few(items: Sequence[Any]) -> Sequence[Any]:
     return items
 
 
-def _applied(head: object, item: object) -> object:
+def _subscript_type(head: object, item: object) -> object:
     """`head[item]` of a type."""
     items = item if isinstance(item, tuple) else (item,)
-    if any(isinstance(i, Outside) for i in items):
+    if any(isinstance(i, UnknownValue) for i in items):
         raise NotEvaluated
     ours = any(head is known for known in (Tensor, Fn, PureFn, Forall, Ref)) or data_class(head) is not None
     pythons = any(head is known for known in (tuple, list, dict, type, set)) or type(head).__module__ == "typing"

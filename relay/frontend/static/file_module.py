@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from relay.frontend.static import modules
-from relay.frontend.static.unknown_names import Outside
+from relay.frontend.static.unknown_names import UnknownValue
 from relay.ir.definition import MISSING
 
 if TYPE_CHECKING:
@@ -32,20 +32,20 @@ class FileModule(ModuleType):
         reader = self._reader
         if reader is not None:
             if reader.invalid is not None:
-                return Outside(name, mistaken=True)
+                return UnknownValue(name, mistaken=True)
             found = reader.meaning(name)
             if found is not MISSING:
                 return found
         inner = modules.locate(name, self._place.folders)
         if inner is not None:
-            module = self._files.at(inner, self._part(name))
-            return Outside(name, reason=module) if isinstance(module, str) else module
+            module = self._files.module_at(inner, self._part(name))
+            return UnknownValue(name, reason=module) if isinstance(module, str) else module
         if modules.is_compiled(name, self._place.folders):
-            return Outside(name, reason=f"{self.__name__}.{name} is compiled")
+            return UnknownValue(name, reason=f"{self.__name__}.{name} is compiled")
         if reader is None:
-            return Outside(name, reason=f"no source of the module {self._part(name)} was found")
+            return UnknownValue(name, reason=f"no source of the module {self._part(name)} was found")
         if not reader.is_known:
-            return Outside(name, is_early=not reader.is_complete)
+            return UnknownValue(name, is_early=not reader.is_complete)
         raise AttributeError(f"{self.__name__} has no {name!r}")
 
     def __dir__(self) -> list[str]:

@@ -22,8 +22,8 @@ from relay.frontend.static import modules
 from relay.frontend.static.evaluation import Budget
 from relay.frontend.static.file_module import FileModule
 from relay.frontend.static.text_files import read_source
-from relay.frontend.static.top_level import FileReader, Unread, Wrap
-from relay.frontend.static.unknown_names import OutsideName
+from relay.frontend.static.top_level import FileReader, UnreadableFunction, Wrap
+from relay.frontend.static.unknown_names import UnknownNameError
 from relay.ir.definition import Definition
 from relay.ir.expr import Function
 from relay.operator import Operator
@@ -31,11 +31,11 @@ from relay.operator.registry import finding
 
 
 @attrs.frozen(eq=False)
-class Read:
+class ReadResult:
     """What reading a file found: the decorated functions, by number since names may repeat, and those not read."""
 
     definitions: tuple[Definition, ...]
-    unread: tuple[Unread, ...]
+    unread: tuple[UnreadableFunction, ...]
 
 
 _numbers = itertools.count()
@@ -75,13 +75,13 @@ class Files:
     def __exit__(self, *raised: object) -> None:
         self._finding.__exit__(None, None, None)
 
-    def read(self, text: str, filename: str) -> Read:
+    def read(self, text: str, filename: str) -> ReadResult:
         """Read a file's decorated functions. Raises FrontendError if the text is no Python."""
         reader = self._reader(text, filename)
         if reader.invalid is not None:
             raise reader.invalid
         reader.finish()
-        return Read(tuple(f.__relay__ for f in reader.found), tuple(reader.unread))
+        return ReadResult(tuple(f.__relay__ for f in reader.found), tuple(reader.unread))
 
     def value(self, text: str, filename: str, expression: str) -> object:
         """The value of an expression without effects of the names at the top of a file; None for others."""
@@ -90,7 +90,7 @@ class Files:
             node = ast.parse(expression.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
-        return None if reader.invalid is not None else reader.evaluated(node)
+        return None if reader.invalid is not None else reader.value_or_unknown(node)
 
     def names_at_top(self, text: str, filename: str) -> list[tuple[str, object]]:
         """The names at the top of a file and what they mean, without those that are imported from others."""
@@ -127,7 +127,7 @@ class Files:
             readers += [r for r in self._readers.values() if r not in readers]
         unknown = next((r.unknown_operator for r in readers if r.unknown_operator is not None), None)
         if unknown is not None:  # which may have this name
-            raise OutsideName(attrs.evolve(unknown, name=name))
+            raise UnknownNameError(attrs.evolve(unknown, name=name))
         return None
 
     @property
@@ -148,9 +148,9 @@ class Files:
         to read."""
         told = "." * level + name
         place = modules.find(name, level, importing, self.folders)
-        return f"no source of the module {told} was found" if place is None else self.at(place, told)
+        return f"no source of the module {told} was found" if place is None else self.module_at(place, told)
 
-    def at(self, place: modules.Place, name: str) -> FileModule | str:
+    def module_at(self, place: modules.Place, name: str) -> FileModule | str:
         """The module of a place, or why it is not read."""
         if place.file is not None:
             if modules.is_of_the_standard_library(place.file):
@@ -162,7 +162,7 @@ class Files:
             return found
         reader = None
         if place.file is not None:
-            filename = _shown(place.file)
+            filename = _display_path(place.file)
             try:
                 text = read_source(place.file)
             except (OSError, UnicodeDecodeError, SyntaxError) as error:
@@ -172,6 +172,6 @@ class Files:
         return self._modules.setdefault(place, FileModule(self, place, name, reader))
 
 
-def _shown(file: Path) -> str:
+def _display_path(file: Path) -> str:
     """How messages name a file: by its way from the working directory, if it is in there."""
     return os.path.relpath(file) if file.is_relative_to(Path.cwd()) else str(file)

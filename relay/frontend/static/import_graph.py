@@ -1,4 +1,4 @@
-"""Which files a file imports, without reading more of them than their imports."""
+"""The import graph of files, from their import statements alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from relay.frontend.static.text_files import read_bytes
 
 
 @attrs.frozen
-class _Known:
+class _CachedImports:
     """A file as it was read: when it was written, its size, its text's digest and the files that it imports."""
 
     state: tuple[int, int]
@@ -30,7 +30,7 @@ class ImportGraph:
 
     def __init__(self, folders: Sequence[str] = ()) -> None:
         self._folders = tuple(folders)
-        self._known: dict[Path, _Known] = {}
+        self._known: dict[Path, _CachedImports] = {}
 
     def digest(self, filename: str) -> str:
         """A digest of what a file's check may depend on: its text, and that of all files that it imports. Empty where
@@ -48,7 +48,7 @@ class ImportGraph:
         parts = [first.digest, *(f"{path} {digest}" for path, digest in sorted(found.items()))]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
-    def _file(self, path: Path) -> _Known | None:
+    def _file(self, path: Path) -> _CachedImports | None:
         try:
             stat = os.stat(path)
             state = (stat.st_mtime_ns, stat.st_size)
@@ -56,7 +56,7 @@ class ImportGraph:
             if known is None or known.state != state:
                 text = read_bytes(path)
                 imports = tuple(dict.fromkeys(self._imports(text, path)))
-                known = _Known(state, hashlib.sha256(text).hexdigest(), b"relay" in text, imports)
+                known = _CachedImports(state, hashlib.sha256(text).hexdigest(), b"relay" in text, imports)
                 self._known[path] = known
         except (OSError, SyntaxError, ValueError, RecursionError):
             return None
@@ -64,7 +64,7 @@ class ImportGraph:
 
     def _imports(self, text: bytes, path: Path) -> Iterator[Path]:
         for node in ast.walk(ast.parse(text)):
-            for name, level in _named(node):
+            for name, level in _imported_modules(node):
                 if level == 0 and name.split(".")[0] in MODULES:
                     continue
                 place = modules.find(name, level, path, self._folders)
@@ -74,7 +74,7 @@ class ImportGraph:
                 yield file
 
 
-def _named(node: ast.AST) -> Iterator[tuple[str, int]]:
+def _imported_modules(node: ast.AST) -> Iterator[tuple[str, int]]:
     """The modules that an import may read, with the level of a relative one."""
     match node:
         case ast.Import(names=aliases):

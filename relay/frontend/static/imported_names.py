@@ -17,7 +17,7 @@ from relay.errors import FrontendError, RelayError
 from relay.frontend.source import SourceFile
 from relay.frontend.static.evaluation import MODULES
 from relay.frontend.static.file_module import FileModule
-from relay.frontend.static.unknown_names import Outside
+from relay.frontend.static.unknown_names import UnknownValue
 from relay.ir.definition import MISSING
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class ImportedNames:
         if known is not None and _known_module(alias.name) is not None:
             self._bind(name, known)
         else:
-            self._later(name, alias, lambda: self._module(target, 0))
+            self._bind_lazily(name, alias, lambda: self._module(target, 0))
 
     def _import_name(self, alias: ast.alias, module: str, level: int, tried: bool) -> None:
         known = _known_module(module) if level == 0 else None
@@ -119,21 +119,21 @@ class ImportedNames:
             return
         name = alias.asname or alias.name
         if known is not None:
-            self._bind(name, getattr(known, alias.name, Outside(name, span=self._file.span(alias))))
+            self._bind(name, getattr(known, alias.name, UnknownValue(name, span=self._file.span(alias))))
         else:
-            self._later(name, alias, lambda: self._attribute(self._module(module, level), alias, tried))
+            self._bind_lazily(name, alias, lambda: self._attribute(self._module(module, level), alias, tried))
 
     def _import_star(self, module: str, level: int) -> None:
         found: list[FileModule | str] = []
 
-        def once() -> FileModule | str:
+        def load_module() -> FileModule | str:
             if not found:
                 found.append(self._module(module, level))
                 if isinstance(found[0], str) or not found[0].is_known:
                     self._has_unknown_star = True
             return found[0]
 
-        self._stars.insert(0, once)
+        self._stars.insert(0, load_module)
 
     def _module(self, name: str, level: int) -> FileModule | str:
         return self._files.module(name, level, Path(os.path.abspath(self._file.source.filename)))
@@ -151,7 +151,7 @@ class ImportedNames:
             help = f"did you mean {close[0]!r}?" if close else None
             message = f"{module.__name__} has no {alias.name!r}"
             self._errors.append(FrontendError(message, self._file.span(alias), help=help))
-            return Outside(alias.name, mistaken=True)
+            return UnknownValue(alias.name, mistaken=True)
 
     # ---- names
 
@@ -159,15 +159,15 @@ class ImportedNames:
         self._waiting.pop(name, None)
         self._names[name] = value
 
-    def _later(self, name: str, alias: ast.alias, load: Callable[[], object]) -> None:
+    def _bind_lazily(self, name: str, alias: ast.alias, load: Callable[[], object]) -> None:
         """Bind a name when it is needed; a text says why it cannot be read."""
 
-        def loaded() -> object:
+        def load_value() -> object:
             found = load()
-            return Outside(name, span=self._file.span(alias), reason=found) if isinstance(found, str) else found
+            return UnknownValue(name, span=self._file.span(alias), reason=found) if isinstance(found, str) else found
 
         self._names.pop(name, None)
-        self._waiting[name] = loaded
+        self._waiting[name] = load_value
 
     def _load(self, name: str) -> None:
         load = self._waiting.get(name)
@@ -177,7 +177,7 @@ class ImportedNames:
         found = load()
         self._loading.discard(name)
         self._names[name] = found
-        if not (isinstance(found, Outside) and found.is_early):
+        if not (isinstance(found, UnknownValue) and found.is_early):
             self._waiting.pop(name, None)
 
     def _load_or_find(self, name: str) -> None:

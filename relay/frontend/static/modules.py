@@ -1,4 +1,4 @@
-"""Where the source of a module is, found as Python would find it from the place of the file that imports it.
+"""Module resolution: the source of a module, with Python's search rules, from the importing file.
 
 Nothing is imported. A module is a file, a package (a folder with `__init__.py`), or a folder without one, whose parts
 may lie in several places. Modules without Python source (compiled ones, those of zip files) are not found.

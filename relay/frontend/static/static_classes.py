@@ -1,4 +1,4 @@
-"""The classes of a file that is only read: what they declare, made without running their bodies.
+"""Classes of a file that is not imported: their declarations, without execution of their bodies.
 
 A class is made of its fields, of values that are known without a run, of nested classes, and of functions that cannot
 be called. What runs code where a class is made (metaclasses, other decorators, bases that are not read) has none here.
@@ -21,8 +21,8 @@ from relay.frontend.data import data_classes
 from relay.frontend.functions import type_parameters
 from relay.frontend.scope import ParameterScope
 from relay.frontend.static.evaluation import Evaluator, NotEvaluated
-from relay.frontend.static.static_functions import WrittenFunction
-from relay.ir.structure import WrittenRecord
+from relay.frontend.static.static_functions import SourceFunction
+from relay.ir.structure import SourceRecord
 from relay.ir.types import Type
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class ClassMaker:
             if len(node.decorator_list) > 1:
                 raise NotEvaluated
             return reader.define_method(node)
-        written = WrittenFunction(reader.file, node, reader.scope, reader.evaluated, reader.names["__name__"])
+        written = SourceFunction(reader.file, node, reader.scope, reader.value_or_unknown, reader.names["__name__"])
         if not node.decorator_list:
             return written
         (name,) = [d.id if isinstance(d, ast.Name) else "" for d in node.decorator_list]
@@ -107,7 +107,7 @@ class ClassMaker:
             raise NotEvaluated
         return _WRAPPERS[name](written)
 
-    def inside(self, members: dict[str, Any]) -> Evaluator:
+    def class_evaluator(self, members: dict[str, Any]) -> Evaluator:
         """What evaluates expressions in a class, which see its names."""
         return Evaluator(ChainMap(members, self._evaluator.names), self._evaluator.budget)
 
@@ -115,7 +115,7 @@ class ClassMaker:
         """The type that the annotation of a field means. Raises FrontendError for what is none."""
         return AnnotationReader(self._reader.file, ParameterScope(members, self._reader.scope)).type(node)
 
-    def nested(self, node: ast.ClassDef, around: str) -> type:
+    def make_nested(self, node: ast.ClassDef, around: str) -> type:
         """A class in a class."""
         if node.decorator_list or node.bases:
             raise NotEvaluated
@@ -137,7 +137,7 @@ class _Body:
         self.members: dict[str, Any] = {}
         self.keyword_only: set[str] = set()
         self.names: dict[str, Any] = dict(parameters)
-        self._evaluator = maker.inside(self.names)
+        self._evaluator = maker.class_evaluator(self.names)
         for statement in node.body:
             self._statement(statement, qualname)
 
@@ -158,7 +158,7 @@ class _Body:
                 if not _is_special(name) or name in _METHODS:
                     self._bind(name, self.maker.function(statement), special=True)
             case ast.ClassDef(name=name):
-                self._bind(name, self.maker.nested(statement, qualname))
+                self._bind(name, self.maker.make_nested(statement, qualname))
             case ast.Expr(value=ast.Constant()) | ast.Pass():
                 pass
             case _:
@@ -205,7 +205,7 @@ def _tuple_members(body: _Body) -> dict[str, object]:
         "_fields": names,
         "_field_defaults": dict(body.defaults),
         "__signature__": _signature([(name, body.defaults.get(name, _EMPTY), False) for name in names]),
-        "__relay_record__": WrittenRecord(names, body.types(), True),
+        "__relay_record__": SourceRecord(names, body.types(), True),
     }
 
 
@@ -215,7 +215,7 @@ def _record_members(body: _Body, options: dict[str, object], bases: Sequence[typ
     parameters: dict[str, tuple[str, object, bool]] = {}
     for base in reversed(bases):
         above = getattr(base, "__relay_record__", None)
-        if isinstance(above, WrittenRecord):
+        if isinstance(above, SourceRecord):
             reads |= above.types
             for parameter in inspect.signature(base).parameters.values():
                 by_keyword = parameter.kind is parameter.KEYWORD_ONLY
@@ -226,7 +226,7 @@ def _record_members(body: _Body, options: dict[str, object], bases: Sequence[typ
         parameters[name] = (name, body.defaults.get(name, _EMPTY), by_keyword)
     return {
         "__signature__": _signature(list(parameters.values())),
-        "__relay_record__": WrittenRecord(tuple(parameters), reads, False),
+        "__relay_record__": SourceRecord(tuple(parameters), reads, False),
     }
 
 

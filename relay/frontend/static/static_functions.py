@@ -1,4 +1,7 @@
-"""Functions of files that are only read. They stand where a Python function would, and cannot be called."""
+"""Functions of files that are not imported.
+
+They stand where a Python function would, and cannot be called.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from relay.frontend.source import SourceFile
 from relay.ir.definition import Scope
 
 
-class WrittenFunction:
+class SourceFunction:
     """A `def` of a file that is only read. `evaluated` gives the values of defaults."""
 
     def __init__(

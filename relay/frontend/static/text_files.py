@@ -13,14 +13,14 @@ LARGEST_TEXT = 64 * 2**20
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The content of a file. Raises OSError for what is no plain file (a pipe would never end), and for large ones."""
+    """The content of a file. Raises OSError for large files and what is not a plain one (a pipe would never end)."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        raise OSError(None, "it is no plain file")
+        raise OSError(None, "it is not a plain file")
     with open(descriptor, "rb") as file:
         content = file.read(LARGEST_TEXT + 1)
     if len(content) > LARGEST_TEXT:

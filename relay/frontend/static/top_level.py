@@ -30,11 +30,11 @@ from relay.frontend.static.decorators import Decorators, operator_name
 from relay.frontend.static.evaluation import Evaluator, NotEvaluated
 from relay.frontend.static.imported_names import ImportedNames
 from relay.frontend.static.static_classes import ClassMaker
-from relay.frontend.static.static_functions import WrittenFunction
-from relay.frontend.static.unknown_names import Outside, OutsideName
+from relay.frontend.static.static_functions import SourceFunction
+from relay.frontend.static.unknown_names import UnknownNameError, UnknownValue
 from relay.ir.definition import MISSING, DataClass, Definition, Scope, data_class
-from relay.ir.type_parameters import WrittenAlias
-from relay.operator.registry import composed
+from relay.ir.type_parameters import SourceAlias
+from relay.operator.registry import composite_operator
 
 if TYPE_CHECKING:
     from relay.frontend.static.files import Files
@@ -46,12 +46,12 @@ Wrap = Callable[[Definition], Any]
 
 
 @attrs.frozen(eq=False)
-class Unread:
+class UnreadableFunction:
     """A function that could not be read: its name, its place, and what is unknown in it."""
 
     function: str
     span: Span | None
-    outside: Outside
+    outside: UnknownValue
 
 
 class FileReader:
@@ -69,11 +69,13 @@ class FileReader:
         self.found: list[Any] = []  # the decorated functions
         self.data: list[DataClass] = []  # the data types, whose methods are still to be read
         self.operators: dict[str, object] = {}  # those that the file registers
-        self.unknown_operator: Outside | None = None  # where the file registers one under a name that is not written
+        self.unknown_operator: UnknownValue | None = (
+            None  # where the file registers one under a name that is not written
+        )
         # decorated functions in others: their scopes, and where the names around them stand
         self.waiting: list[tuple[FunctionNode, str, Scope, dict[str, Any]]] = []
         self.errors: list[RelayError] = []
-        self.unread: list[Unread] = []
+        self.unread: list[UnreadableFunction] = []
         self.invalid: FrontendError | None = None
         self.imports = ImportedNames(files, self.file, self.names, self.errors)
         self.decorators = Decorators(self.expressions, self.imports)
@@ -110,7 +112,7 @@ class FileReader:
         try:
             definition = method()
             owner.complete()
-        except OutsideName:
+        except UnknownNameError:
             return  # its class says so where it is used
         except RelayError as error:
             self.errors.append(error)
@@ -155,10 +157,12 @@ class FileReader:
                 self._define_gradient(node, method)
             case ast.AsyncFunctionDef(name=name) if self.decorators.is_decorated(node):
                 self._refuse_async(node)
-                self._bind(name, Outside(name, mistaken=True))
+                self._bind(name, UnknownValue(name, mistaken=True))
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                self._bind(name, Outside(name, span=self.file.function_span(node), reason="it is a Python function"))
-                self._inside(node.body, self.scope, [node])
+                self._bind(
+                    name, UnknownValue(name, span=self.file.function_span(node), reason="it is a Python function")
+                )
+                self._read_nested(node.body, self.scope, [node])
             case ast.ClassDef():
                 self._class(node)
             case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
@@ -179,15 +183,15 @@ class FileReader:
                 self._alias(node)
             case _:
                 for inner in ast.walk(node):
-                    for name in _bound(inner):
-                        self._bind(name, self._outside(name, inner))
-                self._inside([node], self.scope, [])
+                    for name in _bound_names(inner):
+                        self._bind(name, self._unknown_value(name, inner))
+                self._read_nested([node], self.scope, [])
 
     def _bind(self, name: str, value: object) -> None:
         self.imports.forget(name)
         self.names[name] = value
 
-    def _outside(self, name: str, node: ast.AST, reason: str | None = None) -> Outside:
+    def _unknown_value(self, name: str, node: ast.AST, reason: str | None = None) -> UnknownValue:
         span = None
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             span = self.file.function_span(node)
@@ -195,7 +199,7 @@ class FileReader:
             span = self.file.keyword_span(node)
         elif isinstance(node, ast.expr | ast.alias):
             span = self.file.span(node)
-        return Outside(name, span=span, reason=reason)
+        return UnknownValue(name, span=span, reason=reason)
 
     # ---- values and classes at the top
 
@@ -211,7 +215,7 @@ class FileReader:
         if isinstance(target, ast.Attribute | ast.Subscript):
             self._change(target)
             return
-        self._evaluate_as(names, lambda: dict(_unpacked(target, self.expressions.value(value))), target)
+        self._evaluate_as(names, lambda: dict(_assignment_items(target, self.expressions.value(value))), target)
 
     def _change(self, target: ast.Attribute | ast.Subscript) -> None:
         """A part of something is assigned: what is changed is no longer known, under any name."""
@@ -222,14 +226,14 @@ class FileReader:
             changed = self.names.get(root.id)
             if isinstance(changed, list | dict | np.ndarray | type):
                 for name in [name for name, value in self.names.items() if value is changed]:
-                    self._bind(name, self._outside(name, target))
+                    self._bind(name, self._unknown_value(name, target))
 
     def _class(self, node: ast.ClassDef) -> None:
         for part in (*node.decorator_list, *node.bases):
             self.imports.load_names_in(part)
         data = any(self._is(d, "data") for d in node.decorator_list)
         self.imports.load_names_in(node)
-        self._evaluate_as([node.name], lambda: self._made(node, data), node)
+        self._evaluate_as([node.name], lambda: self._make_class(node, data), node)
         made = self.names[node.name]
         nested = node.body
         if isinstance(made, type):
@@ -237,9 +241,9 @@ class FileReader:
             if (owner := data_class(made)) is not None:
                 self.data.append(owner)
         if not data:
-            self._inside(nested, self.scope, [])
+            self._read_nested(nested, self.scope, [])
 
-    def _made(self, node: ast.ClassDef, data: bool) -> dict[str, object]:
+    def _make_class(self, node: ast.ClassDef, data: bool) -> dict[str, object]:
         if data and len(node.decorator_list) > 1:
             raise NotEvaluated
         made = ClassMaker(self, self.expressions, data).make(node)
@@ -269,15 +273,15 @@ class FileReader:
         """Give names what an evaluation says that they mean, or Outside if it does not know."""
         for name in names:
             self.imports.forget(name)
-        outside = {name: self._outside(name, node) for name in names}
+        outside = {name: self._unknown_value(name, node) for name in names}
         try:
             self.names.update({**outside, **evaluate()})
         except NotEvaluated:
             self.names.update(outside)
         except RelayError as error:
             self.errors.append(error.at(self.file.span(node)))
-            self.names.update({name: Outside(name, mistaken=True) for name in names})
-        except OutsideName as unknown:
+            self.names.update({name: UnknownValue(name, mistaken=True) for name in names})
+        except UnknownNameError as unknown:
             self.names.update(dict.fromkeys(names, unknown.outside))
             if unknown.outside.is_early:
                 self.files.postponed.append(lambda: self._evaluate_as(names, evaluate, node))
@@ -289,7 +293,7 @@ class FileReader:
         name: str = node.name.id
         self.imports.load_names_in(node)
 
-        def made() -> dict[str, object]:
+        def make_alias() -> dict[str, object]:
             parameters = type_parameters(self.file, node)
             inside = Evaluator(ChainMap(parameters, self.names), self.expressions.budget)
 
@@ -297,11 +301,11 @@ class FileReader:
                 try:
                     return inside.value(node.value)
                 except NotEvaluated:
-                    raise OutsideName(self._outside(name, node)) from None
+                    raise UnknownNameError(self._unknown_value(name, node)) from None
 
-            return {name: WrittenAlias(name, tuple(parameters.values()), value)}
+            return {name: SourceAlias(name, tuple(parameters.values()), value)}
 
-        self._evaluate_as([name], made, node)
+        self._evaluate_as([name], make_alias, node)
 
     # ---- decorated functions
 
@@ -328,36 +332,36 @@ class FileReader:
     def _define(self, node: FunctionNode, name: str, scope: Scope, bound: str | None = None) -> None:
         """Read a decorated function. `bound`: the name at the top that means it."""
         if bound is not None:
-            self._bind(bound, Outside(name))
+            self._bind(bound, UnknownValue(name))
         self._check_options(node)
         try:
-            definition = lower.lower_definition(self.file, scope, node, self.evaluated)
+            definition = lower.lower_definition(self.file, scope, node, self.value_or_unknown)
             definition = with_static(definition, self.decorators.static_names(node))
             self._check_parameters(node, definition)
             definition = attrs.evolve(definition, pure=self.decorators.is_declared_pure(node))
-        except OutsideName as unknown:
+        except UnknownNameError as unknown:
             if unknown.outside.is_early:
                 self.files.postponed.append(lambda: self._define(node, name, scope, bound))
             elif not unknown.outside.mistaken:
-                self.unread.append(Unread(name, self.file.function_span(node), unknown.outside))
+                self.unread.append(UnreadableFunction(name, self.file.function_span(node), unknown.outside))
             if bound is not None:
                 self.names[bound] = unknown.outside
         except RelayError as error:
             self.errors.append(error)
             if bound is not None:
-                self.names[bound] = Outside(name, mistaken=True)
+                self.names[bound] = UnknownValue(name, mistaken=True)
         else:
             function = self.files.wrap(definition)
             self.found.append(function)
             if bound is not None:
                 self.names[bound] = function
 
-    def evaluated(self, node: ast.expr) -> object:
+    def value_or_unknown(self, node: ast.expr) -> object:
         """The value of an expression if it is known without a run; else Outside."""
         self.imports.load_names_in(node)
-        with contextlib.suppress(NotEvaluated, RelayError, OutsideName):  # importing the file shows the mistakes
+        with contextlib.suppress(NotEvaluated, RelayError, UnknownNameError):  # importing the file shows the mistakes
             return self.expressions.value(node)
-        return Outside(_shortened(node), span=self.file.span(node))
+        return UnknownValue(_shortened_text(node), span=self.file.span(node))
 
     # ---- gradients and operators
 
@@ -368,7 +372,7 @@ class FileReader:
         if isinstance(decorator, ast.Call):
             self.imports.load_names_in(decorator)
             saving = next((self.expressions.meaning(k.value) for k in decorator.keywords if k.arg == "saving"), None)
-        if isinstance(rule, Outside) or isinstance(saving, Outside):
+        if isinstance(rule, UnknownValue) or isinstance(saving, UnknownValue):
             return
         try:
             define(rule, saving=saving)
@@ -378,18 +382,18 @@ class FileReader:
     def _operator(self, node: ast.FunctionDef, decorator: ast.expr) -> None:
         """Read an operator. A composition is its body; what others mean, Python code says."""
         name = operator_name(node, decorator)
-        found: object = Outside(name, span=self.file.function_span(node), reason=_REGISTERED)
+        found: object = UnknownValue(name, span=self.file.function_span(node), reason=_REGISTERED)
         function = decorator.func if isinstance(decorator, ast.Call) else decorator
         if self._is(function, "composite"):
             python = self._python_function(node)
             if python is not None:
                 try:
-                    found = composed(python, name)
+                    found = composite_operator(python, name)
                     definition = lower.lower_function(python, annotated=False)
                     self.found.append(self.files.wrap(with_static(definition, tuple(found.attributes))))
                 except RelayError as error:
                     self.errors.append(error.at(self.file.function_span(node)))
-                    found = Outside(name, mistaken=True)
+                    found = UnknownValue(name, mistaken=True)
         self.operators[name] = found
         self._bind(node.name, found)
 
@@ -397,27 +401,31 @@ class FileReader:
         """Note the operator of `register_op(env, "name", type, compiler)`."""
         match call.args:
             case [_, ast.Constant(value=str(name)), *_]:
-                self.operators[name] = Outside(name, span=self.file.span(call), reason=_REGISTERED)
+                self.operators[name] = UnknownValue(name, span=self.file.span(call), reason=_REGISTERED)
             case _:
                 reason = "it may be an operator that is registered here"
-                self.unknown_operator = Outside("", span=self.file.span(call.func), reason=reason)
+                self.unknown_operator = UnknownValue("", span=self.file.span(call.func), reason=reason)
 
     def _python_function(self, node: ast.FunctionDef) -> Any:
         """What stands for the function without its decorators; None if its defaults are not known."""
         defaults = (*node.args.defaults, *node.args.kw_defaults)
-        if any(d is not None and isinstance(self.evaluated(d), Outside) for d in defaults):
+        if any(d is not None and isinstance(self.value_or_unknown(d), UnknownValue) for d in defaults):
             return None
-        return WrittenFunction(self.file, node, self.scope, self.evaluated, self.names["__name__"])
+        return SourceFunction(self.file, node, self.scope, self.value_or_unknown, self.names["__name__"])
 
-    def _inside(self, body: list[ast.stmt], scope: Scope, around: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> None:
+    def _read_nested(
+        self, body: list[ast.stmt], scope: Scope, around: list[ast.FunctionDef | ast.AsyncFunctionDef]
+    ) -> None:
         """Decorated functions in functions, classes and branches. Local names around them are known to a run only."""
         reason = "it is a variable of the function around"
         nodes = [inner for f in around for inner in ast.walk(f)]
-        local: dict[str, Any] = {n: self._outside(n, inner, reason) for inner in nodes for n in _bound(inner)}
+        local: dict[str, Any] = {
+            n: self._unknown_value(n, inner, reason) for inner in nodes for n in _bound_names(inner)
+        }
         arguments = [a for f in around for a in ast.walk(f.args) if isinstance(a, ast.arg)]
-        local |= {a.arg: Outside(a.arg, span=self.file.parameter_span(a), reason=reason) for a in arguments}
+        local |= {a.arg: UnknownValue(a.arg, span=self.file.parameter_span(a), reason=reason) for a in arguments}
         around_scope: Scope = ParameterScope(local, scope) if local else scope
-        binders = [n for f in around for inner in ast.walk(f) if inner is not f for n in _bound(inner)]
+        binders = [n for f in around for inner in ast.walk(f) if inner is not f for n in _bound_names(inner)]
         binders += [a.arg for a in arguments]
         once = local if all(isinstance(f, ast.FunctionDef) for f in around) else {}
         for node in body:
@@ -429,7 +437,7 @@ class FileReader:
                     decorators += inner.decorator_list
                     if (decorator := self.decorators.registration(inner)) is not None:
                         name = operator_name(inner, decorator)
-                        self.operators[name] = self._outside(name, inner, _REGISTERED)
+                        self.operators[name] = self._unknown_value(name, inner, _REGISTERED)
                     elif self.decorators.is_decorated(inner):
                         seen = once if binders.count(inner.name) == 1 else {}
                         self.waiting.append((inner, inner.name, around_scope, seen))
@@ -448,13 +456,13 @@ class _FileScope:
         found = self.reader.meaning(name)
         if found is MISSING:
             found = self.inner.resolve(name)
-        return Outside(name) if found is MISSING and self.reader.imports.has_unknown_names else found
+        return UnknownValue(name) if found is MISSING and self.reader.imports.has_unknown_names else found
 
     def names(self) -> list[str]:
         return [name for name in (*self.inner.names(), *self.reader.imports.waiting()) if not name.startswith("__")]
 
 
-def _unpacked(target: ast.expr, value: object) -> Iterator[tuple[str, object]]:
+def _assignment_items(target: ast.expr, value: object) -> Iterator[tuple[str, object]]:
     """The names of the left side of an assignment with their values. Raises NotEvaluated."""
     match target:
         case ast.Name(id=name):
@@ -463,12 +471,12 @@ def _unpacked(target: ast.expr, value: object) -> Iterator[tuple[str, object]]:
             if len(parts) != len(value):
                 raise NotEvaluated
             for part, item in zip(parts, value, strict=True):
-                yield from _unpacked(part, item)
+                yield from _assignment_items(part, item)
         case _:
             raise NotEvaluated
 
 
-def _bound(node: ast.AST) -> Iterator[str]:
+def _bound_names(node: ast.AST) -> Iterator[str]:
     """The names that a node binds itself."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
@@ -484,7 +492,7 @@ def _bound(node: ast.AST) -> Iterator[str]:
             pass
 
 
-def _shortened(node: ast.expr) -> str:
+def _shortened_text(node: ast.expr) -> str:
     """The text of an expression, for messages."""
     try:
         text = ast.unparse(node)

@@ -1,23 +1,23 @@
-"""What stands for a name of a file whose meaning reading alone does not tell."""
+"""Unknown values: placeholders for names that static reading of a file cannot resolve."""
 
 from __future__ import annotations
 
 import attrs
 
 from relay.errors import Span
-from relay.typecheck.elaboration.abstract_values import Consequence
+from relay.typecheck.elaboration.abstract_values import DependsOnPoison
 
 
-class OutsideName(Consequence):
+class UnknownNameError(DependsOnPoison):
     """A function mentions a name that only importing the file can resolve, or one whose own mistake is reported."""
 
-    def __init__(self, outside: Outside) -> None:
+    def __init__(self, outside: UnknownValue) -> None:
         super().__init__(outside.name)
         self.outside = outside
 
 
 @attrs.frozen(eq=False)
-class Outside:
+class UnknownValue:
     """Stands for what a name means that reading alone does not tell. Whoever asks what it is gets OutsideName."""
 
     name: str
@@ -28,6 +28,6 @@ class Outside:
 
     @property
     def __relay__(self) -> object:
-        raise OutsideName(self)
+        raise UnknownNameError(self)
 
     __relay_type__ = __relay_data__ = __relay__

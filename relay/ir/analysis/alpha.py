@@ -117,7 +117,7 @@ VERSION = b"relay alpha 1\n"
 def alpha_equal(a: Module | Function, b: Module | Function) -> bool:
     """Whether two modules, or two functions that mention the same functions, are equal up to names. Linear in their
     size."""
-    return type(a) is type(b) and _serialised(a) == _serialised(b)
+    return type(a) is type(b) and _serialize(a) == _serialize(b)
 
 
 def alpha_hash(part: Module | Function) -> str:
@@ -126,27 +126,27 @@ def alpha_hash(part: Module | Function) -> str:
     It depends on nothing else: not on names, the source, the process or the machine. Linear in the size.
     """
     digest = hashlib.sha256(VERSION)
-    for piece in _serialised(part):
+    for piece in _serialize(part):
         digest.update(piece)
     return digest.hexdigest()
 
 
 def data_in_order(module: Module) -> list[DataDefinition]:
     """The data types of a module, in an order that is the same for alpha-equal modules."""
-    serialiser = _Serialiser()
-    serialiser.module(module)
-    return serialiser.data_types
+    serializer = _Serializer()
+    serializer.module(module)
+    return serializer.data_types
 
 
-def _serialised(part: Module | Function) -> list[bytes]:
-    serialiser = _Serialiser()
+def _serialize(part: Module | Function) -> list[bytes]:
+    serializer = _Serializer()
     if isinstance(part, Module):
-        serialiser.module(part)
+        serializer.module(part)
     else:
         for identifier in extents([p.type for p in part.parameters if p.type is not None]):
-            serialiser.identify(identifier)
-        serialiser.function(part)
-    return serialiser.pieces
+            serializer.identify(identifier)
+        serializer.function(part)
+    return serializer.pieces
 
 
 class _Numbers:
@@ -159,7 +159,7 @@ class _Numbers:
         return self.of.setdefault(thing, len(self.of))
 
 
-class _Serialiser:
+class _Serializer:
     """Appends pieces. Each says how many parts follow or ends with a mark, so that different programs differ."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What changed between two modules: bindings, operator counts, and the work of a run.
+"""Module differences: changed bindings, operator counts, and work per execution.
 
 Bindings are paired by the identity of their variables, which passes keep; those of functions that were parsed or copied
 are paired by name and order within the function of the same name.

@@ -1,4 +1,4 @@
-"""Which values are used again after a binding.
+"""Liveness analysis of the IR: values that are used after a binding.
 
     live before b = (live after b - what b defines) + what b uses
     live at the end of a block     Yield: after its construct; Next: what a round reads; Exit: after the loop it leaves
@@ -30,7 +30,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import blocks, bound, free_variables, operands, terminator_operands, walk
+from relay.ir.traverse import blocks, bound_variables, free_variables, operands, terminator_operands, walk
 from relay.ir.types import StackType, TupleType, Type, prune
 
 K = TypeVar("K", bound=Hashable)
@@ -57,7 +57,7 @@ class Liveness(Generic[K]):
         self._exits: dict[LoopLabel, frozenset[K]] = {function.label: frozenset()}
         self._block(function.body, frozenset())
 
-    def of(self, atoms: Iterable[Atom]) -> frozenset[K]:
+    def keys_of(self, atoms: Iterable[Atom]) -> frozenset[K]:
         """The keys of atoms."""
         return frozenset(k for a in atoms if isinstance(a, Var) for k in self._keys(a))
 
@@ -77,7 +77,7 @@ class Liveness(Generic[K]):
 
     def _block(self, block: Block, after: frozenset[K]) -> frozenset[K]:
         self.leading[block] = self._leading(block, after)
-        live = self.leading[block] | self.of(terminator_operands(block.terminator))
+        live = self.leading[block] | self.keys_of(terminator_operands(block.terminator))
         found: list[frozenset[K]] = []
         for binding in reversed(block.bindings):
             found.append(live)
@@ -88,7 +88,7 @@ class Liveness(Generic[K]):
 
     def _binding(self, binding: Binding, after: frozenset[K]) -> frozenset[K]:
         value = binding.value
-        begun = self._begun(binding.targets)
+        begun = self._defined_keys(binding.targets)
         live = after - begun if begun else after
         match value:
             case If(arms, orelse):
@@ -97,21 +97,21 @@ class Liveness(Generic[K]):
                     live |= self._block(arm.body, live_out)
                     live = self._block(arm.condition, live)
             case Match(_, match_arms):
-                arm_starts = [self._block(arm.body, live) - self._begun(arm.fields) for arm in match_arms]
+                arm_starts = [self._block(arm.body, live) - self._defined_keys(arm.fields) for arm in match_arms]
                 live = frozenset[K]().union(*arm_starts)
             case Loop(label, _, _, body):
-                inside = self._read(body) - self._begun(bound(value))
+                inside = self._read(body) - self._defined_keys(bound_variables(value))
                 live = live | inside
                 self._exits[label] = self._rounds[label] = live
                 self._block(body, frozenset())
             case Lambda(function):
-                live |= self.of(free_variables(function))
+                live |= self.keys_of(free_variables(function))
             case _:
                 pass
-        used = self.of(operands(value))
+        used = self.keys_of(operands(value))
         return live | used if used else live
 
-    def _begun(self, variables: Iterable[Var]) -> frozenset[K]:
+    def _defined_keys(self, variables: Iterable[Var]) -> frozenset[K]:
         return frozenset(k for v in variables for k in self._defined(v))
 
     def _read(self, body: Block) -> frozenset[K]:
@@ -121,12 +121,12 @@ class Liveness(Generic[K]):
         pending = [body]
         while pending:
             block = pending.pop()
-            read |= self.of(terminator_operands(block.terminator))
+            read |= self.keys_of(terminator_operands(block.terminator))
             for binding in block.bindings:
-                read |= self.of(operands(binding.value))
-                begun |= self._begun((*binding.targets, *bound(binding.value)))
+                read |= self.keys_of(operands(binding.value))
+                begun |= self._defined_keys((*binding.targets, *bound_variables(binding.value)))
                 if isinstance(binding.value, Lambda):
-                    read |= self.of(free_variables(binding.value.function))
+                    read |= self.keys_of(free_variables(binding.value.function))
                 else:
                     pending += blocks(binding.value)
         return frozenset(read - begun)
@@ -137,7 +137,7 @@ def variables_of(function: Function) -> Iterable[Var]:
     yield from function.parameters
     for binding in walk(function.body):
         yield from binding.targets
-        yield from bound(binding.value)
+        yield from bound_variables(binding.value)
 
 
 def holds_stack(type_: Type | None) -> bool:

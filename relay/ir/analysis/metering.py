@@ -1,9 +1,9 @@
-"""The work of a run of a module.
+"""Cost model: the work of one execution of a module.
 
 A module's floating-point operations and the bytes that its operators write are counted for one run, from the
 types: a loop with a constant count counts its rounds, any other loop one; a branch counts as its dearest arm; a call
-counts as its function, one that is recursive as nothing; a size that is no number counts as `SIZE`. `exact` says that
-none of these estimates was needed, `symbolic` that the last one was.
+counts as its function, one that is recursive as nothing; a size that is not a number counts as `SIZE`. `exact` says
+that none of these estimates was needed, `symbolic` that the last one was.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from relay.ir.expr import Block, Call, Constant, Function, Global, If, Loop, Mat
 from relay.ir.types import TensorType, Type
 
 SIZE = 64
-"""What a size is taken to be that is no number."""
+"""What a size is taken to be that is not a number."""
 
 OperatorWork: TypeAlias = Callable[[OpCall, Sequence[Type], Type], int]
 
@@ -56,7 +56,7 @@ class Work:
         """So many times this."""
         return Work(self.flops * count, self.bytes * count, self.exact, self.symbolic)
 
-    def estimated(self) -> Work:
+    def as_estimate(self) -> Work:
         """The same as an estimate."""
         return Work(self.flops, self.bytes, False, self.symbolic)
 
@@ -98,9 +98,9 @@ class Meter:
                     if counter is not None and isinstance(counter.count, Constant):
                         total += round_.times(max(0, int(counter.count.value)))
                     else:
-                        total += round_.estimated()
+                        total += round_.as_estimate()
                 case Call():
-                    total = total.estimated()
+                    total = total.as_estimate()
                 case _:
                     pass
         return total
@@ -109,12 +109,12 @@ class Meter:
         types = [a.type for a in call.arguments if not isinstance(a, Static)]
         if result is None or None in types:
             raise InternalError("work is counted in typed modules")
-        sized = [self._sized(t) for t in types if t is not None]
+        sized = [self._concrete_type(t) for t in types if t is not None]
         symbolic = _is_symbolic(result) or any(_is_symbolic(t) for t in types)
-        made = self._sized(result)
+        made = self._concrete_type(result)
         return Work(_operator_work(call, sized, made), _bytes(made), not symbolic, symbolic)
 
-    def _sized(self, type_: Type) -> Type:
+    def _concrete_type(self, type_: Type) -> Type:
         """A type with numbers for sizes."""
         if not isinstance(type_, TensorType) or not _is_symbolic(type_):
             return type_
@@ -136,11 +136,11 @@ class Meter:
             arms += (self.block(arm.body) for arm in branch.arms)
         dearest = max(arms, key=lambda w: (w.flops, w.bytes), default=Work())
         alike = all((w.flops, w.bytes, w.exact) == (dearest.flops, dearest.bytes, True) for w in arms)
-        return conditions + (dearest if alike else dearest.estimated())
+        return conditions + (dearest if alike else dearest.as_estimate())
 
 
 def _is_symbolic(type_: Type | None) -> bool:
-    """Whether a tensor has a size that is no number."""
+    """Whether a tensor has a size that is not a number."""
     return isinstance(type_, TensorType) and not all(isinstance(dim, int) for dim in type_.shape)
 
 

@@ -1,1 +1,1 @@
-"""Whether a module is well formed."""
+"""The IR validator: well-formedness of modules."""

@@ -1,4 +1,4 @@
-"""Whether a module is well formed: what every pass may rely on, and must leave behind.
+"""The IR validator: the invariants that every pass may rely on, and must preserve.
 
     typed        every variable is bound once, in scope where it is used, and typed with a known type; every expression
                  has exactly the type of its targets; every path of a block ends as its surroundings demand; symbolic
@@ -71,7 +71,7 @@ from relay.ir.validation.check_values import use_operators as use_operators
 def check(module: Module, stage: Stage = "typed") -> None:
     """Raise InternalError unless the module is well formed at this stage."""
     if module.entry not in module.functions:
-        raise InternalError(f"the entry {module.entry} is no function of the module")
+        raise InternalError(f"the entry {module.entry} is not a function of the module")
     checker = _Checker(module, stage)
     with assuming(module.where):
         checker.assumptions()
@@ -89,7 +89,7 @@ def check(module: Module, stage: Stage = "typed") -> None:
 
 
 @attrs.frozen
-class _Surroundings:
+class _TerminatorTypes:
     """What the terminators of a block may do: the types of a Yield (None: it may not yield), and of Next (None: it is a
     function) and Exit for each label around it; the innermost of these is `innermost` (None: no Next or Exit here)."""
 
@@ -109,9 +109,9 @@ class _Checker(Values):
             raise self.fail(f"{function.name} has no result type")
         around = self._made  # to a lambda, these are its callers'
         self._made = {b.value.dim for b in walk(function.body) if isinstance(b.value, BindDim)}
-        self.known(function.result)
+        self.check_type(function.result)
         self.new_label(function.label)
-        inside = _Surroundings(None, {function.label: (None, (function.result,))}, function.label)
+        inside = _TerminatorTypes(None, {function.label: (None, (function.result,))}, function.label)
         self.block(function.body, inside, function.parameters)
         if isinstance(function.rule, CustomGradient):
             self.rule(function, function.rule)
@@ -137,9 +137,9 @@ class _Checker(Values):
                 raise self.fail(f"@{rule.forward} does not return a result and what it saved")
             saved = forward.result.items[1]
             expected = FunctionType(types, TupleType((result, saved)))
-            self.same(f"the type of @{rule.forward}", (forward,), (expected,))
+            self.check_equal_types(f"the type of @{rule.forward}", (forward,), (expected,))
         expected = FunctionType((saved, seed), gradients[0] if len(gradients) == 1 else TupleType(gradients))
-        self.same(f"the type of @{rule.backward}", (found[0].type,), (expected,))  # type: ignore[union-attr]
+        self.check_equal_types(f"the type of @{rule.backward}", (found[0].type,), (expected,))  # type: ignore[union-attr]
 
     def derivative(self, derivative: Derivative) -> None:
         """A pending derivative: its type is that of the gradient of the function."""
@@ -157,11 +157,11 @@ class _Checker(Values):
             raise self.fail(error.message) from None
         if derivative.type == expected:
             return
-        raise self.fail(f"{show(derivative.type)} is no derivative of {show(of.type)}")
+        raise self.fail(f"{show(derivative.type)} is not a derivative of {show(of.type)}")
 
     # ---- blocks
 
-    def block(self, block: Block, around: _Surroundings, variables: Sequence[Var] = ()) -> None:
+    def block(self, block: Block, around: _TerminatorTypes, variables: Sequence[Var] = ()) -> None:
         """A block that binds `variables` at its start. They and its own variables are out of scope after it."""
         self.bind(variables)
         lambdas_until = 0
@@ -188,24 +188,24 @@ class _Checker(Values):
             if isinstance(binding.value, BindDim):
                 self._made_here.discard(binding.value.dim)
 
-    def terminator(self, block: Block, around: _Surroundings) -> None:
+    def terminator(self, block: Block, around: _TerminatorTypes) -> None:
         if not isinstance(block.terminator, Dead):
             self.span = block.terminator.span or self.span
         match block.terminator:
             case Yield(values):
                 if around.yields is None:
                     raise self.fail("`yield` outside of an arm")
-                self.same(around.purpose, self.atoms(values), around.yields)
+                self.check_equal_types(around.purpose, self.atoms(values), around.yields)
             case Next(label, values):
                 parameters, _ = self.leave("next", label, around)
                 if parameters is None:
                     raise self.fail(f"`next` to the function {label.name}")
-                self.same(f"`next '{label.name}`", self.atoms(values), parameters)
+                self.check_equal_types(f"`next '{label.name}`", self.atoms(values), parameters)
             case Exit(label, values):
                 parameters, results = self.leave("exit", label, around)
                 self.left.add(label)
                 what = f"the result of {label.name}" if parameters is None else f"`exit '{label.name}`"
-                self.same(what, self.atoms(values), results)
+                self.check_equal_types(what, self.atoms(values), results)
             case Dead():
                 last = block.bindings[-1].value if block.bindings else None
                 if last is None or (self.may_end(last) and not _fails(last)):
@@ -214,7 +214,7 @@ class _Checker(Values):
                 assert_never(other)
 
     def leave(
-        self, what: str, label: LoopLabel, around: _Surroundings
+        self, what: str, label: LoopLabel, around: _TerminatorTypes
     ) -> tuple[tuple[Type, ...] | None, tuple[Type, ...]]:
         """The types of Next and Exit for a label."""
         found = around.labels.get(label)
@@ -236,7 +236,7 @@ class _Checker(Values):
             case _:
                 return True
 
-    def binding(self, binding: Binding, around: _Surroundings) -> None:
+    def binding(self, binding: Binding, around: _TerminatorTypes) -> None:
         """The expression has the type of its targets, which are not in scope yet."""
         self.span = binding.value.span or self.span
         wanted = []
@@ -251,13 +251,13 @@ class _Checker(Values):
             case Loop() as loop:
                 self.loop(loop, targets, around)
             case Ascribe(value) if len(targets) == 1:
-                self.ascribed(self.atom(value), targets[0])
+                self.check_ascription(self.atom(value), targets[0])
             case other:
                 found = self.simple(other)
                 name = ", ".join(f"%{t.name}" for t in binding.targets) or "a statement without `let`"
-                self.same(name, found, targets)
+                self.check_equal_types(name, found, targets)
 
-    def ascribed(self, found: Type, wanted: Type) -> None:
+    def check_ascription(self, found: Type, wanted: Type) -> None:
         """Two types of one tensor differ in dims that the run makes only."""
         if (
             not isinstance(found, TensorType)
@@ -273,7 +273,7 @@ class _Checker(Values):
 
     # ---- expressions with blocks
 
-    def branch(self, branch: If | Match, targets: tuple[Type, ...], around: _Surroundings) -> None:
+    def branch(self, branch: If | Match, targets: tuple[Type, ...], around: _TerminatorTypes) -> None:
         inside = attrs.evolve(around, yields=targets)
         match branch:
             case If(arms, orelse):
@@ -282,14 +282,14 @@ class _Checker(Values):
                     # A condition may leave too, except in the structured form.
                     no_exit = None if self.structured else around.innermost
                     labels = {} if self.structured else around.labels
-                    self.block(arm.condition, _Surroundings((scalar(BOOL),), labels, no_exit, "the condition"))
+                    self.block(arm.condition, _TerminatorTypes((scalar(BOOL),), labels, no_exit, "the condition"))
                     self.block(arm.body, inside)
                 self.block(orelse, inside)
             case Match(value, match_arms):
                 bodies = [a.body for a in match_arms]
                 type_ = self.atom(value)
                 if not isinstance(type_, DataType):
-                    raise self.fail(f"`match` on {show(type_)}, which is no data type")
+                    raise self.fail(f"`match` on {show(type_)}, which is not a data type")
                 wanted = [c.name for c in type_.definition.constructors]
                 if sorted(a.constructor for a in match_arms) != sorted(wanted):
                     found = ", ".join(a.constructor for a in match_arms) or "none"
@@ -298,7 +298,7 @@ class _Checker(Values):
                     constructor = type_.definition.constructors[type_.definition.index(match_arm.constructor)]
                     types = tuple(f.type for f in match_arm.fields if f.type is not None)
                     self.span = match_arm.fields[0].span if match_arm.fields else branch.span
-                    self.same(f"the fields of {constructor.name}", types, constructor.fields)
+                    self.check_equal_types(f"the fields of {constructor.name}", types, constructor.fields)
                     self.block(match_arm.body, inside, match_arm.fields)
         if self.structured:
             yielding = {isinstance(b.terminator, Yield) for b in bodies if not isinstance(b.terminator, Dead)}
@@ -307,7 +307,7 @@ class _Checker(Values):
             if yielding == {False} and targets:
                 raise self.fail("no arm yields, but there are targets")
 
-    def loop(self, loop: Loop, targets: tuple[Type, ...], around: _Surroundings) -> None:
+    def loop(self, loop: Loop, targets: tuple[Type, ...], around: _TerminatorTypes) -> None:
         initial = self.atoms(loop.initial)
         bound = loop.parameters
         if loop.counter is not None:
@@ -316,12 +316,12 @@ class _Checker(Values):
             self.counter(loop.counter, count)
             bound = (*bound, loop.counter.index)
         parameters = tuple(p.type for p in loop.parameters if p.type is not None)
-        self.same(f"the initial values of {loop.label.name}", initial, parameters)
+        self.check_equal_types(f"the initial values of {loop.label.name}", initial, parameters)
         if loop.counter is not None:
-            self.same(f"the results of {loop.label.name}", parameters, targets)
+            self.check_equal_types(f"the results of {loop.label.name}", parameters, targets)
         self.new_label(loop.label)
         labels = {**around.labels, loop.label: (parameters, targets)}
-        self.block(loop.body, _Surroundings(None, labels, loop.label), bound)
+        self.block(loop.body, _TerminatorTypes(None, labels, loop.label), bound)
 
     def counter(self, counter: Counter, count: Type) -> None:
         if counter.index.type != count:

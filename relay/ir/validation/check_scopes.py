@@ -1,4 +1,4 @@
-"""Types, variables and labels of a module under check: each is known, bound once, and used in its scope."""
+"""Scopes of a module under validation: types, variables and labels, each bound once, used in scope."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, assert_never
 
 from relay.errors import InternalError, Span
 from relay.ir.data_dependent import given_sizes
-from relay.ir.dims import Dim, MadeDim, variables
+from relay.ir.dims import DataDependentDim, Dim, variables
 from relay.ir.expr import (
     Atom,
     Constant,
@@ -68,8 +68,8 @@ class Scopes:
         self._known: set[Type] = set()
         self._declared = set(module.data)
         self._dims = set(symbolic_dims(module))
-        self._made: set[MadeDim] = set()  # the dims that the function at hand makes
-        self._made_here: set[MadeDim] = set()  # those of them that are in scope
+        self._made: set[DataDependentDim] = set()  # the dims that the function at hand makes
+        self._made_here: set[DataDependentDim] = set()  # those of them that are in scope
         self._in_data = False
         self._given = given_sizes(module)  # the sizes that each function has from its callers
 
@@ -94,7 +94,7 @@ class Scopes:
     def dim(self, dim: Dim, where: str) -> None:
         """A dim is a number in every run."""
         for variable in variables(dim):
-            if isinstance(variable, MadeDim):
+            if isinstance(variable, DataDependentDim):
                 if self._in_data:
                     raise self.fail(f"{where} in a data type mentions {variable}, which the run makes")
                 if variable in self._made and variable not in self._made_here:
@@ -103,7 +103,7 @@ class Scopes:
                 raise self.fail(f"{variable} in {where} is the extent of no argument of {self.module.entry}")
 
     def entry(self) -> None:
-        """Nobody gives the entry sizes that the run makes."""
+        """Nobody gives the entry data-dependent sizes."""
         for dim in self._given[self.module.entry]:
             raise self.fail(f"nobody makes {dim}, which @{self.module.entry} uses or gives to others")
 
@@ -121,10 +121,10 @@ class Scopes:
             if constructor.names and len(set(constructor.names)) != len(constructor.fields):
                 raise self.fail(f"the fields of {constructor.name} have not one name each")
             for field in constructor.fields:
-                self.known(field)
+                self.check_type(field)
         self._in_data = around
 
-    def known(self, type_: Type) -> None:
+    def check_type(self, type_: Type) -> None:
         """A type is one of run-time values at this stage."""
         if isinstance(type_, TensorType) and type_.axes is not None:
             raise self.fail(f"{show(type_)} has names of axes")
@@ -141,18 +141,18 @@ class Scopes:
                 if form is not None:
                     raise self.fail(f"{show(type_)} is a structure of Python")
                 for item in items:
-                    self.known(item)
+                    self.check_type(item)
             case FunctionType(parameters, result, where):
                 if where:
                     raise self.fail(f"{show(type_)} is the type of a polymorphic function")
                 if self.core:
                     raise self.fail(f"the function type {show(type_)} in the core")
                 for part in (*parameters, result):
-                    self.known(part)
+                    self.check_type(part)
             case RefType(content):
-                self.known(content)
+                self.check_type(content)
             case StackType(element):
-                self.known(element)
+                self.check_type(element)
             case DataType(definition):
                 if definition not in self._declared:
                     raise self.fail(f"the data type {definition.name} does not belong to the module")
@@ -163,7 +163,7 @@ class Scopes:
         if not _mentions_made(type_):
             self._known.add(type_)
 
-    def same(self, what: str, found: Sequence[Type], wanted: Sequence[Type]) -> None:
+    def check_equal_types(self, what: str, found: Sequence[Type], wanted: Sequence[Type]) -> None:
         """Two sequences of types are equal."""
         if len(found) != len(wanted):
             raise self.fail(f"{what}: expected {len(wanted)} value{'s' * (len(wanted) != 1)}, found {len(found)}")
@@ -181,7 +181,7 @@ class Scopes:
                 raise self.fail(f"{var!r} is bound twice")
             if var.type is None:
                 raise self.fail(f"{var!r} has no type")
-            self.known(var.type)
+            self.check_type(var.type)
             self.bound.add(var)
             self.visible.add(var)
 
@@ -219,7 +219,7 @@ class Scopes:
         return tuple(self.atom(a) for a in atoms)
 
     def scalar_bool(self, what: str, type_: Type) -> None:
-        self.same(what, (type_,), (scalar(BOOL),))
+        self.check_equal_types(what, (type_,), (scalar(BOOL),))
 
     def index(self, what: str, type_: Type) -> None:
         if type_ not in INDICES:
@@ -227,7 +227,7 @@ class Scopes:
 
 
 def is_made(dim: Dim) -> bool:
-    return any(isinstance(v, MadeDim) for v in variables(dim))
+    return any(isinstance(v, DataDependentDim) for v in variables(dim))
 
 
 def _mentions_made(type_: Type) -> bool:

@@ -1,5 +1,7 @@
-"""Whether an untyped module is well formed: its blocks end as their surroundings demand, and bind as many variables as
-there are values. What types would show is elaboration's to find."""
+"""The validator of untyped modules: terminators of blocks, and arity of bindings.
+
+What types would show is elaboration's to find.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ from relay.ir.validation.check_scopes import Violation
 
 
 @attrs.frozen
-class _Surroundings:
+class _TerminatorArities:
     """How many values a Yield has (None: none may stand here), and a Next (None: of a function) and an Exit of each
     label around."""
 
@@ -65,10 +67,10 @@ def check_surface(module: Module) -> None:
 
 
 def _function(function: Function) -> None:
-    _block(function.body, _Surroundings(None, {function.label: (None, 1)}), function.span)
+    _block(function.body, _TerminatorArities(None, {function.label: (None, 1)}), function.span)
 
 
-def _block(block: Block, around: _Surroundings, span: Span | None) -> None:
+def _block(block: Block, around: _TerminatorArities, span: Span | None) -> None:
     for binding in block.bindings:
         value, count = binding.value, len(binding.targets)
         wanted = _results(value)
@@ -87,7 +89,7 @@ def _block(block: Block, around: _Surroundings, span: Span | None) -> None:
                     _block(case.body, attrs.evolve(around, yields=count), case.span)
             case Loop(label, parameters, _, body) | ForEach(label, _, _, parameters, _, body):
                 labels = {**around.labels, label: (len(parameters), count)}
-                _block(body, _Surroundings(None, labels), value.span)
+                _block(body, _TerminatorArities(None, labels), value.span)
             case Lambda(function):
                 _function(function)
             case _:
@@ -109,7 +111,7 @@ def _results(value: Expr) -> int | None:
             return 1
 
 
-def _terminator(block: Block, around: _Surroundings, span: Span | None) -> None:
+def _terminator(block: Block, around: _TerminatorArities, span: Span | None) -> None:
     match block.terminator:
         case Yield(values, place):
             wanted: int | None = around.yields

@@ -1,4 +1,4 @@
-"""Expressions without blocks of a module under check: their operands fit, and they give the types of their targets."""
+"""The validator of block-free expressions: operand types, and the types of their targets."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ class Values(Scopes, abc.ABC):
                     raise self.fail("a call of a function value in the core")
                 callee = self.atom(function, callee=True)
                 if not isinstance(callee, FunctionType):
-                    raise self.fail(f"a call of {show(callee)}, which is no function")
-                self.same(f"the call of {_name(function)}", self.atoms(arguments), callee.parameters)
+                    raise self.fail(f"a call of {show(callee)}, which is not a function")
+                self.check_equal_types(f"the call of {_name(function)}", self.atoms(arguments), callee.parameters)
                 return (callee.result,)
             case MakeTuple(items):
                 return (TupleType(self.atoms(items)),)
@@ -135,7 +135,7 @@ class Values(Scopes, abc.ABC):
             case RefRead(reference):
                 return (self.content(reference),)
             case RefWrite(reference, value):
-                self.same("`write`", (self.atom(value),), (self.content(reference),))
+                self.check_equal_types("`write`", (self.atom(value),), (self.content(reference),))
                 return ()
             case Shadow(reference, sweep, initial):
                 self.content(reference)
@@ -147,7 +147,7 @@ class Values(Scopes, abc.ABC):
             case Print(pieces, values, formats):
                 for value in values:
                     if not isinstance(type_ := self.atom(value), TensorType):
-                        raise self.fail(f"`print` of {show(type_)}, which is no tensor")
+                        raise self.fail(f"`print` of {show(type_)}, which is not a tensor")
                 if not len(pieces) - 1 == len(values) == len(formats):
                     raise self.fail("a Print whose parts do not match")
                 return ()
@@ -155,18 +155,18 @@ class Values(Scopes, abc.ABC):
                 if name not in [c.name for c in definition.constructors]:
                     raise self.fail(f"{definition.name} has no constructor {name}")
                 fields = definition.constructors[definition.index(name)].fields
-                self.same(f"the fields of {name}", self.atoms(arguments), fields)
+                self.check_equal_types(f"the fields of {name}", self.atoms(arguments), fields)
                 return (DataType(definition),)
             case StackNew(element):
                 return (StackType(element),)
             case StackPush(stack, value):
                 element_type = self.element(stack)
-                self.same("`push`", (self.atom(value),), (element_type,))
+                self.check_equal_types("`push`", (self.atom(value),), (element_type,))
                 return (StackType(element_type),)
             case StackSet(stack, position, value):
                 element_type = self.element(stack)
                 self.index("the index of a set", self.atom(position))
-                self.same("`set`", (self.atom(value),), (element_type,))
+                self.check_equal_types("`set`", (self.atom(value),), (element_type,))
                 return (StackType(element_type),)
             case StackPrefix(stack, length):
                 self.index("the length of a prefix", self.atom(length))
@@ -183,7 +183,7 @@ class Values(Scopes, abc.ABC):
                     raise self.fail(f"the extent {dim} as {extent.base}")
                 return (extent.type,)
             case BindDim(dim, size):
-                self.same("a size", (self.atom(size),), (scalar(INT64),))
+                self.check_equal_types("a size", (self.atom(size),), (scalar(INT64),))
                 if dim in self._made_here:
                     raise self.fail(f"{dim} is made twice")
                 self._made_here.add(dim)
@@ -218,7 +218,10 @@ class Values(Scopes, abc.ABC):
             raise self.fail(f"there is no operator {call.operator!r}") from None
         except Exception as error:  # an operator's rule may raise anything for an attribute that it is not made for
             message = error.message if isinstance(error, RelayError) else "the attributes do not fit"
-            given = (*map(show, types), *(f"{name}={_shown(value)}" for name, value in call.attributes.items()))
+            given = (
+                *map(show, types),
+                *(f"{name}={_attribute_text(value)}" for name, value in call.attributes.items()),
+            )
             raise self.fail(f"{call.operator}({', '.join(given)}): {message}") from error
 
     def content(self, reference: Atom) -> Type:
@@ -234,7 +237,7 @@ class Values(Scopes, abc.ABC):
         return type_.element
 
 
-def _shown(value: object) -> str:
+def _attribute_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool | None) else repr(value)
 
 

@@ -13,15 +13,15 @@ from relay.ops.elementwise.trigonometric import ndtr
 from relay.ops.notation import Pattern, Relation, Tensor, Value, elementwise, number_like
 from relay.ops.samples import case, cases
 from relay.ops.tir import scalar
-from relay.typecheck.relations import same
+from relay.typecheck.relations import same_shape
 
-_FLOAT = Relation("T:float -> T", same)
+_FLOAT = Relation("T:float -> T", same_shape)
 _LINEAR = 2 * math.sqrt(2 / math.pi)  # gelu's approximate gate is sigmoid(_LINEAR x + _CUBIC x**3)
 _CUBIC = _LINEAR * 0.044715
 
 
 @composite(
-    relation=Relation("T:number -> T", same),
+    relation=Relation("T:number -> T", same_shape),
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(scalar.relu),
     gradient=lambda x, out, dout: where(x > 0, dout, number_like(dout, 0)),
@@ -50,17 +50,17 @@ def softplus(x: Tensor) -> Tensor:
 # ---- x times a gate, which grows from 0 to 1
 #
 # Far to the left the gate is 0, and x is bounded there, so that 0 is the result at -infinity. -1000 is beyond all x
-# where the product is no zero in any dtype. The derivative, gate + x slope, is written out, since the slope is 0 on
+# where the product is not a zero in any dtype. The derivative, gate + x slope, is written out, since the slope is 0 on
 # both sides.
 
 
-def _gated(x: Value, dout: Value, gate: Value, slope: Value) -> Value:
+def _gate_gradient(x: Value, dout: Value, gate: Value, slope: Value) -> Value:
     return dout * (gate + x.op("clip", low=-1000.0, high=1000.0) * slope)
 
 
 def _silu_gradient(x: Value, out: Value, dout: Value) -> Value:
     gate = x.op("sigmoid")
-    return _gated(x, dout, gate, gate * (1 - gate))
+    return _gate_gradient(x, dout, gate, gate * (1 - gate))
 
 
 @composite(relation=_FLOAT, gradient=_silu_gradient)
@@ -75,7 +75,7 @@ def silu(x: Tensor) -> Tensor:
 
 def _mish_gradient(x: Value, out: Value, dout: Value) -> Value:
     gate = x.op("softplus").op("tanh")
-    return _gated(x, dout, gate, (1 - gate * gate) * x.op("sigmoid"))
+    return _gate_gradient(x, dout, gate, (1 - gate * gate) * x.op("sigmoid"))
 
 
 @composite(relation=_FLOAT, gradient=_mish_gradient)
@@ -92,11 +92,11 @@ def _gelu_gradient(x: Value, out: Value, dout: Value, approximate: str) -> Value
     if approximate == "none":
         gate = x.op("ndtr")
         near = x.op("clip", low=-40.0, high=40.0)  # the slope is 0 from there on
-        return _gated(x, dout, gate, (near * near * -0.5).op("exp") / math.sqrt(2 * math.pi))
+        return _gate_gradient(x, dout, gate, (near * near * -0.5).op("exp") / math.sqrt(2 * math.pi))
     near = x.op("clip", low=-100.0, high=100.0)  # the gate is 0 or 1 from there on
     squared = near * near
     gate = (near * (squared * _CUBIC) + near * _LINEAR).op("sigmoid")
-    return _gated(x, dout, gate, gate * (1 - gate) * (squared * (3 * _CUBIC) + _LINEAR))
+    return _gate_gradient(x, dout, gate, gate * (1 - gate) * (squared * (3 * _CUBIC) + _LINEAR))
 
 
 @composite(
@@ -119,7 +119,7 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     return maximum(x, -1000.0) * ndtr(x)
 
 
-@composite(relation=Relation("T:float -> T", same))
+@composite(relation=Relation("T:float -> T", same_shape))
 def leaky_relu(x: Tensor, alpha: float = 0.01) -> Tensor:
     """x where it is positive, otherwise alpha x. x: (T float, s) -> (T, s).
 
@@ -178,7 +178,7 @@ def _clip_gradient(x: Value, out: Value, dout: Value, low: float | None, high: f
 
 
 @composite(
-    relation=Relation("T:number -> T", same),
+    relation=Relation("T:number -> T", same_shape),
     gradient=_clip_gradient,
     sampler=cases(
         case((), low=0, high=1),

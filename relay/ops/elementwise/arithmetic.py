@@ -31,10 +31,10 @@ from relay.ops.notation import (
 from relay.ops.samples import case, cases, uniform
 from relay.ops.tir import powers, scalar
 from relay.ops.tir.tvm_modules import te, tirx
-from relay.typecheck.relations import broadcast, same
+from relay.typecheck.relations import broadcast, same_shape
 
 _BINARY = Relation("T:number, T -> T", broadcast)
-_UNARY = Relation("T:number -> T", same)
+_UNARY = Relation("T:number -> T", same_shape)
 
 
 # ---- arithmetic

@@ -11,13 +11,13 @@ from relay.ops.notation import Pattern, Relation, Tensor, Value, elementwise, nu
 from relay.ops.samples import case, cases
 from relay.ops.tir import scalar
 from relay.ops.tir.tvm_modules import tirx
-from relay.typecheck.relations import broadcast, same
+from relay.typecheck.relations import broadcast, same_shape
 
 _COMPARISON = Relation("T:number, T -> bool", broadcast)
 _LOGIC = Relation("bool, bool -> bool", broadcast)
 _BITS = Relation("T:int|bool, T -> T", broadcast)
 _SHIFT = Relation("T:int, T -> T", broadcast)
-_TRUTH = "the result is a truth value"
+_TRUTH = "the result is a boolean"
 _INTEGER = "the result is an integer"
 
 
@@ -123,7 +123,7 @@ def greater_equal(x: Tensor, y: Tensor) -> Tensor:
 
 
 @register_op(
-    relation=Relation("T:number -> bool", same),
+    relation=Relation("T:number -> bool", same_shape),
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(scalar.is_nan, direct=True),
     no_gradient=_TRUTH,
@@ -138,7 +138,7 @@ def isnan(x: Tensor) -> Tensor:
 
 
 @register_op(
-    relation=Relation("T:number -> bool", same),
+    relation=Relation("T:number -> bool", same_shape),
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(scalar.is_finite, direct=True),
     no_gradient=_TRUTH,
@@ -153,7 +153,7 @@ def isfinite(x: Tensor) -> Tensor:
 
 
 @register_op(
-    relation=Relation("T:number -> bool", same),
+    relation=Relation("T:number -> bool", same_shape),
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(scalar.is_infinite, direct=True),
     no_gradient=_TRUTH,
@@ -227,7 +227,7 @@ def logical_xor(x: Tensor, y: Tensor) -> Tensor:
 
 
 @register_op(
-    relation=Relation("bool -> bool", same),
+    relation=Relation("bool -> bool", same_shape),
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(scalar.negation, direct=True),
     no_gradient=_TRUTH,
@@ -264,7 +264,7 @@ def bitwise_and(x: Tensor, y: Tensor) -> Tensor:
 
 
 @register_op(
-    relation=Relation("T:int|bool -> T", same),
+    relation=Relation("T:int|bool -> T", same_shape),
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(scalar.bitwise_not, direct=True),
     no_gradient=_INTEGER,
@@ -401,7 +401,7 @@ _FLOAT32, _FLOAT64, _INT32, _BOOL = (BaseType(name) for name in ("float32", "flo
 
 
 @register_op(
-    relation=Relation("T -> @dtype", same),
+    relation=Relation("T -> @dtype", same_shape),
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(scalar.cast, direct=True, widened=False),
     gradient=_cast_gradient,
@@ -430,7 +430,7 @@ def cast(x: Tensor, dtype: BaseType) -> Tensor:
 
 
 @register_op(
-    relation=Relation("T -> T", same),
+    relation=Relation("T -> T", same_shape),
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(lambda x: x, direct=True),
     gradient=lambda x, out, dout: None,
@@ -447,7 +447,7 @@ def stop_gradient(x: Tensor) -> Tensor:
 
 
 @register_op(
-    relation=Relation("T -> T", same),
+    relation=Relation("T -> T", same_shape),
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(lambda x: x, direct=True),
     gradient=lambda x, out, dout: dout,

@@ -11,9 +11,9 @@ from relay.operator import Operator
 from relay.ops.notation import Element, Pattern, Relation, Tensor, Value, elementwise, register_op
 from relay.ops.samples import Sampler, uniform
 from relay.ops.tir import circular, scalar, transcendental
-from relay.typecheck.relations import same
+from relay.typecheck.relations import same_shape
 
-_UNARY_FLOAT = Relation("T:float -> T", same)
+_UNARY_FLOAT = Relation("T:float -> T", same_shape)
 
 
 def elementary(

@@ -10,10 +10,10 @@ from relay.operator import Operator
 from relay.ops.notation import Element, Pattern, Relation, Tensor, alias, elementwise, register_op
 from relay.ops.tir import scalar
 from relay.ops.tir.tvm_modules import tirx
-from relay.typecheck.relations import same
+from relay.typecheck.relations import same_shape
 
 
-def _rounded(function: str) -> Callable[[Element], Element]:
+def _rounding_function(function: str) -> Callable[[Element], Element]:
     """A function of TIR on floats; float16 goes through float32, integers are as they are."""
 
     def apply(x: Element) -> Element:
@@ -30,9 +30,9 @@ def _rounding(function: str, name: str | None = None) -> Callable[[Callable[[Ten
     """Register a rounding by a function of TIR."""
     return register_op(
         name=name,
-        relation=Relation("T:number -> T", same),
+        relation=Relation("T:number -> T", same_shape),
         pattern=Pattern.ELEMENTWISE,
-        compute=elementwise(_rounded(function), direct=True),
+        compute=elementwise(_rounding_function(function), direct=True),
         gradient=lambda x, out, dout: None,
         idempotent=True,
     )

@@ -166,8 +166,8 @@ def atanh(x: Tensor) -> Tensor:
     return np.arctanh(x)
 
 
-_vectorised_erf = np.vectorize(math.erf, otypes=[np.float64])
-_vectorised_erfc = np.vectorize(math.erfc, otypes=[np.float64])
+_vectorized_erf = np.vectorize(math.erf, otypes=[np.float64])
+_vectorized_erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 def _in_double(function: np.vectorize, x: Tensor) -> Tensor:
@@ -191,7 +191,7 @@ def erf(x: Tensor) -> Tensor:
     >>> relay.erf(np.float32([0, 1]))
     array([0.       , 0.8427008], dtype=float32)
     """
-    return _in_double(_vectorised_erf, x)
+    return _in_double(_vectorized_erf, x)
 
 
 @elementary(
@@ -205,7 +205,7 @@ def erfc(x: Tensor) -> Tensor:
     >>> relay.erfc(np.float32([0, 5]))
     array([1.0000000e+00, 1.5374598e-12], dtype=float32)
     """
-    return _in_double(_vectorised_erfc, x)
+    return _in_double(_vectorized_erfc, x)
 
 
 def _normal_density(x: Value) -> Value:
@@ -214,7 +214,7 @@ def _normal_density(x: Value) -> Value:
     return (near * near * -0.5).op("exp") * (1 / math.sqrt(2 * math.pi))
 
 
-_vectorised_ndtr = np.vectorize(lambda x: math.erfc(x * -math.sqrt(0.5)) * 0.5, otypes=[np.float64])
+_vectorized_ndtr = np.vectorize(lambda x: math.erfc(x * -math.sqrt(0.5)) * 0.5, otypes=[np.float64])
 
 
 @elementary(
@@ -229,7 +229,7 @@ def ndtr(x: Tensor) -> Tensor:
     >>> relay.ndtr(np.float32([0, 1]))
     array([0.5      , 0.8413448], dtype=float32)
     """
-    return _in_double(_vectorised_ndtr, x)
+    return _in_double(_vectorized_ndtr, x)
 
 
 for _name in ("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh"):

@@ -156,7 +156,9 @@ def _write_window(x: Stage, new: Stage) -> Callable[[Any, Any, Any], Any]:
 @register_op(
     relation=Relation("T, T, I:int -> T", _update_window_shape),
     pattern=Pattern.OPAQUE,
-    compute=lambda x, new, starts: stages.copied(x, (new, starts), _write_window(x, new), changes=0 not in dims(new)),
+    compute=lambda x, new, starts: stages.updated_copy(
+        x, (new, starts), _write_window(x, new), changes=0 not in dims(new)
+    ),
     gradient=lambda x, new, starts, out, dout: (
         dout.op("dynamic_update_slice", new.op("zeros_like"), starts),
         dout.op("dynamic_slice", starts, sizes=new.shape),
@@ -164,7 +166,7 @@ def _write_window(x: Stage, new: Stage) -> Callable[[Any, Any, Any], Any]:
     ),
     requirements=(Requirement(_update_in_range, "slice out of range"),),
     in_place=InPlace(
-        0, lambda x, new, starts: stages.written(dims(x), [new, starts], str(x.dtype), _write_window(x, new))
+        0, lambda x, new, starts: stages.extern_stage(dims(x), [new, starts], str(x.dtype), _write_window(x, new))
     ),
     sampler=cases(
         case((3, 4), (2, 1), _START),

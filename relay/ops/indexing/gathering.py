@@ -1,5 +1,6 @@
-"""Elements and slices at run-time places: along an axis, and by index vectors. Negative indices count from the end; an
-index out of range stops the program.
+"""Gathering of elements and slices at run-time indices: along an axis, and by index vectors.
+
+Negative indices count from the end; an index out of range stops the program.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from relay.ops.samples import case, cases
 from relay.ops.tir import scalar, stages
 from relay.ops.tir.tvm_modules import te, tirx
 from relay.typecheck import axes as names
-from relay.typecheck.dims import equal_shapes, known, normalise_axis, numbers, product
+from relay.typecheck.dims import constant_dim, equal_shapes, normalize_axis, numbers, product
 
 _OUT_OF_RANGE = "index out of range"
 
@@ -43,9 +44,9 @@ _OUT_OF_RANGE = "index out of range"
 # ---- along one axis, an index for each element
 
 
-@carries(names.aligned)
+@carries(names.aligned_names)
 def _along_shape(shape: Shape, indices: Shape, *, axis: int) -> Shape:
-    position = normalise_axis(axis, len(shape))
+    position = normalize_axis(axis, len(shape))
     rest, others = ((*s[:position], *s[position + 1 :]) for s in (shape, indices))
     if len(indices) != len(shape) or not equal_shapes(others, rest):
         raise ShapeError(
@@ -64,12 +65,12 @@ def _add_along_shape(shape: Shape, indices: Shape, updates: Shape, *, axis: int)
 
 
 def _along_in_range(x: Value, indices: Value, *updates: Value, axis: int) -> Value | None:
-    return in_range(indices, x.shape[normalise_axis(axis, x.ndim)])
+    return in_range(indices, x.shape[normalize_axis(axis, x.ndim)])
 
 
 def _take_along_axis(x: Stage, indices: Stage, axis: int) -> Stage:
     shape = dims(x)
-    position = normalise_axis(axis, len(shape))
+    position = normalize_axis(axis, len(shape))
     if 0 in shape:
         return stages.full(dims(indices), 0, str(x.dtype))
     return te.compute(
@@ -112,7 +113,7 @@ def take_along_axis(x: Tensor, indices: Tensor, axis: int = 0) -> Tensor:
 
 def _add_along(x: Stage, indices: Stage, axis: int) -> Callable[[Any, Any, Any], Any]:
     shape, extents = dims(x), dims(indices)
-    position = normalise_axis(axis, len(shape))
+    position = normalize_axis(axis, len(shape))
 
     def statement(result: Any, indices: Any, updates: Any) -> Any:
         def accumulate(index: list[Any]) -> Any:
@@ -127,7 +128,7 @@ def _add_along(x: Stage, indices: Stage, axis: int) -> Callable[[Any, Any, Any],
 
 
 def _add_along_axis(x: Stage, indices: Stage, updates: Stage, axis: int) -> Stage:
-    return stages.copied(x, (indices, updates), _add_along(x, indices, axis), changes=0 not in dims(updates))
+    return stages.updated_copy(x, (indices, updates), _add_along(x, indices, axis), changes=0 not in dims(updates))
 
 
 def _numpy_add_along_axis(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> Tensor:
@@ -151,7 +152,7 @@ def _numpy_add_along_axis(x: Tensor, indices: Tensor, updates: Tensor, axis: int
     accumulates=0,
     in_place=InPlace(
         0,
-        lambda x, indices, updates, axis: stages.written(
+        lambda x, indices, updates, axis: stages.extern_stage(
             dims(x), [indices, updates], str(x.dtype), _add_along(x, indices, axis)
         ),
     ),
@@ -177,7 +178,7 @@ def add_along_axis(x: Tensor, indices: Tensor, updates: Tensor, axis: int = 0) -
 
 def _depth(shape: Shape, indices: Shape) -> int:
     """How many axes the index vectors name."""
-    depth = known(indices[-1]) if indices else -1
+    depth = constant_dim(indices[-1]) if indices else -1
     if not 0 <= depth <= len(shape):
         raise ShapeError(
             f"the last axis of the indices, {show_shape(indices)}, must have at most {len(shape)} elements, one for "
@@ -186,7 +187,7 @@ def _depth(shape: Shape, indices: Shape) -> int:
     return depth
 
 
-@carries(names.gathered)
+@carries(names.gathered_names)
 def _gather_shape(shape: Shape, indices: Shape) -> Shape:
     depth = _depth(shape, indices)
     return (*indices[:-1], *shape[depth:])
@@ -203,7 +204,7 @@ def _scatter_shape(shape: Shape, indices: Shape, updates: Shape, *, reduction: s
 
 
 def _vectors_in_range(x: Value, indices: Value, *updates: Value, **attributes: Any) -> Value | None:
-    named = x.shape[: known(indices.shape[-1])]
+    named = x.shape[: constant_dim(indices.shape[-1])]
     if not all(isinstance(dim, int) for dim in named):
         along = [indices.op("take", np.array(axis, np.int32), axis=-1) for axis in range(len(named))]
         inside = [holds for own, dim in zip(along, named, strict=True) if (holds := in_range(own, dim)) is not None]
@@ -283,7 +284,7 @@ def _scatter(x: Stage, indices: Stage, updates: Stage, reduction: str) -> Callab
 
 def _scatter_nd(x: Stage, indices: Stage, updates: Stage, reduction: str) -> Stage:
     statement = _scatter(x, indices, updates, reduction)
-    return stages.copied(x, (indices, updates), statement, changes=0 not in dims(updates))
+    return stages.updated_copy(x, (indices, updates), statement, changes=0 not in dims(updates))
 
 
 def _scatter_nd_gradient(
@@ -295,7 +296,7 @@ def _scatter_nd_gradient(
     if len(indices.shape) == 1:  # one place, which nothing else is written to
         return dout.op("scatter_nd", indices, updates.op("zeros_like")), None, share
     # Where a place is written several times, the last one counts: the one whose number stands there in the end.
-    places, depth = indices.shape[:-1], known(indices.shape[-1])
+    places, depth = indices.shape[:-1], constant_dim(indices.shape[-1])
     order = table(x.emitter, lambda emitter: counting(emitter, 0, product(places)).op("reshape", shape=places))
     nobody = x.emitter.constant(-1, INT32).op("broadcast_to", shape=x.shape[:depth])
     last = nobody.op("scatter_nd", indices, order).op("gather_nd", indices)
@@ -321,7 +322,7 @@ _UPDATES = (
     requirements=(Requirement(_vectors_in_range, _OUT_OF_RANGE),),
     in_place=InPlace(
         0,
-        lambda x, indices, updates, reduction: stages.written(
+        lambda x, indices, updates, reduction: stages.extern_stage(
             dims(x), [indices, updates], str(x.dtype), _scatter(x, indices, updates, reduction)
         ),
         lambda x, indices, updates, reduction: _write_at(x, indices, updates, reduction),
@@ -359,7 +360,7 @@ def _write_at(x: Tensor, indices: Tensor, updates: Tensor, reduction: str) -> No
     accumulates=0,
     in_place=InPlace(
         0,
-        lambda x, indices, updates: stages.written(
+        lambda x, indices, updates: stages.extern_stage(
             dims(x), [indices, updates], str(x.dtype), _scatter(x, indices, updates, "add")
         ),
         lambda x, indices, updates: _write_at(x, indices, updates, "add"),

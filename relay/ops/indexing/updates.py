@@ -1,4 +1,7 @@
-"""Reading and writing at indices that are known only at run time. Negative ones count from the end."""
+"""Indexing: reading and writing at run-time indices.
+
+Negative ones count from the end.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from relay.ops.samples import case, cases
 from relay.ops.tir import scalar, stages
 from relay.ops.tir.tvm_modules import te, tirx
 from relay.typecheck import relations
-from relay.typecheck.dims import follows_at_least, normalise_axis
+from relay.typecheck.dims import follows_at_least, normalize_axis
 from relay.typecheck.guards import fits_int32
 
 
@@ -105,7 +108,7 @@ def _at_index(value: Callable[[Element, Element], Element]) -> Callable[[Stage, 
 
         def element(first: Element, *rest: Element) -> Element:
             here = tirx.EQ(first, from_start(index(), extent))
-            return scalar.guarded(here, value(x(first, *rest), new(*rest)), x(first, *rest))
+            return scalar.guarded_select(here, value(x(first, *rest), new(*rest)), x(first, *rest))
 
         return te.compute(dims(x), element)
 
@@ -128,7 +131,7 @@ def _at_index_in_place(value: Callable[[Element, Element], Element], write: Call
 
             return loops(shape[1:], store)
 
-        return stages.written(shape, [index, new], str(x.dtype), statement)
+        return stages.extern_stage(shape, [index, new], str(x.dtype), statement)
 
     return InPlace(0, compute, write)
 
@@ -197,7 +200,7 @@ def index_add(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
 
 
 def _take_in_range(x: Value, indices: Value, axis: int, mode: str) -> Value | None:
-    extent = x.shape[normalise_axis(axis, x.ndim)]
+    extent = x.shape[normalize_axis(axis, x.ndim)]
     if mode == "raise":
         return in_range(indices, extent)
     if follows_at_least(extent, 1):
@@ -226,7 +229,7 @@ def _take_position(index: Element, extent: Any, mode: str) -> Element:
 
 def _take(x: Stage, indices: Stage, axis: int, mode: str) -> Stage:
     shape, rank = dims(x), len(dims(indices))
-    position = normalise_axis(axis, len(shape))
+    position = normalize_axis(axis, len(shape))
     result = (*shape[:position], *dims(indices), *shape[position + 1 :])
     if shape[position] == 0:
         return stages.full(result, 0, str(x.dtype))
@@ -240,7 +243,7 @@ def _take(x: Stage, indices: Stage, axis: int, mode: str) -> Stage:
 
 def _take_gradient(x: Value, indices: Value, out: Value, dout: Value, axis: int, mode: str) -> tuple[Value, None]:
     if mode == "clip":
-        last = maximum(subtract(x.shape[normalise_axis(axis, x.ndim)], 1), 0)
+        last = maximum(subtract(x.shape[normalize_axis(axis, x.ndim)], 1), 0)
         held = indices.base.dtype.itemsize == 8 or fits_int32(facts(), last)
         if indices.base.dtype.itemsize < 4 or not held:  # which may be too small for the extent
             indices = indices.op("cast", dtype=INT32 if held else INT64)
@@ -248,7 +251,7 @@ def _take_gradient(x: Value, indices: Value, out: Value, dout: Value, axis: int,
     if mode == "wrap":
         if indices.base != UINT64:
             indices = indices.op("cast", dtype=INT64)
-        indices = indices.op("mod", x.shape[normalise_axis(axis, x.ndim)])
+        indices = indices.op("mod", x.shape[normalize_axis(axis, x.ndim)])
     return x.op("zeros_like").op("scatter_add", indices, dout, axis=axis), None
 
 
@@ -301,7 +304,7 @@ def _accumulation(x: Stage, indices: Stage, updates: Stage, axis: int) -> Callab
     """The statement on buffers (result, indices, updates) that adds the updates one after another, so that repeated
     indices accumulate."""
     shape, extents, rank = dims(x), dims(updates), len(dims(indices))
-    position = normalise_axis(axis, len(shape))
+    position = normalize_axis(axis, len(shape))
 
     def statement(result: Any, indices: Any, updates: Any) -> Any:
         def accumulate(index: list[Any]) -> Any:
@@ -325,19 +328,19 @@ def _scatter_add(x: Stage, indices: Stage, updates: Stage, axis: int) -> Stage:
         copy = loops(shape, lambda index: tirx.BufferStore(result, tirx.BufferLoad(old, index), index))
         return tirx.SeqStmt([copy, accumulate(result, *rest)])
 
-    return stages.written(shape, [x, indices, updates], str(x.dtype), statement)
+    return stages.extern_stage(shape, [x, indices, updates], str(x.dtype), statement)
 
 
 def _scatter_add_in_place(x: Stage, indices: Stage, updates: Stage, axis: int) -> Stage:
-    return stages.written(dims(x), [indices, updates], str(x.dtype), _accumulation(x, indices, updates, axis))
+    return stages.extern_stage(dims(x), [indices, updates], str(x.dtype), _accumulation(x, indices, updates, axis))
 
 
 def _scatter_in_range(x: Value, indices: Value, updates: Value, axis: int) -> Value | None:
-    return in_range(indices, x.shape[normalise_axis(axis, x.ndim)])
+    return in_range(indices, x.shape[normalize_axis(axis, x.ndim)])
 
 
 def _numpy_scatter_add(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> None:
-    position = normalise_axis(axis, x.ndim)
+    position = normalize_axis(axis, x.ndim)
     place: tuple[Any, ...] = (*[slice(None)] * position, indices)
     np.add.at(x, place, updates)
 

@@ -20,7 +20,7 @@ from relay.ir.types import Dim, Shape, show_shape
 from relay.operator.axes import AxesDiffer, carries
 from relay.ops.notation import Relation, Value, expansion
 from relay.ops.samples import case, cases
-from relay.typecheck.dims import equal, follows_equal, normalise_axes, product
+from relay.typecheck.dims import equal, follows_equal, normalize_axes, product
 
 _ALL_ORDERS = 6  # operands up to which the best order is looked for
 
@@ -109,28 +109,28 @@ def _einsum_shape(shapes: Sequence[Shape], *, subscripts: str) -> Shape:
 
 
 @attrs.frozen
-class _Term:
+class _LabeledTensor:
     """A value whose axes have distinct labels."""
 
     value: Value
     labels: tuple[str, ...]
 
 
-def _ordered(term: _Term, labels: Sequence[str]) -> Value:
+def _transpose_to(term: _LabeledTensor, labels: Sequence[str]) -> Value:
     """The value with its axes in this order."""
     axes = tuple(term.labels.index(label) for label in labels)
     return term.value if axes == tuple(range(len(axes))) else term.value.op("transpose", axes=axes)
 
 
-def _reshaped(value: Value, shape: Sequence[Dim]) -> Value:
+def _reshape_to(value: Value, shape: Sequence[Dim]) -> Value:
     return value if value.shape == tuple(shape) else value.op("reshape", shape=tuple(shape))
 
 
-def _simple(value: Value, labels: tuple[str, ...], sizes: Mapping[str, Dim], needed: set[str]) -> _Term:
+def _simple(value: Value, labels: tuple[str, ...], sizes: Mapping[str, Dim], needed: set[str]) -> _LabeledTensor:
     """A term with distinct labels, all needed elsewhere: diagonals of repeated labels, sums over the others, and no
     axes of extent 1 that are broadcast."""
     kept = [i for i, label in enumerate(labels) if not (value.shape[i] == 1 and sizes[label] != 1)]
-    value, labels = _reshaped(value, [value.shape[i] for i in kept]), tuple(labels[i] for i in kept)
+    value, labels = _reshape_to(value, [value.shape[i] for i in kept]), tuple(labels[i] for i in kept)
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
             first = labels.index(label)
@@ -141,10 +141,10 @@ def _simple(value: Value, labels: tuple[str, ...], sizes: Mapping[str, Dim], nee
     summed = tuple(i for i, label in enumerate(labels) if label not in needed)
     if summed:
         value, labels = value.op("sum", axis=summed), tuple(label for label in labels if label in needed)
-    return _Term(value, labels)
+    return _LabeledTensor(value, labels)
 
 
-def _multiplied(left: _Term, right: _Term, needed: set[str]) -> _Term:
+def _contract_terms(left: _LabeledTensor, right: _LabeledTensor, needed: set[str]) -> _LabeledTensor:
     """The product of two terms, summed over the labels that nothing needs any more."""
     both = [label for label in left.labels if label in right.labels]
     batch = [label for label in both if label in needed]
@@ -158,14 +158,16 @@ def _multiplied(left: _Term, right: _Term, needed: set[str]) -> _Term:
         return tuple(sizes[name] for name in names)
 
     if not summed:
-        a = _reshaped(_ordered(left, (*batch, *rows)), (*extents(batch), *extents(rows), *(1 for _ in columns)))
-        b = _reshaped(_ordered(right, (*batch, *columns)), (*extents(batch), *(1 for _ in rows), *extents(columns)))
-        return _Term(a * b, labels)
+        a = _reshape_to(_transpose_to(left, (*batch, *rows)), (*extents(batch), *extents(rows), *(1 for _ in columns)))
+        b = _reshape_to(
+            _transpose_to(right, (*batch, *columns)), (*extents(batch), *(1 for _ in rows), *extents(columns))
+        )
+        return _LabeledTensor(a * b, labels)
     front = (product(extents(batch)),) if batch else ()
     inner = product(extents(summed))
-    a = _reshaped(_ordered(left, (*batch, *rows, *summed)), (*front, product(extents(rows)), inner))
-    b = _reshaped(_ordered(right, (*batch, *summed, *columns)), (*front, inner, product(extents(columns))))
-    return _Term(_reshaped(a @ b, extents(labels)), labels)
+    a = _reshape_to(_transpose_to(left, (*batch, *rows, *summed)), (*front, product(extents(rows)), inner))
+    b = _reshape_to(_transpose_to(right, (*batch, *summed, *columns)), (*front, inner, product(extents(columns))))
+    return _LabeledTensor(_reshape_to(a @ b, extents(labels)), labels)
 
 
 def _cost(labels: set[str], sizes: Mapping[str, Dim]) -> float:
@@ -257,26 +259,26 @@ def einsum(subscripts: str, *operands: Value) -> Value:
     shapes = [operand.shape for operand in operands]
     parsed = _parse(subscripts, shapes)
     sizes = _sizes(parsed, shapes)
-    terms: list[_Term] = []
+    terms: list[_LabeledTensor] = []
     for position, (operand, labels) in enumerate(zip(operands, parsed.operands, strict=True)):
         others = (parsed.operands[i] for i in range(len(operands)) if i != position)
         terms.append(_simple(operand, labels, sizes, set(parsed.result).union(*others)))
     for i, j in _best_order([set(t.labels) for t in terms], set(parsed.result), sizes):
         rest = [term for k, term in enumerate(terms) if k not in (i, j)]
         needed = set(parsed.result).union(*(term.labels for term in rest))
-        terms = [*rest, _multiplied(terms[i], terms[j], needed)]
+        terms = [*rest, _contract_terms(terms[i], terms[j], needed)]
     (last,) = terms
     present = [label for label in parsed.result if label in last.labels]
     whole = tuple(sizes[label] for label in parsed.result)
     partial = [sizes[label] if label in last.labels else 1 for label in parsed.result]
-    value = _reshaped(_ordered(last, present), partial)
+    value = _reshape_to(_transpose_to(last, present), partial)
     return value if value.shape == whole else value.op("broadcast_to", shape=whole)
 
 
 # ---- NumPy's products
 
 
-def _paired(x: Value, y: Value, axes_x: Sequence[int], axes_y: Sequence[int]) -> Value:
+def _contract_axes(x: Value, y: Value, axes_x: Sequence[int], axes_y: Sequence[int]) -> Value:
     """The sum over pairs of axes; the result has the other axes of x, then those of y."""
     x_labels = [f"x{i}" for i in range(x.ndim)]
     y_labels = [f"y{i}" for i in range(y.ndim)]
@@ -284,7 +286,7 @@ def _paired(x: Value, y: Value, axes_x: Sequence[int], axes_y: Sequence[int]) ->
         y_labels[j] = x_labels[i]
     kept = [label for i, label in enumerate(x_labels) if i not in axes_x]
     kept += [label for j, label in enumerate(y_labels) if j not in axes_y]
-    return _multiplied(_Term(x, tuple(x_labels)), _Term(y, tuple(y_labels)), set(kept)).value
+    return _contract_terms(_LabeledTensor(x, tuple(x_labels)), _LabeledTensor(y, tuple(y_labels)), set(kept)).value
 
 
 def _pairs(left: Shape, right: Shape, axes: object) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -298,7 +300,7 @@ def _pairs(left: Shape, right: Shape, axes: object) -> tuple[tuple[int, ...], tu
         raise ShapeError(f"the axes of tensordot are a number or a pair of sequences, found {axes!r}")
     sides = [(side,) if isinstance(side, int) else tuple(side) for side in axes]
     places = [
-        tuple(normalise_axes((axis,), len(s))[0] for axis in side) for side, s in zip(sides, (left, right), strict=True)
+        tuple(normalize_axes((axis,), len(s))[0] for axis in side) for side, s in zip(sides, (left, right), strict=True)
     ]
     if len(places[0]) != len(places[1]) or any(len(set(side)) != len(side) for side in places):
         raise ShapeError(f"the axes of tensordot must be pairs of distinct axes, found {axes!r}")
@@ -335,7 +337,7 @@ def tensordot(x: Value, y: Value, axes: int | tuple[tuple[int, ...], tuple[int, 
     array([[11.]], dtype=float32)
     """
     first, second = _pairs(x.shape, y.shape, axes)
-    return _paired(x, y, first, second)
+    return _contract_axes(x, y, first, second)
 
 
 def _dot_shape(left: Shape, right: Shape) -> Shape:
@@ -359,7 +361,7 @@ def dot(x: Value, y: Value) -> Value:
         return x * y
     if y.ndim <= 2:
         return x @ y
-    return _paired(x, y, (x.ndim - 1,), (y.ndim - 2,))
+    return _contract_axes(x, y, (x.ndim - 1,), (y.ndim - 2,))
 
 
 def _outer_shape(left: Shape, right: Shape) -> Shape:
@@ -378,7 +380,7 @@ def outer(x: Value, y: Value) -> Value:
     array([[10., 20.],
            [20., 40.]], dtype=float32)
     """
-    return _reshaped(x, (product(x.shape), 1)) * _reshaped(y, (1, product(y.shape)))
+    return _reshape_to(x, (product(x.shape), 1)) * _reshape_to(y, (1, product(y.shape)))
 
 
 def _batch_matmul_shape(left: Shape, right: Shape, *, transpose_x: bool, transpose_y: bool) -> Shape:

@@ -28,16 +28,16 @@ def _wide(dtype: str) -> str:
     return dtype if dtype in ("float32", "float64") else "float32"
 
 
-def _transposed(x: Value) -> Value:
+def _matrix_transpose(x: Value) -> Value:
     return x.op("transpose", axes=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
-def _where(x: Value, mask: Value) -> Value:
+def _apply_mask(x: Value, mask: Value) -> Value:
     """x where the mask holds, otherwise 0."""
     return where(mask, x, x.emitter.constant(0, x.base))
 
 
-def _compared(emitter: Emitter, size: Dim, comparison: str) -> Value:
+def _index_comparison(emitter: Emitter, size: Dim, comparison: str) -> Value:
     """The matrix of comparisons of row and column."""
     rows = counting(emitter, 0, size).op("expand_dims", axis=1)
     return rows.op(comparison, counting(emitter, 0, size))
@@ -45,16 +45,16 @@ def _compared(emitter: Emitter, size: Dim, comparison: str) -> Value:
 
 def _triangle(x: Value, comparison: str) -> Value:
     """Where the last two axes of a square x have row and column in this relation."""
-    return table(x.emitter, lambda emitter: _compared(emitter, x.shape[-1], comparison))
+    return table(x.emitter, lambda emitter: _index_comparison(emitter, x.shape[-1], comparison))
 
 
 def _halved_triangle(emitter: Emitter, size: Dim, base: BaseType) -> Value:
     """1 below the diagonal and 1/2 on it."""
-    on, below = (_compared(emitter, size, c).op("cast", dtype=base) for c in ("equal", "greater"))
+    on, below = (_index_comparison(emitter, size, c).op("cast", dtype=base) for c in ("equal", "greater"))
     return below + on * 0.5
 
 
-def _swept(extent: int, forward: bool, body: Callable[[Element], Any]) -> Any:
+def _row_loop(extent: int, forward: bool, body: Callable[[Element], Any]) -> Any:
     """A loop over 0 .. extent - 1, or back."""
     return loops((extent,), lambda index: body(index[0] if forward else extent - 1 - index[0]))
 
@@ -121,11 +121,11 @@ def _solve(a: Stage, b: Stage, lower: bool, transpose: bool, unit_diagonal: bool
                     ]
                 )
 
-            return _swept(size, forward, row)
+            return _row_loop(size, forward, row)
 
         return loops((*shape[:-2], shape[-1]), system)
 
-    return stages.written(shape, [a, b], dtype, statement)
+    return stages.extern_stage(shape, [a, b], dtype, statement)
 
 
 def _solve_gradient(
@@ -133,9 +133,9 @@ def _solve_gradient(
 ) -> tuple[Value, Value]:
     """For op(a) x = b: db = op(a)^-T dx, and -db x^T is the cotangent of op(a), of which its triangle counts."""
     db = a.op("triangular_solve", dout, lower=lower, transpose=not transpose, unit_diagonal=unit_diagonal)
-    product = out @ _transposed(db) if transpose else db @ _transposed(out)
+    product = out @ _matrix_transpose(db) if transpose else db @ _matrix_transpose(out)
     comparison = "greater" if lower else "less"
-    return _where(-product, _triangle(a, comparison if unit_diagonal else f"{comparison}_equal")), db
+    return _apply_mask(-product, _triangle(a, comparison if unit_diagonal else f"{comparison}_equal")), db
 
 
 def _systems(rng: np.random.Generator, dtype: np.dtype[Any]) -> Any:
@@ -223,7 +223,7 @@ def _cholesky(a: Stage) -> Stage:
 
         return loops(shape[:-2], matrix)
 
-    return stages.written(shape, [a], dtype, statement)
+    return stages.extern_stage(shape, [a], dtype, statement)
 
 
 def _cholesky_gradient(a: Value, out: Value, dout: Value) -> Value:
@@ -232,10 +232,10 @@ def _cholesky_gradient(a: Value, out: Value, dout: Value) -> Value:
     I. Murray, Differentiation of the Cholesky decomposition, 2016.
     """
     weights = table(out.emitter, lambda emitter: _halved_triangle(emitter, out.shape[-1], out.base))
-    inner = _where(_transposed(out) @ dout, _triangle(out, "greater_equal")) * weights
+    inner = _apply_mask(_matrix_transpose(out) @ dout, _triangle(out, "greater_equal")) * weights
     left = out.op("triangular_solve", inner, lower=True, transpose=True)
-    both = _transposed(out.op("triangular_solve", _transposed(left), lower=True, transpose=True))
-    return (both + _transposed(both)) * 0.5
+    both = _matrix_transpose(out.op("triangular_solve", _matrix_transpose(left), lower=True, transpose=True))
+    return (both + _matrix_transpose(both)) * 0.5
 
 
 def _positive_definite(rng: np.random.Generator, dtype: np.dtype[Any]) -> Any:

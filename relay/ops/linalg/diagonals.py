@@ -42,7 +42,7 @@ def _diagonal(x: Stage, offset: int) -> Stage:
     return te.compute(result, lambda *index: x(*index[:-1], index[-1] + down, index[-1] + right))
 
 
-@carries(names.embedded)
+@carries(names.embedding_names)
 def _embed_shape(shape: Shape, *, offset: int, shape_of: tuple[Dim, Dim] | None) -> Shape:
     if not shape:
         raise ShapeError("a matrix needs a diagonal with an axis")
@@ -63,7 +63,7 @@ def _embed(x: Stage, offset: int, shape_of: tuple[int, int] | None) -> Stage:
     def element(*index: Element) -> Element:
         row, column = index[-2] - down, index[-1] - right
         there = tirx.all(scalar.is_zero(row - column), row >= 0, row < length)
-        return scalar.guarded(there, x(*index[:-2], row), scalar.number(0, str(x.dtype)))
+        return scalar.guarded_select(there, x(*index[:-2], row), scalar.number(0, str(x.dtype)))
 
     return te.compute(result, element)
 

@@ -80,14 +80,14 @@ def _matmul_gradient(x: Value, y: Value, out: Value, dout: Value) -> tuple[Value
         dy = _rows(left).op("transpose") @ _rows(cotangent)  # the sum over leading axes is part of the product
     else:
         dy = _swap(left) @ cotangent
-    return _shaped(_summed(dx, left), x), _shaped(_summed(dy, right), y)
+    return _reshape_like(_sum_like(dx, left), x), _reshape_like(_sum_like(dy, right), y)
 
 
-def _summed(cotangent: Value, like: Value) -> Value:
+def _sum_like(cotangent: Value, like: Value) -> Value:
     return cotangent if cotangent.shape == like.shape else cotangent.op("sum_to", shape=like.shape)
 
 
-def _shaped(cotangent: Value, like: Value) -> Value:
+def _reshape_like(cotangent: Value, like: Value) -> Value:
     return cotangent if cotangent.shape == like.shape else cotangent.op("reshape", shape=like.shape)
 
 
@@ -131,7 +131,7 @@ def _matmul_columns(x: Shape, y: Shape) -> Columns | None:
     stacked=_stacked_matmul,
     total=_total_matmul,
     columns=_matmul_columns,
-    quantised=lambda x, y: x.op("quantized_dense", y.op("transpose")) if y.ndim == 2 else None,
+    quantized=lambda x, y: x.op("quantized_dense", y.op("transpose")) if y.ndim == 2 else None,
     linear=(0, 1),
     work=_multiplications_and_additions,
     sampler=cases(
@@ -184,7 +184,7 @@ def _dense_gradient(x: Value, weight: Value, out: Value, dout: Value) -> tuple[V
         _stacked_rows(x, lambda rows: rows.op("dense", weight)) if rounds == (True, False) else None
     ),
     columns=lambda x, weight: Columns(0, len(x) - 1, rows=(len(x) - 1, 1)),
-    quantised=lambda x, weight: x.op("quantized_dense", weight),
+    quantized=lambda x, weight: x.op("quantized_dense", weight),
     linear=(0, 1),
     work=_multiplications_and_additions,
     sampler=cases(

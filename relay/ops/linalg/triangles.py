@@ -31,7 +31,7 @@ def _matrix_shape(*, n: int, m: int | None, k: int, dtype: BaseType) -> Shape:
     return relations.literal_shape((n, n if m is None else m))
 
 
-def _where(holds: Callable[[Element, Element], Element]) -> Callable[..., Stage]:
+def _diagonal_condition(holds: Callable[[Element, Element], Element]) -> Callable[..., Stage]:
     def compute(n: int, m: int | None, k: int, dtype: BaseType) -> Stage:
         shape = result_dims(lambda: (n, n if m is None else m))
         wide = index_dtype() if all(isinstance(dim, int) for dim in shape) else "int64"
@@ -49,7 +49,7 @@ def _where(holds: Callable[[Element, Element], Element]) -> Callable[..., Stage]
     sizes=frozenset({"n", "m"}),
     relation=Relation("-> @dtype", _matrix_shape),
     pattern=Pattern.INJECTIVE,
-    compute=_where(lambda distance, k: tirx.EQ(distance, k)),
+    compute=_diagonal_condition(lambda distance, k: tirx.EQ(distance, k)),
     no_gradient=_CONSTANT,
     sampler=_SIZES,
 )
@@ -67,7 +67,7 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: BaseType = FLOAT32) -> 
     sizes=frozenset({"n", "m"}),
     relation=Relation("-> @dtype", _matrix_shape),
     pattern=Pattern.INJECTIVE,
-    compute=_where(lambda distance, k: tirx.LE(distance, k)),
+    compute=_diagonal_condition(lambda distance, k: tirx.LE(distance, k)),
     no_gradient=_CONSTANT,
     sampler=_SIZES,
 )
@@ -93,7 +93,7 @@ def _triangle(holds: Callable[[Element, Element], Element]) -> Callable[..., Sta
         def element(*index: Element) -> Element:
             row, column = (tirx.Cast("int64", i) for i in index[-2:])
             inside = holds(column - row, tirx.const(k, "int64"))
-            return scalar.guarded(inside, x(*index), scalar.number(0, str(x.dtype)))
+            return scalar.guarded_select(inside, x(*index), scalar.number(0, str(x.dtype)))
 
         return te.compute(dims(x), element)
 

@@ -89,7 +89,9 @@ def _adaptive(x: Stage, output_size: Sizes, layout: str, mean: bool) -> Stage:
             begin, end = bounds(number, index[axis])
             place[axis] = begin + index[rank + number]
             inside.append(place[axis] < end)
-        return scalar.guarded(functools.reduce(tirx.And, inside), x(*place), scalar.number(outside, str(x.dtype)))
+        return scalar.guarded_select(
+            functools.reduce(tirx.And, inside), x(*place), scalar.number(outside, str(x.dtype))
+        )
 
     binned = te.compute((*result, *longest), element, name="bins")
     axes_of_bins = range(rank, rank + len(longest))

@@ -13,7 +13,7 @@ from relay.ops.elementwise.comparison import where
 from relay.ops.indexing.updates import in_range
 from relay.ops.notation import Relation, Requirement, Value, expansion, like, wide
 from relay.ops.samples import case, cases
-from relay.typecheck.dims import equal, equal_shapes, known
+from relay.typecheck.dims import constant_dim, equal, equal_shapes
 from relay.typecheck.relations import broadcast
 
 
@@ -80,11 +80,11 @@ def _scores(query: Value, key: Value, scale: float | None) -> Value:
     if scale is None and not isinstance(extent, int):
         scaled = queries / queries.emitter.number(extent, queries.base).op("sqrt")
     else:
-        scaled = queries * (1 / math.sqrt(known(extent)) if scale is None else scale)
+        scaled = queries * (1 / math.sqrt(constant_dim(extent)) if scale is None else scale)
     return scaled @ wide(key).op("transpose", axes=order)
 
 
-def _weighted(scores: Value, value: Value, mask: Value | None) -> Value:
+def _attention_output(scores: Value, value: Value, mask: Value | None) -> Value:
     """The mean of values by softmax of scores. Where no key is allowed, the result is 0."""
     if mask is None:
         return like(scores.op("softmax") @ wide(value), value)
@@ -98,7 +98,7 @@ def number(value: Value, constant: float) -> Value:
     return value.emitter.constant(constant, value.base)
 
 
-def _counted(value: Value, extent: Dim) -> Value:
+def _position_vector(value: Value, extent: Dim) -> Value:
     return value.emitter.call(lookup("arange"), (), {"start": 0, "stop": extent, "step": 1, "dtype": INT32})  # type: ignore[dict-item]
 
 
@@ -125,10 +125,10 @@ def scaled_dot_product_attention(
     """
     scores = _scores(query, key, scale)
     if not causal:
-        return _weighted(scores, value, None)
+        return _attention_output(scores, value, None)
     rows, columns = scores.shape[-2:]
-    mask = _counted(scores, rows).op("expand_dims", axis=1) >= _counted(scores, columns)
-    return _weighted(scores, value, mask)
+    mask = _position_vector(scores, rows).op("expand_dims", axis=1) >= _position_vector(scores, columns)
+    return _attention_output(scores, value, mask)
 
 
 @expansion(
@@ -151,5 +151,5 @@ def masked_attention(query: Value, key: Value, value: Value, mask: Value, scale:
     """
     scores = _scores(query, key, scale)
     if mask.base == BOOL:
-        return _weighted(scores, value, mask)
-    return _weighted(scores + like(mask, scores), value, None)
+        return _attention_output(scores, value, mask)
+    return _attention_output(scores + like(mask, scores), value, None)

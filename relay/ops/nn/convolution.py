@@ -78,9 +78,9 @@ def _spatial(numbers: Sequence[Any], last: bool) -> tuple[Any, ...]:
     return (0, *numbers, 0) if last else (0, 0, *numbers)
 
 
-def _padded(x: Stage, over: Windows, last: bool) -> Stage:
+def _pad_spatial(x: Stage, over: Windows, last: bool) -> Stage:
     low, high = zip(*over.padding, strict=True)
-    return stages.padded(x, _spatial(low, last), _spatial(high, last))
+    return stages.pad_axes(x, _spatial(low, last), _spatial(high, last))
 
 
 def _places(outer: Sequence[Element], inner: Sequence[Element], over: Windows) -> list[Element]:
@@ -99,8 +99,8 @@ def convolution_stage(
     out, inner, kernel = rules.split_weight(dims(weight), last)
     batch, _, sizes = rules.split(dims(x), last)
     over = rules.windows(sizes, kernel, stride, padding, dilation)
-    shape = result_dims(lambda: rules.joined(batch, out, over.extents(sizes), last))
-    source, filters = _first(_padded(x, over, last), last), _weight_first(weight, last)
+    shape = result_dims(lambda: rules.activation_shape(batch, out, over.extents(sizes), last))
+    source, filters = _first(_pad_spatial(x, over, last), last), _weight_first(weight, last)
     share = out if groups == 1 else out // groups
     if groups > 1 and (not isinstance(share, int) or not isinstance(inner, int) or share >= LARGE_GROUP):
         return _in_groups(source, filters, shape, (groups, share, inner), over, last, dtype or str(x.dtype))
@@ -132,10 +132,10 @@ def _in_groups(
 
     extents = (*over.kernel, inner) if last else (inner, *over.kernel)
     split = stages.contraction((*shape[:axis], count, share, *shape[axis + 1 :]), extents, dtype, terms)
-    return _joined(split, shape, axis, share)
+    return _merge_channels(split, shape, axis, share)
 
 
-def _joined(split: Stage, shape: Sequence[Any], axis: int, share: Any) -> Stage:
+def _merge_channels(split: Stage, shape: Sequence[Any], axis: int, share: Any) -> Stage:
     """The channels of all groups, `share` of each, along one axis."""
 
     def element(*index: Element) -> Element:
@@ -151,7 +151,7 @@ def _in_blocks(x: Stage, weight: Stage, stride: Numbers, padding: Padding, dilat
     out, _, *kernel, _, last = dims(weight)
     over = rules.windows(sizes, kernel, stride, padding, dilation)
     low, high = zip(*over.padding, strict=True)
-    source = stages.padded(x, (0, 0, *low, 0), (0, 0, *high, 0))
+    source = stages.pad_axes(x, (0, 0, *low, 0), (0, 0, *high, 0))
 
     def terms(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
         n, o, *place, p = index
@@ -162,7 +162,7 @@ def _in_blocks(x: Stage, weight: Stage, stride: Numbers, padding: Padding, dilat
     return stages.contraction(shape, (blocks, *kernel, inner), str(x.dtype), terms)
 
 
-def _spread(y: Stage, over: Windows, sizes: Sequence[Any], last: bool) -> Stage:
+def _insert_zeros(y: Stage, over: Windows, sizes: Sequence[Any], last: bool) -> Stage:
     """y with stride - 1 zeros between its places, such that the result reads it at i + dilation (kernel - 1 - k)."""
     batch, channels, extents = rules.split(dims(y), last)
     offsets = [reach - 1 - low for reach, (low, _) in zip(over.reach, over.padding, strict=True)]
@@ -179,12 +179,12 @@ def _spread(y: Stage, over: Windows, sizes: Sequence[Any], last: bool) -> Stage:
                 conditions.append(scalar.is_zero(tirx.floormod(at, stride)))
             origin.append(tirx.floordiv(at, stride) if stride > 1 else at)
         value = source(n, c, *origin)
-        return scalar.guarded(functools.reduce(tirx.And, conditions), value, scalar.number(0, str(y.dtype)))
+        return scalar.guarded_select(functools.reduce(tirx.And, conditions), value, scalar.number(0, str(y.dtype)))
 
-    return te.compute(rules.joined(batch, channels, room, last), element, name="spread")
+    return te.compute(rules.activation_shape(batch, channels, room, last), element, name="spread")
 
 
-def _transposed(
+def _transposed_convolution(
     y: Stage, weight: Stage, stride: Numbers, padding: Padding, output_padding: Numbers, dilation: Numbers, groups: int,
     layout: str,
 ) -> Stage:  # fmt: skip
@@ -195,7 +195,7 @@ def _transposed(
     over, extra = rules.transposed_over(kernel, stride, padding, output_padding, dilation)
 
     def by_rule() -> Shape:
-        return rules.joined(batch, inner * groups, rules.transposed_sizes(extents, over, extra), last)
+        return rules.activation_shape(batch, inner * groups, rules.transposed_sizes(extents, over, extra), last)
 
     shape = result_dims(by_rule)
     _, _, sizes = rules.split(shape, last)
@@ -208,9 +208,11 @@ def _transposed(
             _first(y, last), _weight_first(weight, last), channels, numbers(extents), numbers(sizes), over, dtype, last
         )
     share = out if groups == 1 else out // groups
-    source, filters = _first(_spread(y, over, sizes, last), last), _weight_first(weight, last)
+    source, filters = _first(_insert_zeros(y, over, sizes, last), last), _weight_first(weight, last)
 
-    def at(n: Element, group: Element, own: Element, place: Any, reduced: Any) -> tuple[Element, Element]:
+    def convolution_factors(
+        n: Element, group: Element, own: Element, place: Any, reduced: Any
+    ) -> tuple[Element, Element]:
         o, *k = (reduced[-1], *reduced[:-1]) if last else reduced
         channel = o if groups == 1 else group * share + o
         turned = [extent - 1 - i for extent, i in zip(over.kernel, k, strict=True)]
@@ -220,21 +222,21 @@ def _transposed(
     def terms(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
         n, c, place = _activation_index(index, last)
         if groups == 1:
-            return at(n, c, c, place, reduced)
-        return at(n, tirx.floordiv(c, inner), tirx.floormod(c, inner), place, reduced)
+            return convolution_factors(n, c, c, place, reduced)
+        return convolution_factors(n, tirx.floordiv(c, inner), tirx.floormod(c, inner), place, reduced)
 
     reduced = (*over.kernel, share) if last else (share, *over.kernel)
     if groups == 1 or isinstance(inner, int):
         return stages.contraction(shape, reduced, dtype, terms)
     axis = len(shape) - 1 if last else 1  # the loops divide by no extent that only the run knows
 
-    def grouped(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
+    def grouped_factors(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
         group, own = index[axis : axis + 2]
         n, *place = (*index[:axis], *index[axis + 2 :])
-        return at(n, group, own, place, reduced)
+        return convolution_factors(n, group, own, place, reduced)
 
-    split = stages.contraction((*shape[:axis], groups, inner, *shape[axis + 1 :]), reduced, dtype, grouped)
-    return _joined(split, shape, axis, inner)
+    split = stages.contraction((*shape[:axis], groups, inner, *shape[axis + 1 :]), reduced, dtype, grouped_factors)
+    return _merge_channels(split, shape, axis, inner)
 
 
 def _weight_gradient(
@@ -250,7 +252,7 @@ def _weight_gradient(
     batch, _, sizes = rules.split(dims(x), last)
     over = rules.windows(sizes, extent, stride, padding, dilation)
     _, _, places = rules.split(dims(y), last)
-    source, cotangent = _first(_padded(x, over, last), last), _first(y, last)
+    source, cotangent = _first(_pad_spatial(x, over, last), last), _first(y, last)
     share = out if groups == 1 else out // groups
 
     def terms(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
@@ -348,7 +350,7 @@ def _numpy_transposed(
     sizes = numbers(rules.transposed_sizes(y.shape[2:], over, extra))
     out, inner, *_ = weight.shape
     if 0 in y.shape or 0 in sizes:
-        return np.zeros(numbers(rules.joined(len(y), inner * groups, sizes, last)), y.dtype)
+        return np.zeros(numbers(rules.activation_shape(len(y), inner * groups, sizes, last)), y.dtype)
     room = [size + reach - 1 for size, reach in zip(sizes, over.reach, strict=True)]
     spread = np.zeros((*y.shape[:2], *room), y.dtype)
     source: list[slice] = []
@@ -405,7 +407,7 @@ def _places_in_blocks(axes: Sequence[int], rank: int) -> list[int]:
     ]
 
 
-def _unblocked(value: Value, axes: Sequence[int]) -> Value:
+def _unblock_axes(value: Value, axes: Sequence[int]) -> Value:
     """A tensor with these axes in blocks, as it is without."""
     shape = list(value.shape[: value.ndim - len(axes)])
     for number, axis in enumerate(axes):
@@ -414,7 +416,7 @@ def _unblocked(value: Value, axes: Sequence[int]) -> Value:
     return turned.op("reshape", shape=tuple(shape))
 
 
-def _blocked(value: Value, axes: Sequence[int], shape: Shape) -> Value:
+def _block_axes(value: Value, axes: Sequence[int], shape: Shape) -> Value:
     """A tensor with these axes in blocks, which is of this shape then."""
     order = _places_in_blocks(axes, len(shape))
     split = value.op("reshape", shape=tuple(shape[place] for place in order))
@@ -425,7 +427,9 @@ def _gradients(rank: int) -> tuple[Callable[..., Any], Callable[..., Any], Calla
     """Of the three operators: each is linear in two of x, w and y, and its cotangent stands for the third."""
     names = f"conv{rank}d", f"conv{rank}d_transpose", f"conv{rank}d_weight_gradient"
 
-    def resolved(x: Sequence[Dim], kernel: Sequence[int], attributes: dict[str, Any]) -> tuple[Windows, dict[str, Any]]:
+    def resolve_padding(
+        x: Sequence[Dim], kernel: Sequence[int], attributes: dict[str, Any]
+    ) -> tuple[Windows, dict[str, Any]]:
         """The windows over x, and the attributes with their padding as dims."""
         _, _, sizes = rules.split(tuple(x), rules.channels_last(attributes["layout"], rank))
         over = rules.windows(sizes, kernel, attributes["stride"], attributes["padding"], attributes["dilation"])
@@ -435,23 +439,23 @@ def _gradients(rank: int) -> tuple[Callable[..., Any], Callable[..., Any], Calla
         return numbers(rules.split_weight(weight.shape, rules.channels_last(layout, rank))[2])
 
     def by_x(cotangent: Value, weight: Value, x: Sequence[Dim], attributes: dict[str, Any]) -> Value:
-        over, numbers = resolved(x, kernel_of(weight, attributes["layout"]), attributes)
+        over, numbers = resolve_padding(x, kernel_of(weight, attributes["layout"]), attributes)
         _, _, sizes = rules.split(tuple(x), rules.channels_last(attributes["layout"], rank))
         return cotangent.op(names[1], weight, output_padding=over.remainders(sizes), **numbers)
 
     def by_weight(x: Value, cotangent: Value, kernel: tuple[int, ...], attributes: dict[str, Any]) -> Value:
-        _, numbers = resolved(x.shape, kernel, attributes)
+        _, numbers = resolve_padding(x.shape, kernel, attributes)
         return x.op(names[2], cotangent, kernel=kernel, **numbers)
 
     def convolution(x: Value, weight: Value, out: Value, dout: Value, **attributes: Any) -> tuple[Value, Value]:
         if rules.in_blocks(attributes["layout"], rank):
-            plain = _unblocked(x, (1,)), _unblocked(weight, (0, 1)), out, _unblocked(dout, (1,))
+            plain = _unblock_axes(x, (1,)), _unblock_axes(weight, (0, 1)), out, _unblock_axes(dout, (1,))
             by_plain = convolution(*plain, **{**attributes, "layout": f"NC{'DHW'[-rank:]}"})
-            return _blocked(by_plain[0], (1,), x.shape), _blocked(by_plain[1], (0, 1), weight.shape)
+            return _block_axes(by_plain[0], (1,), x.shape), _block_axes(by_plain[1], (0, 1), weight.shape)
         kernel = kernel_of(weight, attributes["layout"])
         return by_x(dout, weight, x.shape, attributes), by_weight(x, dout, kernel, attributes)
 
-    def transposed(
+    def transposed_gradients(
         x: Value, weight: Value, out: Value, dout: Value, output_padding: Numbers, **attributes: Any
     ) -> tuple[Value, Value]:
         kernel = kernel_of(weight, attributes["layout"])
@@ -466,7 +470,7 @@ def _gradients(rank: int) -> tuple[Callable[..., Any], Callable[..., Any], Calla
     ) -> tuple[Value, Value]:
         return by_x(y, dout, x.shape, attributes), x.op(names[0], dout, **attributes)
 
-    return convolution, transposed, weight_gradient
+    return convolution, transposed_gradients, weight_gradient
 
 
 # ---- the operators
@@ -526,7 +530,7 @@ _WEIGHT_CALLS = (
 _CALLS_3D = _CALLS[:3] + _CALLS[4:5] + _CALLS[-1:]
 
 
-def _quantised(x: Value, weight: Value, layout: str, **attributes: Any) -> Value | None:
+def _quantized_convolution(x: Value, weight: Value, layout: str, **attributes: Any) -> Value | None:
     """The convolution of int8; None for channels in blocks."""
     return None if layout.endswith("c") else x.op("quantized_conv2d", weight, layout=layout, **attributes)
 
@@ -572,18 +576,19 @@ def _define(rank: int) -> None:
         gradient=convolution_gradient,
         linear=(0, 1),
         columns=_columns,
-        quantised=_quantised if rank == 2 else None,
+        quantized=_quantized_convolution if rank == 2 else None,
         work=lambda shapes, result: _work(result, shapes[1]),
         sampler=_samples(rank, *(_CALLS_3D if rank == 3 else _CALLS)),
     )(convolution)
 
-    def transposed(
+    def transposed_convolution(
         x: Tensor, weight: Tensor, stride: Numbers = 1, padding: Padding = 0, output_padding: Numbers = 0,
         dilation: Numbers = 1, groups: int = 1, layout: str = layout_default,
     ) -> Tensor:  # fmt: skip
         return _numpy_transposed(x, weight, stride, padding, output_padding, dilation, groups, layout)
 
-    transposed.__doc__ = f"""Transposed convolution over {rank} spatial {"axis" if rank == 1 else "axes"}: the linear
+    axes = "axis" if rank == 1 else "axes"
+    transposed_convolution.__doc__ = f"""Transposed convolution over {rank} spatial {axes}: the linear
     map that carries the cotangent of `conv{rank}d` back to its input. x: (T, (n, o, *extents)),
     weight: (T, (o, c / groups, *kernel)) -> (T, (n, c, *sizes)), with
     size = (extent - 1) stride + dilation (kernel - 1) + 1 - low - high + output_padding.
@@ -598,15 +603,15 @@ def _define(rank: int) -> None:
     register_op(
         name=f"conv{rank}d_transpose",
         sizes=frozenset({"padding", "output_padding"}),
-        relation=Relation("T:number, T -> T", functools.partial(rules.transposed, rank)),
+        relation=Relation("T:number, T -> T", functools.partial(rules.transposed_convolution, rank)),
         layouts=functools.partial(rules.layouts, rank, "xwx"),
         pattern=Pattern.OUTPUT_FUSABLE,
-        compute=_transposed,
+        compute=_transposed_convolution,
         gradient=transposed_gradient,
         linear=(0, 1),
         work=lambda shapes, result: _work(*shapes),
         sampler=_samples(rank, *_TRANSPOSED_CALLS[: 3 if rank == 3 else None]),
-    )(transposed)
+    )(transposed_convolution)
 
     def weight_gradient(
         x: Tensor, y: Tensor, kernel: Numbers, stride: Numbers = 1, padding: Padding = 0, dilation: Numbers = 1,

@@ -1,6 +1,6 @@
-"""Images at other places: resizing, sampling at points of a grid, and slices of bilateral grids.
+"""Resampling of images: resizing, sampling at points of a grid, and slices of bilateral grids.
 
-All read neighbouring elements with `take` and add them with weights, so their derivatives are those of `take`.
+All read neighboring elements with `take` and add them with weights, so their derivatives are those of `take`.
 """
 
 from __future__ import annotations
@@ -57,40 +57,40 @@ def _sources(emitter: Emitter, extent: Dim, count: Dim, coordinates: str) -> tup
     return places.op("multiply", subtract(extent, 1)), maximum(subtract(count, 1), 1)
 
 
-def _along(values: Value, axis: int, rank: int) -> Value:
+def _broadcast_along(values: Value, axis: int, rank: int) -> Value:
     """A vector as a tensor that is broadcast along all axes but one."""
     return values.op("expand_dims", axis=tuple(i for i in range(rank) if i != axis))
 
 
-def _resized(x: Value, axis: int, count: Dim, method: str, coordinates: str) -> Value:
+def _resize_axis(x: Value, axis: int, count: Dim, method: str, coordinates: str) -> Value:
     """Along one axis."""
     extent = x.shape[axis]
     if follows_equal(extent, count):
         return x
     last = subtract(extent, 1)
 
-    def within(index: Value) -> Value:
+    def clipped_index(index: Value) -> Value:
         return index.op("minimum", last).op("maximum", 0).op("cast", dtype=INT32)
 
     def nearest(emitter: Emitter) -> Value:
         places, by = _sources(emitter, extent, count, coordinates)
         if coordinates == "asymmetric":
-            return within(places.op("floor_divide", by))
-        return within((places * 2).op("add", by).op("floor_divide", multiply(2, by)))
+            return clipped_index(places.op("floor_divide", by))
+        return clipped_index((places * 2).op("add", by).op("floor_divide", multiply(2, by)))
 
     def low(emitter: Emitter) -> Value:
         places, by = _sources(emitter, extent, count, coordinates)
-        return within(places.op("floor_divide", by))
+        return clipped_index(places.op("floor_divide", by))
 
     def high(emitter: Emitter) -> Value:
         places, by = _sources(emitter, extent, count, coordinates)
-        return within(places.op("floor_divide", by) + 1)
+        return clipped_index(places.op("floor_divide", by) + 1)
 
     def share(emitter: Emitter) -> Value:
         places, by = _sources(emitter, extent, count, coordinates)
         bounded = places.op("maximum", 0).op("minimum", multiply(last, by))
         part = bounded.op("mod", by).op("cast", dtype=FLOAT64).op("divide", by)
-        return _along(part.op("cast", dtype=x.base), axis, x.ndim)
+        return _broadcast_along(part.op("cast", dtype=x.base), axis, x.ndim)
 
     if method == "nearest":
         return x.op("take", table(x.emitter, nearest), axis=axis)
@@ -130,7 +130,7 @@ def resize2d(
     """
     value = wide(x)
     for axis, count in zip(_axes(layout), rules.sizes_of(size, 2, "size"), strict=True):
-        value = _resized(value, axis, count, method, coordinates)
+        value = _resize_axis(value, axis, count, method, coordinates)
     return like(value, x)
 
 
@@ -179,11 +179,11 @@ def _finite(place: Value, low: float, high: Dim) -> Value:
     return where(place.op("isnan"), _number(place, low), bounded)  # type: ignore[no-any-return]
 
 
-def _within(index: Value, extent: Dim) -> Value:
+def _clip_index(index: Value, extent: Dim) -> Value:
     return index.op("maximum", 0).op("minimum", subtract(extent, 1))
 
 
-def _neighbours(place: Value, extent: Dim) -> list[tuple[Value, Value, Value]]:
+def _neighbors(place: Value, extent: Dim) -> list[tuple[Value, Value, Value]]:
     """The elements on both sides of places along an axis: (index within bounds, weight, whether it is inside)."""
     below = place.op("floor")
     share = place - below
@@ -191,7 +191,7 @@ def _neighbours(place: Value, extent: Dim) -> list[tuple[Value, Value, Value]]:
     for offset, weight in ((0, 1 - share), (1, share)):
         index = (below + offset).op("cast", dtype=INT32)
         inside = (index >= 0) & (index < extent)
-        found.append((_within(index, extent), weight, inside))
+        found.append((_clip_index(index, extent), weight, inside))
     return found
 
 
@@ -204,11 +204,13 @@ def _rows(x: Value) -> Value:
 def _batch_offsets(indices: Value, batch: Dim, places: Dim) -> Value:
     """The first row of each example, to be added to indices (n, ..)."""
     rank = indices.ndim
-    first = table(indices.emitter, lambda emitter: _along(counting(emitter, 0, batch).op("multiply", places), 0, rank))
+    first = table(
+        indices.emitter, lambda emitter: _broadcast_along(counting(emitter, 0, batch).op("multiply", places), 0, rank)
+    )
     return indices + first
 
 
-def _gathered(x: Value, corners: list[tuple[Value, Value, Value | None]]) -> Value:
+def _weighted_corners(x: Value, corners: list[tuple[Value, Value, Value | None]]) -> Value:
     """The sum over corners of weight times the rows of x: (n, c, *sizes) at flat indices (n, *s) -> (n, c, *s)."""
     rows, total = _rows(x), None
     batch, places = x.shape[0], product(x.shape[2:])
@@ -235,8 +237,8 @@ def _grid_shape(x: Shape, grid: Shape, *, method: str, padding: str, align_corne
     return (x[0], x[1], grid[1], grid[2])
 
 
-def _reflected(place: Value, extent: Dim, align_corners: bool) -> Value:
-    """Places outside mirrored at the borders, at centres of the outer elements or half an element beyond."""
+def _reflect_coordinate(place: Value, extent: Dim, align_corners: bool) -> Value:
+    """Places outside mirrored at the borders, at centers of the outer elements or half an element beyond."""
     low, span = (0.0, subtract(extent, 1)) if align_corners else (-0.5, extent)
     if span == 0:
         return place.op("zeros_like")
@@ -259,7 +261,7 @@ def grid_sample(
     x: Value, grid: Value, method: str = "bilinear", padding: str = "zeros", align_corners: bool = False
 ) -> Value:
     """The image at the points of a grid, (x, y) in [-1, 1] from the first to the last column and row (Jaderberg and
-    others, 2015). Their ends are the centres of the outer elements if `align_corners`, else the outer edges.
+    others, 2015). Their ends are the centers of the outer elements if `align_corners`, else the outer edges.
     x: (T float, (n, c, h, w)), grid: (T, (n, i, j, 2)) -> (T, (n, c, i, j)).
 
     Outside there is 0 ("zeros"), the nearest element ("border"), or the mirrored image ("reflection"). A place that is
@@ -277,21 +279,21 @@ def grid_sample(
         place = where(place.op("isnan"), _number(place, -1.0), place)
         scaled = (place + 1) * _half(place, last) if align_corners else (place + 1) * _half(place, extent) - 0.5
         if padding == "reflection":
-            scaled = _reflected(scaled, extent, align_corners)
+            scaled = _reflect_coordinate(scaled, extent, align_corners)
         outside = padding == "zeros"
         scaled = _finite(scaled, -1.0 if outside else 0.0, extent if outside else last)
         if method == "nearest":
             index = scaled.op("round").op("cast", dtype=INT32)
             inside = (index >= 0) & (index < extent)
             one = scaled.op("ones_like")
-            indices.append([(_within(index, extent), one, inside)])
+            indices.append([(_clip_index(index, extent), one, inside)])
         else:
-            indices.append(_neighbours(scaled, extent))
+            indices.append(_neighbors(scaled, extent))
     width = x.shape[3]
     corners: list[tuple[Value, Value, Value | None]] = []
     for (row, row_weight, row_inside), (column, column_weight, column_inside) in itertools.product(*indices):
         corners.append((row.op("multiply", width) + column, row_weight * column_weight, row_inside & column_inside))
-    return like(_gathered(value, corners), x)
+    return like(_weighted_corners(value, corners), x)
 
 
 def _slice_shape(grid: Shape, guide: Shape) -> Shape:
@@ -306,18 +308,18 @@ def _slice_shape(grid: Shape, guide: Shape) -> Shape:
 
 
 def _grid_places(like: Value, count: Dim, extent: Dim, axis: int) -> list[tuple[Value, Value]]:
-    """Along a spatial axis of the grid: (index, weight) of both neighbours of each pixel's centre, along an axis of
+    """Along a spatial axis of the grid: (index, weight) of both neighbors of each pixel's center, along an axis of
     matrices."""
 
     def index(offset: int, emitter: Emitter) -> Value:
         places, by = _sources(emitter, extent, count, "half_pixel")
         below = places.op("floor_divide", by) + offset
-        return _along(_within(below, extent).op("cast", dtype=INT32), axis, 2)
+        return _broadcast_along(_clip_index(below, extent).op("cast", dtype=INT32), axis, 2)
 
     def weight(upper: bool, emitter: Emitter) -> Value:
         places, by = _sources(emitter, extent, count, "half_pixel")
         share = places.op("mod", by).op("cast", dtype=FLOAT64).op("divide", by)
-        return _along((share if upper else 1 - share).op("cast", dtype=like.base), axis, 2)
+        return _broadcast_along((share if upper else 1 - share).op("cast", dtype=like.base), axis, 2)
 
     return [
         (
@@ -334,8 +336,8 @@ def _grid_places(like: Value, count: Dim, extent: Dim, axis: int) -> list[tuple[
 )
 def bilateral_slice(grid: Value, guide: Value) -> Value:
     """A slice of a bilateral grid: linear interpolation at each pixel's place, and at the depth that the guide, in
-    [0, 1], gives (Chen, Paris, Durand, 2007). Cell k of m along an axis has its centre at (k + 1/2) / m; beyond the
-    outer centres the outer cells hold. grid: (T float, (n, c, d, i, j)), guide: (T, (n, h, w)) -> (T, (n, c, h, w)).
+    [0, 1], gives (Chen, Paris, Durand, 2007). Cell k of m along an axis has its center at (k + 1/2) / m; beyond the
+    outer centers the outer cells hold. grid: (T float, (n, c, d, i, j)), guide: (T, (n, h, w)) -> (T, (n, c, h, w)).
 
     >>> relay.bilateral_slice(np.float32([0, 4]).reshape(1, 1, 2, 1, 1), np.float32([[[0.5]]]))
     array([[[[2.]]]], dtype=float32)
@@ -346,8 +348,8 @@ def bilateral_slice(grid: Value, guide: Value) -> Value:
     place = _finite(wide(guide).op("multiply", depth) - 0.5, -1.0, depth)
     corners: list[tuple[Value, Value, Value | None]] = []
     for (level, level_weight, _), (row, row_weight), (column, column_weight) in itertools.product(
-        _neighbours(place, depth), _grid_places(value, rows, height, 0), _grid_places(value, columns, width, 1)
+        _neighbors(place, depth), _grid_places(value, rows, height, 0), _grid_places(value, columns, width, 1)
     ):
         index = level.op("multiply", multiply(height, width)) + (row.op("multiply", width) + column)
         corners.append((index, level_weight * (row_weight * column_weight), None))
-    return like(_gathered(value, corners), grid)
+    return like(_weighted_corners(value, corners), grid)

@@ -11,7 +11,7 @@ from relay.ir.types import INT32, INT64, Shape, show_shape
 from relay.ops.elementwise.comparison import where
 from relay.ops.notation import Relation, Requirement, Value, expansion
 from relay.ops.samples import case, cases
-from relay.typecheck.dims import equal_shapes, normalise_axis
+from relay.typecheck.dims import equal_shapes, normalize_axis
 
 
 def _check_reduction(reduction: object) -> None:
@@ -35,7 +35,7 @@ _UNIT_PAIRS = cases(
 _RELATION = Relation("T:float, T -> T", _elementwise_shape)
 
 
-def _reduced(loss: Value, reduction: str) -> Value:
+def _reduce_loss(loss: Value, reduction: str) -> Value:
     return loss if reduction == "none" else loss.op(reduction)
 
 
@@ -47,7 +47,7 @@ def mse_loss(prediction: Value, target: Value, reduction: str = "mean") -> Value
     array(2., dtype=float32)
     """
     difference = prediction - target
-    return _reduced(difference * difference, reduction)
+    return _reduce_loss(difference * difference, reduction)
 
 
 @expansion(relation=_RELATION, sampler=_PAIRS)
@@ -57,7 +57,7 @@ def l1_loss(prediction: Value, target: Value, reduction: str = "mean") -> Value:
     >>> relay.l1_loss(np.float32([1, 2]), np.float32([1, 4]))
     array(1., dtype=float32)
     """
-    return _reduced((prediction - target).op("abs"), reduction)
+    return _reduce_loss((prediction - target).op("abs"), reduction)
 
 
 @expansion(
@@ -78,7 +78,7 @@ def huber_loss(prediction: Value, target: Value, delta: float = 1.0, reduction: 
     difference = prediction - target
     size = difference.op("abs")
     squared, linear = difference * difference * 0.5, (size - delta / 2) * delta
-    return _reduced(where(size <= delta, squared, linear), reduction)
+    return _reduce_loss(where(size <= delta, squared, linear), reduction)
 
 
 @expansion(relation=_RELATION, sampler=_PAIRS)
@@ -89,7 +89,7 @@ def hinge_loss(prediction: Value, target: Value, reduction: str = "mean") -> Val
     >>> relay.hinge_loss(np.float32([0.5, 2]), np.float32([1, -1]))
     array(1.75, dtype=float32)
     """
-    return _reduced((1 - prediction * target).op("relu"), reduction)
+    return _reduce_loss((1 - prediction * target).op("relu"), reduction)
 
 
 def _log_where_positive(x: Value) -> Value:
@@ -107,7 +107,7 @@ def binary_cross_entropy(prediction: Value, target: Value, reduction: str = "mea
     """
     positive = prediction.op("log").op("maximum", -100.0)
     negative = (-prediction).op("log1p").op("maximum", -100.0)
-    return _reduced(-(target * positive + (1 - target) * negative), reduction)
+    return _reduce_loss(-(target * positive + (1 - target) * negative), reduction)
 
 
 def _logits_gradient(prediction: Value, target: Value, out: Value, dout: Value, reduction: str) -> tuple[Value, Value]:
@@ -127,7 +127,7 @@ def binary_cross_entropy_with_logits(prediction: Value, target: Value, reduction
     array(0.3465736, dtype=float32)
     """
     small = (-prediction.op("abs")).op("exp").op("log1p")
-    return _reduced(prediction.op("relu") - prediction * target + small, reduction)
+    return _reduce_loss(prediction.op("relu") - prediction * target + small, reduction)
 
 
 def _kl_shape(x: Shape, y: Shape, *, reduction: str) -> Shape:
@@ -151,7 +151,7 @@ def kl_div(prediction: Value, target: Value, reduction: str = "mean") -> Value:
     loss = target * (_log_where_positive(target) - prediction)
     if reduction == "batchmean":
         return loss.op("sum") / target.emitter.number(target.shape[0], target.base)
-    return _reduced(loss, reduction)
+    return _reduce_loss(loss, reduction)
 
 
 # ---- classes
@@ -159,7 +159,7 @@ def kl_div(prediction: Value, target: Value, reduction: str = "mean") -> Value:
 
 def _class_shape(x: Shape, target: Shape, *, axis: int, reduction: str, **attributes: object) -> Shape:
     _check_reduction(reduction)
-    position = normalise_axis(axis, len(x))
+    position = normalize_axis(axis, len(x))
     wanted = (*x[:position], *x[position + 1 :])
     if not equal_shapes(wanted, target):
         raise ShapeError(
@@ -171,27 +171,27 @@ def _class_shape(x: Shape, target: Shape, *, axis: int, reduction: str, **attrib
 
 def _is_class(x: Value, target: Value, axis: int, ignore_index: int | None, **attributes: Any) -> Value:
     wide = target if target.base in (INT32, INT64) else target.op("cast", dtype=INT64)
-    valid = (wide >= 0) & (wide < x.shape[normalise_axis(axis, x.ndim)])
+    valid = (wide >= 0) & (wide < x.shape[normalize_axis(axis, x.ndim)])
     if ignore_index is not None:
         valid = valid.op("logical_or", wide == ignore_index)
     return valid.op("all") if valid.ndim else valid
 
 
-_VALID = (Requirement(_is_class, "a target is no class"),)
+_VALID = (Requirement(_is_class, "a target is not a class"),)
 
 
-def _picked(scores: Value, target: Value, axis: int, ignore_index: int | None, reduction: str) -> Value:
+def _class_loss(scores: Value, target: Value, axis: int, ignore_index: int | None, reduction: str) -> Value:
     """Minus the score of each target's class; ignored targets count neither in the sum nor in the mean."""
-    position = normalise_axis(axis, scores.ndim)
+    position = normalize_axis(axis, scores.ndim)
     counted = None if ignore_index is None else target != ignore_index
     index = target if counted is None else where(counted, target, target.op("zeros_like"))
     found = scores.op("take_along_axis", index.op("expand_dims", axis=position), axis=position)
     loss = -found.op("squeeze", axis=position)
     if counted is None:
-        return _reduced(loss, reduction)
+        return _reduce_loss(loss, reduction)
     weights = counted.op("cast", dtype=loss.base)
     loss = where(counted, loss, loss.op("zeros_like"))
-    return loss.op("sum") / weights.op("sum") if reduction == "mean" else _reduced(loss, reduction)
+    return loss.op("sum") / weights.op("sum") if reduction == "mean" else _reduce_loss(loss, reduction)
 
 
 _CLASSES = cases(
@@ -212,7 +212,7 @@ def nll_loss(
     >>> relay.nll_loss(np.float32([[-1, -2], [-3, -4]]), np.int32([0, 1]))
     array(2.5, dtype=float32)
     """
-    return _picked(prediction, target, axis, ignore_index, reduction)
+    return _class_loss(prediction, target, axis, ignore_index, reduction)
 
 
 @expansion(
@@ -241,15 +241,15 @@ def cross_entropy(
     """
     scores = logits.op("log_softmax", axis=axis)
     if label_smoothing:
-        position = normalise_axis(axis, logits.ndim)
+        position = normalize_axis(axis, logits.ndim)
         even = scores.op("mean", axis=position, keepdims=True)
         scores = scores * (1 - label_smoothing) + even * label_smoothing
-    return _picked(scores, target, axis, ignore_index, reduction)
+    return _class_loss(scores, target, axis, ignore_index, reduction)
 
 
 def _soft_shape(x: Shape, target: Shape, *, axis: int, reduction: str) -> Shape:
     _elementwise_shape(x, target, reduction=reduction)
-    position = normalise_axis(axis, len(x))
+    position = normalize_axis(axis, len(x))
     return (*x[:position], *x[position + 1 :]) if reduction == "none" else ()
 
 
@@ -265,4 +265,4 @@ def soft_cross_entropy(logits: Value, target: Value, axis: int = -1, reduction: 
     array(0.6931472, dtype=float32)
     """
     loss = -(target * logits.op("log_softmax", axis=axis)).op("sum", axis=axis)
-    return _reduced(loss, reduction)
+    return _reduce_loss(loss, reduction)

@@ -1,4 +1,7 @@
-"""Normalisation over batches, layers, groups and instances. float16 and bfloat16 are computed in float32."""
+"""Normalization over batches, layers, groups and instances.
+
+float16 and bfloat16 are computed in float32.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,17 @@ from relay.operator.axes import carries
 from relay.ops.notation import Relation, Value, expansion, like, wide
 from relay.ops.samples import case, cases
 from relay.typecheck import axes as names
-from relay.typecheck.dims import equal, equal_shapes, normalise_axis, quotient
+from relay.typecheck.dims import equal, equal_shapes, normalize_axis, quotient
 
 
-def _normalised(x: Value, axes: tuple[int, ...], epsilon: float) -> Value:
+def _standardize(x: Value, axes: tuple[int, ...], epsilon: float) -> Value:
     """(x - mean) / sqrt(variance + epsilon) over axes."""
-    centred = x - x.op("mean", axis=axes, keepdims=True)
-    variance = (centred * centred).op("mean", axis=axes, keepdims=True)
-    return centred * (variance + epsilon).op("rsqrt")
+    centerd = x - x.op("mean", axis=axes, keepdims=True)
+    variance = (centerd * centerd).op("mean", axis=axes, keepdims=True)
+    return centerd * (variance + epsilon).op("rsqrt")
 
 
-def _along(vector: Value, axis: int, rank: int) -> Value:
+def _broadcast_along(vector: Value, axis: int, rank: int) -> Value:
     """A vector along one axis of a tensor of this rank."""
     shape: list[Dim] = [1] * rank
     shape[axis] = vector.shape[0]
@@ -30,7 +33,7 @@ def _along(vector: Value, axis: int, rank: int) -> Value:
 
 def _check_vectors(name: str, x: Shape, axis: int, vectors: Sequence[Shape]) -> Shape:
     """Raises ShapeError unless each vector has as many elements as the axis."""
-    position = normalise_axis(axis, len(x))
+    position = normalize_axis(axis, len(x))
     for vector in vectors:
         if len(vector) != 1 or not equal(vector[0], x[position]):
             raise ShapeError(
@@ -48,7 +51,7 @@ def _layer_shape(x: Shape, weight: Shape, *more: Shape, epsilon: float) -> Shape
     for vector in (weight, *more):
         if len(vector) > len(x) or not vector or not equal_shapes(x[len(x) - len(vector) :], vector):
             raise ShapeError(
-                f"the shape {show_shape(vector)} must be that of the axes to normalise, the last ones of"
+                f"the shape {show_shape(vector)} must be that of the axes to normalize, the last ones of"
                 f" {show_shape(x)}"
             )
     return x
@@ -71,7 +74,7 @@ def layer_norm(x: Value, weight: Value, bias: Value, epsilon: float = 1e-5) -> V
     array([-1.,  1.], dtype=float32)
     """
     axes = tuple(range(x.ndim - weight.ndim, x.ndim))
-    return like(_normalised(wide(x), axes, epsilon) * wide(weight) + wide(bias), x)
+    return like(_standardize(wide(x), axes, epsilon) * wide(weight) + wide(bias), x)
 
 
 @expansion(
@@ -118,10 +121,10 @@ def batch_norm(
     ...     epsilon=0.0)
     array([[3.]], dtype=float32)
     """
-    position = normalise_axis(axis, x.ndim)
+    position = normalize_axis(axis, x.ndim)
     scale = wide(weight) * (wide(variance) + epsilon).op("rsqrt")
-    centred = wide(x) - _along(mean, position, x.ndim)
-    return like(centred * _along(scale, position, x.ndim) + _along(bias, position, x.ndim), x)
+    centerd = wide(x) - _broadcast_along(mean, position, x.ndim)
+    return like(centerd * _broadcast_along(scale, position, x.ndim) + _broadcast_along(bias, position, x.ndim), x)
 
 
 @expansion(
@@ -140,10 +143,10 @@ def batch_norm_training(x: Value, weight: Value, bias: Value, epsilon: float = 1
     array([[-1.],
            [ 3.]], dtype=float32)
     """
-    position = normalise_axis(axis, x.ndim)
+    position = normalize_axis(axis, x.ndim)
     axes = tuple(i for i in range(x.ndim) if i != position)
-    normalised = _normalised(wide(x), axes, epsilon)
-    return like(normalised * _along(weight, position, x.ndim) + _along(bias, position, x.ndim), x)
+    normalized = _standardize(wide(x), axes, epsilon)
+    return like(normalized * _broadcast_along(weight, position, x.ndim) + _broadcast_along(bias, position, x.ndim), x)
 
 
 # ---- over instances and groups of channels
@@ -163,14 +166,14 @@ def _instance_shape(x: Shape, *vectors: Shape, epsilon: float) -> Shape:
     ),
 )
 def instance_norm(x: Value, weight: Value, bias: Value, epsilon: float = 1e-5) -> Value:
-    """Each channel of each example normalised over its places, then scaled.
+    """Each channel of each example normalized over its places, then scaled.
     x: (T float, (n, c, *sizes)), weight: (T, (c,)), bias: (T, (c,)) -> (T, (n, c, *sizes)).
 
     >>> relay.instance_norm(np.float32([[[1, 3]]]), np.float32([1]), np.float32([0]), epsilon=0.0)
     array([[[-1.,  1.]]], dtype=float32)
     """
-    normalised = _normalised(wide(x), tuple(range(2, x.ndim)), epsilon)
-    return like(normalised * _along(weight, 1, x.ndim) + _along(bias, 1, x.ndim), x)
+    normalized = _standardize(wide(x), tuple(range(2, x.ndim)), epsilon)
+    return like(normalized * _broadcast_along(weight, 1, x.ndim) + _broadcast_along(bias, 1, x.ndim), x)
 
 
 @carries(names.first)
@@ -191,7 +194,7 @@ def _group_shape(x: Shape, *vectors: Shape, groups: int, epsilon: float) -> Shap
     ),
 )
 def group_norm(x: Value, weight: Value, bias: Value, groups: int, epsilon: float = 1e-5) -> Value:
-    """Groups of channels of each example normalised together, then scaled by channel (Wu, He, 2018).
+    """Groups of channels of each example normalized together, then scaled by channel (Wu, He, 2018).
     x: (T float, (n, c, *sizes)), weight: (T, (c,)), bias: (T, (c,)) -> (T, (n, c, *sizes)).
 
     >>> relay.group_norm(np.float32([[1, 3, 5, 5]]), np.ones(4, np.float32), np.zeros(4, np.float32), 2, epsilon=1e-12)
@@ -199,16 +202,16 @@ def group_norm(x: Value, weight: Value, bias: Value, groups: int, epsilon: float
     """
     batch, channels, *sizes = x.shape
     grouped = wide(x).op("reshape", shape=(batch, groups, floor_divide(channels, groups), *sizes))
-    normalised = _normalised(grouped, tuple(range(2, x.ndim + 1)), epsilon).op("reshape", shape=x.shape)
-    return like(normalised * _along(weight, 1, x.ndim) + _along(bias, 1, x.ndim), x)
+    normalized = _standardize(grouped, tuple(range(2, x.ndim + 1)), epsilon).op("reshape", shape=x.shape)
+    return like(normalized * _broadcast_along(weight, 1, x.ndim) + _broadcast_along(bias, 1, x.ndim), x)
 
 
-# ---- over neighbouring channels
+# ---- over neighboring channels
 
 
 @carries(names.first)
 def _lrn_shape(x: Shape, *, size: int, alpha: float, beta: float, bias: float, axis: int) -> Shape:
-    normalise_axis(axis, len(x))
+    normalize_axis(axis, len(x))
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise ShapeError(f"the size of lrn, a number of channels, must be a positive integer, found {size!r}")
     return x
@@ -221,7 +224,7 @@ def _lrn_shape(x: Shape, *, size: int, alpha: float, beta: float, bias: float, a
     ),
 )
 def lrn(x: Value, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0, axis: int = 1) -> Value:
-    """Local response normalisation: x / (bias + alpha / size * sum of squares of `size` neighbouring channels)**beta
+    """Local response normalization: x / (bias + alpha / size * sum of squares of `size` neighboring channels)**beta
     (Krizhevsky, Sutskever, Hinton, 2012). x: (T float, s) -> (T, s).
 
     >>> relay.lrn(np.float32([[3, 4]]), 1, alpha=1.0, beta=0.5, bias=0.0)
@@ -230,7 +233,7 @@ def lrn(x: Value, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: floa
     value = wide(x)
     padding = (((size - 1) // 2, size // 2),)
     windows = (value * value).op(
-        "sliding_windows", kernel=(size,), axes=(normalise_axis(axis, x.ndim),), padding=padding
+        "sliding_windows", kernel=(size,), axes=(normalize_axis(axis, x.ndim),), padding=padding
     )
     total = windows.op("sum", axis=-1) * (alpha / size) + bias
     return like(value / total**beta, x)
@@ -260,6 +263,6 @@ def prelu(x: Value, slope: Value, axis: int = 1) -> Value:
     if slope.shape[0] == 1:
         slopes = slope.op("reshape", shape=(1,) * x.ndim)
     else:
-        slopes = slope.op("reshape", shape=_along(slope, normalise_axis(axis, x.ndim), x.ndim).shape)
+        slopes = slope.op("reshape", shape=_broadcast_along(slope, normalize_axis(axis, x.ndim), x.ndim).shape)
     positive = (x > 0).op("cast", dtype=x.base)
     return x * (positive + (1 - positive) * slopes)

@@ -1,4 +1,4 @@
-"""Transposed convolutions with a stride, phase by phase.
+"""Polyphase (sub-pixel) transposed convolutions: with a stride, phase by phase.
 
     forward            y[e] = sum over k of x[stride e + k - low] w[k]
     transposed         x[i] = sum over t of y[m - t] w[p + stride t]     where i + low = stride m + p, 0 <= p < stride
@@ -56,17 +56,17 @@ def in_phases(
     starts = [first - (tap - 1) for first, tap in zip(firsts, taps, strict=True)]
     zero = scalar.number(0, dtype)
 
-    def ordered(first: Element, second: Element, places: Sequence[Any]) -> list[Any]:
+    def layout_index(first: Element, second: Element, places: Sequence[Any]) -> list[Any]:
         return [first, *places, second] if last else [first, second, *places]
 
-    def apart(index: Sequence[Any]) -> tuple[Any, Any, Sequence[Any]]:
+    def split_index(index: Sequence[Any]) -> tuple[Any, Any, Sequence[Any]]:
         return (index[0], index[-1], index[1:-1]) if last else (index[0], index[1], index[2:])
 
     def element(*index: Element) -> Element:
-        n, o, place = apart(index)
+        n, o, place = split_index(index)
         read = [i + start for i, start in zip(place, starts, strict=True)]
         inside = [c for i, extent in zip(read, extents, strict=True) for c in (i >= 0, i < extent)]
-        return scalar.guarded(functools.reduce(tirx.And, inside), source(n, o, *read), zero)
+        return scalar.guarded_select(functools.reduce(tirx.And, inside), source(n, o, *read), zero)
 
     def filter_(*index: Element) -> Element:
         o, channel, place = (index[-2], index[-1], index[:-2]) if last else (index[1], index[0], index[2:])
@@ -78,28 +78,28 @@ def in_phases(
         at = [p + s * (tap - 1 - t) for p, s, tap, t in zip(parts, strides, taps, place, strict=True)]
         inside = [k < kernel for k, kernel in zip(at, kernels, strict=True)]
         found = filters(o, tirx.floordiv(channel, phases), *at)
-        return scalar.guarded(functools.reduce(tirx.And, inside), found, zero)
+        return scalar.guarded_select(functools.reduce(tirx.And, inside), found, zero)
 
     room = [count + tap - 1 for count, tap in zip(counts, taps, strict=True)]
-    padded = te.compute(rules.joined(batch, out, room, last), element, name="padded")
+    padded = te.compute(rules.activation_shape(batch, out, room, last), element, name="padded")
     many = inner * phases
     weight = te.compute((*taps, out, many) if last else (many, out, *taps), filter_, name="phases")
 
     def terms(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
-        n, channel, place = apart(index)
+        n, channel, place = split_index(index)
         o, t = (reduced[-1], reduced[:-1]) if last else (reduced[0], reduced[1:])
-        read = ordered(n, o, [i + step for i, step in zip(place, t, strict=True)])
+        read = layout_index(n, o, [i + step for i, step in zip(place, t, strict=True)])
         return padded(*read), weight(*t, o, channel) if last else weight(channel, o, *t)
 
     reduced = (*taps, out) if last else (out, *taps)
-    found = stages.contraction(rules.joined(batch, many, counts, last), reduced, dtype, terms)
+    found = stages.contraction(rules.activation_shape(batch, many, counts, last), reduced, dtype, terms)
 
     def result(*index: Element) -> Element:
-        n, c, place = apart(index)
+        n, c, place = split_index(index)
         channel, at = c, []
         for i, low, stride, first in zip(place, lows, strides, firsts, strict=True):
             channel = channel * stride + tirx.floormod(i + low, stride)
             at.append(tirx.floordiv(i + low, stride) - first)
-        return found(*ordered(n, channel, at))
+        return found(*layout_index(n, channel, at))
 
-    return te.compute(rules.joined(batch, inner, sizes, last), result, name="by_turns")
+    return te.compute(rules.activation_shape(batch, inner, sizes, last), result, name="by_turns")

@@ -30,7 +30,7 @@ from relay.ops.notation import (
 )
 from relay.ops.samples import Case, case, cases
 from relay.ops.shape.reshaping import accumulator
-from relay.ops.shape.windows import Along, numpy_slid, overlapped, slid, slid_stage
+from relay.ops.shape.windows import WindowAxes, add_overlaps, numpy_slid, slid, slid_stage
 from relay.ops.tir import scalar, stages
 from relay.ops.tir.tvm_modules import te, tirx
 from relay.typecheck import windows as rules
@@ -39,10 +39,10 @@ from relay.typecheck.windows import Numbers, Padding, Windows
 
 
 @attrs.frozen
-class _Pool:
+class _PoolingWindows:
     """Where a pooling operator's windows are; `counted` is the padding along each axis that counts for a mean."""
 
-    along: Along
+    along: WindowAxes
     counted: tuple[tuple[Dim, Dim], ...]
 
     @property
@@ -60,22 +60,22 @@ def spatial_axes(layout: str, rank: int) -> tuple[int, ...]:
 def _pool(
     shape: Sequence[Dim], kernel: Numbers, stride: Numbers | None, padding: Padding, dilation: Numbers, ceil_mode: bool,
     layout: str, count_include_pad: bool = False, extents: Sequence[Any] | None = None,
-) -> _Pool:  # fmt: skip
+) -> _PoolingWindows:  # fmt: skip
     """`extents`: the result's shape, in a compute function."""
     axes = spatial_axes(layout, len(shape) - (3 if layout.endswith("c") else 2))
     step = kernel if stride is None else stride
     sizes = tuple(shape[axis] for axis in axes)
     plain = rules.windows(sizes, rules.per_axis(kernel, len(axes), "kernel", 1), step, padding, dilation)
     counted = plain.padding if count_include_pad else ((0, 0),) * len(axes)
-    pairs = _ceiled(sizes, plain) if ceil_mode else plain.padding
-    return _Pool(Along.of(shape, axes, kernel, step, pairs, dilation, extents), counted)
+    pairs = _ceil_padding(sizes, plain) if ceil_mode else plain.padding
+    return _PoolingWindows(WindowAxes.from_attributes(shape, axes, kernel, step, pairs, dilation, extents), counted)
 
 
-def _ceiled(sizes: Sequence[Any], over: Windows) -> tuple[tuple[Any, Any], ...]:
+def _ceil_padding(sizes: Sequence[Any], over: Windows) -> tuple[tuple[Any, Any], ...]:
     """The padding of the axes with which a last window counts that is not full: as much behind as it may need, since
     none starts behind the end."""
 
-    def ceiled(size: Any, padding: tuple[Any, Any], reach: int, stride: int) -> tuple[Any, Any]:
+    def axis_padding(size: Any, padding: tuple[Any, Any], reach: int, stride: int) -> tuple[Any, Any]:
         low, high = padding
         if not isinstance(high, int):  # "same", with which all windows are full
             return padding
@@ -85,10 +85,10 @@ def _ceiled(sizes: Sequence[Any], over: Windows) -> tuple[tuple[Any, Any], ...]:
         last = (size + low + most - reach) // stride * stride  # where the last window starts
         return low, max(high, last + reach - size - low)
 
-    return tuple(map(ceiled, sizes, over.padding, over.reach, over.stride))
+    return tuple(map(axis_padding, sizes, over.padding, over.reach, over.stride))
 
 
-def _stage_pool(x: Stage, **attributes: Any) -> _Pool:
+def _stage_pool(x: Stage, **attributes: Any) -> _PoolingWindows:
     """In a compute function."""
     shape = dims(x)
     return _pool(shape, **attributes, extents=result_dims(lambda: _pool(shape, **attributes).along.outer(shape)))
@@ -103,17 +103,17 @@ def _pool_shape(
     step = kernel if stride is None else stride
     if ceil_mode:
         sizes = tuple(resolve(shape[axis]) for axis in axes)
-        padding = _ceiled(
+        padding = _ceil_padding(
             sizes, rules.windows(sizes, rules.per_axis(kernel, rank, "kernel", 1), step, padding, dilation)
         )
     return rules.sliding(shape, kernel=kernel, axes=axes, stride=step, padding=padding, dilation=dilation)[: len(shape)]
 
 
-def _least(base: BaseType) -> float:
+def _lowest_value(base: BaseType) -> float:
     return -math.inf if base.is_float else int(np.iinfo(base.name).min)
 
 
-def _expanded(value: Value, axes: int) -> Value:
+def _append_unit_axes(value: Value, axes: int) -> Value:
     """With axes of extent 1 at the end."""
     return value.op("reshape", shape=(*value.shape, *(1,) * axes))
 
@@ -135,21 +135,21 @@ def _numpy_max_pool(x: Tensor, **attributes: Any) -> Tensor:
 def _max_gradient(windows: Value, out: Value, dout: Value, kernel: Sequence[int]) -> Value:
     """The cotangent of windows whose maximum is `out`: shared evenly among equal ones."""
     axes = tuple(range(out.ndim, windows.ndim))
-    chosen = windows.op("equal", _expanded(out, len(axes))).op("cast", dtype=out.base)
+    chosen = windows.op("equal", _append_unit_axes(out, len(axes))).op("cast", dtype=out.base)
     count = chosen.op("sum", axis=axes)
-    return chosen * _expanded(dout / count, len(axes))
+    return chosen * _append_unit_axes(dout / count, len(axes))
 
 
 def _max_pool_gradient(x: Value, out: Value, dout: Value, **attributes: Any) -> Value:
     along = _pool(x.shape, **attributes).along
-    windows = slid(x, along, _least(x.base))
-    return overlapped(_max_gradient(windows, out, dout, along.windows.kernel), along)
+    windows = slid(x, along, _lowest_value(x.base))
+    return add_overlaps(_max_gradient(windows, out, dout, along.windows.kernel), along)
 
 
 # ---- means
 
 
-def _numpy_counts(pool: _Pool, rank: int) -> Tensor:
+def _numpy_counts(pool: _PoolingWindows, rank: int) -> Tensor:
     """How many elements of each window count, to be broadcast to the result."""
     result = np.ones((1,) * rank, np.int64)
     over = pool.along.windows
@@ -163,7 +163,7 @@ def _numpy_counts(pool: _Pool, rank: int) -> Tensor:
     return result
 
 
-def _counts(pool: _Pool, value: Value) -> Value:
+def _counts(pool: _PoolingWindows, value: Value) -> Value:
     """The same on symbolic values, as numbers of the dtype of one."""
     rank, over, emitter = value.ndim, pool.along.windows, value.emitter
     result = number_like(value, 1)
@@ -220,8 +220,8 @@ def _avg_pool_gradient(x: Value, out: Value, dout: Value, **attributes: Any) -> 
     pool = _pool(x.shape, **attributes)
     kernel, whole = pool.along.windows.kernel, wide(dout)
     share = whole / (number_like(whole, math.prod(kernel)) if pool.is_whole else _counts(pool, whole))
-    spread = _expanded(like(share, dout), len(kernel)).op("broadcast_to", shape=(*out.shape, *kernel))
-    return overlapped(spread, pool.along)
+    spread = _append_unit_axes(like(share, dout), len(kernel)).op("broadcast_to", shape=(*out.shape, *kernel))
+    return add_overlaps(spread, pool.along)
 
 
 # ---- the operators of each rank

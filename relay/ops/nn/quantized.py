@@ -1,4 +1,4 @@
-"""Numbers in 8 bits: q stands for (q - zero_point) * scale, with one scale for a tensor or one for each channel."""
+"""Quantized numbers of 8 bits: q stands for (q - zero_point) * scale, with a scale for each tensor or channel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from relay.ops.samples import case, cases
 from relay.ops.tir import stages
 from relay.typecheck import relations
 from relay.typecheck import windows as rules
-from relay.typecheck.dims import equal, normalise_axis
+from relay.typecheck.dims import equal, normalize_axis
 from relay.typecheck.windows import Numbers, Padding
 
 INT8 = BaseType("int8")
@@ -30,13 +30,13 @@ def _parameter(parameter: Value, axis: int, rank: int) -> Value:
     if parameter.ndim == 0:
         return parameter
     shape: list[Dim] = [1] * rank
-    shape[normalise_axis(axis, rank)] = parameter.shape[0]
+    shape[normalize_axis(axis, rank)] = parameter.shape[0]
     return parameter.op("reshape", shape=tuple(shape))
 
 
 def _scaled_shape(x: Shape, *parameters: Shape, axis: int) -> Shape:
     for parameter in parameters:
-        if parameter and (len(parameter) > 1 or not equal(parameter[0], x[normalise_axis(axis, len(x))])):
+        if parameter and (len(parameter) > 1 or not equal(parameter[0], x[normalize_axis(axis, len(x))])):
             raise ShapeError(
                 f"scales and zero points are single numbers, or one for each place along axis {axis} of"
                 f" {show_shape(x)}; found the shape {show_shape(parameter)}"
@@ -44,7 +44,7 @@ def _scaled_shape(x: Shape, *parameters: Shape, axis: int) -> Shape:
     return x
 
 
-def _saturated(value: Value, zero_point: Value, dtype: BaseType) -> Value:
+def _saturate(value: Value, zero_point: Value, dtype: BaseType) -> Value:
     """Rounded to the nearest integer, moved, and kept within the dtype; NaN is the zero point."""
     limits = np.iinfo(dtype.name)
     zero = zero_point.op("cast", dtype=value.base)
@@ -85,7 +85,7 @@ def quantize(x: Value, scale: Value, zero_point: Value, axis: int = -1, out_dtyp
     wide = scaled.op("cast", dtype=FLOAT32) if scaled.base.dtype.itemsize < 4 else scaled
     if np.iinfo(out_dtype.name).bits == 32:
         wide = wide.op("cast", dtype=FLOAT64)  # which holds all of them
-    return _saturated(wide, _parameter(zero_point, axis, x.ndim), out_dtype)
+    return _saturate(wide, _parameter(zero_point, axis, x.ndim), out_dtype)
 
 
 @expansion(
@@ -139,7 +139,7 @@ def requantize(
     """
     moved = x.op("cast", dtype=FLOAT64) - _parameter(zero_point, axis, x.ndim).op("cast", dtype=FLOAT64)
     old, new = (_parameter(s, axis, x.ndim).op("cast", dtype=FLOAT64) for s in (scale, new_scale))
-    return _saturated(moved * (old / new), _parameter(new_zero_point, axis, x.ndim), out_dtype)
+    return _saturate(moved * (old / new), _parameter(new_zero_point, axis, x.ndim), out_dtype)
 
 
 # ---- products of 8-bit numbers, summed in 32

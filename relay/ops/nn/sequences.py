@@ -1,4 +1,4 @@
-"""Sequences of different lengths in one tensor: masked, reversed."""
+"""Sequences of different lengths in one tensor: masking and reversal."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from relay.ops.samples import case, cases
 from relay.ops.tir import scalar
 from relay.ops.tir.tvm_modules import te, tirx
 from relay.typecheck import axes as names
-from relay.typecheck.dims import equal, normalise_axis
+from relay.typecheck.dims import equal, normalize_axis
 
 
 @carries(names.first)
 def _lengths_shape(shape: Shape, lengths: Shape, *, axis: int, batch_axis: int, **attributes: object) -> Shape:
-    position, batch = normalise_axis(axis, len(shape)), normalise_axis(batch_axis, len(shape))
+    position, batch = normalize_axis(axis, len(shape)), normalize_axis(batch_axis, len(shape))
     if position == batch:
         raise ShapeError(f"the axes of time and batch must differ, found {axis} and {batch_axis}")
     if len(lengths) != 1 or not equal(lengths[0], shape[batch]):
@@ -48,11 +48,11 @@ _LENGTHS = cases(
 
 def _mask(x: Stage, lengths: Stage, axis: int, batch_axis: int, value: float) -> Stage:
     shape = dims(x)
-    position, batch = normalise_axis(axis, len(shape)), normalise_axis(batch_axis, len(shape))
+    position, batch = normalize_axis(axis, len(shape)), normalize_axis(batch_axis, len(shape))
 
     def element(*index: Element) -> Element:
         inside = tirx.LT(tirx.Cast("int64", index[position]), scalar.cast(lengths(index[batch]), INT64))
-        return scalar.guarded(inside, x(*index), scalar.number(value, str(x.dtype)))
+        return scalar.guarded_select(inside, x(*index), scalar.number(value, str(x.dtype)))
 
     return te.compute(shape, element)
 
@@ -86,12 +86,12 @@ def sequence_mask(x: Tensor, lengths: Tensor, axis: int = 0, batch_axis: int = 1
 
 def _lengths_fit(x: Value, lengths: Value, axis: int, batch_axis: int) -> Value | None:
     wide = lengths if lengths.base in (INT32, INT64) else lengths.op("cast", dtype=INT32)
-    return ((wide >= 0) & (wide <= x.shape[normalise_axis(axis, x.ndim)])).op("all")
+    return ((wide >= 0) & (wide <= x.shape[normalize_axis(axis, x.ndim)])).op("all")
 
 
 def _reverse(x: Stage, lengths: Stage, axis: int, batch_axis: int) -> Stage:
     shape = dims(x)
-    position, batch = normalise_axis(axis, len(shape)), normalise_axis(batch_axis, len(shape))
+    position, batch = normalize_axis(axis, len(shape)), normalize_axis(batch_axis, len(shape))
 
     def element(*index: Element) -> Element:
         time = index[position]

@@ -1,4 +1,4 @@
-"""Normalising functions of neural networks, composed of others, with code of their own."""
+"""Softmax and log-softmax: normalizing functions composed of others, with kernels of their own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from relay.ops.samples import case, cases
 from relay.ops.tir import scalar, stages, transcendental
 from relay.ops.tir.tvm_modules import te
 from relay.typecheck import relations
-from relay.typecheck.dims import normalise_axis
+from relay.typecheck.dims import normalize_axis
 
 _CASES = cases(
     case((1,)),
@@ -28,9 +28,9 @@ _CASES = cases(
 )
 
 
-def _shifted(x: Stage, axis: int) -> tuple[Stage, Stage, Stage, int]:
+def _shifted_exponentials(x: Stage, axis: int) -> tuple[Stage, Stage, Stage, int]:
     """x minus its maximum along the axis, the exponentials of that, and their sum; float16 goes through float32."""
-    position = normalise_axis(axis, len(dims(x)))
+    position = normalize_axis(axis, len(dims(x)))
     wide = str(x.dtype) if str(x.dtype) in ("float32", "float64") else "float32"
     highest = stages.largest(x, (position,), True)
 
@@ -46,7 +46,7 @@ def _shifted(x: Stage, axis: int) -> tuple[Stage, Stage, Stage, int]:
 def _softmax(x: Stage, axis: int) -> Stage:
     if 0 in dims(x):
         return stages.full(dims(x), 0, str(x.dtype))
-    _, exponentials, total, position = _shifted(x, axis)
+    _, exponentials, total, position = _shifted_exponentials(x, axis)
     # One division for each sum, which is at least 1, in place of one for each element: it differs by half a unit in
     # the last place, and takes a tenth of the time of a division.
     factor = te.compute(dims(total), lambda *index: 1 / total(*index))
@@ -80,7 +80,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
 def _log_softmax(x: Stage, axis: int) -> Stage:
     if 0 in dims(x):
         return stages.full(dims(x), 0, str(x.dtype))
-    shifted, _, total, position = _shifted(x, axis)
+    shifted, _, total, position = _shifted_exponentials(x, axis)
     logarithm = te.compute(dims(total), lambda *index: transcendental.log(total(*index)))
 
     def element(*index: Element) -> Element:

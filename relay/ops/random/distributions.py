@@ -15,7 +15,7 @@ from relay.ops.reduction.sorting import needs_places
 from relay.ops.samples import case, cases
 from relay.typecheck import axes as names
 from relay.typecheck import relations
-from relay.typecheck.dims import normalise_axis
+from relay.typecheck.dims import normalize_axis
 
 _KEY = np.array([0, 7], np.uint32)
 _DRAWS = "a draw has no derivative"
@@ -51,7 +51,7 @@ def random_bernoulli(key: Value, p: Value, shape: tuple[int, ...] | None = None)
 
 def _categorical_shape(key: Shape, logits: Shape, *, axis: int, shape: object) -> Shape:
     check_key(key)
-    position = normalise_axis(axis, len(logits))
+    position = normalize_axis(axis, len(logits))
     needs_places(logits, axis)
     rest = (*logits[:position], *logits[position + 1 :])
     return rest if shape is None else relations.broadcast_to(rest, shape=shape)  # type: ignore[arg-type]
@@ -74,7 +74,7 @@ def random_categorical(key: Value, logits: Value, axis: int = -1, shape: tuple[i
     >>> relay.random_categorical(relay.random_key(0), np.float32([0, 5, 0]), shape=(6,))
     array([1, 1, 1, 1, 1, 1], dtype=int32)
     """
-    position = normalise_axis(axis, logits.ndim)
+    position = normalize_axis(axis, logits.ndim)
     last = logits.op("transpose", axes=(*(i for i in range(logits.ndim) if i != position), position))
     draws = last.shape[:-1] if shape is None else tuple(shape)
     noise = _draw("random_gumbel", key, (*draws, last.shape[-1]), dtype=logits.base)
@@ -100,7 +100,7 @@ def random_permutation(key: Value, x: Value, axis: int = 0) -> Value:
     >>> relay.random_permutation(relay.random_key(0), np.int32([1, 2, 3, 4]))
     array([2, 1, 4, 3], dtype=int32)
     """
-    bits = _draw("random_bits", key, (x.shape[normalise_axis(axis, x.ndim)],), width=64)
+    bits = _draw("random_bits", key, (x.shape[normalize_axis(axis, x.ndim)],), width=64)
     return x.op("take", bits.op("argsort"), axis=axis)
 
 

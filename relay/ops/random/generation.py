@@ -106,7 +106,7 @@ def _words(registers: Registers, key: Any, index: Sequence[Element], shape: Sequ
     return _threefry(registers, key, tirx.Cast("uint32", high), tirx.Cast("uint32", place))
 
 
-def _joined(first: Element, second: Element) -> Element:
+def _combine_words(first: Element, second: Element) -> Element:
     wide = tirx.shift_left(tirx.Cast("uint64", first), tirx.const(32, "uint64"))
     return tirx.bitwise_or(wide, tirx.Cast("uint64", second))
 
@@ -119,10 +119,10 @@ def _tensor(shape: object, inputs: Sequence[Stage], dtype: str, wide: bool, valu
 
     def element(registers: Registers, index: Sequence[Element], buffers: Sequence[Any]) -> Element:
         first, second = _words(registers, buffers[0], index, extents)
-        bits = registers.name(_joined(first, second) if wide else tirx.bitwise_xor(first, second))
+        bits = registers.name(_combine_words(first, second) if wide else tirx.bitwise_xor(first, second))
         return value(registers, bits, *(tirx.BufferLoad(buffer, []) for buffer in buffers[1:]))
 
-    return stages.programmed(extents, inputs, dtype, element)
+    return stages.register_stage(extents, inputs, dtype, element)
 
 
 # ---- keys
@@ -134,7 +134,7 @@ def check_key(key: Shape) -> None:
         raise ShapeError(f"a key has the shape (2,), found {show_shape(key)}; relay.random.key(seed) makes one")
 
 
-def _drawn(key: Shape, *, shape: Sequence[int] | int, **attributes: object) -> Shape:
+def _random_shape(key: Shape, *, shape: Sequence[int] | int, **attributes: object) -> Shape:
     check_key(key)
     return relations.literal_shape(shape)
 
@@ -155,7 +155,7 @@ def _key(seed: Stage) -> Stage:
         high = tirx.Cast("uint32", tirx.shift_right(bits, tirx.const(32, "uint64")))
         return tirx.Select(scalar.is_zero(index[0]), high, low)
 
-    return stages.programmed((2,), [seed], "uint32", element)
+    return stages.register_stage((2,), [seed], "uint32", element)
 
 
 @register_op(
@@ -191,7 +191,7 @@ def _split(key: Stage, num: int) -> Stage:
         first, second = _words(registers, buffers[0], index[:1], (num,))
         return tirx.Select(scalar.is_zero(index[1]), first, second)
 
-    return stages.programmed((num, 2), [key], "uint32", element)
+    return stages.register_stage((num, 2), [key], "uint32", element)
 
 
 @register_op(
@@ -217,7 +217,7 @@ def random_split(key: Tensor, num: int = 2) -> Tensor:
 def _bits_type(key: Type, shape: Sequence[int] | int, width: int) -> Type:
     if width not in (32, 64):
         raise TypeMismatch(f"the width of random bits is 32 or 64, found {width!r}")
-    relation = Relation(f"uint32 -> uint{width}", _drawn)
+    relation = Relation(f"uint32 -> uint{width}", _random_shape)
     return infer_relation("random_bits", relation, False, (key,), {"shape": shape})  # type: ignore[dict-item]
 
 
@@ -254,7 +254,7 @@ def _uniform_shape(key: Shape, *, shape: Sequence[int] | int, minval: float, max
     low, high = _bounds(minval, maxval, dtype)
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise TypeMismatch(f"random_uniform needs finite bounds with minval < maxval, found {minval} and {maxval}")
-    return _drawn(key, shape=shape)
+    return _random_shape(key, shape=shape)
 
 
 def _bounds(minval: float, maxval: float, dtype: object) -> tuple[float, float]:
@@ -264,7 +264,7 @@ def _bounds(minval: float, maxval: float, dtype: object) -> tuple[float, float]:
     return float(np.asarray(minval, dtype.dtype)), float(np.asarray(maxval, dtype.dtype))
 
 
-def _between(a: Arithmetic, unit: Any, minval: float, maxval: float, dtype: BaseType) -> Any:
+def _scale_to_interval(a: Arithmetic, unit: Any, minval: float, maxval: float, dtype: BaseType) -> Any:
     """A number in [0, 1) scaled to [minval, maxval), which rounding may not leave."""
     low, high = _bounds(minval, maxval, dtype)
     if (low, high) == (0.0, 1.0):
@@ -282,7 +282,7 @@ def _uniform(key: Stage, shape: tuple[int, ...], minval: float, maxval: float, d
         width = 64 if wide else 32
         kept = tirx.shift_right(bits, tirx.const(width - fraction, f"uint{width}"))
         unit = registers.name(tirx.Cast("float64", kept) * tirx.const(2.0**-fraction, "float64"))
-        return scalar.cast(_between(TirArithmetic(registers), unit, minval, maxval, dtype), dtype)
+        return scalar.cast(_scale_to_interval(TirArithmetic(registers), unit, minval, maxval, dtype), dtype)
 
     return _tensor(shape, [key], str(dtype), wide, value)
 
@@ -309,7 +309,7 @@ def random_uniform(
     wide, fraction = dtype == FLOAT64, _fraction_bits(dtype)
     bits = _numpy_bits(key, shape, wide) >> ((64 if wide else 32) - fraction)
     unit = bits.astype(np.float64) * 2.0**-fraction
-    return np.asarray(_between(NUMPY, unit, minval, maxval, dtype)).astype(dtype.dtype)
+    return np.asarray(_scale_to_interval(NUMPY, unit, minval, maxval, dtype)).astype(dtype.dtype)
 
 
 def _distribution(name: str, quantile: Callable[[Arithmetic, Any], Any]) -> tuple[Any, Any, Any]:
@@ -318,7 +318,7 @@ def _distribution(name: str, quantile: Callable[[Arithmetic, Any], Any]) -> tupl
 
     def rule(key: Shape, *, shape: Sequence[int] | int, dtype: BaseType) -> Shape:
         _check_float(name, dtype)
-        return _drawn(key, shape=shape)
+        return _random_shape(key, shape=shape)
 
     def probability(a: Arithmetic, kept: Any, wide: bool) -> Any:
         return a.name((kept + a.constant(0.5)) * a.constant(2.0 ** (-52 if wide else -32)))
@@ -416,7 +416,7 @@ def random_gumbel(key: Tensor, shape: tuple[int, ...] = (), dtype: BaseType = FL
 def _randint_shape(key: Shape, minval: Shape, maxval: Shape, *, shape: Sequence[int] | int) -> Shape:
     if minval or maxval:
         raise ShapeError(f"the bounds of random_randint are single numbers: {show_shape(minval)}, {show_shape(maxval)}")
-    return _drawn(key, shape=shape)
+    return _random_shape(key, shape=shape)
 
 
 def _upper_product(name: Callable[[Any], Any], x: Any, y: Any, part: Callable[[Any, int], Any]) -> Any:

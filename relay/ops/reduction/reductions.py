@@ -34,7 +34,7 @@ from relay.ops.tir import scalar, stages
 from relay.ops.tir.tvm_modules import te, tirx
 from relay.typecheck import axes as names
 from relay.typecheck import relations
-from relay.typecheck.dims import follows_at_least, known, normalise_axes
+from relay.typecheck.dims import constant_dim, follows_at_least, normalize_axes
 from relay.typecheck.guards import fits_int32
 from relay.typecheck.unification import is_known
 
@@ -57,14 +57,14 @@ def _kept_shape(x: Value, axis: Axes) -> Shape:
     return relations.reduce(x.shape, axis=axis, keepdims=True)
 
 
-def kept(value: Value, x: Value, axis: Axes) -> Value:
+def restore_axes(value: Value, x: Value, axis: Axes) -> Value:
     """A result of a reduction of x, with the axes that it lost."""
     shape = _kept_shape(x, axis)
     return value if value.shape == shape else value.op("reshape", shape=shape)
 
 
 def _count(x: Value, axis: Axes) -> Dim:
-    return product(x.shape[i] for i in normalise_axes(axis, x.ndim))
+    return product(x.shape[i] for i in normalize_axes(axis, x.ndim))
 
 
 # ---- sums
@@ -74,13 +74,13 @@ def _index_base(x: Type, axis: Axes) -> str:
     """The dtype that counts the elements along axes, or says the place of one: int64 if int32 does not hold it."""
     if not isinstance(x, TensorType) or not is_known(x.shape) or ANY in x.shape:
         return "int32"
-    count = product(x.shape[i] for i in normalise_axes(axis, len(x.shape)))
+    count = product(x.shape[i] for i in normalize_axes(axis, len(x.shape)))
     return "int32" if fits_int32(facts(), count) else "int64"
 
 
 def _index_dtype(x: Tensor, axis: Axes) -> np.dtype[Any]:
     """The same of an array."""
-    count = math.prod(x.shape[i] for i in normalise_axes(axis, x.ndim))
+    count = math.prod(x.shape[i] for i in normalize_axes(axis, x.ndim))
     return np.dtype(np.int32 if count <= LARGEST_SIZE else np.int64)
 
 
@@ -88,7 +88,7 @@ _SUM_OF_NUMBERS = Relation("T:number -> T", relations.reduce)
 
 
 @of_numbers(_SUM_OF_NUMBERS)
-@carries(names.reduced)
+@carries(names.reduced_names)
 def _sum_type(x: Type, axis: Axes, keepdims: bool) -> TensorType:
     """As the relation `T:number -> T`, but the sum of bools counts in int32, or int64 where there are so many."""
     of_bools = isinstance(x, TensorType) and x.base == BOOL
@@ -100,11 +100,11 @@ def _sum(x: Stage, axis: Axes, keepdims: bool) -> Stage:
     def element(e: Element) -> Element:
         return tirx.Cast(result_dtype("int32"), e) if scalar.dtype_of(e) == "bool" else e
 
-    return stages.total(x, normalise_axes(axis, len(dims(x))), keepdims, element)
+    return stages.total(x, normalize_axes(axis, len(dims(x))), keepdims, element)
 
 
 def _sum_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
-    return kept(dout, x, axis).op("broadcast_to", shape=x.shape)
+    return restore_axes(dout, x, axis).op("broadcast_to", shape=x.shape)
 
 
 @register_op(
@@ -129,7 +129,7 @@ def sum_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
 
 
 def _mean(x: Stage, axis: Axes, keepdims: bool) -> Stage:
-    axes = normalise_axes(axis, len(dims(x)))
+    axes = normalize_axes(axis, len(dims(x)))
     count = math.prod(dims(x)[i] for i in axes)
     dtype = str(x.dtype)
     wide_dtype = "float32" if dtype in ("float16", "bfloat16") else dtype  # the sum and the count may be too large
@@ -145,7 +145,7 @@ def _mean(x: Stage, axis: Axes, keepdims: bool) -> Stage:
 
 def _mean_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
     count = _count(x, axis)
-    share = wide(kept(dout, x, axis)) / (count if follows_at_least(count, 1) else maximum(count, 1))
+    share = wide(restore_axes(dout, x, axis)) / (count if follows_at_least(count, 1) else maximum(count, 1))
     return like(share, x).op("broadcast_to", shape=x.shape)
 
 
@@ -166,7 +166,7 @@ def mean(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     array([2., 3.], dtype=float32)
     """
     total = np.asarray(np.sum(x, axis=axis, keepdims=keepdims, dtype=accumulator(x.dtype)))
-    count = math.prod(x.shape[i] for i in normalise_axes(axis, x.ndim))
+    count = math.prod(x.shape[i] for i in normalize_axes(axis, x.ndim))
     return np.asarray(np.divide(total, np.asarray(count, total.dtype)), x.dtype)
 
 
@@ -174,7 +174,7 @@ def mean(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
 
 
 def _prod(x: Stage, axis: Axes, keepdims: bool) -> Stage:
-    return stages.reduction(scalar.multiply, 1, x, normalise_axes(axis, len(dims(x))), keepdims)
+    return stages.reduction(scalar.multiply, 1, x, normalize_axes(axis, len(dims(x))), keepdims)
 
 
 def _columns(rows: Value, begin: Dim, end: Dim) -> Value:
@@ -184,7 +184,7 @@ def _columns(rows: Value, begin: Dim, end: Dim) -> Value:
 
 def _prod_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
     """The product of the other elements, without dividing, so that it is right at zeros and in higher derivatives."""
-    axes = normalise_axes(axis, x.ndim)
+    axes = normalize_axes(axis, x.ndim)
     order = (*(i for i in range(x.ndim) if i not in axes), *axes)
     width, height = _count(x, axis), product(x.shape[i] for i in range(x.ndim) if i not in axes)
     if width == 0 or height == 0:
@@ -243,13 +243,13 @@ def prod(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
 
 
 def _extremum(reduce: Callable[..., Stage]) -> Callable[..., Stage]:
-    return lambda x, axis, keepdims: reduce(x, normalise_axes(axis, len(dims(x))), keepdims)
+    return lambda x, axis, keepdims: reduce(x, normalize_axes(axis, len(dims(x))), keepdims)
 
 
 def _extremum_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
     """The cotangent goes in equal shares to the elements that are the extremum."""
-    winners = (x == kept(out, x, axis)).op("cast", dtype=x.base)
-    shares = kept(dout, x, axis) / winners.op("sum", axis=axis, keepdims=True)
+    winners = (x == restore_axes(out, x, axis)).op("cast", dtype=x.base)
+    shares = restore_axes(dout, x, axis) / winners.op("sum", axis=axis, keepdims=True)
     return winners * shares
 
 
@@ -330,13 +330,13 @@ _ARG = {base: Relation(f"T:number -> {base}", relations.arg_reduce) for base in 
 
 
 @of_numbers(_ARG["int32"])
-@carries(names.reduced)
+@carries(names.reduced_names)
 def _argmax_type(x: Type, axis: int | None, keepdims: bool) -> TensorType:
     return infer_relation("argmax", _ARG[_index_base(x, axis)], False, (x,), {"axis": axis, "keepdims": keepdims})
 
 
 @of_numbers(_ARG["int32"])
-@carries(names.reduced)
+@carries(names.reduced_names)
 def _argmin_type(x: Type, axis: int | None, keepdims: bool) -> TensorType:
     return infer_relation("argmin", _ARG[_index_base(x, axis)], False, (x,), {"axis": axis, "keepdims": keepdims})
 
@@ -355,8 +355,8 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
 
     def compute(x: Stage, axis: int | None, keepdims: bool) -> Stage:
         shape, dtype = dims(x), str(x.dtype)
-        axes = normalise_axes(axis, len(shape))
-        kept = result_dims(lambda: map(known, relations.reduce(shape, axis=axis, keepdims=keepdims)))
+        axes = normalize_axes(axis, len(shape))
+        kept = result_dims(lambda: map(constant_dim, relations.reduce(shape, axis=axis, keepdims=keepdims)))
         if not axes:
             return stages.full(kept, 0, result_dtype("int32"))
         place = result_dtype("int32")
@@ -423,7 +423,7 @@ def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
 
 def _truth(combine: str, identity: bool) -> Callable[..., Stage]:
     def compute(x: Stage, axis: Axes, keepdims: bool) -> Stage:
-        axes = normalise_axes(axis, len(dims(x)))
+        axes = normalize_axes(axis, len(dims(x)))
         return stages.reduction(lambda a, b: getattr(tirx, combine)(a, b), identity, x, axes, keepdims)
 
     return compute
@@ -435,7 +435,7 @@ def _truth(combine: str, identity: bool) -> Callable[..., Stage]:
     pattern=Pattern.REDUCTION,
     combines="axis",
     compute=_truth("Or", False),
-    no_gradient="the result is a truth value",
+    no_gradient="the result is a boolean",
     sampler=cases(*_NONEMPTY, *_EMPTY),
 )
 def any_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
@@ -453,7 +453,7 @@ def any_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     pattern=Pattern.REDUCTION,
     combines="axis",
     compute=_truth("And", True),
-    no_gradient="the result is a truth value",
+    no_gradient="the result is a boolean",
     sampler=cases(*_NONEMPTY, *_EMPTY),
 )
 def all_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:

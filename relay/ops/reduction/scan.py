@@ -20,7 +20,7 @@ from relay.ops.tir import scalar, stages
 from relay.ops.tir.tvm_modules import te, tirx
 from relay.typecheck import axes as names
 from relay.typecheck import relations
-from relay.typecheck.dims import normalise_axis
+from relay.typecheck.dims import normalize_axis
 
 _CASES = cases(
     case((5,)),
@@ -34,7 +34,7 @@ _CASES = cases(
 
 
 @carries(names.first)
-def _along(shape: Shape, *, axis: int, reverse: bool) -> Shape:
+def _scan_shape(shape: Shape, *, axis: int, reverse: bool) -> Shape:
     return relations.along_axis(shape, axis=axis)
 
 
@@ -44,7 +44,7 @@ def _running(combine: Callable[[Element, Element], Element]) -> Callable[..., St
 
     def compute(x: Stage, axis: int, reverse: bool) -> Stage:
         shape = dims(x)
-        position = normalise_axis(axis, len(shape))
+        position = normalize_axis(axis, len(shape))
         if 0 in shape:
             return stages.full(shape, 0, str(x.dtype))
         extent, dtype = shape[position], str(x.dtype)
@@ -65,7 +65,7 @@ def _running(combine: Callable[[Element, Element], Element]) -> Callable[..., St
 
             return loops(shape, step)
 
-        stage = stages.written(shape, [x], wide, statement)
+        stage = stages.extern_stage(shape, [x], wide, statement)
         return stage if wide == dtype else te.compute(shape, lambda *index: scalar.cast(stage(*index), dtype))
 
     return compute
@@ -82,7 +82,7 @@ def _cumsum_gradient(x: Value, out: Value, dout: Value, axis: int, reverse: bool
 
 
 @register_op(
-    relation=Relation("T:number -> T", _along),
+    relation=Relation("T:number -> T", _scan_shape),
     pattern=Pattern.OPAQUE,
     compute=_running(scalar.add),
     gradient=_cumsum_gradient,
@@ -99,7 +99,7 @@ def cumsum(x: Tensor, axis: int = 0, reverse: bool = False) -> Tensor:
 
 
 @composite(
-    relation=Relation("T:number -> T", _along),
+    relation=Relation("T:number -> T", _scan_shape),
     pattern=Pattern.OPAQUE,
     compute=_running(scalar.multiply),
     reference=lambda x, axis, reverse: _numpy_running(np.cumprod, x, axis, reverse),

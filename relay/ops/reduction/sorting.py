@@ -30,13 +30,13 @@ from relay.ops.tir import scalar, sorting_networks, stages
 from relay.ops.tir.tvm_modules import te, tirx
 from relay.typecheck import axes as names
 from relay.typecheck import relations
-from relay.typecheck.dims import equal_shapes, is_dim, needs_at_least, normalise_axis, product
+from relay.typecheck.dims import equal_shapes, is_dim, needs_at_least, normalize_axis, product
 from relay.typecheck.guards import fits_int32
 
 _NAN = np.array([[2.0, np.nan, -np.inf, 2.0, 0.0, -1.0, np.inf, 2.0]], np.float32)
 
 
-def _before(x: Element, y: Element, descending: bool) -> Element:
+def _is_before(x: Element, y: Element, descending: bool) -> Element:
     """Whether x comes before y, and must not come after."""
     if scalar.dtype_of(x) == "bool":
         x, y = tirx.Cast("uint8", x), tirx.Cast("uint8", y)
@@ -54,12 +54,12 @@ def _order(x: Stage, descending: bool) -> Stage:
     if 0 in shape:
         return stages.full(shape, 0, "int32")
     sort = sorting_networks.network if sorting_networks.is_short(shape) else sorting_networks.by_digits
-    return stages.written(shape, [x], "int32", lambda result, x: sort(result, x, shape, descending))
+    return stages.extern_stage(shape, [x], "int32", lambda result, x: sort(result, x, shape, descending))
 
 
 def _argsort(x: Stage, axis: int, descending: bool) -> Stage:
     rank = len(dims(x))
-    position = normalise_axis(axis, rank)
+    position = normalize_axis(axis, rank)
     if position == rank - 1:
         return _order(x, descending)
     order = (*(i for i in range(rank) if i != position), position)
@@ -88,7 +88,7 @@ def _sorted_shape(shape: Shape, *, axis: int, descending: bool) -> Shape:
 
 def needs_places(shape: Shape, axis: int) -> None:
     """Raise ShapeError for an axis whose places an int32 does not hold; of a size of the run, the run does."""
-    extent = shape[normalise_axis(axis, len(shape))] if shape else 0
+    extent = shape[normalize_axis(axis, len(shape))] if shape else 0
     if extent is not ANY and not fits_int32(facts(), extent) and not needs_at_least(LARGEST_SIZE, extent):
         message = f"axis {axis} of {show_shape(shape)} is too long: places along it are int32"
         raise ShapeError(message, help=f"sort parts of {LARGEST_SIZE} elements at most")
@@ -134,7 +134,7 @@ def sort(x: Value, axis: int = -1, descending: bool = False) -> Value:
 
 @carries(names.first)
 def _topk_shape(shape: Shape, *, k: Dim, axis: int, largest: bool) -> Shape:
-    position = normalise_axis(axis, len(shape))
+    position = normalize_axis(axis, len(shape))
     needs_places(shape, axis)
     if not is_dim(k) or not needs_at_least(k, 0) or not needs_at_least(shape[position], k):
         raise ShapeError(
@@ -145,7 +145,7 @@ def _topk_shape(shape: Shape, *, k: Dim, axis: int, largest: bool) -> Shape:
 
 def _first(x: Value, k: Dim, axis: int) -> Value:
     """The first k along an axis."""
-    position = normalise_axis(axis, x.ndim)
+    position = normalize_axis(axis, x.ndim)
     end = (*x.shape[:position], k, *x.shape[position + 1 :])
     return x.op("strided_slice", begin=(0,) * x.ndim, end=end, strides=(1,) * x.ndim)
 
@@ -211,7 +211,7 @@ def _searchsorted_shape(ordered: Shape, values: Shape, *, side: str) -> Shape:
     return values
 
 
-def _searchsorted(ordered: Stage, values: Stage, side: str) -> Stage:
+def _bisect(ordered: Stage, values: Stage, side: str) -> Stage:
     """Bisection with as many steps as the extent has bits."""
     extent = dims(ordered)[-1]
     shape = dims(values)
@@ -238,12 +238,12 @@ def _searchsorted(ordered: Stage, values: Stage, side: str) -> Stage:
             )
         return low
 
-    return stages.programmed(shape, [ordered, values], "int32", element)
+    return stages.register_stage(shape, [ordered, values], "int32", element)
 
 
 def _is_beyond(probe: Element, value: Element, side: str) -> Element:
     """Whether the value's place lies behind an element."""
-    return _before(probe, value, False) if side == "left" else scalar.negation(_before(value, probe, False))
+    return _is_before(probe, value, False) if side == "left" else scalar.negation(_is_before(value, probe, False))
 
 
 def _searched_in_rounds(ordered: Stage, values: Stage, side: str) -> Stage:
@@ -275,21 +275,21 @@ def _searched_in_rounds(ordered: Stage, values: Stage, side: str) -> Stage:
         buffers = [tirx.AllocBuffer(end) for end in ends]
         return tirx.SeqStmt([*buffers, tirx.BufferStore(ends[2], rounds, [0]), loops(shape, place)])
 
-    return stages.written(shape, [ordered, values], "int32", statement)
+    return stages.extern_stage(shape, [ordered, values], "int32", statement)
 
 
-def _ordered(*extents: int) -> Tensor:
+def _sorted_sample(*extents: int) -> Tensor:
     return np.sort(np.random.default_rng(1).integers(-2, 3, extents).astype(np.float32), axis=-1)
 
 
 @register_op(
     relation=Relation("T:number, T -> int32", _searchsorted_shape),
-    compute=_searchsorted,
+    compute=_bisect,
     no_gradient="the result is a place",
     sampler=cases(
-        case(_ordered(5), np.array([-3, -2, 0, 0.5, 2, 9, np.nan], np.float32)),
-        case(_ordered(8), np.array([[-2, 1], [2, 0]], np.float32), side="right"),
-        case(_ordered(2, 3), np.array([[0, 1], [-1, 2]], np.float32)),
+        case(_sorted_sample(5), np.array([-3, -2, 0, 0.5, 2, 9, np.nan], np.float32)),
+        case(_sorted_sample(8), np.array([[-2, 1], [2, 0]], np.float32), side="right"),
+        case(_sorted_sample(2, 3), np.array([[0, 1], [-1, 2]], np.float32)),
         case(np.array([1, 3, 3, 7], np.int32), np.array(3, np.int32), side="right"),
         case(np.zeros(0, np.float32), np.array([1, 2], np.float32)),
         case(np.array([1, np.nan], np.float32), np.array([2, np.nan], np.float32)),

@@ -9,7 +9,7 @@ from relay.ops.elementwise.arithmetic import absolute, maximum, square
 from relay.ops.elementwise.comparison import equal, isfinite, not_equal, stop_gradient, where
 from relay.ops.elementwise.elementary import exp, log, log1p, sqrt
 from relay.ops.notation import Relation, Tensor, Value
-from relay.ops.reduction.reductions import Axes, kept, max_, mean, min_, sum_
+from relay.ops.reduction.reductions import Axes, max_, mean, min_, restore_axes, sum_
 from relay.ops.samples import case, cases
 from relay.ops.shape.reshaping import squeeze
 from relay.typecheck import axes as names
@@ -26,7 +26,7 @@ _SHAPES = (
 )
 
 
-@carries(names.reduced)
+@carries(names.reduced_names)
 def _reduction_shape(shape: Shape, *, axis: Axes, keepdims: bool, **attributes: object) -> Shape:
     return relations.reduce(shape, axis=axis, keepdims=keepdims)
 
@@ -42,11 +42,11 @@ def var(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> 
     >>> relay.var(np.float32([[1, 3], [2, 6]]), axis=1)
     array([1., 4.], dtype=float32)
     """
-    centre = mean(x, axis, keepdims=True)
-    squares = square(x - centre)
-    if ddof == 0 or centre.size == 0:
+    center = mean(x, axis, keepdims=True)
+    squares = square(x - center)
+    if ddof == 0 or center.size == 0:
         return mean(squares, axis, keepdims)
-    return sum_(squares, axis, keepdims) / float(max(x.size // centre.size - ddof, 0))
+    return sum_(squares, axis, keepdims) / float(max(x.size // center.size - ddof, 0))
 
 
 @composite(
@@ -67,9 +67,9 @@ def std(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> 
 
 
 def _logsumexp_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
-    total = kept(out, x, axis)
+    total = restore_axes(out, x, axis)
     finite = total.op("isfinite")
-    return kept(dout, x, axis) * (x - where(finite, total, total.op("zeros_like"))).op("exp")
+    return restore_axes(dout, x, axis) * (x - where(finite, total, total.op("zeros_like"))).op("exp")
 
 
 @composite(

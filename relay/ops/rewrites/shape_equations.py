@@ -17,14 +17,14 @@ import relay.ops.reduction.reductions
 import relay.ops.shape.reshaping
 import relay.ops.shape.slicing  # noqa: F401
 from relay.ir.types import BaseClass
-from relay.operator.rewriting import Exactness, MadeBy, equation
+from relay.operator.rewriting import Exactness, ProducerLookup, equation
 from relay.ops.notation import Value, is_integer
 from relay.typecheck import relations
-from relay.typecheck.dims import normalise_axes
+from relay.typecheck.dims import normalize_axes
 
 
 @equation("transpose", "transpose(transpose(x)) = transpose(x), or x")
-def _(made_by: MadeBy, x: Value, axes: Sequence[int] | None) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, axes: Sequence[int] | None) -> Value | None:
     order = relations.permutation(axes, x.ndim)
     inner = made_by(x, "transpose")
     if inner is not None:
@@ -35,7 +35,7 @@ def _(made_by: MadeBy, x: Value, axes: Sequence[int] | None) -> Value | None:
     return x if list(order) == sorted(order) else x.op("transpose", axes=tuple(order))
 
 
-def _source(made_by: MadeBy, x: Value) -> Value | None:
+def _source(made_by: ProducerLookup, x: Value) -> Value | None:
     """What a value has the elements of, in the same order."""
     for name in ("reshape", "expand_dims", "squeeze"):
         inner = made_by(x, name)
@@ -45,7 +45,7 @@ def _source(made_by: MadeBy, x: Value) -> Value | None:
 
 
 @equation("reshape", "reshape(reshape(x)) = reshape(x)")
-def _(made_by: MadeBy, x: Value, shape: Sequence[int]) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, shape: Sequence[int]) -> Value | None:
     source = _source(made_by, x)
     if source is None:
         return None
@@ -54,24 +54,26 @@ def _(made_by: MadeBy, x: Value, shape: Sequence[int]) -> Value | None:
 
 
 @equation("expand_dims", "expand_dims(reshape(x)) = x, if it has the shape")
-def _(made_by: MadeBy, x: Value, axis: int | tuple[int, ...]) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, axis: int | tuple[int, ...]) -> Value | None:
     source = _source(made_by, x)
     return source if source is not None and source.shape == relations.expand_dims(x.shape, axis=axis) else None
 
 
 @equation("squeeze", "squeeze(reshape(x)) = x, if it has the shape")
-def _(made_by: MadeBy, x: Value, axis: Any) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, axis: Any) -> Value | None:
     source = _source(made_by, x)
     return source if source is not None and source.shape == relations.squeeze(x.shape, axis=axis) else None
 
 
 @equation("concatenate", "concatenate(x) = x")
-def _(made_by: MadeBy, tensors: tuple[Value, ...], axis: int) -> Value | None:
+def _(made_by: ProducerLookup, tensors: tuple[Value, ...], axis: int) -> Value | None:
     return tensors[0] if len(tensors) == 1 else None
 
 
 @equation("strided_slice", "x[:] = x, and a part of a concatenation is that part")
-def _(made_by: MadeBy, x: Value, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]) -> Value | None:
+def _(
+    made_by: ProducerLookup, x: Value, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
+) -> Value | None:
     if any(s != 1 for s in strides):
         return None
     cut = [i for i, (b, e, n) in enumerate(zip(begin, end, x.shape, strict=True)) if (b, e) != (0, n)]
@@ -92,7 +94,7 @@ def _(made_by: MadeBy, x: Value, begin: Sequence[int], end: Sequence[int], strid
 
 
 @equation("index", "index_update(x, i, y)[i] = y")
-def _(made_by: MadeBy, x: Value, index: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, index: Value) -> Value | None:
     updated = made_by(x, "index_update")
     return updated.operands[2] if updated is not None and updated.operands[1].atom is index.atom else None
 
@@ -104,12 +106,12 @@ Reduce = Callable[[Value, tuple[int, ...], int], "Value | None"]
 of copies. The result keeps all axes."""
 
 
-def _of_copies(made_by: MadeBy, x: Value, axis: Any, keepdims: bool, reduce: Reduce) -> Value | None:
+def _of_copies(made_by: ProducerLookup, x: Value, axis: Any, keepdims: bool, reduce: Reduce) -> Value | None:
     """A reduction of x along axes of which some hold one element, or copies of one."""
     copied = made_by(x, "broadcast_to")
     source = x if copied is None else copied.operands[0]
     extents = (*(1,) * (x.ndim - source.ndim), *source.shape)
-    axes = normalise_axes(axis, x.ndim)
+    axes = normalize_axes(axis, x.ndim)
     counts = [x.shape[i] for i in axes if extents[i] == 1]
     numbers = [n for n in counts if isinstance(n, int) and n > 0]
     if not counts or len(numbers) < len(counts):
@@ -124,14 +126,14 @@ def _of_copies(made_by: MadeBy, x: Value, axis: Any, keepdims: bool, reduce: Red
     return result if result.shape == wanted else result.op("reshape", shape=wanted)
 
 
-def _along(name: str, x: Value, axes: tuple[int, ...]) -> Value:
+def _reduce_axes(name: str, x: Value, axes: tuple[int, ...]) -> Value:
     return x.op(name, axis=axes, keepdims=True) if axes else x
 
 
 def _selecting(name: str) -> None:
     @equation(name, f"{name}(broadcast(x)) = x")
-    def _(made_by: MadeBy, x: Value, axis: Any, keepdims: bool) -> Value | None:
-        return _of_copies(made_by, x, axis, keepdims, lambda source, rest, _: _along(name, source, rest))
+    def _(made_by: ProducerLookup, x: Value, axis: Any, keepdims: bool) -> Value | None:
+        return _of_copies(made_by, x, axis, keepdims, lambda source, rest, _: _reduce_axes(name, source, rest))
 
 
 _selecting("max")
@@ -139,19 +141,19 @@ _selecting("min")
 
 
 def _adding(name: str, text: str, exactness: Exactness) -> None:
-    def reduced(x: Value, rest: tuple[int, ...], copies: int) -> Value | None:
+    def reduce_copies(x: Value, rest: tuple[int, ...], copies: int) -> Value | None:
         whole = is_integer(x.base)
         factor = np.asarray(copies if name == "sum" else 1).astype(x.base.dtype)  # integers wrap, as sums of them do
         if (copies == 1 or whole) != (exactness is Exactness.EXACT) or not (whole or factor in (1, copies)):
             return None
-        total = _along(name, x, rest)
+        total = _reduce_axes(name, x, rest)
         if copies != 1 and name == "sum":
             total = total * x.emitter.constant(factor, x.base)
         return total if rest or whole else total + 0.0  # sums of -0.0 are 0.0
 
     @equation(name, text, exactness)
-    def _(made_by: MadeBy, x: Value, axis: Any, keepdims: bool) -> Value | None:
-        return None if x.base.base_class is BaseClass.BOOL else _of_copies(made_by, x, axis, keepdims, reduced)
+    def _(made_by: ProducerLookup, x: Value, axis: Any, keepdims: bool) -> Value | None:
+        return None if x.base.base_class is BaseClass.BOOL else _of_copies(made_by, x, axis, keepdims, reduce_copies)
 
 
 _adding("sum", "sum(broadcast(x)) = n x, for integers, and for one element", Exactness.EXACT)

@@ -1,4 +1,4 @@
-"""The table of forms that lose fewer digits: where numbers nearly cancel, or an intermediate result overflows.
+"""Numerically stable forms: rewrites for where numbers nearly cancel, or an intermediate result overflows.
 
 Each is equal to the left side for real numbers. Which one is better depends on the values, so `improve_accuracy` tries
 them on samples. After Panchekha, Sanchez-Stern, Wilcox and Tatlock (Herbie, 2015), and Hamming's book of 1973.
@@ -15,7 +15,7 @@ import relay.ops.elementwise.elementary
 import relay.ops.reduction.reductions
 import relay.ops.reduction.statistics  # noqa: F401
 from relay.ir.expr import Constant
-from relay.operator.rewriting import MadeBy, stable_form
+from relay.operator.rewriting import ProducerLookup, stable_form
 from relay.ops.elementwise.comparison import where
 from relay.ops.notation import Value, number_like
 
@@ -29,7 +29,7 @@ def _is_number(value: Value, number: float) -> bool:
     return isinstance(atom, Constant) and atom.value.size > 0 and bool((atom.value == number).all())
 
 
-def _plus_one(made_by: MadeBy, value: Value) -> Value | None:
+def _plus_one(made_by: ProducerLookup, value: Value) -> Value | None:
     """x of 1 + x."""
     added = made_by(value, "add")
     if added is None:
@@ -40,7 +40,7 @@ def _plus_one(made_by: MadeBy, value: Value) -> Value | None:
     return None
 
 
-def _difference(made_by: MadeBy, x: Value, y: Value) -> Value:
+def _difference(made_by: ProducerLookup, x: Value, y: Value) -> Value:
     """x - y without rounding where one is the other plus something."""
     for larger, smaller, sign in ((x, y, 1), (y, x, -1)):
         added = made_by(larger, "add")
@@ -54,7 +54,7 @@ def _difference(made_by: MadeBy, x: Value, y: Value) -> Value:
     return x - y
 
 
-def _square(made_by: MadeBy, value: Value) -> Value | None:
+def _square(made_by: ProducerLookup, value: Value) -> Value | None:
     """x of x * x, x ** 2 or square(x)."""
     squared = made_by(value, "square")
     if squared is not None:
@@ -70,13 +70,13 @@ def _square(made_by: MadeBy, value: Value) -> Value | None:
 
 
 @stable_form("log", "log(1 + x) = log1p(x)")
-def _(made_by: MadeBy, x: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value) -> Value | None:
     rest = _plus_one(made_by, x)
     return None if rest is None else rest.op("log1p")
 
 
 @stable_form("log", "log(1 - x) = log1p(-x)")
-def _(made_by: MadeBy, x: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value) -> Value | None:
     taken = made_by(x, "subtract")
     if taken is None or not _is_number(taken.operands[0], 1):
         return None
@@ -84,14 +84,14 @@ def _(made_by: MadeBy, x: Value) -> Value | None:
 
 
 @stable_form("log", "log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|))")
-def _(made_by: MadeBy, x: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value) -> Value | None:
     rest = _plus_one(made_by, x)
     power = None if rest is None else made_by(rest, "exp")
     return None if power is None else _log_sum(power.operands[0], number_like(power.operands[0], 0))
 
 
 @stable_form("log", "log(exp(x) + exp(y)) = max(x, y) + log1p(exp(-|x - y|))")
-def _(made_by: MadeBy, x: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value) -> Value | None:
     added = made_by(x, "add")
     powers = [] if added is None else [made_by(o, "exp") for o in added.operands]
     if not powers or any(p is None for p in powers):
@@ -105,7 +105,7 @@ def _log_sum(x: Value, y: Value) -> Value:
 
 
 @stable_form("log", "log(sum(exp(x))) = m + log(sum(exp(x - m))), m = max(x)")
-def _(made_by: MadeBy, x: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value) -> Value | None:
     summed = made_by(x, "sum")
     power = None if summed is None else made_by(summed.operands[0], "exp")
     if summed is None or power is None:
@@ -119,7 +119,7 @@ def _(made_by: MadeBy, x: Value) -> Value | None:
 
 
 @stable_form("subtract", "exp(x) - 1 = expm1(x)")
-def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     for left, right, sign in ((x, y, 1), (y, x, -1)):
         power = made_by(left, "exp")
         if power is not None and _is_number(right, 1):
@@ -129,7 +129,7 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
 
 
 @stable_form("add", "exp(x) + -1 = expm1(x)")
-def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     for left, right in ((x, y), (y, x)):
         power = made_by(left, "exp")
         if power is not None and _is_number(right, -1):
@@ -138,7 +138,7 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
 
 
 @stable_form("subtract", "exp(x) - exp(-x) = 2 sinh(x)")
-def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     left, right = made_by(x, "exp"), made_by(y, "exp")
     if left is None or right is None:
         return None
@@ -151,7 +151,7 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
 
 
 @stable_form("subtract", "log(x) - log(y) = log1p((x - y) / y)")
-def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     left, right = made_by(x, "log"), made_by(y, "log")
     if left is None or right is None:
         return None
@@ -160,7 +160,7 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
 
 
 @stable_form("log", "log(sigmoid(x)) = min(x, 0) - log1p(exp(-|x|))")
-def _(made_by: MadeBy, x: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value) -> Value | None:
     found = made_by(x, "sigmoid")
     if found is None:
         return None
@@ -169,7 +169,7 @@ def _(made_by: MadeBy, x: Value) -> Value | None:
 
 
 @stable_form("divide", "exp(x) / (1 + exp(x)) = sigmoid(x)")
-def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     rest, power = _plus_one(made_by, y), made_by(x, "exp")
     below = None if rest is None else made_by(rest, "exp")
     if power is None or below is None or not _is(power.operands[0], below.operands[0]):
@@ -178,7 +178,7 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
 
 
 @stable_form("divide", "exp(x) / sum(exp(x)) = exp(x - m) / sum(exp(x - m)), m = max(x)")
-def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     power, summed = made_by(x, "exp"), made_by(y, "sum")
     below = None if summed is None else made_by(summed.operands[0], "exp")
     if power is None or summed is None or below is None or not _is(power.operands[0], below.operands[0]):
@@ -194,7 +194,7 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
 
 
 @stable_form("sqrt", "sqrt(x x + y y) = m sqrt(1 + (n / m)^2), m = max(|x|, |y|), n = min(|x|, |y|)")
-def _(made_by: MadeBy, x: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value) -> Value | None:
     added = made_by(x, "add")
     roots = [] if added is None else [_square(made_by, o) for o in added.operands]
     if not roots or any(r is None for r in roots):
@@ -206,7 +206,7 @@ def _(made_by: MadeBy, x: Value) -> Value | None:
 
 
 @stable_form("subtract", "x x - y y = (x - y) (x + y)")
-def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     left, right = _square(made_by, x), _square(made_by, y)
     if right is not None and _is_number(x, 1):
         left = number_like(right, 1)
@@ -216,14 +216,14 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
 
 
 @stable_form("subtract", "sqrt(x) - sqrt(y) = (x - y) / (sqrt(x) + sqrt(y))")
-def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     left, right = made_by(x, "sqrt"), made_by(y, "sqrt")
     if left is None or right is None:
         return None
     return _difference(made_by, left.operands[0], right.operands[0]) / (x + y)
 
 
-def _beside_square(made_by: MadeBy, root: Value, other: Value) -> Value | None:
+def _beside_square(made_by: ProducerLookup, root: Value, other: Value) -> Value | None:
     """c of sqrt(y y + c), where y is the other value."""
     inside = made_by(root, "sqrt")
     if inside is None:
@@ -246,7 +246,7 @@ def _beside_square(made_by: MadeBy, root: Value, other: Value) -> Value | None:
 
 
 @stable_form("subtract", "sqrt(y y + c) - y = c / (sqrt(y y + c) + y), where y > 0")
-def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     for root, other, sign in ((x, y, 1), (y, x, -1)):
         rest = _beside_square(made_by, root, other)
         if rest is not None:
@@ -257,7 +257,7 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
 
 
 @stable_form("add", "sqrt(y y + c) + y = c / (sqrt(y y + c) - y), where y < 0")
-def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     for root, other in ((x, y), (y, x)):
         rest = _beside_square(made_by, root, other)
         if rest is not None:
@@ -267,7 +267,7 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
 
 
 @stable_form("subtract", "mean(x x) - mean(x)^2 = mean((x - mean(x))^2)")
-def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     squares, mean = made_by(x, "mean"), _square(made_by, y)
     inner = None if mean is None else made_by(mean, "mean")
     terms = None if squares is None else _square(made_by, squares.operands[0])
@@ -276,15 +276,15 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
     if squares.attributes != inner.attributes:
         return None
     axis: Any = squares.attributes["axis"]
-    centred = terms - terms.op("mean", axis=axis, keepdims=True)
-    return (centred * centred).op("mean", axis=axis, keepdims=squares.attributes["keepdims"])
+    centerd = terms - terms.op("mean", axis=axis, keepdims=True)
+    return (centerd * centerd).op("mean", axis=axis, keepdims=squares.attributes["keepdims"])
 
 
 # ---- differences
 
 
 @stable_form("subtract", "1 / x - 1 / y = (y - x) / (x y)")
-def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     def inverse(value: Value) -> Value | None:
         found = made_by(value, "reciprocal")
         if found is not None:
@@ -299,7 +299,7 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
 
 
 @stable_form("subtract", "(x + y) - x = y")
-def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     added = made_by(x, "add")
     if added is None:
         return None
@@ -310,7 +310,7 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
 
 
 @stable_form("subtract", "1 - cos(x) = 2 sin(x / 2)^2")
-def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     cosine = made_by(y, "cos")
     if cosine is None or not _is_number(x, 1):
         return None
@@ -319,7 +319,7 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
 
 
 @stable_form("subtract", "sin(x) - sin(y) = 2 cos((x + y) / 2) sin((x - y) / 2)")
-def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     left, right = made_by(x, "sin"), made_by(y, "sin")
     if left is None or right is None:
         return None
@@ -328,7 +328,7 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
 
 
 @stable_form("subtract", "cos(x) - cos(y) = -2 sin((x + y) / 2) sin((x - y) / 2)")
-def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     left, right = made_by(x, "cos"), made_by(y, "cos")
     if left is None or right is None:
         return None
@@ -337,7 +337,7 @@ def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
 
 
 @stable_form("subtract", "atan(x) - atan(y) = atan2(x - y, 1 + x y), if x y > -1")
-def _(made_by: MadeBy, x: Value, y: Value) -> Value | None:
+def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     left, right = made_by(x, "atan"), made_by(y, "atan")
     if left is None or right is None:
         return None

@@ -24,7 +24,7 @@ from relay.ops.samples import case, cases
 from relay.ops.tir import scalar, stages
 from relay.ops.tir.tvm_modules import te, tirx
 from relay.typecheck import relations
-from relay.typecheck.dims import known
+from relay.typecheck.dims import constant_dim
 
 _CONSTANT = "the result depends on no tensor"
 _SHAPES = cases(
@@ -37,7 +37,7 @@ _SHAPES = cases(
 
 @register_op(
     sizes=frozenset({"shape"}),
-    relation=Relation("-> @dtype", relations.filled),
+    relation=Relation("-> @dtype", relations.shape_attribute),
     pattern=Pattern.INJECTIVE,
     compute=lambda shape, dtype: stages.full(result_dims(lambda: relations.literal_shape(shape)), 0, str(dtype)),
     no_gradient=_CONSTANT,
@@ -55,7 +55,7 @@ def zeros(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
 
 @register_op(
     sizes=frozenset({"shape"}),
-    relation=Relation("-> @dtype", relations.filled),
+    relation=Relation("-> @dtype", relations.shape_attribute),
     pattern=Pattern.INJECTIVE,
     compute=lambda shape, dtype: stages.full(result_dims(lambda: relations.literal_shape(shape)), 1, str(dtype)),
     no_gradient=_CONSTANT,
@@ -73,7 +73,7 @@ def ones(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
 
 def _full_shape(*, shape: Any, value: float, dtype: BaseType) -> tuple[Any, ...]:
     _checknumber_or_size(value, dtype)
-    return relations.filled(shape=shape)
+    return relations.shape_attribute(shape=shape)
 
 
 def _checknumber_or_size(value: float, dtype: BaseType) -> None:
@@ -113,7 +113,7 @@ def full(shape: tuple[int, ...], value: float, dtype: BaseType = FLOAT32) -> Ten
 
 
 @register_op(
-    relation=Relation("T -> T", relations.same),
+    relation=Relation("T -> T", relations.same_shape),
     pattern=Pattern.INJECTIVE,
     compute=lambda x: stages.full(dims(x), 0, str(x.dtype)),
     gradient=lambda x, out, dout: None,
@@ -129,7 +129,7 @@ def zeros_like(x: Tensor) -> Tensor:
 
 
 @register_op(
-    relation=Relation("T -> T", relations.same),
+    relation=Relation("T -> T", relations.same_shape),
     pattern=Pattern.INJECTIVE,
     compute=lambda x: stages.full(dims(x), 1, str(x.dtype)),
     gradient=lambda x, out, dout: None,
@@ -189,11 +189,11 @@ def arange(start: float, stop: float, step: float = 1, dtype: BaseType = INT32) 
     array([0, 2, 4], dtype=int32)
     """
     (extent,) = relations.arange(start=start, stop=stop, step=step)
-    return (np.arange(known(extent)) * step + start).astype(dtype.dtype)
+    return (np.arange(constant_dim(extent)) * step + start).astype(dtype.dtype)
 
 
 @composite(
-    relation=Relation("T -> T", relations.same),
+    relation=Relation("T -> T", relations.same_shape),
     sampler=cases(case((), value=1), case((2, 3), value=0), case((0, 3), value=1)),
 )
 def full_like(x: Tensor, value: float) -> Tensor:

@@ -25,21 +25,21 @@ from relay.ops.samples import case, cases
 from relay.ops.tir import scalar, stages
 from relay.ops.tir.tvm_modules import te, tirx
 from relay.typecheck import shape_rules
-from relay.typecheck.dims import known
+from relay.typecheck.dims import constant_dim
 from relay.typecheck.shape_rules import Widths
 
 
 def _pad(x: Stage, widths: Widths, mode: str, value: float) -> Stage:
     shape = dims(x)
     pairs = shape_rules.pad_widths(len(shape), widths)
-    result = result_dims(lambda: map(known, shape_rules.pad(shape, widths=widths, mode=mode, value=value)))
+    result = result_dims(lambda: map(constant_dim, shape_rules.pad(shape, widths=widths, mode=mode, value=value)))
     if 0 in shape:
         return stages.full(result, value, str(x.dtype))
 
     def element(*index: Element) -> Element:
         places = [i - before for i, (before, _) in zip(index, pairs, strict=True)]
         if mode != "constant":
-            inside = _edge if mode == "edge" else _reflected
+            inside = _edge if mode == "edge" else _reflect_index
             return x(
                 *(inside(p, dim) if _adds(*pair) else p for p, dim, pair in zip(places, shape, pairs, strict=True))
             )
@@ -49,7 +49,7 @@ def _pad(x: Stage, widths: Widths, mode: str, value: float) -> Stage:
                 within = tirx.all(within, place >= 0)
             if _adds(after):
                 within = tirx.all(within, place < dim)
-        return scalar.guarded(within, x(*places), scalar.number(value, str(x.dtype)))
+        return scalar.guarded_select(within, x(*places), scalar.number(value, str(x.dtype)))
 
     return te.compute(result, element)
 
@@ -63,7 +63,7 @@ def _edge(place: Element, extent: int) -> Element:
     return tirx.min(tirx.max(place, 0), extent - 1)
 
 
-def _reflected(place: Element, extent: int) -> Element:
+def _reflect_index(place: Element, extent: int) -> Element:
     """The reflections at both edges repeat with the period 2 (extent - 1)."""
     if isinstance(extent, int) and extent == 1:
         return 0

@@ -1,4 +1,4 @@
-"""The same elements elsewhere: axes exchanged, elements reversed, rolled, repeated, other layouts."""
+"""Rearrangement of elements: axes exchanged, elements reversed, rolled, repeated, other layouts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from relay.ops.shape.reshaping import permuted_stage, reshape, reshaped_stage, t
 from relay.ops.tir import stages
 from relay.ops.tir.tvm_modules import te, tirx
 from relay.typecheck import shape_rules
-from relay.typecheck.dims import known, normalise_axes, normalise_axis, numbers
+from relay.typecheck.dims import constant_dim, normalize_axes, normalize_axis, numbers
 
 Axes = int | tuple[int, ...] | None
 
@@ -36,7 +36,7 @@ Axes = int | tuple[int, ...] | None
 
 
 def _swapaxes(x: Stage, axis1: int, axis2: int) -> Stage:
-    return permuted_stage(x, shape_rules.swapped(len(dims(x)), axis1, axis2))
+    return permuted_stage(x, shape_rules.swapped_axes(len(dims(x)), axis1, axis2))
 
 
 @register_op(
@@ -58,7 +58,7 @@ def swapaxes(x: Tensor, axis1: int, axis2: int) -> Tensor:
 
 
 def _moveaxis(x: Stage, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> Stage:
-    return permuted_stage(x, shape_rules.moved(len(dims(x)), source, destination))
+    return permuted_stage(x, shape_rules.moved_axes(len(dims(x)), source, destination))
 
 
 def _moveaxis_gradient(
@@ -93,7 +93,7 @@ def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[
 
 def _flip(x: Stage, axis: Axes) -> Stage:
     shape = dims(x)
-    axes = normalise_axes(axis, len(shape))
+    axes = normalize_axes(axis, len(shape))
     return te.compute(
         shape,
         lambda *index: x(
@@ -131,11 +131,11 @@ def _roll(x: Stage, shift: int | tuple[int, ...], axis: Axes) -> Stage:
     steps = shape_rules.shifts(len(shape), shift, axis)
     return te.compute(
         shape,
-        lambda *index: x(*(_rolled(i, step, dim) for i, step, dim in zip(index, steps, shape, strict=True))),
+        lambda *index: x(*(_roll_source(i, step, dim) for i, step, dim in zip(index, steps, shape, strict=True))),
     )
 
 
-def _rolled(i: Element, step: Any, extent: Any) -> Element:
+def _roll_source(i: Element, step: Any, extent: Any) -> Element:
     """Where the element at i comes from."""
     if isinstance(extent, int) and isinstance(step, int):
         back = -step % extent
@@ -182,7 +182,7 @@ def roll(x: Tensor, shift: int | tuple[int, ...], axis: Axes = None) -> Tensor:
 
 def _tile(x: Stage, reps: int | tuple[int, ...]) -> Stage:
     shape = dims(x)
-    result = result_dims(lambda: map(known, shape_rules.tile(shape, reps=reps)))
+    result = result_dims(lambda: map(constant_dim, shape_rules.tile(shape, reps=reps)))
     if 0 in result:
         return stages.full(result, 0, str(x.dtype))
     return te.compute(
@@ -234,8 +234,8 @@ def _repeat(x: Stage, repeats: int, axis: int | None) -> Stage:
     if axis is None:
         return _repeat(reshaped_stage(x, (math.prod(dims(x)),)), repeats, 0)
     shape = dims(x)
-    position = normalise_axis(axis, len(shape))
-    result = result_dims(lambda: map(known, shape_rules.repeat(shape, repeats=repeats, axis=axis)))
+    position = normalize_axis(axis, len(shape))
+    result = result_dims(lambda: map(constant_dim, shape_rules.repeat(shape, repeats=repeats, axis=axis)))
     if 0 in result:
         return stages.full(result, 0, str(x.dtype))
     return te.compute(
@@ -247,7 +247,7 @@ def _repeat(x: Stage, repeats: int, axis: int | None) -> Stage:
 def _repeat_gradient(x: Value, out: Value, dout: Value, repeats: int, axis: int | None) -> Value:
     if axis is None:
         return dout.op("reshape", shape=(*x.shape, repeats)).op("sum", axis=-1)
-    position = normalise_axis(axis, x.ndim)
+    position = normalize_axis(axis, x.ndim)
     split = (*x.shape[: position + 1], repeats, *x.shape[position + 1 :])
     return dout.op("reshape", shape=split).op("sum", axis=position + 1)
 
@@ -286,7 +286,9 @@ def _flatten_gradient(x: Value, out: Value, dout: Value, start_axis: int, end_ax
 
 def _flatten(x: Stage, start_axis: int, end_axis: int) -> Stage:
     rule = shape_rules.flatten
-    return reshaped_stage(x, result_dims(lambda: map(known, rule(dims(x), start_axis=start_axis, end_axis=end_axis))))
+    return reshaped_stage(
+        x, result_dims(lambda: map(constant_dim, rule(dims(x), start_axis=start_axis, end_axis=end_axis)))
+    )
 
 
 @register_op(
@@ -307,7 +309,7 @@ def flatten(x: Tensor, start_axis: int = 0, end_axis: int = -1) -> Tensor:
 
 
 def _reshape_codes(x: Stage, codes: tuple[int, ...]) -> Stage:
-    return reshaped_stage(x, result_dims(lambda: map(known, shape_rules.reshape_codes(dims(x), codes=codes))))
+    return reshaped_stage(x, result_dims(lambda: map(constant_dim, shape_rules.reshape_codes(dims(x), codes=codes))))
 
 
 @register_op(
@@ -341,7 +343,7 @@ def reshape_codes(x: Tensor, codes: tuple[int, ...]) -> Tensor:
 
 
 def _layout_transform(x: Stage, source: str, target: str) -> Stage:
-    result = result_dims(lambda: map(known, shape_rules.layout_transform(dims(x), source=source, target=target)))
+    result = result_dims(lambda: map(constant_dim, shape_rules.layout_transform(dims(x), source=source, target=target)))
     before, after = shape_rules.axes_of(source), shape_rules.axes_of(target)
     blocks, new = dict(a for a in before if a[1]), dict(a for a in after if a[1])
 

@@ -1,4 +1,4 @@
-"""Other shapes for the same elements: reshaping, axes, broadcasting, joining."""
+"""Reshaping: new shapes, axes, broadcasting, joining."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from relay.ops.samples import case, cases
 from relay.ops.tir import stages
 from relay.ops.tir.tvm_modules import index_dtype, te, tirx
 from relay.typecheck import relations
-from relay.typecheck.dims import known, normalise_axis
+from relay.typecheck.dims import constant_dim, normalize_axis
 
 Axes = int | tuple[int, ...] | None
 
@@ -126,7 +126,7 @@ def reshaped_stage(x: Stage, shape: tuple[int, ...]) -> Stage:
     """The stage's elements, the last axis fastest, in another shape."""
     source = dims(x)
     numbers = isinstance(shape, int) or all(isinstance(dim, int) for dim in (*source, *shape))
-    target = tuple(map(known, relations.reshape(source, shape=shape))) if numbers else tuple(shape)
+    target = tuple(map(constant_dim, relations.reshape(source, shape=shape))) if numbers else tuple(shape)
     ahead = 0  # axes that stay
     while ahead < min(len(source), len(target)) and same_dim(source[ahead], target[ahead]):
         ahead += 1
@@ -285,7 +285,7 @@ def _part(value: Value, axis: int, begin: Dim, end: Dim) -> Value:
 
 def _concatenate(tensors: Sequence[Stage], axis: int) -> Stage:
     shapes = [dims(x) for x in tensors]
-    position = normalise_axis(axis, len(shapes[0]))
+    position = normalize_axis(axis, len(shapes[0]))
     pieces = [
         (x, shape[position]) for x, shape in zip(tensors, shapes, strict=True) if not same_dim(shape[position], 0)
     ] or [(tensors[0], 0)]
@@ -301,7 +301,7 @@ def _concatenate(tensors: Sequence[Stage], axis: int) -> Stage:
 
 
 def _concatenate_gradient(tensors: tuple[Value, ...], out: Value, dout: Value, axis: int) -> tuple[Value, ...]:
-    position = normalise_axis(axis, dout.ndim)
+    position = normalize_axis(axis, dout.ndim)
     bounds = [0, *accumulate((x.shape[position] for x in tensors), add)]
     return tuple(_part(dout, position, bounds[k], bounds[k + 1]) for k in range(len(tensors)))
 
@@ -331,7 +331,7 @@ def concatenate(tensors: tuple[Tensor, ...], axis: int = 0) -> Tensor:
 
 def _stack(tensors: Sequence[Stage], axis: int) -> Stage:
     shape = dims(tensors[0])
-    position = normalise_axis(axis, len(shape) + 1)
+    position = normalize_axis(axis, len(shape) + 1)
     bounds = range(len(tensors) + 1)
 
     def element(*index: Element) -> Element:
@@ -342,7 +342,7 @@ def _stack(tensors: Sequence[Stage], axis: int) -> Stage:
 
 
 def _stack_gradient(tensors: tuple[Value, ...], out: Value, dout: Value, axis: int) -> tuple[Value, ...]:
-    position = normalise_axis(axis, dout.ndim)
+    position = normalize_axis(axis, dout.ndim)
     return tuple(reshape(_part(dout, position, k, k + 1), shape=x.shape) for k, x in enumerate(tensors))
 
 

@@ -113,7 +113,7 @@ def _place_slice(x: Stage, shape: Bounds, begin: Bounds, end: Bounds, strides: B
 
     def element(*index: Element) -> Element:
         inside, places = _in_slice(index, whole, dims(x), begin, strides)
-        return scalar.guarded(inside, x(*places), scalar.number(0, str(x.dtype)))
+        return scalar.guarded_select(inside, x(*places), scalar.number(0, str(x.dtype)))
 
     return te.compute(whole, element)
 
@@ -161,7 +161,7 @@ def _update_slice(x: Stage, new: Stage, begin: Bounds, end: Bounds, strides: Bou
 
     def element(*index: Element) -> Element:
         inside, places = _in_slice(index, dims(x), dims(new), begin, strides)
-        return scalar.guarded(inside, new(*places), x(*index))
+        return scalar.guarded_select(inside, new(*places), x(*index))
 
     return te.compute(dims(x), element)
 
@@ -176,7 +176,7 @@ def _update_slice_in_place(x: Stage, new: Stage, begin: Bounds, end: Bounds, str
 
         return loops(extents, store)
 
-    return stages.written(dims(x), [new], str(x.dtype), statement)
+    return stages.extern_stage(dims(x), [new], str(x.dtype), statement)
 
 
 def _replace_slice(x: Tensor, new: Tensor, begin: Bounds, end: Bounds, strides: Bounds) -> None:
@@ -223,7 +223,7 @@ def _add_slice(x: Stage, new: Stage, begin: Bounds, end: Bounds, strides: Bounds
 
     def element(*index: Element) -> Element:
         inside, places = _in_slice(index, dims(x), dims(new), begin, strides)
-        return scalar.guarded(inside, scalar.add(x(*index), new(*places)), x(*index))
+        return scalar.guarded_select(inside, scalar.add(x(*index), new(*places)), x(*index))
 
     return te.compute(dims(x), element)
 
@@ -239,7 +239,7 @@ def _add_slice_in_place(x: Stage, new: Stage, begin: Bounds, end: Bounds, stride
 
         return loops(extents, accumulate)
 
-    return stages.written(dims(x), [new], str(x.dtype), statement)
+    return stages.extern_stage(dims(x), [new], str(x.dtype), statement)
 
 
 @register_op(

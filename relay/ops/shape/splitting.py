@@ -10,14 +10,14 @@ from relay.ir import dims as arithmetic
 from relay.ir.types import Dim, show_shape
 from relay.ops.notation import Value, expansion
 from relay.ops.samples import case, cases
-from relay.typecheck.dims import equal, is_dim, known, needs_at_least, normalise_axis, resolve
+from relay.typecheck.dims import constant_dim, equal, is_dim, needs_at_least, normalize_axis, resolve
 
 _MOST = 1 << 16  # parts; each is a value of its own
 
 
 def _bounds(extent: Dim, indices_or_sections: Dim | tuple[Dim, ...], axis: int, x: Value) -> list[Dim]:
     """Where the parts begin, and the extent, behind the last one."""
-    sections = known(indices_or_sections) if is_dim(indices_or_sections) else indices_or_sections  # type: ignore[arg-type]
+    sections = constant_dim(indices_or_sections) if is_dim(indices_or_sections) else indices_or_sections  # type: ignore[arg-type]
     if isinstance(sections, int) and not isinstance(sections, bool) and sections > 0:
         if not equal(arithmetic.modulo(extent, sections), 0):
             raise ShapeError(f"axis {axis} of {show_shape(x.shape)} cannot be split into {sections} equal parts")
@@ -68,7 +68,7 @@ def split(x: Value, indices_or_sections: int | tuple[int, ...], axis: int = 0) -
     >>> relay.split(np.int32([1, 2, 3, 4]), (1,))
     (array([1], dtype=int32), array([2, 3, 4], dtype=int32))
     """
-    position = normalise_axis(axis, x.ndim)
+    position = normalize_axis(axis, x.ndim)
     bounds = _bounds(resolve(x.shape[position]), indices_or_sections, axis, x)
     parts = []
     for begin, end in itertools.pairwise(bounds):

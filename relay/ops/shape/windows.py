@@ -24,7 +24,7 @@ from relay.typecheck.windows import Numbers, Padding, Windows
 
 
 @attrs.frozen
-class Along:
+class WindowAxes:
     """Windows along certain axes of a shape."""
 
     axes: tuple[int, ...]
@@ -33,10 +33,10 @@ class Along:
     extents: Shape
 
     @classmethod
-    def of(
+    def from_attributes(
         cls, shape: Sequence[Dim], axes: object, kernel: object, stride: object, padding: object, dilation: object,
         extents: Sequence[Any] | None = None,
-    ) -> Along:  # fmt: skip
+    ) -> WindowAxes:  # fmt: skip
         """`extents`: a shape that has the number of windows along the axes, where sizes are expressions."""
         places = rules.sliding_axes(axes, len(shape))
         sizes = tuple(shape[axis] for axis in places)
@@ -47,14 +47,14 @@ class Along:
     @classmethod
     def of_stage(
         cls, x: Stage, axes: object, kernel: object, stride: object, padding: object, dilation: object
-    ) -> Along:
+    ) -> WindowAxes:
         """In a compute function whose result has the number of windows along the axes."""
         shape = dims(x)
 
         def by_rule() -> Shape:
-            return cls.of(shape, axes, kernel, stride, padding, dilation).outer(shape)
+            return cls.from_attributes(shape, axes, kernel, stride, padding, dilation).outer(shape)
 
-        return cls.of(shape, axes, kernel, stride, padding, dilation, result_dims(by_rule))
+        return cls.from_attributes(shape, axes, kernel, stride, padding, dilation, result_dims(by_rule))
 
     def outer(self, shape: Sequence[Dim]) -> Shape:
         """The shape with the number of windows along the axes."""
@@ -64,7 +64,7 @@ class Along:
         return tuple(result)
 
 
-def slid_stage(x: Stage, along: Along, fill: float) -> Stage:
+def slid_stage(x: Stage, along: WindowAxes, fill: float) -> Stage:
     """x's windows, with a number outside of x."""
     shape, over = dims(x), along.windows
     rank = len(shape)
@@ -86,12 +86,12 @@ def slid_stage(x: Stage, along: Along, fill: float) -> Stage:
                 inside.append(at < shape[axis])
         if not inside:
             return x(*place)
-        return scalar.guarded(functools.reduce(tirx.And, inside), x(*place), scalar.number(fill, str(x.dtype)))
+        return scalar.guarded_select(functools.reduce(tirx.And, inside), x(*place), scalar.number(fill, str(x.dtype)))
 
     return te.compute(result, element, name="windows")
 
 
-def numpy_slid(x: Tensor, along: Along, fill: float) -> Tensor:
+def numpy_slid(x: Tensor, along: WindowAxes, fill: float) -> Tensor:
     """The same on arrays."""
     widths: list[tuple[int, int]] = [(0, 0)] * x.ndim
     for axis, pair in zip(along.axes, along.windows.widths, strict=True):
@@ -112,11 +112,11 @@ def _sliding_gradient(
     x: Value, out: Value, dout: Value, kernel: Numbers, axes: Numbers, stride: Numbers, padding: Padding,
     dilation: Numbers, fill: float,
 ) -> Value:  # fmt: skip
-    along = Along.of(x.shape, axes, kernel, stride, padding, dilation)
-    return overlapped(dout, along)
+    along = WindowAxes.from_attributes(x.shape, axes, kernel, stride, padding, dilation)
+    return add_overlaps(dout, along)
 
 
-def overlapped(windows: Value, along: Along) -> Value:
+def add_overlaps(windows: Value, along: WindowAxes) -> Value:
     """What windows add up to."""
     over = along.windows
     return windows.op(
@@ -125,7 +125,7 @@ def overlapped(windows: Value, along: Along) -> Value:
     )  # fmt: skip
 
 
-def slid(x: Value, along: Along, fill: float) -> Value:
+def slid(x: Value, along: WindowAxes, fill: float) -> Value:
     """The windows of a symbolic value."""
     over = along.windows
     return x.op(
@@ -139,7 +139,7 @@ def slid(x: Value, along: Along, fill: float) -> Value:
     relation=Relation("T:number -> T", rules.sliding),
     pattern=Pattern.INJECTIVE,
     compute=lambda x, kernel, axes, stride, padding, dilation, fill: slid_stage(
-        x, Along.of_stage(x, axes, kernel, stride, padding, dilation), fill
+        x, WindowAxes.of_stage(x, axes, kernel, stride, padding, dilation), fill
     ),
     gradient=_sliding_gradient,
     sampler=cases(
@@ -166,19 +166,19 @@ def sliding_windows(
     array([[1., 2.],
            [2., 3.]], dtype=float32)
     """
-    return numpy_slid(x, Along.of(x.shape, axes, kernel, stride, padding, dilation), fill)
+    return numpy_slid(x, WindowAxes.from_attributes(x.shape, axes, kernel, stride, padding, dilation), fill)
 
 
 def _overlapping(
     shape: Sequence[Dim], sizes: Numbers, axes: Numbers, stride: Numbers, padding: Padding, dilation: Numbers
-) -> tuple[Along, Shape]:
+) -> tuple[WindowAxes, Shape]:
     """The windows, and the result's shape."""
     count = 1 if isinstance(axes, int) else len(axes)
     outer, kernel = shape[: len(shape) - count], shape[len(shape) - count :]
     result: list[Dim] = list(outer)
     for axis, size in zip(rules.sliding_axes(axes, len(outer)), rules.sizes_of(sizes, count), strict=True):
         result[axis] = size
-    return Along.of(result, axes, numbers(kernel), stride, padding, dilation, outer), tuple(result)
+    return WindowAxes.from_attributes(result, axes, numbers(kernel), stride, padding, dilation, outer), tuple(result)
 
 
 def _overlap_add(windows: Stage, **attributes: Any) -> Stage:
@@ -197,7 +197,7 @@ def _overlap_add(windows: Stage, **attributes: Any) -> Stage:
                 inside.append(scalar.is_zero(tirx.floormod(at, step)))
             place[axis] = tirx.floordiv(at, step) if step > 1 else at
         zero = scalar.number(0, str(windows.dtype))
-        return scalar.guarded(functools.reduce(tirx.And, inside), windows(*place), zero)
+        return scalar.guarded_select(functools.reduce(tirx.And, inside), windows(*place), zero)
 
     spread = te.compute((*shape, *over.kernel), element, name="spread")
     return stages.total(spread, range(rank, rank + len(over.kernel)), False)

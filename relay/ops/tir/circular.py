@@ -1,6 +1,6 @@
 """Circular and hyperbolic functions and their inverses as TIR expressions.
 
-float32: branch-free, so that they vectorise, within 5e-7 of the true value, relative to it, over the whole range; the
+float32: branch-free, so that they vectorize, within 5e-7 of the true value, relative to it, over the whole range; the
 coefficients are minimax fits, weighted by relative error. float64: the C library.
 
     sin, cos, tan    |x| = n pi/2 + r, |r| <= pi/4, by Payne and Hanek: |x| 2/pi modulo 4 in integers of 64 bits, for
@@ -70,7 +70,7 @@ def _odd(function: Callable[[Element], Element]) -> Callable[[Element], Element]
 # ---- sin, cos, tan
 
 
-def _reduced(a: Element, then: Callable[[Element, Element], Element]) -> Element:
+def _reduce_argument(a: Element, then: Callable[[Element, Element], Element]) -> Element:
     """`then(n, r)` with n modulo 4, an int32, for a variable a >= 0; NaN and infinity give anything."""
     bits = tirx.reinterpret("uint32", a)
     exponent = tirx.shift_right(bits, _word(23))
@@ -79,11 +79,11 @@ def _reduced(a: Element, then: Callable[[Element, Element], Element]) -> Element
     begin = select(tirx.GT(exponent, _word(120)), exponent, _word(120))
     return let(
         significand,
-        lambda m: let(begin, lambda b: let(b - _word(120), lambda first: _multiplied(a, m, first, then))),
+        lambda m: let(begin, lambda b: let(b - _word(120), lambda first: _multiply_by_two_over_pi(a, m, first, then))),
     )
 
 
-def _multiplied(
+def _multiply_by_two_over_pi(
     a: Element, significand: Element, first: Element, then: Callable[[Element, Element], Element]
 ) -> Element:
     at = tirx.shift_right(first, _word(5))
@@ -96,12 +96,12 @@ def _multiplied(
             result = select(tirx.GE(at, _word(place)), _word(_TWO_OVER_PI[number + place]), result)
         return result
 
-    def shifted(left: Element, right: Element) -> Element:
+    def shift_words(left: Element, right: Element) -> Element:
         low = tirx.shift_right(tirx.shift_right(right, _word(1)), _word(31) - shift)
         return tirx.bitwise_or(tirx.shift_left(left, shift), low)
 
     def product(left: Element, right: Element) -> Element:
-        return _wide(significand) * _wide(shifted(left, right))
+        return _wide(significand) * _wide(shift_words(left, right))
 
     mask = tirx.const(0xFFFFFFFF, "uint64")
     half = tirx.const(32, "uint64")
@@ -109,11 +109,11 @@ def _multiplied(
     def words(w0: Element, w1: Element, w2: Element, w3: Element) -> Element:
         low = product(w1, w2) + tirx.shift_right(product(w2, w3), half)
 
-        def joined(low: Element) -> Element:
+        def combine_words(low: Element) -> Element:
             high = tirx.bitwise_and(product(w0, w1), mask) + tirx.shift_right(low, half)
             return let(tirx.bitwise_and(high, mask), lambda high: _quadrant(a, high, tirx.bitwise_and(low, mask), then))
 
-        return let(low, joined)
+        return let(low, combine_words)
 
     return let(
         word(0), lambda a: let(word(1), lambda b: let(word(2), lambda c: let(word(3), lambda d: words(a, b, c, d))))
@@ -157,15 +157,15 @@ def _or_nan(a: Element, value: Element) -> Element:
 def _wave(turned: int) -> Callable[[Element], Element]:
     """The sine of a >= 0 plus so many right angles."""
 
-    def of(a: Element) -> Element:
+    def wave_of(a: Element) -> Element:
         def value(n: Element, r: Element) -> Element:
             chosen = let(r * r, lambda s: select(_is_odd(n), _cosine(s), _sine(r, s)))
             sign = tirx.shift_left(tirx.bitwise_and(n, tirx.const(2, "int32")), tirx.const(30, "int32"))
             return _with_sign(chosen, sign)
 
-        return _or_nan(a, _reduced(a, lambda n, r: let(n + turned, lambda n: value(n, r))))
+        return _or_nan(a, _reduce_argument(a, lambda n, r: let(n + turned, lambda n: value(n, r))))
 
-    return of
+    return wave_of
 
 
 def _tangent(a: Element) -> Element:
@@ -176,7 +176,7 @@ def _tangent(a: Element) -> Element:
 
         return let(r * r, lambda s: let(_sine(r, s), lambda x: let(_cosine(s), lambda y: quotient(x, y))))
 
-    return _or_nan(a, _reduced(a, value))
+    return _or_nan(a, _reduce_argument(a, value))
 
 
 def _cos_single(x: Element) -> Element:
@@ -208,13 +208,13 @@ def _asin_of_magnitude(a: Element) -> Element:
 
 
 def _acos_single(x: Element) -> Element:
-    def of(x: Element, far: Element, y: Element) -> Element:
+    def acos_of(x: Element, far: Element, y: Element) -> Element:
         negative = tirx.LT(x, single(0))
         near = single(_HALF_PI) - select(negative, single(0) - y, y)
         twice = single(2) * y
         return select(far, select(negative, single(_PI) - twice, twice), near)
 
-    return let(x, lambda x: let(tirx.abs(x), lambda a: _asin_parts(a, lambda far, y: of(x, far, y))))
+    return let(x, lambda x: let(tirx.abs(x), lambda a: _asin_parts(a, lambda far, y: acos_of(x, far, y))))
 
 
 asin = by_dtype(_odd(_asin_of_magnitude), library("asin"))
@@ -241,7 +241,7 @@ atan = by_dtype(_odd(_atan_of_magnitude), library("atan"))
 
 
 def _atan2_single(y: Element, x: Element) -> Element:
-    def of(y: Element, x: Element, a: Element, b: Element) -> Element:
+    def atan2_of(y: Element, x: Element, a: Element, b: Element) -> Element:
         steep = tirx.GT(a, b)
         small, large = select(steep, b, a), select(steep, a, b)
         equal = tirx.And(tirx.EQ(a, b), tirx.GT(b, single(0)))  # infinities, too
@@ -253,7 +253,9 @@ def _atan2_single(y: Element, x: Element) -> Element:
         left = tirx.LT(bits_of(x), tirx.const(0, "int32"))
         return let(upper, lambda u: _with_sign(select(left, single(_PI) - u, u), _sign(y)))
 
-    return let(y, lambda y: let(x, lambda x: let(tirx.abs(y), lambda a: let(tirx.abs(x), lambda b: of(y, x, a, b)))))
+    return let(
+        y, lambda y: let(x, lambda x: let(tirx.abs(y), lambda a: let(tirx.abs(x), lambda b: atan2_of(y, x, a, b))))
+    )
 
 
 def atan2(y: Element, x: Element) -> Element:
@@ -301,11 +303,11 @@ def _asinh_of_magnitude(a: Element) -> Element:
 
 
 def _acosh_single(x: Element) -> Element:
-    def of(x: Element, t: Element) -> Element:
+    def acosh_of(x: Element, t: Element) -> Element:
         value = _log1p_or_log(tirx.GT(x, single(_LARGE)), x, t + tirx.sqrt(t * single(2) + t * t))
         return select(tirx.LT(x, single(1)), from_bits(tirx.const(0x7FC00000, "int32")), value)
 
-    return let(x, lambda x: let(x - single(1), lambda t: of(x, t)))
+    return let(x, lambda x: let(x - single(1), lambda t: acosh_of(x, t)))
 
 
 def _atanh_of_magnitude(a: Element) -> Element:

@@ -1,4 +1,4 @@
-"""Elementary functions of float64 as TIR expressions, without branches, so that they vectorise.
+"""Elementary functions of float64 as TIR expressions, without branches, so that they vectorize.
 
 They are right over the whole range (subnormal numbers, infinities, NaN, the sign of 0). The series are those of Taylor,
 long enough that what is left out is less than 2**-57 of the result. With all roundings exp, exp2 and log are within 1
@@ -73,7 +73,7 @@ def _power_of_two(n: Element) -> Element:
     return from_bits((n + _integer(_EXPONENT_BIAS)) << _integer(_MANTISSA_BITS))
 
 
-def _scaled(value: Element, n: Element) -> Element:
+def _scale_by_power(value: Element, n: Element) -> Element:
     """value 2**n, in two factors, so that neither leaves the range of exponents."""
     half = n >> _integer(1)
     return value * _power_of_two(half) * _power_of_two(n - half)
@@ -84,7 +84,7 @@ def _as_rounded(x: Element) -> Element:
     return from_bits(_bits(x))
 
 
-def _reduced(x: Element, joined: Callable[[Element, Element, Element], Element]) -> Element:
+def _reduce_argument(x: Element, joined: Callable[[Element, Element, Element], Element]) -> Element:
     """`joined(r, p, n)` for x = n ln2 + r and e**r - 1 = r + p; x is a variable in [-746, 710] or NaN."""
 
     def with_integer(t: Element, n: Element) -> Element:
@@ -111,14 +111,14 @@ def _exponential(r: Element, p: Element, n: Element) -> Element:
     """2**n (1 + r + p), rounded nearly once."""
 
     def with_sum(whole: Element) -> Element:
-        return _scaled(whole + (p + (r - (whole - double(1.0)))), n)
+        return _scale_by_power(whole + (p + (r - (whole - double(1.0)))), n)
 
     return let(_as_rounded(r + double(1.0)), with_sum)
 
 
 def exp(x: Element) -> Element:
     # beyond these bounds the results are 0 and infinity
-    return let(_clamp(x, -746.0, 710.0), lambda c: _reduced(c, _exponential))
+    return let(_clamp(x, -746.0, 710.0), lambda c: _reduce_argument(c, _exponential))
 
 
 def exp2(x: Element) -> Element:
@@ -132,14 +132,14 @@ def exp2(x: Element) -> Element:
 
 
 def expm1(x: Element) -> Element:
-    def joined(r: Element, p: Element, n: Element) -> Element:
+    def expm1_of_parts(r: Element, p: Element, n: Element) -> Element:
         def small(power: Element) -> Element:
             return power * (r + p) + (power - double(1.0))
 
         near = let(_power_of_two(tirx.min(n, _integer(_EXPONENT_BIAS))), small)
         return select(tirx.GT(n, _integer(60)), _exponential(r, p, n) - double(1.0), near)
 
-    value = let(_clamp(x, -60.0, 710.0), lambda c: _reduced(c, joined))
+    value = let(_clamp(x, -60.0, 710.0), lambda c: _reduce_argument(c, expm1_of_parts))
     return select(tirx.EQ(x, double(0.0)), x, value)  # of -0, too
 
 
@@ -160,7 +160,7 @@ def _tail(f: Element, joined: Callable[[Element, Element], Element]) -> Element:
 def _logarithm(joined: Callable[[Element, Element], Element]) -> Callable[[Element], Element]:
     """The logarithm that `joined(k, f)` gives for 2**k (1 + f)."""
 
-    def of(x: Element) -> Element:
+    def logarithm_of(x: Element) -> Element:
         smallest_normal, lift = 2.0**-1022, 54
         tiny = tirx.LT(x, double(smallest_normal))
 
@@ -179,7 +179,7 @@ def _logarithm(joined: Callable[[Element, Element], Element]) -> Callable[[Eleme
         outside = select(tirx.EQ(x, double(0.0)), double(-math.inf), not_a_number)
         return select(tirx.GT(x, double(0.0)), value, outside)
 
-    return of
+    return logarithm_of
 
 
 def _natural(k: Element, f: Element) -> Element:
@@ -204,13 +204,13 @@ log10 = _logarithm(_decimal)
 
 
 def log1p(x: Element) -> Element:
-    def beyond(u: Element) -> Element:
+    def log1p_of_sum(u: Element) -> Element:
         usual = tirx.And(tirx.GT(x, double(-1.0)), tirx.LT(x, double(2.0**53)))
         lost = select(usual, (x - (u - double(1.0))) / u, double(0.0))
         return log(u) + lost
 
     near_zero = tirx.And(tirx.GT(x, double(-0.2928)), tirx.LT(x, double(0.4142)))
-    return select(near_zero, _of_one_plus(x), let(x + double(1.0), beyond))
+    return select(near_zero, _of_one_plus(x), let(x + double(1.0), log1p_of_sum))
 
 
 # ---- tanh

@@ -1,6 +1,6 @@
 """Powers of floats as TIR expressions.
 
-float32: x**y = 2**(y log2 |x|), in float64 without branches, so that it vectorises and the product keeps more bits than
+float32: x**y = 2**(y log2 |x|), in float64 without branches, so that it vectorizes and the product keeps more bits than
 the result has: within 1e-9 before the one rounding to float32, over the whole range. float64: the C library. float16
 and bfloat16 go through float32.
 
@@ -9,7 +9,7 @@ and bfloat16 go through float32.
 
 Both polynomials are Taylor's: s**2 <= 0.0295 and r ln2 <= 0.347 leave 1e-10. What is not finite, zeros and negative
 numbers are as C and NumPy have them: 1 for x = 1 or y = 0 whatever the other is, NaN for a negative number to one that
-is no integer.
+is not an integer.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ def _bits_of(x: Element) -> Element:
 
 
 def _log2(a: Element) -> Element:
-    """log2 of a variable a >= 0, a float64 that is no subnormal number."""
+    """log2 of a variable a >= 0, a float64 that is not a subnormal number."""
 
-    def joined(k: Element, m: Element) -> Element:
+    def log2_of_parts(k: Element, m: Element) -> Element:
         s = (m - double(1)) / (m + double(1))
         return let(s, lambda s: k + s * let(s * s, lambda z: horner(z, _ATANH)) * double(2 / math.log(2)))
 
-    def of(m: Element, k: Element) -> Element:
+    def log2_of(m: Element, k: Element) -> Element:
         large = tirx.GT(m, double(math.sqrt(2)))
         halved = select(large, m * double(0.5), m)
-        return let(halved, lambda m: let(select(large, k + double(1), k), lambda k: joined(k, m)))
+        return let(halved, lambda m: let(select(large, k + double(1), k), lambda k: log2_of_parts(k, m)))
 
     bits = _bits_of(a)
     fraction = from_bits(tirx.bitwise_or(tirx.bitwise_and(bits, _word(_FRACTION)), _word(_ONE)))
     exponent = from_bits(tirx.bitwise_or(tirx.shift_right(bits, _word(_MANTISSA_BITS)), _word(_INTEGER_BITS)))
-    value = let(fraction, lambda m: let(exponent - double(_INTEGER + _BIAS), lambda k: of(m, k)))
+    value = let(fraction, lambda m: let(exponent - double(_INTEGER + _BIAS), lambda k: log2_of(m, k)))
     infinity = tirx.infinity("float64")
     value = select(tirx.LT(a, infinity), value, a)  # of NaN and infinity, too
     return select(tirx.EQ(a, double(0)), double(0) - infinity, value)
@@ -62,14 +62,14 @@ def _log2(a: Element) -> Element:
 def _exp2(t: Element) -> Element:
     """2**t for any float64; beyond float32's range anything beyond it."""
 
-    def scaled(c: Element, shifted: Element) -> Element:
+    def exp2_of_parts(c: Element, shifted: Element) -> Element:
         power = from_bits(tirx.shift_left(_bits_of(shifted) + _word(_BIAS), _word(_MANTISSA_BITS)))
         rest = (c - (shifted - double(_SHIFT))) * double(math.log(2))
         return let(rest, lambda r: horner(r, _EXP)) * power
 
     low, high = double(-_BEYOND), double(_BEYOND)
     clamped = select(tirx.LT(t, low), low, select(tirx.GT(t, high), high, t))
-    return let(clamped, lambda c: let(c + double(_SHIFT), lambda shifted: scaled(c, shifted)))
+    return let(clamped, lambda c: let(c + double(_SHIFT), lambda shifted: exp2_of_parts(c, shifted)))
 
 
 def _power_single(x: Element, y: Element) -> Element:
@@ -84,11 +84,11 @@ def _power_single(x: Element, y: Element) -> Element:
     sign = tirx.bitwise_and(tirx.reinterpret("uint32", x), tirx.const(1 << 31, "uint32"))
     sign = select(odd, sign, tirx.const(0, "uint32"))
 
-    def signed(magnitude: Element) -> Element:
+    def apply_sign(magnitude: Element) -> Element:
         return tirx.reinterpret("float32", tirx.bitwise_or(tirx.reinterpret("uint32", magnitude), sign))
 
     undefined = tirx.And(tirx.And(tirx.LT(x, zero), tirx.GT(x, zero - infinity)), tirx.LT(tirx.floor(y), y))
-    value = select(undefined, tirx.reinterpret("float32", tirx.const(0x7FC00000, "uint32")), let(magnitude, signed))
+    value = select(undefined, tirx.reinterpret("float32", tirx.const(0x7FC00000, "uint32")), let(magnitude, apply_sign))
     endless = tirx.And(tirx.EQ(size, one), tirx.EQ(tirx.abs(y), infinity))
     return select(tirx.Or(tirx.Or(tirx.EQ(x, one), tirx.EQ(y, zero)), endless), one, value)
 

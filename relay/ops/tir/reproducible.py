@@ -1,4 +1,4 @@
-"""Functions of float64 numbers that have the same bits everywhere: in NumPy, in native code, on every target.
+"""Bit-reproducible functions of float64: the same bits in NumPy, in native code, on every target.
 
 Code generators may contract x * y + z into one operation with one rounding, others do not. So every product here is of
 numbers with few enough bits that it is exact, whereupon contraction changes nothing; sums, quotients and square roots
@@ -34,8 +34,8 @@ class Arithmetic(Protocol):
     def sqrt(self, x: Number) -> Number: ...
     def bits(self, x: Number) -> Bits: ...
     def from_bits(self, bits: Bits) -> Number: ...
-    def masked(self, bits: Bits, mask: int) -> Bits: ...
-    def left(self, bits: Bits, amount: int) -> Bits: ...
+    def mask_bits(self, bits: Bits, mask: int) -> Bits: ...
+    def shift_left(self, bits: Bits, amount: int) -> Bits: ...
     def right(self, bits: Bits, amount: int) -> Bits: ...
     def integer(self, number: int) -> Bits: ...
     def to_float(self, bits: Bits) -> Number: ...
@@ -68,10 +68,10 @@ class NumPyArithmetic:
     def from_bits(self, bits: Bits) -> Number:
         return np.asarray(bits, np.int64).view(np.float64)
 
-    def masked(self, bits: Bits, mask: int) -> Bits:
+    def mask_bits(self, bits: Bits, mask: int) -> Bits:
         return bits & np.int64(mask)
 
-    def left(self, bits: Bits, amount: int) -> Bits:
+    def shift_left(self, bits: Bits, amount: int) -> Bits:
         return bits << np.int64(amount)
 
     def right(self, bits: Bits, amount: int) -> Bits:
@@ -111,10 +111,10 @@ class TirArithmetic:
     def from_bits(self, bits: Bits) -> Number:
         return tirx.reinterpret("float64", bits)
 
-    def masked(self, bits: Bits, mask: int) -> Bits:
+    def mask_bits(self, bits: Bits, mask: int) -> Bits:
         return tirx.bitwise_and(bits, self.integer(mask))
 
-    def left(self, bits: Bits, amount: int) -> Bits:
+    def shift_left(self, bits: Bits, amount: int) -> Bits:
         return tirx.shift_left(bits, self.integer(amount))
 
     def right(self, bits: Bits, amount: int) -> Bits:
@@ -132,7 +132,7 @@ NUMPY: Arithmetic = NumPyArithmetic()
 
 def _leading(a: Arithmetic, x: Number) -> Number:
     """x with its leading 26 bits only."""
-    return a.name(a.from_bits(a.masked(a.bits(x), -(1 << _LOW_BITS))))
+    return a.name(a.from_bits(a.mask_bits(a.bits(x), -(1 << _LOW_BITS))))
 
 
 def product(a: Arithmetic, x: Number, y: Number) -> Number:
@@ -165,7 +165,7 @@ def log(a: Arithmetic, x: Number) -> Number:
     """
     bits = a.name(a.bits(x))
     exponent = a.name(a.right(bits - a.integer(_SQRT_HALF), 52))
-    f = a.name(a.from_bits(bits - a.left(exponent, 52)) - a.constant(1.0))
+    f = a.name(a.from_bits(bits - a.shift_left(exponent, 52)) - a.constant(1.0))
     s = a.name(f / (a.constant(2.0) + f))
     z = product(a, s, s)
     series = product(a, z, polynomial(a, z, [a.constant(term) for term in _TERMS]))
@@ -173,7 +173,7 @@ def log(a: Arithmetic, x: Number) -> Number:
     return a.name(e * a.constant(_LN2_HIGH) + (s + s + (product(a, s, series) + e * a.constant(_LN2_LOW))))
 
 
-# Wichura's coefficients: (numerators, denominators) near the centre, in the tails, far out.
+# Wichura's coefficients: (numerators, denominators) near the center, in the tails, far out.
 _CENTRE = (
     (3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
      4.5921953931549871457e4, 6.7265770927008700853e4, 3.3430575583588128105e4, 2.5090809287301226727e3),

@@ -3,7 +3,7 @@
 TVM leaves overflow of 32 and 64 bits undefined, also of unsigned numbers, so `wrapping` avoids it. An integer
 division never traps here, whatever its operands: the check that the divisor is not zero is the operator's requirement.
 
-`tirx.Select` evaluates both sides and vectorises; `tirx.if_then_else` guards a load. Comparisons are built as nodes,
+`tirx.Select` evaluates both sides and vectorizes; `tirx.if_then_else` guards a load. Comparisons are built as nodes,
 because Python's `==` between expressions does not make one. TIR rewrites `Not(x < y)` to `y <= x` and compiles `NE` as
 "less or greater", which are both wrong for NaN; and it has no equality of bools. `negation` and `not_equal` are right.
 """
@@ -54,9 +54,9 @@ def cast(x: Element, dtype: BaseType | str) -> Element:
     if source == target:
         return x
     if source == "bfloat16":
-        return cast(_widened(x), target)
+        return cast(_bfloat16_to_float32(x), target)
     if target == "bfloat16":
-        return _narrowed(cast(x, "float32"))
+        return _float32_to_bfloat16(cast(x, "float32"))
     if target == "bool":
         return not_equal(x, constant(0, x))
     if source == "bool":
@@ -64,15 +64,15 @@ def cast(x: Element, dtype: BaseType | str) -> Element:
     return tirx.Cast(target, x)
 
 
-def _widened(x: Element) -> Element:
+def _bfloat16_to_float32(x: Element) -> Element:
     """bfloat16 as float32: the upper half of its bits."""
     return tirx.reinterpret("float32", tirx.shift_left(tirx.Cast("uint32", tirx.reinterpret("uint16", x)), _bits(16)))
 
 
-def _narrowed(x: Element) -> Element:
+def _float32_to_bfloat16(x: Element) -> Element:
     """float32 as bfloat16, rounded to the nearest, of two the even one; NaN stays NaN."""
 
-    def rounded(bits: Element) -> Element:
+    def round_bits(bits: Element) -> Element:
         odd = tirx.bitwise_and(tirx.shift_right(bits, _bits(16)), _bits(1))
         # no overflow: the largest bits that are no NaN are those of -infinity
         upper = tirx.shift_right(bits + _bits(0x7FFF) + odd, _bits(16))
@@ -80,7 +80,7 @@ def _narrowed(x: Element) -> Element:
         chosen = select(tirx.GT(magnitude, _bits(0x7F800000)), _bits(0x7FC0), upper)
         return tirx.reinterpret("bfloat16", tirx.Cast("uint16", chosen))
 
-    return let(tirx.reinterpret("uint32", x), rounded)
+    return let(tirx.reinterpret("uint32", x), round_bits)
 
 
 def _bits(number: int) -> Element:
@@ -104,7 +104,7 @@ def select(condition: Element, yes: Element, no: Element) -> Element:
     return tirx.Select(condition, yes, no)
 
 
-def guarded(condition: Element, yes: Element, no: Element) -> Element:
+def guarded_select(condition: Element, yes: Element, no: Element) -> Element:
     """One of two, of which only that one is computed. TVM makes wrong code of it for bfloat16, but not for its bits."""
     if dtype_of(yes) != "bfloat16":
         return tirx.if_then_else(condition, yes, no)
@@ -190,11 +190,11 @@ def _from_halves(node: str, x: Element, y: Element) -> Element:
     if node == "Mul":
         across = _low(_low(x) * _high(y)) + _low(_high(x) * _low(y))
         below = tirx.Cast("uint64", _low(x)) * tirx.Cast("uint64", _low(y))
-        return let(below, lambda b: _joined(tirx.Cast(dtype, _high(b)) + across, tirx.Cast(dtype, _low(b))))
+        return let(below, lambda b: _combine_halves(tirx.Cast(dtype, _high(b)) + across, tirx.Cast(dtype, _low(b))))
     carry = 1 if node == "Sub" else 0  # x - y = x + ~y + 1
     y = tirx.bitwise_not(y) if node == "Sub" else y
     total = _low(x) + _low(y) + tirx.const(carry, dtype)
-    return let(total, lambda low: _joined(_low(_high(x)) + _low(_high(y)) + _high(low), _low(low)))
+    return let(total, lambda low: _combine_halves(_low(_high(x)) + _low(_high(y)) + _high(low), _low(low)))
 
 
 def _low(x: Element) -> Element:
@@ -205,7 +205,7 @@ def _high(x: Element) -> Element:
     return tirx.shift_right(x, constant(32, x))
 
 
-def _joined(high: Element, low: Element) -> Element:
+def _combine_halves(high: Element, low: Element) -> Element:
     return tirx.bitwise_or(tirx.shift_left(high, constant(32, high)), low)
 
 
@@ -302,9 +302,9 @@ def _float_floor_divide(x: Element, y: Element) -> Element:
     def from_remainder(remainder: Element) -> Element:
         below = not_equal(tirx.LT(remainder, zero), tirx.LT(y, zero))
         correction = select(tirx.EQ(remainder, zero), zero, select(below, one, zero))
-        return let((x - remainder) / y - correction, lambda q: let(tirx.floor(q), lambda f: rounded(q, f)))
+        return let((x - remainder) / y - correction, lambda q: let(tirx.floor(q), lambda f: round_quotient(q, f)))
 
-    def rounded(quotient: Element, floor: Element) -> Element:
+    def round_quotient(quotient: Element, floor: Element) -> Element:
         nearest = select(tirx.GT(quotient - floor, constant(0.5, x)), floor + one, floor)
         none = select(tirx.EQ(x, zero), tirx.Div(x, y), zero)  # of the sign of x / y
         return select(tirx.EQ(y, zero), tirx.Div(x, y), select(tirx.EQ(quotient, zero), none, nearest))
@@ -315,12 +315,12 @@ def _float_floor_divide(x: Element, y: Element) -> Element:
 def _float_mod(x: Element, y: Element) -> Element:
     zero = constant(0, x)
 
-    def adjusted(remainder: Element) -> Element:
+    def adjust_sign(remainder: Element) -> Element:
         below = not_equal(tirx.LT(remainder, zero), tirx.LT(y, zero))
         none = select(tirx.LT(y, zero), negative(absolute(remainder)), absolute(remainder))  # of the sign of y
         return select(tirx.EQ(remainder, zero), none, select(below, remainder + y, remainder))
 
-    return let(external("fmod", x, y), adjusted)
+    return let(external("fmod", x, y), adjust_sign)
 
 
 # ---- bits

@@ -1,4 +1,4 @@
-"""The order of rows of elements, as statements on memory: by a network for short rows, by their digits for long ones.
+"""Sorting of rows in statements on memory: by a network for short rows, by radix passes for long ones.
 
 Elements become integers of the same order (`ordered`), and their places decide among equal ones, so both are stable.
 
@@ -34,7 +34,7 @@ def is_short(shape: Sequence[Any]) -> bool:
     return length <= (ALONE if few else LONGEST)
 
 
-def ordered(x: Element, descending: bool) -> Element:
+def sort_key(x: Element, descending: bool) -> Element:
     """An integer, int32 or int64, that is in the order of an element: NaN is the largest, and zeros are equal."""
     dtype = scalar.dtype_of(x)
     if dtype == "bfloat16":  # the upper half of a float32
@@ -80,12 +80,12 @@ def network(result: Any, x: Any, shape: Sequence[Any], descending: bool) -> Any:
     rows: Any = _number(1, index)
     for extent in batch:
         rows = rows * _number(extent, index)
-    dtype = scalar.dtype_of(ordered(tirx.BufferLoad(x, [tirx.const(0, "int32") for _ in shape]), False))
+    dtype = scalar.dtype_of(sort_key(tirx.BufferLoad(x, [tirx.const(0, "int32") for _ in shape]), False))
     packs = dtype == "int32"  # with their places in one number
     keys, places = (_buffer(length * LANES, "int64", name) for name in ("keys", "places"))
     used = [keys] if packs else [keys, places]
 
-    def at(row: Element, place: Element) -> list[Element]:
+    def element_indices(row: Element, place: Element) -> list[Element]:
         indices = [place]
         for extent in reversed(batch[1:]):
             indices.insert(0, tirx.indexmod(row, _number(extent, index)))
@@ -98,7 +98,10 @@ def network(result: Any, x: Any, shape: Sequence[Any], descending: bool) -> Any:
 
         def load(i: Element, lane: Element) -> Any:
             row = tirx.min(first + tirx.Cast(index, lane), rows - 1)
-            key, place = tirx.Cast("int64", ordered(tirx.BufferLoad(x, at(row, i)), descending)), tirx.Cast("int64", i)
+            key, place = (
+                tirx.Cast("int64", sort_key(tirx.BufferLoad(x, element_indices(row, i)), descending)),
+                tirx.Cast("int64", i),
+            )
             to = [i * LANES + lane]
             if packs:
                 return tirx.BufferStore(keys, tirx.shift_left(key, tirx.const(32, "int64")) + place, to)
@@ -107,7 +110,7 @@ def network(result: Any, x: Any, shape: Sequence[Any], descending: bool) -> Any:
         def store(lane: Element, i: Element) -> Any:
             found = tirx.BufferLoad(used[-1], [i * LANES + lane])
             place = tirx.Cast("int32", tirx.bitwise_and(found, tirx.const((1 << 32) - 1, "int64")))
-            return tirx.BufferStore(result, place, at(first + tirx.Cast(index, lane), i))
+            return tirx.BufferStore(result, place, element_indices(first + tirx.Cast(index, lane), i))
 
         return tirx.SeqStmt(
             [
@@ -179,7 +182,7 @@ def _exchange(buffers: Sequence[Any], i: Element, j: Element) -> Any:
 def by_digits(result: Any, x: Any, shape: Sequence[Any], descending: bool) -> Any:
     """The same for rows of any length. Digits that all elements of a row have in common are passed over."""
     *batch, length = shape
-    wide = scalar.dtype_of(ordered(tirx.BufferLoad(x, [tirx.const(0, "int32") for _ in shape]), False))
+    wide = scalar.dtype_of(sort_key(tirx.BufferLoad(x, [tirx.const(0, "int32") for _ in shape]), False))
     bits = int(wide.removeprefix("int"))
     passes, values = bits // BITS, 1 << BITS
     keys, places = (_buffer(2 * length, dtype, name) for dtype, name in ((wide, "keys"), ("int32", "places")))
@@ -194,14 +197,14 @@ def by_digits(result: Any, x: Any, shape: Sequence[Any], descending: bool) -> An
     def count(number: Element, key: Element) -> Element:
         return tirx.BufferLoad(counts, [number * values + digit(key, number)])
 
-    def increased(number: Element, key: Element) -> Any:
+    def increment_count(number: Element, key: Element) -> Any:
         at = [number * values + digit(key, number)]
         return tirx.BufferStore(counts, tirx.BufferLoad(counts, at) + 1, at)
 
     def row(at: list[Any]) -> Any:
         def read(i: Element) -> Any:
             # the first bit turned round, so that the order is that of numbers without signs
-            key = ordered(tirx.BufferLoad(x, [*at, i]), descending)
+            key = sort_key(tirx.BufferLoad(x, [*at, i]), descending)
             unsigned = tirx.bitwise_xor(key, tirx.min_value(wide))
             name = tirx.Var("key", wide)
             return tirx.SeqStmt(
@@ -209,11 +212,11 @@ def by_digits(result: Any, x: Any, shape: Sequence[Any], descending: bool) -> An
                     tirx.Bind(name, unsigned),
                     tirx.BufferStore(keys, name, [i]),
                     tirx.BufferStore(places, i, [i]),
-                    *(increased(_number(number), name) for number in range(passes)),
+                    *(increment_count(_number(number), name) for number in range(passes)),
                 ]
             )
 
-        def scattered(number: Element) -> Any:
+        def scatter_pass(number: Element) -> Any:
             old = tirx.BufferLoad(source, [0])
 
             def start(value: Element) -> Any:
@@ -234,7 +237,7 @@ def by_digits(result: Any, x: Any, shape: Sequence[Any], descending: bool) -> An
                     [
                         tirx.Bind(key, tirx.BufferLoad(keys, [old + i])),
                         tirx.Bind(to, count(number, key)),
-                        increased(number, key),
+                        increment_count(number, key),
                         tirx.BufferStore(keys, key, [target]),
                         tirx.BufferStore(places, tirx.BufferLoad(places, [old + i]), [target]),
                     ]
@@ -256,7 +259,7 @@ def by_digits(result: Any, x: Any, shape: Sequence[Any], descending: bool) -> An
                 tirx.BufferStore(source, zero, [0]),
                 _loop(passes * values, lambda i: tirx.BufferStore(counts, zero, [i])),
                 _loop(length, read),
-                _loop(passes, scattered),
+                _loop(passes, scatter_pass),
                 _loop(
                     length,
                     lambda i: tirx.BufferStore(

@@ -80,7 +80,7 @@ def contraction(
     return stage if wide == dtype else te.compute(tuple(shape), lambda *index: scalar.cast(stage(*index), dtype))
 
 
-def padded(x: Stage, low: Sequence[Any], high: Sequence[Any], number: float = 0) -> Stage:
+def pad_axes(x: Stage, low: Sequence[Any], high: Sequence[Any], number: float = 0) -> Stage:
     """x with a number before and after each axis."""
     shape = dims(x)
     if all(isinstance(width, int) and width == 0 for width in (*low, *high)):
@@ -98,12 +98,12 @@ def padded(x: Stage, low: Sequence[Any], high: Sequence[Any], number: float = 0)
                 inside.append(i < before + dim)
         condition = functools.reduce(tirx.And, inside)
         places = [i - before for i, before in zip(index, low, strict=True)]
-        return scalar.guarded(condition, x(*places), scalar.number(number, str(x.dtype)))
+        return scalar.guarded_select(condition, x(*places), scalar.number(number, str(x.dtype)))
 
     return te.compute(result, element, name="padded")
 
 
-def written(shape: Sequence[int], inputs: Sequence[Stage], dtype: str, statement: Callable[..., Element]) -> Stage:
+def extern_stage(shape: Sequence[int], inputs: Sequence[Stage], dtype: str, statement: Callable[..., Element]) -> Stage:
     """A stage that `statement(output, *inputs)`, a TIR statement of buffers, writes."""
 
     # These buffers are at offset 0, which te would leave open.
@@ -118,17 +118,17 @@ def written(shape: Sequence[int], inputs: Sequence[Stage], dtype: str, statement
     )
 
 
-def copied(x: Stage, inputs: Sequence[Stage], statement: Callable[..., Any], *, changes: bool) -> Stage:
+def updated_copy(x: Stage, inputs: Sequence[Stage], statement: Callable[..., Any], *, changes: bool) -> Stage:
     """A copy of x on which `statement(result, *inputs)` then runs; just the copy where it changes nothing."""
     shape = dims(x)
     if not changes:
         return te.compute(shape, lambda *index: x(*index))
 
-    def both(result: Any, old: Any, *rest: Any) -> Any:
+    def copy_and_update(result: Any, old: Any, *rest: Any) -> Any:
         copy = loops(shape, lambda index: tirx.BufferStore(result, tirx.BufferLoad(old, index), index))
         return tirx.SeqStmt([copy, statement(result, *rest)])
 
-    return written(shape, [x, *inputs], str(x.dtype), both)
+    return extern_stage(shape, [x, *inputs], str(x.dtype), copy_and_update)
 
 
 class Registers:
@@ -147,12 +147,12 @@ class Registers:
         self._statements += [tirx.AllocBuffer(register), tirx.BufferStore(register, value, [0])]
         return tirx.BufferLoad(register, [0])
 
-    def before(self, statement: Any) -> Any:
+    def prepend_definitions(self, statement: Any) -> Any:
         """The statement after those that compute what was named."""
         return tirx.SeqStmt([*self._statements, statement])
 
 
-def programmed(
+def register_stage(
     shape: Sequence[int],
     inputs: Sequence[Stage],
     dtype: str,
@@ -166,11 +166,11 @@ def programmed(
         def store(index: list[Any]) -> Any:
             registers = Registers()
             value = element(registers, index, buffers)
-            return registers.before(tirx.BufferStore(output, value, index))
+            return registers.prepend_definitions(tirx.BufferStore(output, value, index))
 
         return loops(shape, store)
 
-    return written(shape, inputs, dtype, statement)
+    return extern_stage(shape, inputs, dtype, statement)
 
 
 def _any_element(x: Stage) -> Element:
@@ -206,10 +206,10 @@ def highest(dtype: str) -> float:
 def choose(position: Element, bounds: Sequence[int], load: Callable[[int], Element]) -> Element:
     """`load(k)` for the k with bounds[k] <= position < bounds[k + 1], by bisection: the expression stays shallow."""
 
-    def between(low: int, high: int) -> Element:
+    def bisect_bounds(low: int, high: int) -> Element:
         if high - low == 1:
             return load(low)
         middle = (low + high) // 2
-        return scalar.guarded(position < bounds[middle], between(low, middle), between(middle, high))
+        return scalar.guarded_select(position < bounds[middle], bisect_bounds(low, middle), bisect_bounds(middle, high))
 
-    return between(0, len(bounds) - 1)
+    return bisect_bounds(0, len(bounds) - 1)

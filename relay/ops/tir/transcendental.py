@@ -1,6 +1,6 @@
 """Elementary functions as TIR expressions; circular and hyperbolic ones are in circular.
 
-float32: branch-free polynomials, so that they vectorise, right over the whole range (subnormal results, infinities,
+float32: branch-free polynomials, so that they vectorize, right over the whole range (subnormal results, infinities,
 NaN), with a relative error below 4e-7; the coefficients are minimax fits, weighted by relative error. float64: those of
 double_precision, erf and erfc of the C library. float16 and bfloat16 go through float32.
 
@@ -125,13 +125,13 @@ def _exp_in_range(x: Element, less: int = 0) -> Element:
     """e**x / 2**less; x is a variable in [-104, 90] or NaN."""
 
     def remainder(t: Element, n: Element) -> Element:
-        return _scaled(x - n * single(2 * _LN2_HIGH) - n * single(2 * _LN2_LOW), t, single(2.0**-less))
+        return _scale_exponential(x - n * single(2 * _LN2_HIGH) - n * single(2 * _LN2_LOW), t, single(2.0**-less))
 
     shifted = x * single(_LOG2_E / 2) + single(_ROUND)
     return let(shifted, lambda t: let(t - single(_ROUND), lambda n: remainder(t, n)))
 
 
-def _scaled(r: Element, shifted: Element, factor: Element) -> Element:
+def _scale_exponential(r: Element, shifted: Element, factor: Element) -> Element:
     """2**(2 n) e**r times a factor, where `shifted` is n + _ROUND: by 2**n twice, so that neither leaves the range of
     exponents, and what is below the smallest normal number is rounded once."""
     return let(_power_of_two(shifted), lambda p: (let(r, _expm1_reduced) + single(1.0)) * factor * p * p)
@@ -145,7 +145,10 @@ def _power_of_two(shifted: Element) -> Element:
 def _exp2_single(x: Element) -> Element:
     def in_range(c: Element) -> Element:
         shifted = c * single(0.5) + single(_ROUND)
-        return let(shifted, lambda t: _scaled((c - (t - single(_ROUND)) * single(2.0)) * single(_LN2), t, single(1.0)))
+        return let(
+            shifted,
+            lambda t: _scale_exponential((c - (t - single(_ROUND)) * single(2.0)) * single(_LN2), t, single(1.0)),
+        )
 
     return let(_clamp(x, -151.0, 129.0), in_range)
 
@@ -174,7 +177,7 @@ def _log1p_reduced(m: Element) -> Element:
 def _logarithm(joined: Callable[[Element, Element], Element]) -> Callable[[Element], Element]:
     """The logarithm that `joined(k, m)` gives for 2**k (1 + m)."""
 
-    def of(x: Element) -> Element:
+    def logarithm_of(x: Element) -> Element:
         smallest_normal, lift = 2.0**-126, 25
         tiny = tirx.LT(x, single(smallest_normal))
 
@@ -197,7 +200,7 @@ def _logarithm(joined: Callable[[Element, Element], Element]) -> Callable[[Eleme
         outside = select(tirx.EQ(x, single(0)), single(0) - infinity, not_a_number)
         return select(tirx.GT(x, single(0)), value, outside)
 
-    return of
+    return logarithm_of
 
 
 def _natural(k: Element, m: Element) -> Element:
@@ -278,11 +281,11 @@ def _erfc_of_positive(x: Element) -> Element:
         polynomial = let(single(1.0) / (a * single(_ERFC_SCALE) + single(1.0)), lambda t: horner(t, _ERFC))
         shifted = (low - square) * single(_LOG2_E / 2) + single(_ROUND)
 
-        def scaled(t: Element, n: Element) -> Element:
+        def scaled_erfc(t: Element, n: Element) -> Element:
             remainder = low - (square + n * single(2 * _LN2_HIGH)) - n * single(2 * _LN2_LOW)
-            return _scaled(remainder, t, polynomial)
+            return _scale_exponential(remainder, t, polynomial)
 
-        return let(shifted, lambda t: let(t - single(_ROUND), lambda n: scaled(t, n)))
+        return let(shifted, lambda t: let(t - single(_ROUND), lambda n: scaled_erfc(t, n)))
 
     def split(a: Element) -> Element:
         high = from_bits(tirx.bitwise_and(bits_of(a), tirx.const(-4096, "int32")))
@@ -305,12 +308,12 @@ def _tail(a: Element) -> Element:
         quotient = horner(a, _TAIL_NUMERATOR) / horner(a, _TAIL_DENOMINATOR)
         lifted = single(_ROUND + 64)
 
-        def scaled(t: Element, n: Element) -> Element:
+        def scaled_tail(t: Element, n: Element) -> Element:
             twice = low - (square + n * single(2 * _LN2_HIGH)) - n * single(2 * _LN2_LOW)
             return let(twice, lambda r: horner(r, _HALF_EXP)) * quotient * _power_of_two(t)
 
         shifted = (low - square) * single(_LOG2_E / 2) + lifted
-        return let(shifted, lambda t: let(t - lifted, lambda n: scaled(t, n)))
+        return let(shifted, lambda t: let(t - lifted, lambda n: scaled_tail(t, n)))
 
     def split(a: Element) -> Element:
         high = from_bits(tirx.bitwise_and(bits_of(a), tirx.const(-4096, "int32")))

@@ -1,4 +1,4 @@
-"""TVM's modules, imported at first use: registering operators and interpreting programs do not load TVM.
+"""Lazy imports of TVM's modules: registering operators and interpreting programs do not load TVM.
 
 Use `te` and `tirx` inside the functions that are given as `compute`, never while a module is imported.
 """
@@ -35,7 +35,7 @@ def wide_indices(wide: bool) -> Iterator[None]:
     """While compute functions run: whether axes of known extents have indices of 64 bits.
 
     TVM multiplies the factors of an index with what it is divided by, and fails with an error, after which the process
-    may crash, where that is no number of the index's dtype.
+    may crash, where that is not a number of the index's dtype.
     """
     token = _wide.set(wide)
     try:

@@ -1,4 +1,4 @@
-"""Values of data types whose constructors are known before the run, and loops that go through them.
+"""Partially static data: values whose constructors are known at compile time, and loops over them.
 
     xs = Cons(a, Cons(b, Nil)); y = loop 'l (r = xs, s = x) {          s1 = s * a; s2 = s1 * b; y = s2
       match r { Nil -> exit 'l(s)  Cons(h, t) -> s' = s * h; next 'l(t, s') } }
@@ -44,12 +44,12 @@ Known: TypeAlias = "MutableMapping[Var, Construct | MakeTuple]"
 
 
 @attrs.frozen
-class Structure:
+class KnownConstructor:
     """A constructor with what is known of its fields; None: only the run knows it."""
 
     definition: DataDefinition
     constructor: str
-    fields: tuple[Structure | None, ...]
+    fields: tuple[KnownConstructor | None, ...]
 
     @property
     def types(self) -> tuple[Type, ...]:
@@ -57,11 +57,11 @@ class Structure:
         return self.definition.constructors[self.definition.index(self.constructor)].fields
 
 
-def structure_of(value: Atom, known: Known) -> Structure | None:
+def structure_of(value: Atom, known: Known) -> KnownConstructor | None:
     """The constructors of a value; None where they are not known, or too many."""
     count = 0
 
-    def content(atom: Atom) -> Structure | None:
+    def content(atom: Atom) -> KnownConstructor | None:
         nonlocal count
         made = known.get(atom) if isinstance(atom, Var) else None
         if not isinstance(made, Construct):
@@ -69,23 +69,23 @@ def structure_of(value: Atom, known: Known) -> Structure | None:
         count += 1
         if count > MOST:
             return None
-        return Structure(made.definition, made.constructor, tuple(map(content, made.arguments)))
+        return KnownConstructor(made.definition, made.constructor, tuple(map(content, made.arguments)))
 
     found = content(value)
     return found if count <= MOST else None
 
 
-def embedded(left: Structure | None, right: Structure | None) -> bool:
+def is_embedded(left: KnownConstructor | None, right: KnownConstructor | None) -> bool:
     """Whether the left structure is the right one without some of its constructors."""
     if left is None or right is None:
         return left is None
     same = left.constructor == right.constructor and left.definition is right.definition
-    if same and all(map(embedded, left.fields, right.fields)):
+    if same and all(map(is_embedded, left.fields, right.fields)):
         return True
-    return any(field is not None and embedded(left, field) for field in right.fields)
+    return any(field is not None and is_embedded(left, field) for field in right.fields)
 
 
-def unknown_parts(value: Atom, content: Structure | None, known: Known) -> Iterator[Atom]:
+def unknown_parts(value: Atom, content: KnownConstructor | None, known: Known) -> Iterator[Atom]:
     """The parts of a value that only the run knows, in order."""
     if content is None:
         yield value
@@ -96,11 +96,11 @@ def unknown_parts(value: Atom, content: Structure | None, known: Known) -> Itera
             yield from unknown_parts(field, inside, known)
 
 
-def rebuilt(structure: Structure, name: str, parameters: list[Var], out: list[Binding]) -> Var:
+def rebuilt(structure: KnownConstructor, name: str, parameters: list[Var], out: list[Binding]) -> Var:
     """A value of this structure, made of new parameters for the parts that only the run knows."""
     fields: list[Atom] = []
     for field, type_ in zip(structure.fields, structure.types, strict=True):
-        if isinstance(field, Structure):
+        if isinstance(field, KnownConstructor):
             fields.append(rebuilt(field, name, parameters, out))
         else:
             parameters.append(Var(name, type_))
@@ -110,7 +110,7 @@ def rebuilt(structure: Structure, name: str, parameters: list[Var], out: list[Bi
     return whole
 
 
-def unrolled(loop: Loop, targets: Sequence[Var], known: Known, budget: int) -> list[Binding] | None:
+def unroll_over_structure(loop: Loop, targets: Sequence[Var], known: Known, budget: int) -> list[Binding] | None:
     """Bindings in place of a loop that goes through something known, whose rounds have at most `budget` bindings; None
     where no round is known. `known` learns of what they bind."""
     if loop.counter is not None or any(isinstance(b.value, BindDim) for b in walk(loop.body)):
@@ -120,7 +120,7 @@ def unrolled(loop: Loop, targets: Sequence[Var], known: Known, budget: int) -> l
     learned: Known = {}
     size = 0
     while any(isinstance(v, Var) and isinstance(known.get(v) or learned.get(v), Construct) for v in values):
-        one = _Round(loop, values, ChainMap(learned, known))
+        one = _UnrolledRound(loop, values, ChainMap(learned, known))
         end = one.splice(loop.body)
         if not isinstance(end, Next | Exit):
             break
@@ -142,7 +142,7 @@ def unrolled(loop: Loop, targets: Sequence[Var], known: Known, budget: int) -> l
     return [*out, Binding(tuple(targets), attrs.evolve(loop, initial=values))]  # type: ignore[misc]
 
 
-class _Round:
+class _UnrolledRound:
     """One round: `out` are its bindings, `learned` what they bind."""
 
     def __init__(self, loop: Loop, values: Sequence[Atom], known: Known) -> None:
@@ -155,7 +155,7 @@ class _Round:
     def atom(self, atom: Atom) -> Atom:
         return self.values.get(atom, atom) if isinstance(atom, Var) else atom
 
-    def made(self, atom: Atom) -> Construct | MakeTuple | None:
+    def bound_construct(self, atom: Atom) -> Construct | MakeTuple | None:
         """What a value is bound to."""
         value = self.atom(atom)
         return (self.learned.get(value) or self.known.get(value)) if isinstance(value, Var) else None
@@ -164,14 +164,14 @@ class _Round:
         """Append a block's bindings; returns how it ends, or None where that is not known."""
         for binding in block.bindings:
             match binding.value:
-                case Match(subject, arms) if isinstance(made := self.made(subject), Construct):
+                case Match(subject, arms) if isinstance(made := self.bound_construct(subject), Construct):
                     arm = next(a for a in arms if a.constructor == made.constructor)
                     self.values.update(zip(arm.fields, made.arguments, strict=True))
                     end = self.splice(arm.body)
                     if not isinstance(end, Yield):
                         return end
                     self.values.update(zip(binding.targets, end.values, strict=True))
-                case Project(whole, index) if isinstance(made := self.made(whole), MakeTuple):
+                case Project(whole, index) if isinstance(made := self.bound_construct(whole), MakeTuple):
                     self.values[binding.targets[0]] = made.items[index]
                 case Var() | Constant() as atom:
                     self.values[binding.targets[0]] = self.atom(atom)

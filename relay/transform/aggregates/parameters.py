@@ -1,4 +1,4 @@
-"""Functions that call themselves take the components of tuples.
+"""Scalar replacement of tuple parameters: recursive functions take the components of tuples.
 
     fn f(p: (A, B)) { .. f(p) .. }        fn f(p0: A, p1: B) { p = (p0, p1); .. f(p.0, p.1) .. }
 
@@ -34,7 +34,7 @@ from relay.transform.core.rebuilding import with_functions
 
 def flatten_parameters(module: Module) -> Module:
     """The module without tuples among the parameters of functions that call themselves, also through others."""
-    chosen = _chosen(module)
+    chosen = _recursive_tuple_functions(module)
     if not chosen:
         return module
     fixed = {module.entry}
@@ -56,7 +56,7 @@ def flatten_parameters(module: Module) -> Module:
             made: list[Binding] = []
             remaining = iter(parts)
             for parameter in found.parameters:
-                _whole(parameter, remaining, made)
+                _rebuild_tuple(parameter, remaining, made)
             body = _calls(found.body, workers)
             worker = _function(workers[name].name, parts, Block((*made, *body.bindings), body.terminator), found)
             functions[worker.name] = worker
@@ -65,7 +65,7 @@ def flatten_parameters(module: Module) -> Module:
     return with_functions(module, functions)
 
 
-def _chosen(module: Module) -> dict[str, Function]:
+def _recursive_tuple_functions(module: Module) -> dict[str, Function]:
     """The functions that call themselves and take tuples. Those with a rule are differentiated as they are."""
     graph = call_graph(module)
     found: dict[str, Function] = {}
@@ -106,11 +106,11 @@ def _types(type_: Type | None) -> Iterator[Type]:
         yield type_
 
 
-def _whole(parameter: Var, parts: Iterator[Var], made: list[Binding]) -> Atom:
+def _rebuild_tuple(parameter: Var, parts: Iterator[Var], made: list[Binding]) -> Atom:
     """Bind a parameter to the tuple of its components."""
     if not isinstance(parameter.type, TupleType):
         return next(parts)
-    items = tuple(_whole(Var(parameter.name, t, parameter.span), parts, made) for t in parameter.type.items)
+    items = tuple(_rebuild_tuple(Var(parameter.name, t, parameter.span), parts, made) for t in parameter.type.items)
     made.append(Binding((parameter,), MakeTuple(items, parameter.span)))
     return parameter
 

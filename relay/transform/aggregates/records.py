@@ -1,4 +1,4 @@
-"""Records become tuples: data types with one constructor that do not contain themselves.
+"""Scalar replacement of records: non-recursive data types with one constructor become tuples.
 
     C(a, ..)                              (a, ..)
     t = match x {C(f, ..) -> b; yield r}  f = x.0; ..; b; t = r
@@ -34,7 +34,16 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import all_blocks, blocks, bound, map_parts, map_terminator, operands, terminator_operands, walk
+from relay.ir.traverse import (
+    all_blocks,
+    blocks,
+    bound_variables,
+    map_parts,
+    map_terminator,
+    operands,
+    terminator_operands,
+    walk,
+)
 from relay.ir.types import (
     DataDefinition,
     DataType,
@@ -55,26 +64,26 @@ def flatten_records(module: Module) -> Module:
     called = any(module.entry in references(f) for f in module.functions.values())
     if called or not isinstance(entry, Function):
         return module
-    types = Types(_records(module, entry))
+    types = RecordTypeMap(_records(module, entry))
     if not types.flattened or _is_flat(module, entry, types):
         return module
     functions: dict[str, Function | Derivative] = {}
     for name, function in module.functions.items():
         if isinstance(function, Derivative):
             grad = attrs.evolve(function.grad, function=types.atom(function.grad.function))  # type: ignore[misc]
-            functions[name] = attrs.evolve(function, type=types.of(function.type), grad=grad)  # type: ignore[misc]
+            functions[name] = attrs.evolve(function, type=types.flat_type(function.type), grad=grad)  # type: ignore[misc]
         else:
-            functions[name] = _Flattening(types, function, name == module.entry).function()
+            functions[name] = _RecordFlattening(types, function, name == module.entry).function()
     return Module(functions, module.entry, module.data, module.where)
 
 
 # ---- which
 
 
-def _is_flat(module: Module, entry: Function, types: Types) -> bool:
+def _is_flat(module: Module, entry: Function, types: RecordTypeMap) -> bool:
     """Whether records are only taken apart and put together where the entry takes and returns them."""
     others = {n: f for n, f in module.functions.items() if f is not entry}
-    if any(types.of(t) != t for t in module_types(attrs.evolve(module, functions=others))):  # type: ignore[misc]
+    if any(types.flat_type(t) != t for t in module_types(attrs.evolve(module, functions=others))):  # type: ignore[misc]
         return False
     for binding in entry.body.bindings:
         match binding.value:
@@ -84,11 +93,11 @@ def _is_flat(module: Module, entry: Function, types: Types) -> bool:
                 continue
         inside = [b for block in blocks(binding.value) for b in walk(block)]
         ends = [block.terminator for block in blocks(binding.value) for block in all_blocks(block)]
-        variables: list[Atom] = [*binding.targets, *operands(binding.value), *bound(binding.value)]
+        variables: list[Atom] = [*binding.targets, *operands(binding.value), *bound_variables(binding.value)]
         for inner in inside:
-            variables += (*inner.targets, *operands(inner.value), *bound(inner.value))
+            variables += (*inner.targets, *operands(inner.value), *bound_variables(inner.value))
         variables += (atom for end in ends for atom in terminator_operands(end))
-        if any(isinstance(v, Var) and v.type is not None and types.of(v.type) != v.type for v in variables):
+        if any(isinstance(v, Var) and v.type is not None and types.flat_type(v.type) != v.type for v in variables):
             return False
     return True
 
@@ -145,7 +154,7 @@ def module_types(module: Module) -> Iterator[Type]:
             yield function.result
         yield from (p.type for p in function.parameters if p.type is not None)
         for binding in walk(function.body):
-            for var in (*binding.targets, *bound(binding.value)):
+            for var in (*binding.targets, *bound_variables(binding.value)):
                 if var.type is not None:
                     yield var.type
 
@@ -164,14 +173,14 @@ def contains_itself(definition: DataDefinition, mentioned: dict[DataDefinition, 
     return False
 
 
-class Types:
+class RecordTypeMap:
     """Types with tuples in place of some data types, those in `flattened`."""
 
     def __init__(self, flattened: set[DataDefinition]) -> None:
         self.flattened = flattened
         self._made: dict[Type, Type] = {}
 
-    def of(self, type_: Type) -> Type:
+    def flat_type(self, type_: Type) -> Type:
         """The type with tuples in place of records."""
         found = self._made.get(type_)
         if found is None:
@@ -180,20 +189,20 @@ class Types:
 
     def flat(self, definition: DataDefinition) -> TupleType:
         """The tuple in place of a data type."""
-        return TupleType(tuple(map(self.of, definition.constructors[0].fields)))
+        return TupleType(tuple(map(self.flat_type, definition.constructors[0].fields)))
 
     def _map(self, type_: Type) -> Type:
         match type_:
             case DataType(definition) if definition in self.flattened:
                 return self.flat(definition)
             case TupleType(items, form):
-                return TupleType(tuple(map(self.of, items)), form)
+                return TupleType(tuple(map(self.flat_type, items)), form)
             case FunctionType(parameters, result, where):
-                return FunctionType(tuple(map(self.of, parameters)), self.of(result), where)
+                return FunctionType(tuple(map(self.flat_type, parameters)), self.flat_type(result), where)
             case RefType(content):
-                return RefType(self.of(content))
+                return RefType(self.flat_type(content))
             case StackType(element):
-                return StackType(self.of(element))
+                return StackType(self.flat_type(element))
             case _:
                 return type_
 
@@ -205,17 +214,17 @@ class Types:
     def atom(self, atom: Atom) -> Atom:
         """A function's name at its new type."""
         if isinstance(atom, Global) and atom.type is not None:
-            return Global(atom.name, self.of(atom.type), atom.span)
+            return Global(atom.name, self.flat_type(atom.type), atom.span)
         return atom
 
 
 # ---- how
 
 
-class _Flattening:
+class _RecordFlattening:
     """One function. The entry takes and returns what it did: there records are taken apart and put together."""
 
-    def __init__(self, types: Types, function: Function, is_entry: bool) -> None:
+    def __init__(self, types: RecordTypeMap, function: Function, is_entry: bool) -> None:
         self.types = types
         self.source = function
         self.is_entry = is_entry
@@ -226,28 +235,28 @@ class _Flattening:
         assert source.result is not None
         if not self.is_entry:
             parameters = tuple(map(self.var, source.parameters))
-            made = attrs.evolve(source, parameters=parameters, result=self.types.of(source.result))  # type: ignore[misc]
+            made = attrs.evolve(source, parameters=parameters, result=self.types.flat_type(source.result))  # type: ignore[misc]
             return attrs.evolve(made, body=self.block(source.body))  # type: ignore[misc]
         before: list[Binding] = []
         given_parameters: list[Var] = []
         for parameter in source.parameters:
             assert parameter.type is not None
-            if self.types.of(parameter.type) == parameter.type:
+            if self.types.flat_type(parameter.type) == parameter.type:
                 given_parameters.append(parameter)
                 continue
             given = Var(parameter.name, parameter.type, parameter.span)
             given_parameters.append(given)
-            before.append(Binding((self.var(parameter),), self._apart(given, parameter.type, before)))
+            before.append(Binding((self.var(parameter),), self._unpack_value(given, parameter.type, before)))
         body = self.block(source.body)
         body = Block((*before, *body.bindings), body.terminator)
         return attrs.evolve(source, parameters=tuple(given_parameters), body=body)  # type: ignore[misc]
 
     def var(self, var: Var) -> Var:
         """The variable at its new type."""
-        if var.type is None or self.types.of(var.type) == var.type:
+        if var.type is None or self.types.flat_type(var.type) == var.type:
             return var
         if var not in self.vars:
-            self.vars[var] = Var(var.name, self.types.of(var.type), var.span)
+            self.vars[var] = Var(var.name, self.types.flat_type(var.type), var.span)
         return self.vars[var]
 
     def atom(self, atom: Atom) -> Atom:
@@ -272,7 +281,7 @@ class _Flattening:
         end = map_terminator(block.terminator, self.atom)
         if self.is_entry and isinstance(end, Exit) and end.label is self.source.label:
             assert self.source.result is not None
-            if self.types.of(self.source.result) != self.source.result:
+            if self.types.flat_type(self.source.result) != self.source.result:
                 whole = Var("result", self.source.result, end.span)
                 out.append(Binding((whole,), self._together(end.values[0], self.source.result, out)))
                 return Exit(end.label, (whole,), end.span)
@@ -289,15 +298,15 @@ class _Flattening:
             case Construct(definition, _, arguments, span) if definition in self.types.flattened:
                 return MakeTuple(tuple(map(self.atom, arguments)), span)
             case StackNew(element, span):
-                return StackNew(self.types.of(element), span)
+                return StackNew(self.types.flat_type(element), span)
             case _:
                 return map_parts(expression, atom=self.atom, block=self.block, var=self.var)
 
     # ---- at the border
 
-    def _apart(self, value: Atom, type_: Type, out: list[Binding]) -> Expr:
+    def _unpack_value(self, value: Atom, type_: Type, out: list[Binding]) -> Expr:
         """The value of the old type as one of the new type."""
-        if self.types.of(type_) == type_:
+        if self.types.flat_type(type_) == type_:
             return value
         match prune(type_):
             case DataType(definition):
@@ -311,18 +320,18 @@ class _Flattening:
                 out += [Binding((p,), Project(value, i)) for i, p in enumerate(parts)]
             case _:
                 return value
-        return MakeTuple(tuple(self._bound(self._apart(p, p.type, out), p.type, out) for p in parts))  # type: ignore[arg-type]
+        return MakeTuple(tuple(self._bind_part(self._unpack_value(p, p.type, out), p.type, out) for p in parts))  # type: ignore[arg-type]
 
-    def _bound(self, expression: Expr, type_: Type, out: list[Binding]) -> Atom:
-        target = Var("part", self.types.of(type_))
+    def _bind_part(self, expression: Expr, type_: Type, out: list[Binding]) -> Atom:
+        target = Var("part", self.types.flat_type(type_))
         out.append(Binding((target,), expression))
         return target
 
     def _together(self, value: Atom, type_: Type, out: list[Binding]) -> Expr:
         """The value of the new type as one of the old type."""
-        if self.types.of(type_) == type_:
+        if self.types.flat_type(type_) == type_:
             return value
-        made = self.types.of(type_)
+        made = self.types.flat_type(type_)
         assert isinstance(made, TupleType)
         found = prune(type_)
         old = found.definition.constructors[0].fields if isinstance(found, DataType) else found.items  # type: ignore[union-attr]

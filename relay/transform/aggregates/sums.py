@@ -1,4 +1,4 @@
-"""Data types whose values have a size that is known become tuples of a tag and slots, which constructors share.
+"""Unboxed sums: data types of statically known size become tuples of a tag and slots, which constructors share.
 
     C_k(a, ..)                          (k, .., a, .., unset, ..)
     v = match x {C_k(f, ..) -> b_k, ..} t = x.0; v = if t == 0 {f = x.i; ..; b_0} elif .. else {..}
@@ -55,7 +55,7 @@ from relay.ir.types import (
     scalar,
 )
 from relay.operator import Emitter
-from relay.transform.aggregates.records import Types, contains_itself, module_types
+from relay.transform.aggregates.records import RecordTypeMap, contains_itself, module_types
 
 
 def flatten_sums(module: Module) -> Module:
@@ -63,19 +63,19 @@ def flatten_sums(module: Module) -> Module:
     mentioned any more are dropped."""
     if any(isinstance(f, Derivative) for f in module.functions.values()):
         return module
-    types = _Sums(_sums(module))
+    types = _SumTypeMap(_sums(module))
     functions: dict[str, Function | Derivative] = dict(module.functions)
     if types.flattened:
-        functions = {n: _Flattening(types).function(f) for n, f in functions.items() if isinstance(f, Function)}
+        functions = {n: _SumFlattening(types).function(f) for n, f in functions.items() if isinstance(f, Function)}
     made = Module(functions, module.entry, module.data, module.where)
-    used = _mentioned(made)
+    used = _definition_graph(made)
     return Module(functions, module.entry, tuple(d for d in module.data if d in used), module.where)
 
 
 # ---- which
 
 
-def _mentioned(module: Module) -> dict[DataDefinition, set[DataDefinition]]:
+def _definition_graph(module: Module) -> dict[DataDefinition, set[DataDefinition]]:
     """The data types that a module mentions, with those that each mentions."""
     made = [
         b.value.definition
@@ -101,7 +101,7 @@ def _closure(definitions: Iterable[DataDefinition]) -> dict[DataDefinition, set[
 
 def _sums(module: Module) -> set[DataDefinition]:
     """The data types that become tuples."""
-    mentioned = _mentioned(module)
+    mentioned = _definition_graph(module)
     entry = module.functions[module.entry]
     assert isinstance(entry, Function)
     border = [*(p.type for p in entry.parameters), entry.result]
@@ -133,7 +133,7 @@ def _has_size(type_: Type, sums: set[DataDefinition]) -> bool:
 
 
 @attrs.frozen
-class _Layout:
+class _TaggedLayout:
     """The items of the tuple, and for each constructor the items that its fields take."""
 
     items: tuple[Type, ...]
@@ -141,17 +141,17 @@ class _Layout:
     tagged: bool
 
 
-class _Sums(Types):
+class _SumTypeMap(RecordTypeMap):
     """The types with tuples in place of these data types."""
 
     def __init__(self, sums: set[DataDefinition]) -> None:
         super().__init__(sums)
-        self._layouts: dict[DataDefinition, _Layout] = {}
+        self._layouts: dict[DataDefinition, _TaggedLayout] = {}
 
     def flat(self, definition: DataDefinition) -> TupleType:
         return TupleType(self.layout(definition).items)
 
-    def layout(self, definition: DataDefinition) -> _Layout:
+    def layout(self, definition: DataDefinition) -> _TaggedLayout:
         found = self._layouts.get(definition)
         if found is None:
             tagged = len(definition.constructors) != 1
@@ -159,40 +159,40 @@ class _Sums(Types):
             places: dict[str, tuple[int, ...]] = {}
             for constructor in definition.constructors:
                 taken: list[int] = []
-                for type_ in map(self.of, constructor.fields):
+                for type_ in map(self.flat_type, constructor.fields):
                     free = (i for i in range(int(tagged), len(items)) if i not in taken and items[i] == type_)
                     position = next(free, len(items))
                     if position == len(items):
                         items.append(type_)
                     taken.append(position)
                 places[constructor.name] = tuple(taken)
-            found = self._layouts[definition] = _Layout(tuple(items), places, tagged)
+            found = self._layouts[definition] = _TaggedLayout(tuple(items), places, tagged)
         return found
 
 
 # ---- how
 
 
-class _Flattening:
+class _SumFlattening:
     """One function."""
 
-    def __init__(self, types: _Sums) -> None:
+    def __init__(self, types: _SumTypeMap) -> None:
         self.types = types
         self.vars: dict[Var, Var] = {}
 
     def function(self, source: Function) -> Function:
         assert source.result is not None
         made = attrs.evolve(  # type: ignore[misc]
-            source, parameters=tuple(map(self.var, source.parameters)), result=self.types.of(source.result)
+            source, parameters=tuple(map(self.var, source.parameters)), result=self.types.flat_type(source.result)
         )
         return attrs.evolve(made, body=self.block(source.body))  # type: ignore[misc]
 
     def var(self, var: Var) -> Var:
         """The variable at its new type."""
-        if var.type is None or self.types.of(var.type) == var.type:
+        if var.type is None or self.types.flat_type(var.type) == var.type:
             return var
         if var not in self.vars:
-            self.vars[var] = Var(var.name, self.types.of(var.type), var.span)
+            self.vars[var] = Var(var.name, self.types.flat_type(var.type), var.span)
         return self.vars[var]
 
     def atom(self, atom: Atom) -> Atom:
@@ -224,16 +224,16 @@ class _Flattening:
                 case Construct(definition) if definition in self.types.flattened:
                     out.append(Binding(targets, self._tuple(value, self.types.layout(definition), out)))
                 case StackNew(element, span):
-                    out.append(Binding(targets, StackNew(self.types.of(element), span)))
+                    out.append(Binding(targets, StackNew(self.types.flat_type(element), span)))
                 case _:
                     out.append(Binding(targets, map_parts(value, atom=self.atom, block=self.block, var=self.var)))
         return map_terminator(block.terminator, self.atom)
 
-    def _fields(self, match: Match, arm: MatchArm, layout: _Layout) -> Iterator[Binding]:
+    def _fields(self, match: Match, arm: MatchArm, layout: _TaggedLayout) -> Iterator[Binding]:
         for field, place in zip(arm.fields, layout.places[arm.constructor], strict=True):
             yield Binding((self.var(field),), Project(self.atom(match.value), place, match.span))
 
-    def _choice(self, match: Match, definition: DataDefinition, layout: _Layout, out: list[Binding]) -> Expr:
+    def _choice(self, match: Match, definition: DataDefinition, layout: _TaggedLayout, out: list[Binding]) -> Expr:
         emitter = Emitter(match.span)
         tag = emitter.bind(Project(self.atom(match.value), 0, match.span), scalar(INT32), "tag").atom
         out += emitter.bindings
@@ -246,7 +246,7 @@ class _Flattening:
             arms.append(Arm(Block((test,), Yield((asked,))), body))
         return If(tuple(arms), bodies[-1], match.span)
 
-    def _tuple(self, construct: Construct, layout: _Layout, out: list[Binding]) -> Expr:
+    def _tuple(self, construct: Construct, layout: _TaggedLayout, out: list[Binding]) -> Expr:
         number = construct.definition.index(construct.constructor)
         given = dict(zip(layout.places[construct.constructor], map(self.atom, construct.arguments), strict=True))
         if layout.tagged:

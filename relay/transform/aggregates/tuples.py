@@ -1,4 +1,4 @@
-"""Tuples that a branch or loop passes on are passed as their components.
+"""Scalar replacement of tuples: branches and loops pass tuples on as their components.
 
     t = if .. yield a ..          t0, t1 = if .. yield a.0, a.1 ..;  t = (t0, t1)
     loop (p = a) .. next L b      loop (p0 = a.0, p1 = a.1) {p = (p0, p1); .. next L b.0, b.1}
@@ -42,11 +42,11 @@ def flatten_tuples(module: Module) -> Module:
 
 
 def _flatten(function: Function) -> Block:
-    passed = any(isinstance(t.type, TupleType) for b in all_blocks(function.body) for t in _passed(b))
-    return _Flattening().block(function.body) if passed else function.body
+    passed = any(isinstance(t.type, TupleType) for b in all_blocks(function.body) for t in _control_flow_targets(b))
+    return _TupleFlattening().block(function.body) if passed else function.body
 
 
-def _passed(block: Block) -> list[Var]:
+def _control_flow_targets(block: Block) -> list[Var]:
     """The variables that the branches and loops of a block bind."""
     found: list[Var] = []
     for binding in block.bindings:
@@ -57,7 +57,7 @@ def _passed(block: Block) -> list[Var]:
     return found
 
 
-class _Flattening:
+class _TupleFlattening:
     def __init__(self) -> None:
         self.items: dict[Var, tuple[Atom, ...]] = {}
         self.loops: set[LoopLabel] = set()
@@ -72,11 +72,11 @@ class _Flattening:
     def terminator(self, terminator: Terminator, out: list[Binding]) -> Terminator:
         match terminator:
             case Yield(values, span):
-                return Yield(self.apart(values, out), span)
+                return Yield(self.flatten_atoms(values, out), span)
             case Next(label, values, span):
-                return Next(label, self.apart(values, out), span)
+                return Next(label, self.flatten_atoms(values, out), span)
             case Exit(label, values, span) if label in self.loops:
-                return Exit(label, self.apart(values, out), span)
+                return Exit(label, self.flatten_atoms(values, out), span)
             case _:
                 return terminator
 
@@ -92,7 +92,7 @@ class _Flattening:
                 made = Match(scrutinee, new_match_arms, span)
             case Loop(label, parameters, initial, body, counter, span):
                 self.loops.add(label)
-                start = self.apart(initial, out)
+                start = self.flatten_atoms(initial, out)
                 rebuilt: list[Binding] = []
                 carried = self.together(parameters, rebuilt)
                 made = Loop(label, carried, start, self.block(body, rebuilt), counter, span)
@@ -107,7 +107,7 @@ class _Flattening:
         out.append(Binding(targets, made))
         out += after
 
-    def apart(self, values: tuple[Atom, ...], out: list[Binding]) -> tuple[Atom, ...]:
+    def flatten_atoms(self, values: tuple[Atom, ...], out: list[Binding]) -> tuple[Atom, ...]:
         """The components of atoms, all the way down."""
         found: list[Atom] = []
         for value in values:
@@ -123,7 +123,7 @@ class _Flattening:
                     projected.append(Var(value.name, item, value.span))
                     out.append(Binding((projected[-1],), Project(value, index, value.span)))
                 items = tuple(projected)
-            found += self.apart(items, out)
+            found += self.flatten_atoms(items, out)
         return tuple(found)
 
     def together(self, variables: tuple[Var, ...], out: list[Binding]) -> tuple[Var, ...]:

@@ -1,4 +1,4 @@
-"""Which module functions do something that their caller notices beside their result."""
+"""Effect analysis: the module functions that do something that their caller notices beside their result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def effectful(module: Module) -> frozenset[str]:
     caller's.
 
     Writes to cells that a function has made itself do not count. A requirement of an operator (no division by zero)
-    does not either: the check of a value that nobody uses may go. Not ending is no effect.
+    does not either: the check of a value that nobody uses may go. Not ending is not an effect.
     """
     graph = call_graph(module)
     asserting: set[str] = set()

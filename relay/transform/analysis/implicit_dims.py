@@ -1,21 +1,21 @@
-"""Sizes that the run makes and functions mention that do not make them: parameters that are not written."""
+"""Implicit dim parameters: data-dependent dims that functions mention and do not make."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from relay.ir.data_dependent import free_in, made_by
-from relay.ir.dims import MadeDim
+from relay.ir.data_dependent import bound_dims, free_dims
+from relay.ir.dims import DataDependentDim
 from relay.ir.expr import Block, Call, Derivative, Function, Global
 from relay.ir.traverse import walk
 
 
 def given_sizes(
     functions: Mapping[str, Function | Derivative], graph: Mapping[str, Iterable[str]]
-) -> dict[str, list[MadeDim]]:
+) -> dict[str, list[DataDependentDim]]:
     """The sizes that its callers have made which a function mentions, or one that it calls or is a derivative of."""
-    own = {name: made_by(f.body) if isinstance(f, Function) else {} for name, f in functions.items()}
-    found = {name: free_in(f) if isinstance(f, Function) else {} for name, f in functions.items()}
+    own = {name: bound_dims(f.body) if isinstance(f, Function) else {} for name, f in functions.items()}
+    found = {name: free_dims(f) if isinstance(f, Function) else {} for name, f in functions.items()}
     changed = True
     while changed:
         changed = False
@@ -28,9 +28,9 @@ def given_sizes(
     return {name: list(dims) for name, dims in found.items()}
 
 
-def gives_sizes(block: Block, given: Mapping[str, list[MadeDim]]) -> bool:
+def gives_sizes(block: Block, given: Mapping[str, list[DataDependentDim]]) -> bool:
     """Whether a block makes sizes that functions which it calls are given: a copy of it would have to make the same."""
-    own = made_by(block)
+    own = bound_dims(block)
     return bool(own) and any(
         isinstance(b.value, Call)
         and isinstance(b.value.function, Global)

@@ -1,4 +1,4 @@
-"""What passes on loops ask: what a loop binds, how often it runs, what its counter's expressions are in each round."""
+"""Loop analysis: what a loop binds, its trip count, and the values of its counter's expressions in each round."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from relay.errors import RelayError
 from relay.ir.dims import ANY, Dim, TypeId, evaluate, product, variables
 from relay.ir.expr import Atom, Block, Constant, Exit, Loop, LoopLabel, Next, OpCall, Var
 from relay.ir.facts import facts
-from relay.ir.traverse import all_blocks, bound, operands, terminator_operands, walk
+from relay.ir.traverse import all_blocks, bound_variables, operands, terminator_operands, walk
 from relay.ir.types import TensorType
 from relay.operator import Emitter, Pattern, lookup
 
@@ -24,10 +24,10 @@ MOST_ROUNDS = 1 << 16
 
 def bound_in(loop: Loop) -> set[Var]:
     """All that a loop binds: its parameters, its counter, and everything in its body."""
-    found = set(bound(loop))
+    found = set(bound_variables(loop))
     for binding in walk(loop.body):
         found.update(binding.targets)
-        found.update(bound(binding.value))
+        found.update(bound_variables(binding.value))
     return found
 
 
@@ -96,7 +96,7 @@ def may_fail(call: OpCall) -> bool:
         return True
 
 
-class Rounds:
+class RoundValues:
     """The values of scalar expressions of a loop's counter in all rounds, as far as they are computed elementwise."""
 
     def __init__(self, loop: Loop) -> None:
@@ -107,7 +107,7 @@ class Rounds:
             if count <= MOST_ROUNDS:
                 self.values[loop.counter.index] = np.arange(count, dtype=loop.counter.count.value.dtype)
 
-    def of(self, atom: Atom) -> np.ndarray | None:
+    def round_values(self, atom: Atom) -> np.ndarray | None:
         """The value in each round, or one for all; None if it is not known."""
         if isinstance(atom, Constant):
             return atom.value if atom.value.ndim == 0 else None
@@ -120,7 +120,7 @@ class Rounds:
             return None
         if not isinstance(target.type, TensorType) or target.type.shape != ():
             return None
-        found = [self.of(a) for a in call.arguments]
+        found = [self.round_values(a) for a in call.arguments]
         known = [f for f in found if f is not None]
         if len(known) < len(found) or all(f.ndim == 0 for f in known) or any(f.size == 0 for f in known):
             return None
@@ -132,6 +132,6 @@ class Rounds:
         return values
 
 
-def replaced(loop: Loop, body: Block) -> Loop:
+def with_body_block(loop: Loop, body: Block) -> Loop:
     """The loop with another body."""
     return Loop(loop.label, loop.parameters, loop.initial, body, loop.counter, loop.span)

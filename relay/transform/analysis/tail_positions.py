@@ -1,4 +1,4 @@
-"""Blocks in tail form and their leaves.
+"""Tail positions: blocks in tail form and the leaves in which they end.
 
 A block is in tail form if it ends in an Exit or a Next, or in a branch (an If or Match without targets) and Dead, where
 the branch's arms are in tail form again. Its leaves are these Exits and Nexts.

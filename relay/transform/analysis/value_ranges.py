@@ -1,4 +1,4 @@
-"""What is known of a function's integer scalars before it runs: each as a dim, and comparisons of them.
+"""Value-range analysis: a function's integer scalars as dims, and comparisons of them.
 
     loop for k < n { a = subtract(n, 1); i = subtract(a, k); c = less(i, n) }       i is n - 1 - k, c is true
 
@@ -18,10 +18,10 @@ import numpy as np
 from relay.ir.dims import (
     ANY,
     LARGEST_SIZE,
+    DataDependentDim,
     Dim,
     DimExpr,
     Kind,
-    MadeDim,
     TypeId,
     Unknown,
     add,
@@ -38,7 +38,7 @@ from relay.operator import lookup
 _MOST_TERMS = 8  # of a dim; longer ones become symbols, so that each operator costs the same
 
 
-class Integers:
+class ValueRanges:
     """The integer scalars of one function body."""
 
     def __init__(self, body: Block) -> None:
@@ -52,17 +52,17 @@ class Integers:
                     self._call(binding.targets[0], call)
                 case Extent(dim):
                     self._dims[binding.targets[0]] = dim
-                case Var() | Constant() as atom if (known := self.of(atom)) is not None:
+                case Var() | Constant() as atom if (known := self.scalar_dim(atom)) is not None:
                     self._dims[binding.targets[0]] = known
                 case Loop(counter=counter) if counter is not None:
-                    count = self.of(counter.count)
+                    count = self.scalar_dim(counter.count)
                     assert count is not None
                     self._dims[counter.index] = self._symbol(counter.index.name, 0, subtract(count, 1))
                 case _:
                     pass
 
-    def of(self, atom: Atom) -> Dim | None:
-        """The dim that an atom is; None for what is no integer scalar."""
+    def scalar_dim(self, atom: Atom) -> Dim | None:
+        """The dim that an atom is; None for what is not an integer scalar."""
         if isinstance(atom, Constant):
             scalar = atom.value.ndim == 0 and _is_integer(atom.type)
             return int(atom.value) if scalar else None
@@ -75,7 +75,7 @@ class Integers:
 
     def count(self, loop: Loop) -> Dim | None:
         """The number of rounds of a loop with a counter, if it runs all of them; it may be below 0, which is none."""
-        return None if loop.counter is None else self.of(loop.counter.count)
+        return None if loop.counter is None else self.scalar_dim(loop.counter.count)
 
     def is_size(self, dim: Dim) -> bool:
         """Whether a dim is at least 1, and mentions nothing but sizes of the module."""
@@ -112,7 +112,7 @@ class Integers:
         on_dims = lookup(call.operator).on_dims
         if on_dims is None or not isinstance(target.type, TensorType) or target.type.shape != ():
             return
-        operands = [self.of(a) for a in call.arguments]
+        operands = [self.scalar_dim(a) for a in call.arguments]
         if None in operands:
             return
         found = on_dims(*operands, **call.attributes)
@@ -166,7 +166,9 @@ def _size_is_natural(dim: Dim) -> bool:
     for size in set(variables(dim)):  # the greatest sizes where they are subtracted
         split = _split(dim, size)
         if split is not None and isinstance(split[0], int) and split[0] < 0:
-            dim = add(multiply(split[0], size.largest if isinstance(size, MadeDim) else LARGEST_SIZE), split[1])
+            dim = add(
+                multiply(split[0], size.largest if isinstance(size, DataDependentDim) else LARGEST_SIZE), split[1]
+            )
     return dim >= 0 if isinstance(dim, int) else facts().at_least(dim, 0) is True
 
 

@@ -71,7 +71,7 @@ def _equal_operands(operator: Operator, call: OpCall, type_: Type, _: Definition
     return call.arguments[0] if call.arguments[0] is call.arguments[1] else None
 
 
-def _undone(operator: Operator, call: OpCall, type_: Type, definition: Definition) -> Atom | None:
+def _involution_operand(operator: Operator, call: OpCall, type_: Type, definition: Definition) -> Atom | None:
     inner = definition(call.arguments[0])
     return inner.arguments[0] if inner is not None and lookup(inner.operator) is operator else None
 
@@ -96,7 +96,7 @@ RULES: tuple[Rule, ...] = (
     Rule("f(e, x) = x", lambda f: _binary(f) and f.identity is not None and f.commutative, _left_identity),
     Rule("f(x, x) = x", lambda f: _binary(f) and f.idempotent, _equal_operands),
     Rule("f(f(x)) = f(x)", lambda f: _unary(f) and f.idempotent, _done_already),
-    Rule("f(f(x)) = x", lambda f: _unary(f) and f.involution, _undone),
+    Rule("f(f(x)) = x", lambda f: _unary(f) and f.involution, _involution_operand),
     Rule("f(x: T): T = x", lambda f: _unary(f) and f.coercion, _only),
 )
 """What is known of operator calls. The order does not matter."""

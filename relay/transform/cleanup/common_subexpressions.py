@@ -34,7 +34,7 @@ from relay.ir.expr import (
     Static,
     Var,
 )
-from relay.ir.traverse import map_parts, map_terminator, rebound, rebuilt
+from relay.ir.traverse import map_parts, map_terminator, rebind, rebuild_block
 from relay.operator import lookup
 from relay.transform.core.rebuilding import map_bodies
 
@@ -44,13 +44,13 @@ LARGEST = 64
 
 def eliminate_common_subexpressions(module: Module) -> Module:
     """The module with equal pure expressions computed once where the first is in scope at the second."""
-    return map_bodies(module, lambda function: _Scopes().block(function.body), _SETTLED)
+    return map_bodies(module, lambda function: _ScopedExpressions().block(function.body), _SETTLED)
 
 
 _SETTLED: WeakSet[Block] = WeakSet()
 
 
-class _Scopes:
+class _ScopedExpressions:
     def __init__(self) -> None:
         self.same: dict[Var, Atom] = {}
         self.known: ChainMap[Hashable, Var] = ChainMap()
@@ -70,9 +70,9 @@ class _Scopes:
                     self.same[binding.targets[0]] = found
                     continue
                 self.known[key] = binding.targets[0]
-            bindings.append(rebound(binding, value))
+            bindings.append(rebind(binding, value))
         self.known = outer
-        return rebuilt(block, bindings, map_terminator(block.terminator, self.atom))
+        return rebuild_block(block, bindings, map_terminator(block.terminator, self.atom))
 
 
 def _key(value: Expr) -> Hashable | None:

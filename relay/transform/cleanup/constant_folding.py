@@ -13,7 +13,7 @@ import numpy as np
 from relay.errors import RelayError
 from relay.ir.dims import DimExpr, TypeId
 from relay.ir.expr import Atom, AttributeValue, Binding, Block, Constant, Module, OpCall, Terminator, Var
-from relay.ir.traverse import map_parts, map_terminator, rebound, rebuilt
+from relay.ir.traverse import map_parts, map_terminator, rebind, rebuild_block
 from relay.ir.types import TensorType, Type
 from relay.operator import Pattern, lookup
 from relay.transform.core.rebuilding import map_bodies
@@ -29,10 +29,10 @@ same everywhere: a kernel fills a tensor faster than it reads one."""
 def fold_constants(module: Module, max_size: int = LARGEST) -> Module:
     """The module with calls on constants computed, but none that has a requirement on its operands or a result of more
     than `max_size` bytes."""
-    return map_bodies(module, lambda function: _Folding(max_size).block(function.body))
+    return map_bodies(module, lambda function: _ConstantFolding(max_size).block(function.body))
 
 
-def folded(call: OpCall, type_: Type | None, max_size: int = LARGEST) -> Constant | None:
+def folded_constant(call: OpCall, type_: Type | None, max_size: int = LARGEST) -> Constant | None:
     """The constant that an operator call on constants is; None if it is none, too large, or may fail."""
     if not call.arguments:
         return None
@@ -75,7 +75,7 @@ def _is_worth_reading(call: OpCall, result: Constant) -> bool:
     return not np.array_equal(array, np.broadcast_to(array.flat[0], array.shape), equal_nan=array.dtype.kind == "f")
 
 
-class _Folding:
+class _ConstantFolding:
     def __init__(self, max_size: int) -> None:
         self.max_size = max_size
         self.known: dict[Var, Atom] = {}
@@ -96,8 +96,8 @@ class _Folding:
                 if constant is not None:
                     self.known[binding.targets[0]] = constant
                     continue
-            bindings.append(rebound(binding, value))
-        return rebuilt(block, bindings, self.terminator(block.terminator))
+            bindings.append(rebind(binding, value))
+        return rebuild_block(block, bindings, self.terminator(block.terminator))
 
     def folded(self, target: Var, call: OpCall) -> Constant | None:
         """The constant that a call is. What is none, but computed of constants, is kept for those that use it."""

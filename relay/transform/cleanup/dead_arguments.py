@@ -1,4 +1,4 @@
-"""Functions take and return only what is needed of them.
+"""Dead-argument elimination: functions take and return only what is needed of them.
 
     fn g(a, unused) { .. (r, s) }; t = g(x, y); u = t.0        fn g(a) { .. (r,) }; t = g(x); u = t.0
 
@@ -43,7 +43,7 @@ from relay.transform.core.rebuilding import select, with_body, with_functions
 _Construct: TypeAlias = If | Match | Loop
 
 
-def narrow_functions(module: Module) -> Module:
+def eliminate_dead_arguments(module: Module) -> Module:
     """The module with functions that neither take what they do not need nor return what nobody reads, and without what
     was computed for that."""
     module = drop_unreachable(module)
@@ -56,7 +56,7 @@ def narrow_functions(module: Module) -> Module:
 
 def _with_fewer_parameters(module: Module) -> Module:
     free = _free(module)
-    found = _Found(module, free)
+    found = _ModuleNeeds(module, free)
     kept = {name: tuple(p in found.needed for p in f.parameters) for name, f in free.items()}
     if all(map(all, kept.values())):
         return module
@@ -64,7 +64,7 @@ def _with_fewer_parameters(module: Module) -> Module:
     for name, function in module.functions.items():
         if isinstance(function, Function):
             body = Sweep(found.needs[name], function.label, found.needed).block(function.body, ())
-            function = _Narrowing(kept, {}, with_body(function, body)).function()
+            function = _ArgumentElimination(kept, {}, with_body(function, body)).function()
         functions[name] = function
     return with_functions(module, functions)
 
@@ -77,7 +77,7 @@ def _with_fewer_parts(module: Module) -> Module:
     effects = effectful(module)
     for name, function in module.functions.items():
         if isinstance(function, Function):
-            narrow = _Narrowing({}, parts, function).function()
+            narrow = _ArgumentElimination({}, parts, function).function()
             if narrow.body is not function.body:  # what was made of parts that are gone is not needed
                 needs = Needs(effects)
                 needs.block(narrow.body, None, ())
@@ -122,7 +122,7 @@ class _CallNeeds(Needs):
                 super().binding(binding, owner)
 
 
-class _Found:
+class _ModuleNeeds:
     """All that is needed in a module, and the needs in each function."""
 
     def __init__(self, module: Module, free: Mapping[str, Function]) -> None:
@@ -258,7 +258,7 @@ def _results(function: Function) -> Iterator[tuple[Var, str]]:
 # ---- the change
 
 
-class _Narrowing:
+class _ArgumentElimination:
     """One function with its calls, and its own type, changed."""
 
     def __init__(

@@ -42,7 +42,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import operands, rebuilt
+from relay.ir.traverse import operands, rebuild_block
 from relay.transform.analysis.effects import effectful
 from relay.transform.analysis.graph import call_graph, reachable
 from relay.transform.core.rebuilding import map_bodies, select, with_functions
@@ -94,7 +94,7 @@ class Needs:
     def needs(self, who: Need, *what: Need) -> None:
         self.edges.setdefault(who, []).extend(what)
 
-    def found(self) -> set[Need]:
+    def reachable_needs(self) -> set[Need]:
         """Everything needed."""
         if self._found is None:
             self._found = {None}
@@ -181,7 +181,7 @@ class Sweep:
 
     def __init__(self, needs: Needs, label: LoopLabel, needed: set[Need] | None = None) -> None:
         self.graph = needs
-        self.needed = needs.found() if needed is None else needed
+        self.needed = needs.reachable_needs() if needed is None else needed
         self.label = label
 
     def _keep(self, variables: tuple[Var, ...]) -> tuple[bool, ...]:
@@ -194,7 +194,7 @@ class Sweep:
             made = self.binding(binding)
             if made is not None:
                 bindings.append(made)
-        return rebuilt(block, bindings, self.terminator(block.terminator, kept))
+        return rebuild_block(block, bindings, self.terminator(block.terminator, kept))
 
     def terminator(self, terminator: Terminator, kept: tuple[bool, ...]) -> Terminator:
         match terminator:

@@ -1,4 +1,4 @@
-"""Data types lose the fields that nobody reads.
+"""Dead-field elimination: data types lose the fields that nobody reads.
 
     data D { C(a, unread) }; x = C(s, t); match x { C(a, b) -> .. a .. }
     data D { C(a) }; x = C(s); match x { C(a) -> .. a .. }
@@ -28,7 +28,7 @@ from relay.ir.expr import (
     StackNew,
     Var,
 )
-from relay.ir.traverse import bound, map_parts, map_terminator, walk
+from relay.ir.traverse import bound_variables, map_parts, map_terminator, walk
 from relay.ir.types import (
     Constructor,
     DataDefinition,
@@ -47,23 +47,23 @@ from relay.transform.core.rebuilding import select
 _Kept = dict[tuple[DataDefinition, str], tuple[bool, ...]]
 
 
-def narrow_data(module: Module) -> Module:
+def eliminate_dead_fields(module: Module) -> Module:
     """The module without fields of data that nobody reads."""
     while True:
-        kept = _kept(module)
+        kept = _live_fields(module)
         if not kept:
             return module
-        types = _Types(kept)
+        types = _NarrowedTypes(kept)
         functions = {
-            name: _Narrowing(kept, types).function(f) if isinstance(f, Function) else f
+            name: _FieldElimination(kept, types).function(f) if isinstance(f, Function) else f
             for name, f in module.functions.items()
         }
         module = Module(functions, module.entry, tuple(map(types.definition, module.data)), module.where)
 
 
-def _kept(module: Module) -> _Kept:
+def _live_fields(module: Module) -> _Kept:
     """Which fields stay, of the constructors that lose some."""
-    own = set(_with_fields(_types_in(module))) - set(_with_fields(_exposed(module)))
+    own = set(_with_fields(_types_in(module))) - set(_with_fields(_exposed_types(module)))
     if not own:
         return {}
     read: dict[tuple[DataDefinition, str], list[bool]] = {
@@ -90,7 +90,7 @@ def _definition(atom: Atom) -> DataDefinition:
     return type_.definition
 
 
-def _exposed(module: Module) -> Iterator[Type]:
+def _exposed_types(module: Module) -> Iterator[Type]:
     """The types whose data keeps its form."""
     fixed = {module.entry}
     for function in module.functions.values():
@@ -109,7 +109,7 @@ def _types_in(module: Module) -> Iterator[Type]:
         yield function.type
         if isinstance(function, Function):
             for binding in walk(function.body):
-                for var in (*binding.targets, *bound(binding.value)):
+                for var in (*binding.targets, *bound_variables(binding.value)):
                     if var.type is not None:
                         yield var.type
 
@@ -126,7 +126,7 @@ def _with_fields(types: Iterable[Type]) -> dict[DataDefinition, None]:
     return found
 
 
-class _Types:
+class _NarrowedTypes:
     """The types with definitions that have fewer fields."""
 
     def __init__(self, kept: _Kept) -> None:
@@ -147,13 +147,13 @@ class _Types:
         constructors = []
         for constructor in definition.constructors:
             keep = self.kept.get((definition, constructor.name), (True,) * len(constructor.fields))
-            fields = tuple(map(self.of, select(constructor.fields, keep)))
+            fields = tuple(map(self.narrow_type, select(constructor.fields, keep)))
             names = select(constructor.names, keep) if constructor.names else constructor.names
             constructors.append(Constructor(constructor.name, fields, names))
         made.constructors = tuple(constructors)
         return made
 
-    def of(self, type_: Type) -> Type:
+    def narrow_type(self, type_: Type) -> Type:
         """The type with other definitions."""
         found = self._types.get(type_)
         if found is None:
@@ -166,21 +166,21 @@ class _Types:
                 made = self.definition(definition)
                 return type_ if made is definition else DataType(made)
             case TupleType(items, form):
-                return TupleType(tuple(map(self.of, items)), form)
+                return TupleType(tuple(map(self.narrow_type, items)), form)
             case FunctionType(parameters, result, where):
-                return FunctionType(tuple(map(self.of, parameters)), self.of(result), where)
+                return FunctionType(tuple(map(self.narrow_type, parameters)), self.narrow_type(result), where)
             case RefType(content):
-                return RefType(self.of(content))
+                return RefType(self.narrow_type(content))
             case StackType(element):
-                return StackType(self.of(element))
+                return StackType(self.narrow_type(element))
             case _:
                 return type_
 
 
-class _Narrowing:
+class _FieldElimination:
     """One function at the new types."""
 
-    def __init__(self, kept: _Kept, types: _Types) -> None:
+    def __init__(self, kept: _Kept, types: _NarrowedTypes) -> None:
         self.kept, self.types = kept, types
         self.vars: dict[Var, Var] = {}
 
@@ -189,7 +189,7 @@ class _Narrowing:
         return attrs.evolve(  # type: ignore[misc]
             source,
             parameters=tuple(map(self.var, source.parameters)),
-            result=self.types.of(source.result),
+            result=self.types.narrow_type(source.result),
             body=self.block(source.body),
         )
 
@@ -197,7 +197,7 @@ class _Narrowing:
         found = self.vars.get(var)
         if found is None:
             assert var.type is not None
-            type_ = self.types.of(var.type)
+            type_ = self.types.narrow_type(var.type)
             found = self.vars[var] = var if type_ == var.type else Var(var.name, type_, var.span)
         return found
 
@@ -225,6 +225,6 @@ class _Narrowing:
                     made_arms.append(MatchArm(arm.constructor, fields, self.block(arm.body)))
                 return Match(self.atom(matched), tuple(made_arms), span)
             case StackNew(element, span):
-                return StackNew(self.types.of(element), span)
+                return StackNew(self.types.narrow_type(element), span)
             case _:
                 return map_parts(value, atom=self.atom, block=self.block, var=self.var)

@@ -1,4 +1,4 @@
-"""Elements that are read through rows are read from the whole tensor.
+"""Index composition: elements that are read through rows are read from the whole tensor.
 
     r = index(x, i); v = index(r, j)        v = gather_nd(x, stack(i, j))
 
@@ -9,20 +9,20 @@ the way through the row it would be a whole row each time.
 from __future__ import annotations
 
 from relay.ir.expr import Atom, Binding, Block, Derivative, Expr, Module, OpCall, Var
-from relay.ir.traverse import map_blocks, rebound, rebuilt
+from relay.ir.traverse import map_blocks, rebind, rebuild_block
 from relay.ir.types import INT64
 from relay.operator import Emitter, lookup
 from relay.transform.core.rebuilding import map_bodies
 
 
-def join_indices(module: Module) -> Module:
+def compose_indices(module: Module) -> Module:
     """The module, if something in it is to be differentiated, with elements of rows read in one step."""
     if not any(isinstance(f, Derivative) for f in module.functions.values()):
         return module
-    return map_bodies(module, lambda function: _Joining().block(function.body))
+    return map_bodies(module, lambda function: _IndexComposition().block(function.body))
 
 
-class _Joining:
+class _IndexComposition:
     def __init__(self) -> None:
         self.rows: dict[Atom, tuple[Atom, tuple[Atom, ...]]] = {}  # the tensor and indices that a row is read from
 
@@ -33,8 +33,8 @@ class _Joining:
             if isinstance(value, OpCall) and lookup(value.operator).selects_row:
                 bindings += self._read(value, binding.targets[0])
             else:
-                bindings.append(rebound(binding, map_blocks(value, self.block)))
-        return rebuilt(block, bindings, block.terminator)
+                bindings.append(rebind(binding, map_blocks(value, self.block)))
+        return rebuild_block(block, bindings, block.terminator)
 
     def _read(self, call: OpCall, target: Var) -> list[Binding]:
         row, index = call.arguments

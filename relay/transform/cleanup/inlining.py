@@ -1,4 +1,4 @@
-"""Inlining of module functions that do not call themselves.
+"""Inlining of module functions that are not recursive.
 
 Runs on the structured form, where a function is left in tail position only: its bindings take the place of the call,
 and if it ends in a branch, that branch yields the result. A function that a `Derivative` refers to stays available.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from relay.ir.expr import Binding, Block, Call, Derivative, Exit, Function, Global, LoopLabel, Module, Var
-from relay.ir.traverse import all_blocks, copy_block, count_bindings, map_blocks, rebound, rebuilt
+from relay.ir.traverse import all_blocks, copy_block, count_bindings, map_blocks, rebind, rebuild_block
 from relay.transform.analysis.graph import call_graph, strong_components
 from relay.transform.analysis.implicit_dims import given_sizes, gives_sizes
 from relay.transform.analysis.tail_positions import leaves, tail_branch, yielding
@@ -63,8 +63,8 @@ class _Inliner:
                 case Call(Global(name)) if name in self.bodies:
                     bindings += _body_for(binding.targets[0], self.bodies[name], binding.value)
                 case value:
-                    bindings.append(rebound(binding, map_blocks(value, self.block)))
-        return rebuilt(block, bindings, block.terminator)
+                    bindings.append(rebind(binding, map_blocks(value, self.block)))
+        return rebuild_block(block, bindings, block.terminator)
 
 
 def inlined_call(target: Var, function: Function, call: Call) -> list[Binding] | None:

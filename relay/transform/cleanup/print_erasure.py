@@ -1,4 +1,4 @@
-"""Programs without what they print."""
+"""Print erasure: programs without what they print."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Tensors that branches choose are chosen again where parts of them are read.
+"""Sinking of selects: tensors that branches choose are chosen again where parts of them are read.
 
     z = if c { yield x } else { yield y }       v = if c { a = index(x, i); yield a } else { b = index(y, i); yield b }
     v = index(z, i)
 
 In the derivative, the element's cotangent then goes straight into that of x or y. As a cotangent of z it would be a
 whole tensor each time. This is done in what will be differentiated, in loops and in functions that may be called many
-times, to tensors that exist before the branch and of which nothing but parts is read. Where the condition is no single
-truth value from outside of the branch, the branch also yields the number of the arm.
+times, to tensors that exist before the branch and of which nothing but parts is read. Where the condition is not a
+single boolean from outside of the branch, the branch also yields the number of the arm.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import blocks, bound, map_blocks, operands, terminator_operands
+from relay.ir.traverse import blocks, bound_variables, map_blocks, operands, terminator_operands
 from relay.ir.types import BOOL, INT32, TensorType, scalar
 from relay.operator import Emitter, Pattern, lookup
 from relay.transform.analysis.graph import call_graph, strong_components
@@ -41,7 +41,7 @@ from relay.transform.analysis.tail_positions import bodies, map_branch
 from relay.transform.core.rebuilding import map_bodies
 
 
-def repeat_choices(module: Module) -> Module:
+def sink_reads(module: Module) -> Module:
     """The module, if something in it is to be differentiated, with choices of tensors made where they are read."""
     if not any(isinstance(f, Derivative) for f in module.functions.values()):
         return module
@@ -49,16 +49,16 @@ def repeat_choices(module: Module) -> Module:
     repeated = {n for c in strong_components(graph) for n in c if len(c) > 1 or n in graph[n]}
 
     def change(function_name: str, body: Block) -> Block:
-        choices = _Choices()
+        choices = _SelectAnalysis()
         choices.block(body, function_name in repeated)
         choices.settle()
-        return _Repeating(choices.found).block(body) if choices.found else body
+        return _SelectSinking(choices.found).block(body) if choices.found else body
 
     return map_bodies(module, lambda function: change(function.name, function.body))
 
 
 @attrs.define
-class _Choice:
+class _Select:
     """A tensor that a branch chooses: what it is in each arm that yields, by the arms' numbers."""
 
     branch: If | Match
@@ -68,11 +68,11 @@ class _Choice:
     condition: Atom | None  # true in the first of two arms
 
 
-class _Choices:
+class _SelectAnalysis:
     """The tensors of one function that branches in loops choose among variables from outside."""
 
     def __init__(self) -> None:
-        self.found: dict[Var, _Choice] = {}
+        self.found: dict[Var, _Select] = {}
 
     def block(self, block: Block, repeated: bool) -> None:
         for binding in block.bindings:
@@ -95,7 +95,7 @@ class _Choices:
                 continue
             alternatives = {k: end.values[position] for k, end in ends.items()}
             if not any(a in inside for a in alternatives.values() if isinstance(a, Var)):
-                self.found[target] = _Choice(branch, alternatives, [], which, _condition(branch, inside))
+                self.found[target] = _Select(branch, alternatives, [], which, _condition(branch, inside))
 
     def _count(self, binding: Binding) -> None:
         for position, atom in enumerate(operands(binding.value)):
@@ -128,12 +128,12 @@ class _Choices:
 
 
 def _bound_in(branch: If | Match) -> set[Var]:
-    found = set(bound(branch))
+    found = set(bound_variables(branch))
     pending = list(blocks(branch))
     while pending:
         for binding in pending.pop().bindings:
             found.update(binding.targets)
-            found.update(bound(binding.value))
+            found.update(bound_variables(binding.value))
             pending += blocks(binding.value)
     return found
 
@@ -158,8 +158,8 @@ def _reads_part(call: OpCall, position: int, target: Var) -> bool:
     return whole is not None and part is not None and exceeds(whole, part)
 
 
-class _Repeating:
-    def __init__(self, choices: dict[Var, _Choice]) -> None:
+class _SelectSinking:
+    def __init__(self, choices: dict[Var, _Select]) -> None:
         self.choices = choices
         self.numbered = {c.which for c in choices.values() if c.condition is None}
 
@@ -174,13 +174,13 @@ class _Repeating:
             targets = binding.targets
             if any(t in self.choices for t in targets):
                 assert isinstance(made, If | Match)
-                made, targets = self._chosen(made, targets)
+                made, targets = self._remove_sunk_targets(made, targets)
                 if not targets and not any(b.bindings for b in blocks(made)):
                     continue
             bindings.append(Binding(targets, made))
         return Block(tuple(bindings), block.terminator)
 
-    def _chosen(self, branch: If | Match, targets: tuple[Var, ...]) -> tuple[If | Match, tuple[Var, ...]]:
+    def _remove_sunk_targets(self, branch: If | Match, targets: tuple[Var, ...]) -> tuple[If | Match, tuple[Var, ...]]:
         """The branch without the tensors that are chosen elsewhere, with the number of its arm where that is asked."""
         choice = next(self.choices[t] for t in targets if t in self.choices)
         kept = [i for i, t in enumerate(targets) if t not in self.choices]
@@ -217,7 +217,7 @@ class _Repeating:
         return [Binding((target,), If(tuple(arms), read(last), call.span))]
 
 
-def _test(choice: _Choice, number: int, span: Span | None) -> Block:
+def _test(choice: _Select, number: int, span: Span | None) -> Block:
     """Whether this arm was taken."""
     if choice.condition is not None:
         return Block((), Yield((choice.condition,)))

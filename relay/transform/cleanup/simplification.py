@@ -46,7 +46,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import all_blocks, map_atoms, map_terminator, rebound, rebuilt
+from relay.ir.traverse import all_blocks, map_atoms, map_terminator, rebind, rebuild_block
 from relay.operator import Operator, lookup
 from relay.operator.rewriting import Application, Equation, Exactness, equations_of
 from relay.transform.analysis.tail_positions import map_branch
@@ -73,14 +73,14 @@ def _with_equations(module: Module, kinds: frozenset[Exactness]) -> Module:
     settled = _SETTLED.setdefault(kinds, WeakSet())
 
     def change(function: Function) -> Block:
-        made = _simplified(function.body, kinds)
+        made = _simplify_body(function.body, kinds)
         settled.add(made)
         return made
 
     return map_bodies(module, change, settled)
 
 
-def _simplified(body: Block, kinds: frozenset[Exactness]) -> Block:
+def _simplify_body(body: Block, kinds: frozenset[Exactness]) -> Block:
     while True:
         simplifier = _Simplifier(body, kinds)
         made = simplifier.block(body)
@@ -94,7 +94,7 @@ _SETTLED: dict[frozenset[Exactness], WeakSet[Block]] = {}
 
 
 @attrs.frozen(eq=False)
-class _Checked:
+class _CheckedCall:
     """A call that none of the equations of these kinds fits, where its operands were bound to calls that had been
     checked as here (None: to something else). Equations see no more of a program than that."""
 
@@ -104,7 +104,7 @@ class _Checked:
     mark: object  # what stands for this among the operands of others
 
 
-_CHECKED: WeakKeyDictionary[Var, _Checked] = WeakKeyDictionary()
+_CHECKED: WeakKeyDictionary[Var, _CheckedCall] = WeakKeyDictionary()
 """What was found of the call that a variable is bound to when it was looked at last."""
 
 
@@ -146,7 +146,7 @@ class _Simplifier:
     def block(self, block: Block) -> Block:
         out: list[Binding] = []
         end = self.bindings(block.bindings, out)
-        return rebuilt(block, out, self.terminator(block.terminator) if end is None else end)
+        return rebuild_block(block, out, self.terminator(block.terminator) if end is None else end)
 
     def terminator(self, terminator: Terminator) -> Terminator:
         made = map_terminator(terminator, self.atom)
@@ -168,14 +168,14 @@ class _Simplifier:
                     given = made
                     if isinstance(made, OpCall) and self.is_checked(made, targets[0]):
                         self.definitions[targets[0]] = made
-                        out.append(rebound(binding, made))
+                        out.append(rebind(binding, made))
                         continue
-                    known = self.known(made, targets[0])
+                    known = self.equal_atom(made, targets[0])
                     if known is not None:
                         self.equate(targets[0], known)
                         continue
                     if isinstance(made, OpCall):
-                        made = self.rewritten(made, targets[0], out)
+                        made = self.rewrite_call(made, targets[0], out)
                         if not isinstance(made, OpCall):
                             self.equate(targets[0], made)
                             continue
@@ -184,7 +184,7 @@ class _Simplifier:
                     if not isinstance(made, Project):
                         assert isinstance(made, OpCall | MakeTuple | Construct)
                         self.definitions[targets[0]] = made
-                    out.append(rebound(binding, made))
+                    out.append(rebind(binding, made))
                 case If():
                     end = self.branch(value, targets, out)
                     if end is not None:
@@ -200,7 +200,7 @@ class _Simplifier:
                 case Assert(condition) if _is_true(self.atom(condition)):
                     self.changed = True
                 case _:
-                    out.append(rebound(binding, map_atoms(value, self.atom)))
+                    out.append(rebind(binding, map_atoms(value, self.atom)))
         return None
 
     def is_checked(self, call: OpCall, target: Var) -> bool:
@@ -216,9 +216,9 @@ class _Simplifier:
     def check_off(self, call: OpCall, target: Var) -> None:
         """Note that no equation fits a call."""
         self.marks[target] = mark = object()
-        _CHECKED[target] = _Checked(call, self.kinds, tuple(map(self.marks.get, call.arguments)), mark)
+        _CHECKED[target] = _CheckedCall(call, self.kinds, tuple(map(self.marks.get, call.arguments)), mark)
 
-    def known(self, value: Expr, target: Var) -> Atom | None:
+    def equal_atom(self, value: Expr, target: Var) -> Atom | None:
         """The atom that an expression equals, if there is one."""
         match value:
             case Project(Var() as whole, index):
@@ -238,7 +238,7 @@ class _Simplifier:
             case _:
                 return None
 
-    def rewritten(self, call: OpCall, target: Var, out: list[Binding]) -> OpCall | Atom:
+    def rewrite_call(self, call: OpCall, target: Var, out: list[Binding]) -> OpCall | Atom:
         """What a call equals by the table: itself, another call, of which the operands are bound in `out`, or an
         atom."""
         known = self.equations.get(call.operator)
@@ -249,8 +249,8 @@ class _Simplifier:
         application = Application(call, self.definition)
         for each in known:
             try:
-                found = application.by(each)
-            except TypeError:  # a dim that is no number
+                found = application.rewrite_by(each)
+            except TypeError:  # a dim that is not a number
                 continue
             if found is None or found.type != target.type:
                 continue
@@ -316,7 +316,7 @@ class _Simplifier:
         yields = [b.terminator.values for b in bodies if isinstance(b.terminator, Yield)]
         if len(yields) >= 2 and targets:
             # A variable that several arms yield is bound outside of all of them.
-            keep = tuple(any(not _same(v[i], yields[0][i]) for v in yields) for i in range(len(targets)))
+            keep = tuple(any(not _is_same_atom(v[i], yields[0][i]) for v in yields) for i in range(len(targets)))
             if not all(keep):
                 for i, target in enumerate(targets):
                     if not keep[i]:
@@ -334,7 +334,7 @@ class _Simplifier:
         if loop.counter is not None:
             arrivals += self.exits.get(loop.label, ())
         keep = tuple(
-            any(not (v[i] is p or _same(self.atom(v[i]), a)) for v in arrivals)
+            any(not (v[i] is p or _is_same_atom(self.atom(v[i]), a)) for v in arrivals)
             for i, (p, a) in enumerate(zip(loop.parameters, initial, strict=True))
         )
         results = tuple(True for _ in targets) if loop.counter is None else keep
@@ -373,7 +373,7 @@ def _map_yields(made: If | Match, keep: tuple[bool, ...]) -> If | Match:
     return map_branch(made, change)
 
 
-def _same(one: Atom, other: Atom) -> bool:
+def _is_same_atom(one: Atom, other: Atom) -> bool:
     if one is other:
         return True
     if isinstance(one, Constant) and isinstance(other, Constant):

@@ -1,4 +1,4 @@
-"""Blocks that are being written, and the joins that end them.
+"""Block builders, and the joins that end blocks.
 
 How a block ends is not known before all blocks that lead to the same join are: the functions among their values may
 differ. Such a block is a draft until the join is closed; an expression that holds drafts is built last.
@@ -17,7 +17,7 @@ from relay.transform.core.static_values import StaticValue
 
 
 @attrs.frozen(eq=False)
-class Later:
+class DeferredBinding:
     """A binding whose expression holds drafts."""
 
     targets: tuple[Var, ...]
@@ -25,10 +25,10 @@ class Later:
 
 
 @attrs.define(eq=False)
-class Draft:
+class BlockBuilder:
     """A block that is being written."""
 
-    items: list[Binding | Later] = attrs.field(factory=list)
+    items: list[Binding | DeferredBinding] = attrs.field(factory=list)
     terminator: Terminator | None = None
 
     def bind(self, value: Expr, type_: Type, name: str, span: Span | None = None) -> Var:
@@ -53,10 +53,10 @@ class Draft:
 
 
 @attrs.frozen(eq=False)
-class Path:
+class IncomingPath:
     """One way to a join: the block that ends there, and the values that it brings."""
 
-    draft: Draft
+    draft: BlockBuilder
     values: Sequence[StaticValue]
     span: Span | None
 
@@ -68,4 +68,4 @@ End = Callable[[tuple[Atom, ...], "Span | None"], Terminator]
 class Join:
     """Where several blocks meet: the targets of an If or Match, or the results of a loop."""
 
-    paths: list[Path] = attrs.field(factory=list)
+    paths: list[IncomingPath] = attrs.field(factory=list)

@@ -1,4 +1,4 @@
-"""Sizes that the run makes, in functions that only the run knows.
+"""Captured dims: data-dependent dims in functions that are selected at run time.
 
 Such a function may be called where the sizes are out of scope that its code mentions. So its constructor holds them, as
 numbers, before what the function has captured, whose types say `Any` there. The arm that calls it makes sizes of the
@@ -11,25 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from relay.ir.data_dependent import free_in, made_in_type
-from relay.ir.dims import MadeDim, made_dim
+from relay.ir.data_dependent import free_dims, made_in_type
+from relay.ir.dims import DataDependentDim, made_dim
 from relay.ir.expr import Ascribe, Atom, BindDim, Function, MakeTuple, Project, Var
 from relay.ir.traverse import copy_function, renamed_type
 from relay.ir.types import FunctionType, RefType, StackType, TensorType, TupleType, Type
-from relay.transform.core.block_builder import Draft
-from relay.transform.core.static_values import Closure, Group
+from relay.transform.core.block_builder import BlockBuilder
+from relay.transform.core.static_values import Closure, LambdaGroup
 
 
-def sizes_in(closure: Closure, type_: Type) -> tuple[MadeDim, ...]:
+def sizes_in(closure: Closure, type_: Type) -> tuple[DataDependentDim, ...]:
     """The sizes of the run that a function mentions, or one that it calls in its group, in order. Not those in its own
     `type_`, and in that of a function that it has captured: it is called where these are in scope."""
-    found: dict[MadeDim, None] = {}
+    found: dict[DataDependentDim, None] = {}
     known = {*made_in_type(type_)}
     for variable in closure.group.captured:
         found.update(dict.fromkeys(made_in_type(variable.type)))
         known.update(dim for t in _functions_in(variable.type) for dim in made_in_type(t))
     for function in closure.group.members.values():
-        found.update(free_in(function))
+        found.update(free_dims(function))
     return tuple(dim for dim in found if dim not in known)
 
 
@@ -46,7 +46,9 @@ def _functions_in(type_: Type | None) -> Iterator[FunctionType]:
             return
 
 
-def made_again(out: Draft, sizes: tuple[MadeDim, ...], numbers: tuple[Var, ...]) -> dict[MadeDim, MadeDim]:
+def made_again(
+    out: BlockBuilder, sizes: tuple[DataDependentDim, ...], numbers: tuple[Var, ...]
+) -> dict[DataDependentDim, DataDependentDim]:
     """Sizes that are these numbers, for those that functions mention."""
     again = {dim: made_dim(dim.name, dim.is_wide) for dim in sizes}
     for dim, number in zip(again.values(), numbers, strict=True):
@@ -54,15 +56,15 @@ def made_again(out: Draft, sizes: tuple[MadeDim, ...], numbers: tuple[Var, ...])
     return again
 
 
-def with_sizes(closure: Closure, again: Mapping[MadeDim, MadeDim]) -> tuple[Function, Group]:
+def with_sizes(closure: Closure, again: Mapping[DataDependentDim, DataDependentDim]) -> tuple[Function, LambdaGroup]:
     """The code of a function, and its group, with other sizes."""
     group = closure.group
     members = {v: copy_function(f, keep_sizes=False, dims=again) for v, f in group.members.items()}
     (function,) = (members[v] for v, f in group.members.items() if f is closure.function)
-    return function, Group(members, group.captured)
+    return function, LambdaGroup(members, group.captured)
 
 
-def ascribed(atom: Atom, type_: Type, to: Type, out: Draft) -> tuple[Atom, Type]:
+def ascribe_type(atom: Atom, type_: Type, to: Type, out: BlockBuilder) -> tuple[Atom, Type]:
     """An atom of a type at another, which differs in what dims are called; with its type, which keeps those of the
     functions in it."""
     match type_, to:
@@ -72,14 +74,16 @@ def ascribed(atom: Atom, type_: Type, to: Type, out: Draft) -> tuple[Atom, Type]
             parts = []
             for position, (item, other) in enumerate(zip(items, wanted, strict=True)):
                 part = out.bind(Project(atom, position), item, "part")
-                parts.append(ascribed(part, item, other, out))
+                parts.append(ascribe_type(part, item, other, out))
             whole = TupleType(tuple(t for _, t in parts))
             return out.bind(MakeTuple(tuple(a for a, _ in parts)), whole, "tuple"), whole
         case _:
             return atom, type_
 
 
-def captured_at(variable: Var, field: Var, again: Mapping[MadeDim, MadeDim], out: Draft) -> Atom:
+def captured_at(
+    variable: Var, field: Var, again: Mapping[DataDependentDim, DataDependentDim], out: BlockBuilder
+) -> Atom:
     """What a field of a constructor holds, at the type that the captured variable has with these sizes."""
     assert variable.type is not None and field.type is not None
-    return ascribed(field, field.type, renamed_type(variable.type, again), out)[0]
+    return ascribe_type(field, field.type, renamed_type(variable.type, again), out)[0]

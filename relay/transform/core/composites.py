@@ -35,8 +35,8 @@ from relay.transform.core.rebuilding import with_body, with_functions
 def expand_composites(module: Module, *, will_be_differentiated: bool = False) -> Module:
     """The module with composite operators replaced by their bodies; those with a gradient of their own stay where a
     pending derivative reaches them, or everywhere if derivatives of the module may be asked for later."""
-    differentiated = set(module.functions) if will_be_differentiated else _differentiated(module)
-    expansion = _Expansion(module)
+    differentiated = set(module.functions) if will_be_differentiated else _differentiated_functions(module)
+    expansion = _CompositeExpansion(module)
     for name, function in module.functions.items():
         if isinstance(function, Function):
             body = expansion.block(function.body, name in differentiated)
@@ -47,7 +47,7 @@ def expand_composites(module: Module, *, will_be_differentiated: bool = False) -
     return with_functions(module, expansion.functions, expansion.data)
 
 
-def _differentiated(module: Module) -> set[str]:
+def _differentiated_functions(module: Module) -> set[str]:
     """The functions that a pending derivative reaches."""
     pending = [f.of for f in module.functions.values() if isinstance(f, Derivative)]
     if not pending:
@@ -69,7 +69,7 @@ def _is_expanded(operator: Operator, differentiated: bool) -> bool:
     return operator.compute is None and operator.external is None
 
 
-class _Expansion:
+class _CompositeExpansion:
     def __init__(self, module: Module) -> None:
         self.functions: dict[str, Function | Derivative] = dict(module.functions)
         self.data: list[DataDefinition] = []
@@ -131,7 +131,7 @@ class _Expansion:
         for name, function in body.functions.items():
             assert isinstance(function, Function)  # the core of a body has no pending derivatives
             copy = copy_function(function)
-            placed = _placed(copy.body, names, call)
+            placed = _relocate_block(copy.body, names, call)
             # Copies of bodies hold composite operators with code of their own; these may have to go, too.
             block = self.block(placed, differentiated)
             self.functions[names[name]] = attrs.evolve(copy, name=names[name], body=block)  # type: ignore[misc]
@@ -141,7 +141,7 @@ class _Expansion:
         return names
 
 
-def _placed(block: Block, names: Mapping[str, str], call: OpCall) -> Block:
+def _relocate_block(block: Block, names: Mapping[str, str], call: OpCall) -> Block:
     """The block with functions renamed and everything at the call's place."""
 
     def atom(a: Atom) -> Atom:

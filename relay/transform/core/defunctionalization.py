@@ -1,6 +1,6 @@
-"""Flows as data types with an `apply` function each (Reynolds), and the finished module.
+"""Defunctionalization (Reynolds): flows as data types with an `apply` function each, and the finished module.
 
-    apply(x, .., f)  =  match f { C(captured, ..) -> code of C specialised to (x, .., captured, ..), .. }
+    apply(x, .., f)  =  match f { C(captured, ..) -> code of C specialized to (x, .., captured, ..), .. }
 
 A constructor's arm is made when both the constructor and a call of the flow exist; it may call further functions and
 flows, until nothing new appears. At the end only what the entry leads to is kept: an arm counts if its constructor is
@@ -34,22 +34,22 @@ from relay.ir.expr import (
     StackNew,
     Var,
 )
-from relay.ir.traverse import bound, copy_block, map_parts, operands, walk
+from relay.ir.traverse import bound_variables, copy_block, map_parts, operands, walk
 from relay.ir.types import DataType, FunctionType, Type
 from relay.transform.analysis.graph import call_graph, strong_components
-from relay.transform.core.block_builder import Draft
+from relay.transform.core.block_builder import BlockBuilder
 from relay.transform.core.captured_dims import captured_at, made_again
-from relay.transform.core.flows import NEVER, Alternative, Flow, Flows, atom_type, field_names, variables
+from relay.transform.core.flows import NEVER, Flow, FlowMember, Flows, atom_type, field_names, variables
 from relay.transform.core.rebuilding import with_body
-from relay.transform.core.static_values import Closure, Gradient, Named, StaticValue, StaticValues
+from relay.transform.core.static_values import Closure, Gradient, ModuleFunction, StaticValue, StaticValues
 from relay.transform.core.worklist import Request, with_function
 
-Calling: TypeAlias = Callable[[StaticValue, "list[StaticValue]", Draft], "tuple[Call, Type]"]
+Calling: TypeAlias = Callable[[StaticValue, "list[StaticValue]", BlockBuilder], "tuple[Call, Type]"]
 """Makes the call of a function value in a draft; gives it with its result's type."""
 
 
 @attrs.frozen(eq=False)
-class _Arm:
+class _ApplyArm:
     """The code of one constructor, on variables of its own."""
 
     parameters: tuple[Var, ...]
@@ -58,7 +58,7 @@ class _Arm:
 
 
 @attrs.define(eq=False)
-class _Application:
+class _ApplyFunction:
     """The `apply` function of a flow. `caller` is the request that first needed it."""
 
     name: str
@@ -66,27 +66,27 @@ class _Application:
     caller: Request | None
 
 
-class Applications:
+class ApplyFunctions:
     """The `apply` functions of a module's flows."""
 
     def __init__(self, static: StaticValues, flows: Flows, fresh_name: Callable[[str], str]) -> None:
         self._static = static
         self._flows = flows
         self._fresh_name = fresh_name
-        self._made: list[_Application] = []
-        self._by_flow: dict[Flow, _Application] = {}
-        self._arms: dict[Alternative, _Arm] = {}
+        self._made: list[_ApplyFunction] = []
+        self._by_flow: dict[Flow, _ApplyFunction] = {}
+        self._arms: dict[FlowMember, _ApplyArm] = {}
 
-    def of(self, flow: Flow, caller: Request | None) -> tuple[str, FunctionType]:
+    def apply_function(self, flow: Flow, caller: Request | None) -> tuple[str, FunctionType]:
         """The `apply` function of a flow: its name and type."""
         flow = self._flows.find(flow)
         found = self._by_flow.get(flow)
         if found is None:
-            found = self._by_flow[flow] = _Application(self._fresh_name("apply"), flow, caller)
+            found = self._by_flow[flow] = _ApplyFunction(self._fresh_name("apply"), flow, caller)
             self._made.append(found)
         return found.name, FunctionType((*flow.parameters, DataType(flow.definition)), flow.result)
 
-    def missing(self) -> tuple[Alternative, Flow, Request | None] | None:
+    def missing(self) -> tuple[FlowMember, Flow, Request | None] | None:
         """A constructor that has no arm yet."""
         for application in self._made:
             flow = self._flows.find(application.flow)
@@ -95,9 +95,9 @@ class Applications:
                     return alternative, flow, application.caller
         return None
 
-    def make_arm(self, alternative: Alternative, flow: Flow, calling: Calling) -> None:
+    def make_arm(self, alternative: FlowMember, flow: Flow, calling: Calling) -> None:
         """Make the arm of a constructor."""
-        out, label = Draft(), LoopLabel("apply")
+        out, label = BlockBuilder(), LoopLabel("apply")
         like = alternative.like
         parameters = tuple(Var("x", t) for t in flow.parameters)
         names = (*(dim.name for dim in alternative.sizes), *field_names(like))
@@ -109,11 +109,11 @@ class Applications:
                 again = made_again(out, self._flows.sizes_of(alternative, like), fields[:count])
                 pairs = zip(like.group.captured, fields[count:], strict=True)
                 held = tuple(self._static.atom(captured_at(v, f, again, out)) for v, f in pairs)
-                copy = self._flows.copied(alternative, again)
+                copy = self._flows.copy_with_dims(alternative, again)
                 callee: StaticValue = self._static.closure(copy.function, copy.group, held)
             case Closure(function, group):
                 callee = self._static.closure(function, group, tuple(given))
-            case Named():
+            case ModuleFunction():
                 callee = like
             case Gradient(_, options):
                 callee = self._static.gradient(given[0], options)
@@ -121,7 +121,7 @@ class Applications:
         self._flows.unify(flow.result, type_)
         result = out.bind(call, type_, "result", call.span)
         out.terminator = Exit(label, (result,))
-        self._arms[alternative] = _Arm(parameters, fields, out.block())
+        self._arms[alternative] = _ApplyArm(parameters, fields, out.block())
 
     def functions(self) -> tuple[dict[str, tuple[Flow, LoopLabel]], dict[str, str]]:
         """One `apply` function for each flow, by its name; and the names of those that have become one with it."""
@@ -132,7 +132,7 @@ class Applications:
             renamed[application.name] = kept.setdefault(flow, application.name)
         return {name: (flow, LoopLabel(name)) for flow, name in kept.items()}, renamed
 
-    def arm(self, alternative: Alternative) -> _Arm:
+    def arm(self, alternative: FlowMember) -> _ApplyArm:
         """The arm of a constructor."""
         return self._arms[alternative]
 
@@ -141,22 +141,22 @@ def finish(
     module: Module,
     functions: Mapping[str, Function | Derivative],
     flows: Flows,
-    applications: Applications,
+    applications: ApplyFunctions,
     called: Sequence[str] = (),
 ) -> Module:
-    """The module of the specialised functions and the `apply` functions, without what the entry does not lead to. Those
+    """The module of the specialized functions and the `apply` functions, without what the entry does not lead to. Those
     that are `called` from outside stay.
 
     Raises DifferentiationError where a derivative's order depends on the run.
     """
-    finished = _Finisher(module, functions, flows, applications).run(called)
+    finished = _ModuleFinisher(module, functions, flows, applications).run(called)
     _check_orders(finished)
     return finished
 
 
-class _Finisher:
+class _ModuleFinisher:
     def __init__(
-        self, module: Module, functions: Mapping[str, Function | Derivative], flows: Flows, applications: Applications
+        self, module: Module, functions: Mapping[str, Function | Derivative], flows: Flows, applications: ApplyFunctions
     ) -> None:
         self.module = module
         self.functions = functions
@@ -173,13 +173,13 @@ class _Finisher:
         kept: dict[str, Function | Derivative] = {}
         for name, function in self.functions.items():
             if name in self.live:
-                kept[name] = self._rewritten(function)
+                kept[name] = self._rewrite_function(function)
         for name in self.applied:
             if name in self.live:
                 kept[name] = self._apply(name)
         entry = kept.pop(self.module.entry)
         definitions = self.flows.finish(self.types, self.made)
-        data = (*(d for d in self.module.data if self.flows.converted(d) is d), *definitions)
+        data = (*(d for d in self.module.data if self.flows.convert_definition(d) is d), *definitions)
         return Module({self.module.entry: entry} | kept, self.module.entry, data, self.module.where)
 
     # ---- what the entry leads to
@@ -224,7 +224,7 @@ class _Finisher:
 
     # ---- with the data types of the flows' representatives
 
-    def _rewritten(self, function: Function | Derivative) -> Function | Derivative:
+    def _rewrite_function(self, function: Function | Derivative) -> Function | Derivative:
         if isinstance(function, Derivative):
             of = self._atom(function.grad.function)
             assert isinstance(of, Global)
@@ -267,7 +267,7 @@ class _Finisher:
 
     def _block(self, block: Block) -> Block:
         for binding in block.bindings:
-            for variable in (*binding.targets, *bound(binding.value)):
+            for variable in (*binding.targets, *bound_variables(binding.value)):
                 self._retype(variable)
         bindings = tuple(Binding(b.targets, self._expression(b.value)) for b in block.bindings)
         return Block(bindings, block.terminator)
@@ -291,7 +291,7 @@ class _Finisher:
         return Global(self.renamed.get(atom.name, atom.name), type_, atom.span)
 
     def _retype(self, variable: Var) -> None:
-        """Specialised variables belong to nobody else, so that their types may be changed."""
+        """Specialized variables belong to nobody else, so that their types may be changed."""
         if variable.type is not None:
             variable.type = self.flows.canonical(variable.type)
             self.types[variable.type] = None

@@ -1,17 +1,17 @@
-"""The orders of derivatives: each is a function of its own, so they are known before anything runs, as types are."""
+"""Static derivative orders: each order is a function of its own, so it must be known at compile time."""
 
 from __future__ import annotations
 
 from relay.ir.expr import Block, Derivative, ForEach, Grad, Lambda, Loop, Module, RefWrite, Var
 from relay.ir.traverse import all_blocks, free_variables
 from relay.transform.analysis.graph import call_graph, strong_components
-from relay.transform.core.specialization import specialise
+from relay.transform.core.specialization import specialize
 
 
 def check_orders(typed: Module) -> None:
     """Raise DifferentiationError where only the run knows how often something is differentiated."""
     if _may_grow(typed):
-        specialise(typed)
+        specialize(typed)
 
 
 def _may_grow(module: Module) -> bool:

@@ -1,4 +1,4 @@
-"""The ways out of a branch or loop as data: it yields the way that it goes, and a match afterwards goes it.
+"""Reified exits: a branch or loop yields as data the way out that it takes, and a match afterwards takes it.
 
 d = branch yielding `Way`; match d { Done(targets) -> what follows, Exit1(values) -> exit, Next2(values) -> next, .. }
 """
@@ -45,7 +45,7 @@ def variable_types(variables: tuple[Var, ...]) -> tuple[Type, ...]:
     return types
 
 
-class Ways:
+class ReifiedExits:
     """The ways of one function, and the data types for them, which are added to `data` under names not in `names`."""
 
     def __init__(self, function: Function, names: set[str], data: list[DataDefinition]) -> None:
@@ -72,7 +72,9 @@ class Ways:
         self.data.append(definition)
         return definition, constructors
 
-    def found(self, branch: Branch | Block, join: LoopLabel, own: tuple[Type, ...]) -> dict[Way, tuple[Type, ...]]:
+    def branch_exits(
+        self, branch: Branch | Block, join: LoopLabel, own: tuple[Type, ...]
+    ) -> dict[Way, tuple[Type, ...]]:
         """The ways out of a branch with the types of what they pass on; the own one is first."""
         found = {(False, join): own}
         for leaf in leaves(branch):
@@ -82,7 +84,7 @@ class Ways:
 
     def gather(self, branch: Branch, join: LoopLabel, targets: tuple[Var, ...]) -> tuple[list[Binding], Branch]:
         """Let a branch yield the way that it goes, and go it afterwards. The targets become fields of `Done`."""
-        found = self.found(branch, join, variable_types(targets))
+        found = self.branch_exits(branch, join, variable_types(targets))
         definition, constructors = self.define(found)
         way = Var("way", DataType(definition))
 
@@ -127,7 +129,7 @@ class Ways:
             out.append(Binding(targets, Loop(loop.label, loop.parameters, loop.initial, body, loop.counter, loop.span)))
             return None if own or loop.counter is not None else Dead()
         if loop.counter is not None:
-            return self.counted(loop, body, targets, join, out)
+            return self.reify_counted_loop(loop, body, targets, join, out)
         if not own and len(foreign) == 1:
             ((again, label),) = foreign
             results = tuple(Var("value", t) for t in self.types[again, label])
@@ -154,7 +156,9 @@ class Ways:
         out.append(Binding((way,), made))
         return self.match(way, found, constructors, join, targets, loop.span)
 
-    def counted(self, loop: Loop, body: Block, targets: tuple[Var, ...], join: LoopLabel, out: list[Binding]) -> Branch:
+    def reify_counted_loop(
+        self, loop: Loop, body: Block, targets: tuple[Var, ...], join: LoopLabel, out: list[Binding]
+    ) -> Branch:
         """A counted loop results in its parameters, so it carries the way that it goes as one more of them."""
         found: dict[Way, tuple[Type, ...]] = {(False, join): ()}
         for leaf in leaves(body):

@@ -1,4 +1,4 @@
-"""Functions that only the run knows: which of them can be where, and the data types that stand for them.
+"""Flows: the sets of functions that may meet at run time, and the data types that stand for them.
 
 A *flow* is a set of functions that meet: those chosen by a branch, carried by a loop, stored in a cell. Its values are
 those of a data type with one constructor for each function, whose fields are what the function has captured. Flows that
@@ -18,7 +18,7 @@ import attrs
 
 from relay.errors import InternalError
 from relay.ir.data_dependent import without_made
-from relay.ir.dims import MadeDim
+from relay.ir.dims import DataDependentDim
 from relay.ir.expr import Atom, Function, Grad, Static, Var
 from relay.ir.types import (
     INT64,
@@ -34,7 +34,7 @@ from relay.ir.types import (
     scalar,
 )
 from relay.transform.core.captured_dims import sizes_in, with_sizes
-from relay.transform.core.static_values import Closure, Gradient, Named, StaticValue
+from relay.transform.core.static_values import Closure, Gradient, ModuleFunction, StaticValue
 
 Origin: TypeAlias = "Function | Grad | str"
 """What a constructor stands for: the code of a lambda, the request for a derivative, the name of a module function."""
@@ -42,18 +42,18 @@ Origin: TypeAlias = "Function | Grad | str"
 NEVER = "Never"
 """The constructor of a flow without functions."""
 
-Known: TypeAlias = Closure | Named | Gradient
+Known: TypeAlias = Closure | ModuleFunction | Gradient
 """A function that is known before the run."""
 
 
 @attrs.define(eq=False)
-class Alternative:
+class FlowMember:
     """One function of a flow: its constructor, and such a value to make others like."""
 
     name: str
     like: Known
     fields: tuple[Type, ...]
-    sizes: tuple[MadeDim, ...] = ()  # those of the run that the function mentions: its first fields
+    sizes: tuple[DataDependentDim, ...] = ()  # those of the run that the function mentions: its first fields
 
 
 @attrs.define(eq=False)
@@ -64,7 +64,7 @@ class Flow:
     parameters: tuple[Type, ...]
     result: Type
     definition: DataDefinition
-    alternatives: dict[Origin, Alternative] = attrs.field(factory=dict)
+    alternatives: dict[Origin, FlowMember] = attrs.field(factory=dict)
     parent: Flow | None = None
 
 
@@ -114,7 +114,9 @@ class Flows:
         self._converted: dict[DataDefinition, DataDefinition] = {}
         self._mentions: dict[DataDefinition, bool] = {}
         self._names: dict[Origin, str] = {}
-        self._copies: dict[Function, tuple[Function, Mapping[MadeDim, MadeDim]]] = {}  # of which, with which sizes
+        self._copies: dict[
+            Function, tuple[Function, Mapping[DataDependentDim, DataDependentDim]]
+        ] = {}  # of which, with which sizes
 
     # ---- types
 
@@ -122,7 +124,7 @@ class Flows:
         """Whether values of this type of the typed program hold functions, in references and data too."""
         match type_:
             case None:
-                raise InternalError("a variable without a type reached specialisation")
+                raise InternalError("a variable without a type reached specialization")
             case FunctionType() | QuantifiedType():
                 return True
             case DataType(definition):
@@ -156,11 +158,11 @@ class Flows:
             case StackType(element):
                 return StackType(self.convert(element))
             case DataType(definition):
-                return DataType(self.converted(definition))
+                return DataType(self.convert_definition(definition))
             case _:
                 raise InternalError(f"a function type that is not known: {type_}")
 
-    def converted(self, definition: DataDefinition) -> DataDefinition:
+    def convert_definition(self, definition: DataDefinition) -> DataDefinition:
         """A data type of the program with converted fields."""
         if not self.mentions(DataType(definition)):
             return definition
@@ -196,7 +198,7 @@ class Flows:
         flow = self._by_definition.get(definition)
         return None if flow is None else self.find(flow)
 
-    def of(self, type_: Type) -> Flow:
+    def function_flow(self, type_: Type) -> Flow:
         """The flow of a function. Raises InternalError for other types."""
         flow = self.of_definition(type_.definition) if isinstance(type_, DataType) else None
         if flow is None:
@@ -231,7 +233,7 @@ class Flows:
     def _unite(self, a: DataType, b: DataType) -> list[tuple[Type, Type]]:
         if a.definition not in self._by_definition and a == b:
             return []
-        kept, other = self.of(a), self.of(b)
+        kept, other = self.function_flow(a), self.function_flow(b)
         if kept is other:
             return []
         other.parent = kept
@@ -242,10 +244,10 @@ class Flows:
             follow += zip(same.fields, alternative.fields, strict=True)
         return follow
 
-    def alternative(self, flow: Flow, known: Known) -> Alternative:
+    def alternative(self, flow: Flow, known: Known) -> FlowMember:
         """The constructor of a flow for a function."""
         flow = self.find(flow)
-        sizes: tuple[MadeDim, ...] = ()
+        sizes: tuple[DataDependentDim, ...] = ()
         match known:
             case Closure(function, group):
                 origin: Origin = self._copies[function][0] if function in self._copies else function
@@ -253,7 +255,7 @@ class Flows:
                 if origin not in flow.alternatives:
                     original = {new: old for old, new in self._sizes_of_copy(known).items()}
                     sizes = tuple(original.get(dim, dim) for dim in sizes_in(known, flow.type))
-            case Named(name):
+            case ModuleFunction(name):
                 origin, types = name, []
             case Gradient(_, options):
                 origin, name, types = options, "gradient", [atom_type(options.function)]
@@ -264,10 +266,10 @@ class Flows:
             )
             if origin not in self._names:
                 self._names[origin] = self._fresh_name(f"{name}_closure")
-            found = flow.alternatives[origin] = Alternative(self._names[origin], known, fields, sizes)
+            found = flow.alternatives[origin] = FlowMember(self._names[origin], known, fields, sizes)
         return found
 
-    def copied(self, alternative: Alternative, again: Mapping[MadeDim, MadeDim]) -> Closure:
+    def copy_with_dims(self, alternative: FlowMember, again: Mapping[DataDependentDim, DataDependentDim]) -> Closure:
         """The function of a constructor with other sizes in its code. It stays the same function to its flow."""
         closure = alternative.like
         assert isinstance(closure, Closure)
@@ -280,15 +282,15 @@ class Flows:
             self._copies[copy] = origin, names
         return attrs.evolve(closure, function=function, group=group)
 
-    def sizes_of(self, alternative: Alternative, known: Known) -> tuple[MadeDim, ...]:
+    def sizes_of(self, alternative: FlowMember, known: Known) -> tuple[DataDependentDim, ...]:
         """What the sizes are called that a function of a constructor mentions."""
         names = self._sizes_of_copy(known)
         return tuple(names.get(dim, dim) for dim in alternative.sizes)
 
-    def _sizes_of_copy(self, known: Known) -> Mapping[MadeDim, MadeDim]:
+    def _sizes_of_copy(self, known: Known) -> Mapping[DataDependentDim, DataDependentDim]:
         return self._copies[known.function][1] if isinstance(known, Closure) and known.function in self._copies else {}
 
-    def inside(self, type_: Type) -> list[Flow]:
+    def reachable_flows(self, type_: Type) -> list[Flow]:
         """The flows of the functions that a value of this converted type leads to: in it, and in their results."""
         found: dict[Flow, None] = {}
         pending = [type_]
@@ -334,7 +336,7 @@ def parts_of(known: Known) -> tuple[StaticValue, ...]:
     match known:
         case Closure(environment=environment):
             return environment
-        case Named():
+        case ModuleFunction():
             return ()
         case Gradient(function):
             return (function,)
@@ -345,7 +347,7 @@ def field_names(known: Known) -> tuple[str, ...]:
     match known:
         case Closure(group=group):
             return tuple(v.name for v in group.captured)
-        case Named():
+        case ModuleFunction():
             return ()
         case Gradient():
             return ("function",)

@@ -1,4 +1,4 @@
-"""What following a function body keeps, and what it asks of those around it."""
+"""Frames: the state of following one function body, and the protocol by which its calls are resolved."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import attrs
 from relay.errors import Span
 from relay.ir.expr import Call, Function, LoopLabel, Var
 from relay.ir.types import Type
-from relay.transform.core.block_builder import Draft, Join
-from relay.transform.core.joins import Ways
+from relay.transform.core.block_builder import BlockBuilder, Join
+from relay.transform.core.joins import LoopExits
 from relay.transform.core.static_values import StaticValue
 
 
-class Caller(Protocol):
+class CallResolver(Protocol):
     """What makes the functions that a body calls."""
 
     def call(
-        self, callee: StaticValue, arguments: list[StaticValue], span: Span | None, out: Draft
+        self, callee: StaticValue, arguments: list[StaticValue], span: Span | None, out: BlockBuilder
     ) -> tuple[Call, Type]:
         """The call of a function value, and the type of its result."""
         ...
 
-    def inlined(self, callee: StaticValue, arguments: list[StaticValue]) -> Inlined | None:
+    def inlined_body(self, callee: StaticValue, arguments: list[StaticValue]) -> InlinedBody | None:
         """The body to put in place of a call whose result holds functions, or None if it must be called."""
         ...
 
 
 @attrs.frozen(eq=False)
-class Inlined:
+class InlinedBody:
     """A body that stands in place of its call."""
 
     function: Function
@@ -40,7 +40,7 @@ class Inlined:
 
 
 @attrs.define(eq=False)
-class Returns:
+class ReturnTarget:
     """Where an `Exit` from a function leads: its label and the type of its result."""
 
     label: LoopLabel
@@ -53,5 +53,5 @@ class Frame:
 
     values: dict[Var, StaticValue]
     memory: dict[object, dict[object, object]]
-    labels: dict[LoopLabel, Returns | Ways] = attrs.field(factory=dict)
+    labels: dict[LoopLabel, ReturnTarget | LoopExits] = attrs.field(factory=dict)
     yields: list[Join] = attrs.field(factory=list)

@@ -1,4 +1,4 @@
-"""One function body followed from its bindings to its end: what specialisation does inside of a function.
+"""Specialization of one function body, from its bindings to its end.
 
 if, match, ways out of a loop        the same code on all paths: the environments are joined; otherwise a flow
 loop parameter                       static while every `Next` brings the same code; otherwise the body is followed
@@ -53,26 +53,34 @@ from relay.ir.expr import (
 from relay.ir.traverse import free_variables, map_atoms
 from relay.ir.types import DataType, RefType, StackType, TupleType, Type
 from relay.transform.analysis.graph import strong_components
-from relay.transform.core.block_builder import Draft, End, Join, Later, Path
+from relay.transform.core.block_builder import BlockBuilder, DeferredBinding, End, IncomingPath, Join
 from relay.transform.core.flows import Flows, atom_type
-from relay.transform.core.frames import Caller, Frame, Inlined, Returns
-from relay.transform.core.joins import Meeting, Place, Ways, type_of
-from relay.transform.core.static_values import Dynamic, Group, StaticValue, StaticValues, Tuple, flatten, holds_function
+from relay.transform.core.frames import CallResolver, Frame, InlinedBody, ReturnTarget
+from relay.transform.core.joins import LoopExits, Place, ValueJoins, type_of
+from relay.transform.core.static_values import (
+    DynamicValue,
+    LambdaGroup,
+    StaticValue,
+    StaticValues,
+    TupleValue,
+    flatten,
+    holds_function,
+)
 
 
-class FunctionBodies:
+class BodySpecializer:
     """Follows bodies. `caller` makes what they call."""
 
-    def __init__(self, static: StaticValues, flows: Flows, caller: Caller) -> None:
+    def __init__(self, static: StaticValues, flows: Flows, caller: CallResolver) -> None:
         self.static = static
         self.flows = flows
         self.caller = caller
-        self.meeting = Meeting(static, flows)
+        self.meeting = ValueJoins(static, flows)
 
     def body(self, function: Function, values: dict[Var, StaticValue], result: Type) -> tuple[Block, LoopLabel]:
         """The body of a function whose variables have these values, and its label."""
         label = LoopLabel(function.label.name)
-        frame = Frame(dict(values), {}, {function.label: Returns(label, result)})
+        frame = Frame(dict(values), {}, {function.label: ReturnTarget(label, result)})
         return self._block(frame, function.body).block(), label
 
     # ---- values
@@ -87,14 +95,14 @@ class FunctionBodies:
             case Constant() | Global():
                 return self.static.atom(atom)
             case Static():
-                raise InternalError("a surface atom reached specialisation")
+                raise InternalError("a surface atom reached specialization")
             case _:
                 assert_never(atom)
 
-    def _plain(self, frame: Frame, atom: Atom) -> Atom:
-        """The atom for an operand that is no function."""
+    def _operand_atom(self, frame: Frame, atom: Atom) -> Atom:
+        """The atom for an operand that is not a function."""
         value = self._value(frame, atom)
-        if not isinstance(value, Dynamic):
+        if not isinstance(value, DynamicValue):
             raise InternalError(f"{atom!r} is a function, and an operand")
         return value.atom
 
@@ -121,41 +129,41 @@ class FunctionBodies:
 
     # ---- blocks
 
-    def _block(self, frame: Frame, block: Block) -> Draft:
-        out = Draft()
+    def _block(self, frame: Frame, block: Block) -> BlockBuilder:
+        out = BlockBuilder()
         self._bindings(frame, block.bindings, out)
         self._terminator(frame, block.terminator, out)
         return out
 
-    def _arm(self, frame: Frame, block: Block, join: Join) -> Draft:
+    def _arm(self, frame: Frame, block: Block, join: Join) -> BlockBuilder:
         frame.yields.append(join)
         made = self._block(frame, block)
         frame.yields.pop()
         return made
 
-    def _condition(self, frame: Frame, block: Block) -> Draft:
+    def _condition(self, frame: Frame, block: Block) -> BlockBuilder:
         join = Join()
         made = self._arm(frame, block, join)
         for path in join.paths:
             path.draft.terminator = Yield(tuple(flatten(path.values)), path.span)
         return made
 
-    def _terminator(self, frame: Frame, terminator: Terminator, out: Draft) -> None:
+    def _terminator(self, frame: Frame, terminator: Terminator, out: BlockBuilder) -> None:
         match terminator:
             case Yield(atoms, span):
-                frame.yields[-1].paths.append(Path(out, [self._value(frame, a) for a in atoms], span))
+                frame.yields[-1].paths.append(IncomingPath(out, [self._value(frame, a) for a in atoms], span))
             case Exit(label, atoms, span):
                 values = [self._value(frame, a) for a in atoms]
                 leads = frame.labels[label]
-                if isinstance(leads, Returns):
+                if isinstance(leads, ReturnTarget):
                     out.terminator = Exit(leads.label, (self.meeting.reify(values[0], leads.result, out, span),), span)
                 elif leads.counted:
                     out.terminator = Exit(leads.label, self.meeting.carry(leads, values, out, span), span)
                 else:
-                    leads.exits.paths.append(Path(out, values, span))
+                    leads.exits.paths.append(IncomingPath(out, values, span))
             case Next(label, atoms, span):
                 leads = frame.labels[label]
-                assert isinstance(leads, Ways)
+                assert isinstance(leads, LoopExits)
                 values = [self._value(frame, a) for a in atoms]
                 out.terminator = Next(leads.label, self.meeting.carry(leads, values, out, span), span)
             case Dead():
@@ -163,7 +171,7 @@ class FunctionBodies:
             case _:
                 assert_never(terminator)
 
-    def _bindings(self, frame: Frame, bindings: Sequence[Binding], out: Draft) -> None:
+    def _bindings(self, frame: Frame, bindings: Sequence[Binding], out: BlockBuilder) -> None:
         lambdas: dict[Var, Function] = {}
         for binding in bindings:
             if isinstance(binding.value, Lambda):
@@ -182,12 +190,12 @@ class FunctionBodies:
         for component in strong_components(edges):
             members = {v: lambdas[v] for v in component}
             captured = tuple(dict.fromkeys(v for m in component for v in free[m] if v not in members))
-            group = Group(members, captured)
+            group = LambdaGroup(members, captured)
             environment = tuple(self._value(frame, v) for v in captured)
             for variable, function in members.items():
                 frame.values[variable] = self.static.closure(function, group, environment)
 
-    def _binding(self, frame: Frame, binding: Binding, out: Draft) -> None:
+    def _binding(self, frame: Frame, binding: Binding, out: BlockBuilder) -> None:
         value, targets = binding.value, binding.targets
         match value:
             case Var() | Constant() | Global():
@@ -196,7 +204,7 @@ class FunctionBodies:
                 self._call(frame, targets[0], function, [self._value(frame, a) for a in arguments], span, out)
             case MakeTuple(items) if holds_function(targets[0].type):
                 frame.values[targets[0]] = self.static.make_tuple(tuple(self._value(frame, i) for i in items))
-            case Project(whole, index) if isinstance(known := self._value(frame, whole), Tuple):
+            case Project(whole, index) if isinstance(known := self._value(frame, whole), TupleValue):
                 frame.values[targets[0]] = known.items[index]
             case Grad(function):
                 frame.values[targets[0]] = self.static.gradient(self._value(frame, function), value)
@@ -208,9 +216,9 @@ class FunctionBodies:
                 def build_if() -> If:
                     return If(tuple(Arm(c.block(), b.block()) for c, b in chosen), otherwise.block(), span)
 
-                out.items.append(Later(self._close(frame, targets, join, Yield), build_if))
+                out.items.append(DeferredBinding(self._close(frame, targets, join, Yield), build_if))
             case Match(scrutinee, match_arms, span):
-                self._match(frame, targets, self._plain(frame, scrutinee), match_arms, span, out)
+                self._match(frame, targets, self._operand_atom(frame, scrutinee), match_arms, span, out)
             case Loop():
                 self._loop(frame, targets, value, out)
             case Lambda():
@@ -218,58 +226,58 @@ class FunctionBodies:
             case _:
                 self._holding(frame, binding, out)
 
-    def _holding(self, frame: Frame, binding: Binding, out: Draft) -> None:
+    def _holding(self, frame: Frame, binding: Binding, out: BlockBuilder) -> None:
         """What holds or gives back functions in references, stacks and data types; operators and other effects."""
         value, targets = binding.value, binding.targets
         if not any(self.flows.mentions(t.type) for t in targets) and not isinstance(
             value, RefWrite | Construct | StackPush | StackSet
         ):
-            made: Expr = map_atoms(value, lambda a: self._plain(frame, a))
+            made: Expr = map_atoms(value, lambda a: self._operand_atom(frame, a))
             out.items.append(Binding(tuple(self._fresh(frame, t) for t in targets), made))
             return
         type_: Type
         match value:
             case RefNew(content, span):
-                type_ = RefType(self._remembered(frame, binding, _content(type_of(targets[0]))))
+                type_ = RefType(self._memoized_type(frame, binding, _content(type_of(targets[0]))))
                 made = RefNew(self.meeting.reify(self._value(frame, content), type_.content, out, span), span)
             case RefWrite(reference, new, span):
-                cell = self._plain(frame, reference)
+                cell = self._operand_atom(frame, reference)
                 content_type = _content(atom_type(cell))
                 made = RefWrite(cell, self.meeting.reify(self._value(frame, new), content_type, out, span), span)
                 out.items.append(Binding((), made))
                 return
             case RefRead(reference, span):
-                cell = self._plain(frame, reference)
+                cell = self._operand_atom(frame, reference)
                 type_, made = _content(atom_type(cell)), RefRead(cell, span)
             case StackNew(element, span):
-                element = self._remembered(frame, binding, element)
+                element = self._memoized_type(frame, binding, element)
                 type_, made = StackType(element), StackNew(element, span)
             case StackPush(stack, new, span):
-                whole = self._plain(frame, stack)
+                whole = self._operand_atom(frame, stack)
                 type_ = atom_type(whole)
                 made = StackPush(whole, self.meeting.reify(self._value(frame, new), _content(type_), out, span), span)
             case StackSet(stack, index, new, span):
-                whole = self._plain(frame, stack)
-                type_, place = atom_type(whole), self._plain(frame, index)
+                whole = self._operand_atom(frame, stack)
+                type_, place = atom_type(whole), self._operand_atom(frame, index)
                 content = self.meeting.reify(self._value(frame, new), _content(type_), out, span)
                 made = StackSet(whole, place, content, span)
             case StackPrefix(stack, length, span):
-                whole = self._plain(frame, stack)
-                type_, made = atom_type(whole), StackPrefix(whole, self._plain(frame, length), span)
+                whole = self._operand_atom(frame, stack)
+                type_, made = atom_type(whole), StackPrefix(whole, self._operand_atom(frame, length), span)
             case StackGet(stack, index, span):
-                whole = self._plain(frame, stack)
-                type_, made = _content(atom_type(whole)), StackGet(whole, self._plain(frame, index), span)
+                whole = self._operand_atom(frame, stack)
+                type_, made = _content(atom_type(whole)), StackGet(whole, self._operand_atom(frame, index), span)
             case Construct(definition, constructor, arguments, span):
-                definition = self.flows.converted(definition)
+                definition = self.flows.convert_definition(definition)
                 fields = definition.constructors[definition.index(constructor)].fields
                 pairs = zip((self._value(frame, a) for a in arguments), fields, strict=True)
                 atoms = tuple(self.meeting.reify(v, t, out, span) for v, t in pairs)
                 type_, made = DataType(definition), Construct(definition, constructor, atoms, span)
             case MakeTuple(items, span):
-                atoms = tuple(self._plain(frame, i) for i in items)
+                atoms = tuple(self._operand_atom(frame, i) for i in items)
                 type_, made = TupleType(tuple(atom_type(a) for a in atoms)), MakeTuple(atoms, span)
             case Project(whole, index, span):
-                atom = self._plain(frame, whole)
+                atom = self._operand_atom(frame, whole)
                 known = atom_type(atom)
                 assert isinstance(known, TupleType)
                 type_, made = known.items[index], Project(atom, index, span)
@@ -277,7 +285,7 @@ class FunctionBodies:
                 raise InternalError(f"{type(value).__name__} gives a function")
         out.items.append(Binding((self._fresh(frame, targets[0], type_),), made))
 
-    def _remembered(self, frame: Frame, binding: Binding, type_: Type) -> Type:
+    def _memoized_type(self, frame: Frame, binding: Binding, type_: Type) -> Type:
         """The converted type of a cell; the same when its loop is followed again."""
         memory = frame.memory.setdefault(binding, {})
         made = memory.setdefault("type", None) or self.flows.convert(type_)
@@ -291,7 +299,7 @@ class FunctionBodies:
         scrutinee: Atom,
         arms: tuple[MatchArm, ...],
         span: Span | None,
-        out: Draft,
+        out: BlockBuilder,
     ) -> None:
         join = Join()
         type_ = atom_type(scrutinee)
@@ -305,17 +313,17 @@ class FunctionBodies:
         def build() -> Match:
             return Match(scrutinee, tuple(MatchArm(c, f, b.block()) for c, f, b in chosen), span)
 
-        out.items.append(Later(self._close(frame, targets, join, Yield), build))
+        out.items.append(DeferredBinding(self._close(frame, targets, join, Yield), build))
 
     # ---- loops
 
-    def _loop(self, frame: Frame, targets: tuple[Var, ...], loop: Loop, out: Draft) -> None:
+    def _loop(self, frame: Frame, targets: tuple[Var, ...], loop: Loop, out: BlockBuilder) -> None:
         given = [self._value(frame, a) for a in loop.initial]
         types = tuple(type_of(p) for p in loop.parameters)
         memory: dict[Place, Type] = frame.memory.setdefault(loop, {})  # type: ignore[assignment]
         label = LoopLabel(loop.label.name)
         written = len(out.items)
-        others = [ways.exits for ways in frame.labels.values() if isinstance(ways, Ways)]
+        others = [ways.exits for ways in frame.labels.values() if isinstance(ways, LoopExits)]
         arrived = [len(join.paths) for join in others]
         while True:
             initial = [
@@ -327,8 +335,8 @@ class FunctionBodies:
             frame.values.update(zip(loop.parameters, carried, strict=True))
             counter = None
             if loop.counter is not None:
-                counter = Counter(self._fresh(frame, loop.counter.index), self._plain(frame, loop.counter.count))
-            ways = Ways(label, Join(), types, carried, counter is not None, memory)
+                counter = Counter(self._fresh(frame, loop.counter.index), self._operand_atom(frame, loop.counter.count))
+            ways = LoopExits(label, Join(), types, carried, counter is not None, memory)
             frame.labels[loop.label] = ways
             body = self._block(frame, loop.body)
             if not ways.changed:
@@ -348,7 +356,7 @@ class FunctionBodies:
         def build() -> Loop:
             return Loop(label, tuple(parameters), atoms, body.block(), counter, loop.span)
 
-        out.items.append(Later(results, build))
+        out.items.append(DeferredBinding(results, build))
 
     # ---- calls
 
@@ -359,10 +367,10 @@ class FunctionBodies:
         function: Atom,
         arguments: list[StaticValue],
         span: Span | None,
-        out: Draft,
+        out: BlockBuilder,
     ) -> None:
         callee = self._value(frame, function)
-        inlined = self.caller.inlined(callee, arguments) if holds_function(target.type) else None
+        inlined = self.caller.inlined_body(callee, arguments) if holds_function(target.type) else None
         if inlined is not None:
             frame.values[target] = self._inline(frame, target, inlined, span, out)
             inlined.leave()
@@ -371,12 +379,14 @@ class FunctionBodies:
         type_ = result if self.flows.mentions(target.type) else type_of(target)
         out.items.append(Binding((self._fresh(frame, target, type_),), call))
 
-    def _inline(self, outer: Frame, target: Var, inlined: Inlined, span: Span | None, out: Draft) -> StaticValue:
+    def _inline(
+        self, outer: Frame, target: Var, inlined: InlinedBody, span: Span | None, out: BlockBuilder
+    ) -> StaticValue:
         """The body of a function that returns a function, in place of the call."""
         function = inlined.function
         label, exits = LoopLabel(function.label.name), Join()
         memory: dict[object, dict[object, object]] = outer.memory.setdefault(target, {})  # type: ignore[assignment]
-        frame = Frame(inlined.values, memory, {function.label: Ways(label, exits)})
+        frame = Frame(inlined.values, memory, {function.label: LoopExits(label, exits)})
         if inlined.returns_once:
             assert isinstance(function.body.terminator, Exit)
             self._bindings(frame, function.body.bindings, out)
@@ -385,7 +395,7 @@ class FunctionBodies:
         if not exits.paths:
             raise CompileError(f"{function.name} never returns", span)
         results = self._close(frame, (target,), exits, lambda values, at: Exit(label, values, at))
-        out.items.append(Later(results, lambda: Loop(label, (), (), body.block(), None, span)))
+        out.items.append(DeferredBinding(results, lambda: Loop(label, (), (), body.block(), None, span)))
         return frame.values[target]
 
 

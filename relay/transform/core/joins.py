@@ -1,4 +1,4 @@
-"""Static values that meet: kept apart from the run where they can be, otherwise made atoms of their flow.
+"""Joins of static values: kept static where they can be, otherwise made atoms of their flow.
 
 reify(value, T)           the atom of type T for a value: functions become constructors of their flow
 meet(v, ..)               same code: the environments meet; tuples: component by component; otherwise a flow
@@ -14,17 +14,17 @@ import attrs
 from relay.errors import InternalError, Span
 from relay.ir.expr import Atom, Construct, Extent, LoopLabel, MakeTuple, Project, Var
 from relay.ir.types import INT64, DataType, TupleType, Type, scalar
-from relay.transform.core.block_builder import Draft, Join, Path
-from relay.transform.core.captured_dims import ascribed
+from relay.transform.core.block_builder import BlockBuilder, IncomingPath, Join
+from relay.transform.core.captured_dims import ascribe_type
 from relay.transform.core.flows import Flows, atom_type, parts_of
 from relay.transform.core.static_values import (
     Closure,
-    Dynamic,
+    DynamicValue,
     Gradient,
-    Named,
+    ModuleFunction,
     StaticValue,
     StaticValues,
-    Tuple,
+    TupleValue,
     flatten,
     held_types,
 )
@@ -34,7 +34,7 @@ Place: TypeAlias = tuple[int, ...]
 
 
 @attrs.define(eq=False)
-class Ways:
+class LoopExits:
     """Where the `Exit`s and `Next`s of a loop lead. `memory` holds the types of the places that are flows."""
 
     label: LoopLabel
@@ -46,7 +46,7 @@ class Ways:
     changed: bool = False
 
 
-class Meeting:
+class ValueJoins:
     """Lets the values of one module meet."""
 
     def __init__(self, static: StaticValues, flows: Flows) -> None:
@@ -63,19 +63,19 @@ class Meeting:
 
         return self.static.rebuild(value, fresh, variable.name)
 
-    def reify(self, value: StaticValue, type_: Type, out: Draft, span: Span | None) -> Atom:
+    def reify(self, value: StaticValue, type_: Type, out: BlockBuilder, span: Span | None) -> Atom:
         """The value as an atom of a converted type: functions become constructors of their flow."""
         match value:
-            case Dynamic(atom):
-                atom, found = ascribed(atom, atom_type(atom), type_, out)
+            case DynamicValue(atom):
+                atom, found = ascribe_type(atom, atom_type(atom), type_, out)
                 self.flows.unify(type_, found)
                 return atom
-            case Tuple(items):
+            case TupleValue(items):
                 assert isinstance(type_, TupleType)
                 atoms = tuple(self.reify(i, t, out, span) for i, t in zip(items, type_.items, strict=True))
                 return out.bind(MakeTuple(atoms, span), type_, "tuple", span)
-            case Closure() | Named() | Gradient():
-                flow = self.flows.of(type_)
+            case Closure() | ModuleFunction() | Gradient():
+                flow = self.flows.function_flow(type_)
                 alternative = self.flows.alternative(flow, value)
                 sizes = self.flows.sizes_of(alternative, value)
                 numbers = tuple(out.bind(Extent(d, INT64, span), scalar(INT64), d.name, span) for d in sizes)
@@ -101,7 +101,7 @@ class Meeting:
         target: Var,
         type_: Type,
         column: list[StaticValue],
-        paths: list[Path],
+        paths: list[IncomingPath],
         found: list[Var],
         atoms: list[list[Atom]],
     ) -> StaticValue:
@@ -109,17 +109,17 @@ class Meeting:
         if all(self.unify(first, value) for value in column[1:]):
             for values, value in zip(atoms, column, strict=True):
                 values += flatten([value])
-            if isinstance(first, Dynamic) and not self.flows.mentions(type_):
+            if isinstance(first, DynamicValue) and not self.flows.mentions(type_):
                 found.append(Var(target.name, type_, target.span))
                 return self.static.atom(found[-1])
             return self.rebind(target, first, found)
-        if isinstance(type_, TupleType) and all(isinstance(value, Tuple) for value in column):
-            columns = zip(*(value.items for value in column if isinstance(value, Tuple)), strict=True)
+        if isinstance(type_, TupleType) and all(isinstance(value, TupleValue) for value in column):
+            columns = zip(*(value.items for value in column if isinstance(value, TupleValue)), strict=True)
             parts = zip(columns, type_.items, strict=True)
             return self.static.make_tuple(
                 tuple(self.meet(target, t, list(part), paths, found, atoms) for part, t in parts)
             )
-        held = [atom_type(value.atom) for value in column if isinstance(value, Dynamic)]
+        held = [atom_type(value.atom) for value in column if isinstance(value, DynamicValue)]
         met = held[0] if held else self.flows.convert(type_)
         for values, value, path in zip(atoms, column, paths, strict=True):
             values.append(self.reify(value, met, path.draft, path.span))
@@ -127,19 +127,27 @@ class Meeting:
         return self.static.atom(found[-1])
 
     def start(
-        self, value: StaticValue, type_: Type, place: Place, memory: dict[Place, Type], out: Draft, span: Span | None
+        self,
+        value: StaticValue,
+        type_: Type,
+        place: Place,
+        memory: dict[Place, Type],
+        out: BlockBuilder,
+        span: Span | None,
     ) -> StaticValue:
         """The value that enters a loop, with flows at the places where the loop is known to change the function."""
         if place in memory:
             return self.static.atom(self.reify(value, memory[place], out, span))
-        if isinstance(value, Tuple) and isinstance(type_, TupleType):
+        if isinstance(value, TupleValue) and isinstance(type_, TupleType):
             parts = enumerate(zip(value.items, type_.items, strict=True))
             return self.static.make_tuple(
                 tuple(self.start(v, t, (*place, i), memory, out, span) for i, (v, t) in parts)
             )
         return value
 
-    def carry(self, ways: Ways, values: list[StaticValue], out: Draft, span: Span | None) -> tuple[Atom, ...]:
+    def carry(
+        self, ways: LoopExits, values: list[StaticValue], out: BlockBuilder, span: Span | None
+    ) -> tuple[Atom, ...]:
         """The atoms of the parameters' next values. Notes where the parameters must become flows."""
         atoms: list[Atom] = []
         for i, (expected, value, type_) in enumerate(zip(ways.carried, values, ways.parameters, strict=True)):
@@ -148,30 +156,34 @@ class Meeting:
 
     def _fit(
         self,
-        ways: Ways,
+        ways: LoopExits,
         expected: StaticValue,
         value: StaticValue,
         type_: Type,
         place: Place,
-        out: Draft,
+        out: BlockBuilder,
         span: Span | None,
         atoms: list[Atom],
     ) -> None:
         if self.unify(expected, value):
             atoms += flatten([value])
-        elif isinstance(expected, Dynamic):
+        elif isinstance(expected, DynamicValue):
             atoms.append(self.reify(value, atom_type(expected.atom), out, span))
-        elif isinstance(expected, Tuple) and isinstance(type_, TupleType) and isinstance(value, Tuple | Dynamic):
-            parts = value.items if isinstance(value, Tuple) else self._projected(value.atom, out, span)
+        elif (
+            isinstance(expected, TupleValue)
+            and isinstance(type_, TupleType)
+            and isinstance(value, TupleValue | DynamicValue)
+        ):
+            parts = value.items if isinstance(value, TupleValue) else self._project_items(value.atom, out, span)
             for i, (a, b, t) in enumerate(zip(expected.items, parts, type_.items, strict=True)):
                 self._fit(ways, a, b, t, (*place, i), out, span, atoms)
         else:
             ways.changed = True
             if place not in ways.memory:
-                known = atom_type(value.atom) if isinstance(value, Dynamic) else None
+                known = atom_type(value.atom) if isinstance(value, DynamicValue) else None
                 ways.memory[place] = known or self.flows.convert(type_)
 
-    def _projected(self, whole: Atom, out: Draft, span: Span | None) -> tuple[StaticValue, ...]:
+    def _project_items(self, whole: Atom, out: BlockBuilder, span: Span | None) -> tuple[StaticValue, ...]:
         type_ = atom_type(whole)
         assert isinstance(type_, TupleType)
         return tuple(

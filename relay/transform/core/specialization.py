@@ -1,15 +1,15 @@
-"""From the typed higher-order IR to the first-order core: functions as values are followed to where they are called.
+"""Specialization: the typed higher-order IR becomes the first-order core; functions are followed to their calls.
 
-A function is specialised by its code and the shapes (see `static_values`) of its arguments and of its environment; the
+A function is specialized by its code and the shapes (see `static_values`) of its arguments and of its environment; the
 atoms among them become its parameters: first those of the ordinary parameters, then those of the captured variables.
 
     call of closure(f, env) with (s, ..)    name(atoms of s .., atoms of env ..)
-    call of gradient(s, options)            a `Derivative` of s specialised, with the same arguments (and the seed)
-    call of a flow's atom a with (s, ..)    apply(atoms of converted s .., a): see `defunctionalisation`
+    call of gradient(s, options)            a `Derivative` of s specialized, with the same arguments (and the seed)
+    call of a flow's atom a with (s, ..)    apply(atoms of converted s .., a): see `defunctionalization`
     call with a function in its result      the body in place; if it is recursive, a call whose result is a flow
 
-Where a function grows with each round of a recursion (the same code is being specialised for a part of the new
-argument), the argument becomes a flow, one for each parameter of the code; so there are finitely many specialisations.
+Where a function grows with each round of a recursion (the same code is being specialized for a part of the new
+argument), the argument becomes a flow, one for each parameter of the code; so there are finitely many specializations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import assert_never
 import attrs
 
 from relay.errors import CompileError, DifferentiationError, InternalError, Span
-from relay.ir.data_dependent import made_by
+from relay.ir.data_dependent import bound_dims
 from relay.ir.derivative import derivative_type, gradient_type
 from relay.ir.expr import (
     Block,
@@ -39,50 +39,50 @@ from relay.ir.expr import (
 from relay.ir.traverse import all_blocks, blocks, copy_function, operands
 from relay.ir.types import DataDefinition, FunctionType, Type
 from relay.transform.analysis.graph import strong_components
-from relay.transform.core.block_builder import Draft
-from relay.transform.core.defunctionalization import Applications, finish
+from relay.transform.core.block_builder import BlockBuilder
+from relay.transform.core.defunctionalization import ApplyFunctions, finish
 from relay.transform.core.flows import Flow, Flows, atom_type
-from relay.transform.core.frames import Inlined
-from relay.transform.core.function_bodies import FunctionBodies
+from relay.transform.core.frames import InlinedBody
+from relay.transform.core.function_bodies import BodySpecializer
 from relay.transform.core.static_values import (
     Closure,
-    Dynamic,
+    DynamicValue,
     Gradient,
-    Group,
-    Named,
-    Shape,
+    LambdaGroup,
+    ModuleFunction,
     StaticValue,
     StaticValues,
-    Tuple,
+    TupleValue,
+    ValueShape,
     flatten,
-    grown,
+    has_grown,
     held_types,
     holds_function,
     option_key,
 )
-from relay.transform.core.worklist import Request, Requests, Resolved, callers, with_function
+from relay.transform.core.worklist import Request, ResolvedCall, Worklist, callers, with_function
 
 GROWTHS = 24
-"""How many ever larger specialisations of the same code may lead to each other before it counts as growing."""
+"""How many ever larger specializations of the same code may lead to each other before it counts as growing."""
 
 REPEATS = 2
-"""How many specialisations of the same code to the same shape but other flows may lead to each other."""
+"""How many specializations of the same code to the same shape but other flows may lead to each other."""
 
 LARGEST = 4096
 """The most atoms that a function value may carry."""
 
 
-def specialise(module: Module) -> Module:
+def specialize(module: Module) -> Module:
     """The module without function values.
 
     Raises CompileError if the entry takes or returns functions, DifferentiationError where a derivative's order depends
     on the run.
     """
-    return _Specialiser(module).run()
+    return _Specializer(module).run()
 
 
 @attrs.frozen(eq=False)
-class Opened:
+class ClosureExport:
     """A program whose result holds functions, as a first-order one: in the result they are values of data types.
 
     `applied` is the function of the program that calls each of these types' values, which are its last argument.
@@ -92,24 +92,24 @@ class Opened:
     applied: Mapping[DataDefinition, str]
 
 
-def opened(module: Module) -> Opened:
+def export_closures(module: Module) -> ClosureExport:
     """A program whose result holds functions without function values.
 
     Raises CompileError if it takes functions, or if one of those in the result does: what they may be given is not
     known; DifferentiationError where a derivative's order depends on the run.
     """
-    return _Specialiser(module).opened()
+    return _Specializer(module).export_closures()
 
 
-class _Specialiser:
+class _Specializer:
     def __init__(self, module: Module) -> None:
         self.module = module
         taken = {*module.functions, *(d.name for d in module.data)}
         self.flows = Flows(lambda wanted: self.requests.name(wanted))
         self.static = StaticValues(self.flows)
-        self.requests = Requests(self.static, self.flows, taken)
-        self.applications = Applications(self.static, self.flows, self.requests.name)
-        self.bodies = FunctionBodies(self.static, self.flows, self)
+        self.requests = Worklist(self.static, self.flows, taken)
+        self.applications = ApplyFunctions(self.static, self.flows, self.requests.name)
+        self.bodies = BodySpecializer(self.static, self.flows, self)
         self.functions: dict[str, Function | Derivative] = {}
         self.sizes: dict[Function, int] = {}
         self.in_place: set[Function] = set()  # those whose bodies stand in place of a call
@@ -124,16 +124,16 @@ class _Specialiser:
         self._make_all()
         return finish(self.module, self.functions, self.flows, self.applications)
 
-    def opened(self) -> Opened:
+    def export_closures(self) -> ClosureExport:
         result = self._start(result=True)
         applied: dict[Flow, str] = {}
         while True:
             self._make_all()
-            inside = self.flows.inside(self.flows.canonical(result))
+            inside = self.flows.reachable_flows(self.flows.canonical(result))
             if all(flow in applied for flow in inside):
                 break
             for flow in inside:
-                applied[flow] = self.applications.of(flow, None)[0]
+                applied[flow] = self.applications.apply_function(flow, None)[0]
         for flow in inside:
             if any(self.flows.carries(t) for t in flow.parameters):
                 entry = self.module.main
@@ -144,7 +144,7 @@ class _Specialiser:
                 )
         module = finish(self.module, self.functions, self.flows, self.applications, tuple(applied.values()))
         names = self.applications.functions()[1]
-        return Opened(module, {f.definition: names[applied[f]] for f in inside})
+        return ClosureExport(module, {f.definition: names[applied[f]] for f in inside})
 
     def _start(self, result: bool) -> Type:
         """Ask for the entry; gives the type of its result. `result`: that may hold functions."""
@@ -161,7 +161,7 @@ class _Specialiser:
                 help="call it from another function, which is the entry",
             )
         parameters = [self.static.atom(Var("p", t)) for t in types]
-        made = self._resolve(self.static.atom(Global(self.module.entry)), parameters, entry.span, Draft())
+        made = self._resolve(self.static.atom(Global(self.module.entry)), parameters, entry.span, BlockBuilder())
         return made.type.result
 
     def _make_all(self) -> None:
@@ -195,33 +195,33 @@ class _Specialiser:
         )
 
     def _rule(self, function: Function) -> Rule | None:
-        """The rule for a function's derivative, with the names of its functions' specialisations."""
+        """The rule for a function's derivative, with the names of its functions' specializations."""
         if not isinstance(function.rule, CustomGradient):
             return function.rule
         named = []
         for name in function.rule_functions:
             found = self.module.functions[name]
             parameters = [self.static.atom(Var("p", t)) for t in found.type.parameters]
-            named.append(self._resolve(self.static.atom(Global(name)), parameters, found.span, Draft()).name)
+            named.append(self._resolve(self.static.atom(Global(name)), parameters, found.span, BlockBuilder()).name)
         return CustomGradient(named[0], named[1] if named[1:] else None, function.rule.depth)
 
     # ---- calls
 
     def call(
-        self, callee: StaticValue, arguments: list[StaticValue], span: Span | None, out: Draft
+        self, callee: StaticValue, arguments: list[StaticValue], span: Span | None, out: BlockBuilder
     ) -> tuple[Call, Type]:
         """The call of a function value, and the type of its result."""
         resolved = self._resolve(callee, arguments, span, out)
         return Call(Global(resolved.name, resolved.type), resolved.atoms, span), resolved.type.result
 
-    def inlined(self, callee: StaticValue, arguments: list[StaticValue]) -> Inlined | None:
+    def inlined_body(self, callee: StaticValue, arguments: list[StaticValue]) -> InlinedBody | None:
         """The body to put in place of a call whose result holds functions, or None if it must be called."""
         values: dict[Var, StaticValue] = {}
         match callee:
             case Closure(function, group, environment):
                 values.update(zip(group.captured, environment, strict=True))
                 self._see_group(group, values)
-            case Named(name):
+            case ModuleFunction(name):
                 found = self.module.functions[name]
                 if not isinstance(found, Function):
                     return None
@@ -234,11 +234,11 @@ class _Specialiser:
         if function in self.recursive or any(f is function and s <= size for f, s in self.inside):
             return None
         self.inside.append((function, size))
-        if function in self.in_place and made_by(function.body):
+        if function in self.in_place and bound_dims(function.body):
             function = copy_function(function, keep_sizes=False)  # or its sizes would be made twice
         self.in_place.add(function)
         values.update(zip(function.parameters, arguments, strict=True))
-        return Inlined(function, values, self._returns_once(function), lambda: _pop(self.inside))
+        return InlinedBody(function, values, self._returns_once(function), lambda: _pop(self.inside))
 
     def _returns_once(self, function: Function) -> bool:
         """Whether a function is left at the end of its body only."""
@@ -249,26 +249,28 @@ class _Specialiser:
             known = self.exits[function] = leaving == 1 and isinstance(function.body.terminator, Exit)
         return known
 
-    def _resolve(self, callee: StaticValue, arguments: list[StaticValue], span: Span | None, out: Draft) -> Resolved:
+    def _resolve(
+        self, callee: StaticValue, arguments: list[StaticValue], span: Span | None, out: BlockBuilder
+    ) -> ResolvedCall:
         """The module function for a function value applied to such arguments, asked for if it is new."""
         match callee:
             case Closure(function, group, environment):
                 captured = dict(zip(group.captured, environment, strict=True))
                 return self._request(function, arguments, captured, group, span, out)
-            case Named(name):
+            case ModuleFunction(name):
                 function_or_derivative = self.module.functions[name]
                 if isinstance(function_or_derivative, Function):
                     return self._request(function_or_derivative, arguments, {}, None, span, out)
                 return self._keep_derivative(function_or_derivative, arguments, span, out)
             case Gradient(function_value, options):
                 return self._differentiate(function_value, options, arguments, span, out)
-            case Dynamic(atom):
-                flow = self.flows.of(atom_type(atom))
+            case DynamicValue(atom):
+                flow = self.flows.function_flow(atom_type(atom))
                 pairs = zip(arguments, flow.parameters, strict=True)
                 atoms = tuple(self.bodies.meeting.reify(argument, t, out, span) for argument, t in pairs)
-                apply, type_ = self.applications.of(flow, self.current)
-                return Resolved(apply, type_, (*atoms, atom), tuple(range(len(atoms))), flow.type)
-            case Tuple():
+                apply, type_ = self.applications.apply_function(flow, self.current)
+                return ResolvedCall(apply, type_, (*atoms, atom), tuple(range(len(atoms))), flow.type)
+            case TupleValue():
                 raise InternalError("a tuple is called")
             case _:
                 assert_never(callee)
@@ -280,10 +282,10 @@ class _Specialiser:
         function: Function,
         arguments: list[StaticValue],
         captured: dict[Var, StaticValue],
-        group: Group | None,
+        group: LambdaGroup | None,
         span: Span | None,
-        out: Draft,
-    ) -> Resolved:
+        out: BlockBuilder,
+    ) -> ResolvedCall:
         variables = (*function.parameters, *captured)
         every = [*arguments, *captured.values()]
         shapes = self.requests.shapes(every)
@@ -298,7 +300,7 @@ class _Specialiser:
         positions: list[int | None] = []
         at = 0
         for argument in every[: len(arguments)]:
-            positions.append(at if isinstance(argument, Dynamic) else None)
+            positions.append(at if isinstance(argument, DynamicValue) else None)
             at += argument.shape.atoms
         if name is None:
             assert function.result is not None
@@ -314,9 +316,9 @@ class _Specialiser:
             type_ = FunctionType(tuple(atom_type(p) for p in parameters), result)
             request = Request(name, function, shapes, values, tuple(parameters), result, self.current)
             self.requests.add(request, type_)
-        return Resolved(name, self.requests.types[name], atoms, tuple(positions), function.type)
+        return ResolvedCall(name, self.requests.types[name], atoms, tuple(positions), function.type)
 
-    def _see_group(self, group: Group, values: dict[Var, StaticValue]) -> None:
+    def _see_group(self, group: LambdaGroup, values: dict[Var, StaticValue]) -> None:
         environment = tuple(values[v] for v in group.captured)
         for variable, member in group.members.items():
             values[variable] = self.static.closure(member, group, environment)
@@ -326,25 +328,25 @@ class _Specialiser:
         function: Function,
         variables: Sequence[Var],
         values: list[StaticValue],
-        shapes: tuple[Shape, ...],
+        shapes: tuple[ValueShape, ...],
         span: Span | None,
-        out: Draft,
+        out: BlockBuilder,
     ) -> list[StaticValue]:
-        """The values with flows in place of what grows from one specialisation of the function to the next."""
+        """The values with flows in place of what grows from one specialization of the function to the next."""
         size = sum(s.size for s in shapes)
         smallest = self.sizes[function] = min(size, self.sizes.get(function, size))
         growing: set[int] = set()
         growths, bound_ = 0, size
         for request in callers(self.current, function) if size > smallest else ():
             old = [self.requests.canonical(s) for s in request.shapes]
-            growing.update(i for i, (a, b) in enumerate(zip(old, shapes, strict=True)) if grown(a, b))
+            growing.update(i for i, (a, b) in enumerate(zip(old, shapes, strict=True)) if has_grown(a, b))
             if request.size < bound_:
                 growths, bound_ = growths + 1, request.size
         if growths >= GROWTHS or sum(s.atoms for s in shapes) > LARGEST:
             growing.update(range(len(values)))
         made = []
         for i, (variable, value) in enumerate(zip(variables, values, strict=True)):
-            if i in growing and not isinstance(value, Dynamic) and holds_function(variable.type):
+            if i in growing and not isinstance(value, DynamicValue) and holds_function(variable.type):
                 assert variable.type is not None
                 place = (function, i)
                 if place not in self.places:
@@ -353,8 +355,8 @@ class _Specialiser:
             made.append(value)
         return made
 
-    def _without_repeats(self, function: Function, shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
-        """The shapes, after their flows became those of a specialisation that led here through another such one."""
+    def _without_repeats(self, function: Function, shapes: tuple[ValueShape, ...]) -> tuple[ValueShape, ...]:
+        """The shapes, after their flows became those of a specialization that led here through another such one."""
         skeletons = [s.skeleton for s in shapes]
         same = [r for r in callers(self.current, function) if [s.skeleton for s in r.shapes] == skeletons]
         if len(same) >= REPEATS and any(s.skeleton is not s for s in shapes):
@@ -368,9 +370,9 @@ class _Specialiser:
     # ---- derivatives
 
     def _keep_derivative(
-        self, derivative: Derivative, arguments: list[StaticValue], span: Span | None, out: Draft
-    ) -> Resolved:
-        """A derivative that an earlier pass left in the module stays, of the specialisation of its function."""
+        self, derivative: Derivative, arguments: list[StaticValue], span: Span | None, out: BlockBuilder
+    ) -> ResolvedCall:
+        """A derivative that an earlier pass left in the module stays, of the specialization of its function."""
         seed = 1 if derivative.grad.seedable else 0
         given = arguments[: len(arguments) - seed]
         of = self._resolve(self.static.atom(Global(derivative.of)), given, span, out)
@@ -380,11 +382,11 @@ class _Specialiser:
                 derivative.name, of.name, derivative.type, grad, derivative.span
             )
         positions = tuple(range(len(arguments)))
-        return Resolved(derivative.name, derivative.type, tuple(flatten(arguments)), positions, derivative.type)
+        return ResolvedCall(derivative.name, derivative.type, tuple(flatten(arguments)), positions, derivative.type)
 
     def _differentiate(
-        self, function: StaticValue, options: Grad, arguments: list[StaticValue], span: Span | None, out: Draft
-    ) -> Resolved:
+        self, function: StaticValue, options: Grad, arguments: list[StaticValue], span: Span | None, out: BlockBuilder
+    ) -> ResolvedCall:
         seed = arguments[-1:] if options.seedable else []
         of = self._resolve(function, arguments[: len(arguments) - len(seed)], span, out)
         logical = range(len(of.seen.parameters)) if options.wrt is None else options.wrt
@@ -399,14 +401,14 @@ class _Specialiser:
         except DifferentiationError as error:
             raise error.at(options.span or span) from None
         key = (of.name, wrt, option_key(options))
-        name = self.requests.derived(key)
+        name = self.requests.derivative_name(key)
         if name is None:
             name = self.requests.name(f"{of.name}_gradient")
             self.requests.add_derived(key, name, type_)
             self.functions[name] = Derivative(name, of.name, type_, grad, options.span or span)
         atoms = (*of.atoms, *flatten(seed))
         positions = (*of.positions, *[len(of.atoms) for _ in seed])
-        return Resolved(name, self.requests.types[name], atoms, positions, seen)
+        return ResolvedCall(name, self.requests.types[name], atoms, positions, seen)
 
 
 def _pop(inside: list[tuple[Function, int]]) -> None:
@@ -417,7 +419,7 @@ def _directly_recursive(module: Module) -> set[Function]:
     """The module functions that lead to themselves by calls outside of the lambdas in them."""
     edges: dict[str, list[str]] = {}
     for name, function in module.functions.items():
-        edges[name] = [function.of] if isinstance(function, Derivative) else list(_mentioned(function.body))
+        edges[name] = [function.of] if isinstance(function, Derivative) else list(_referenced_globals(function.body))
     found: set[Function] = set()
     for component in strong_components(edges):
         if len(component) > 1 or component[0] in edges[component[0]]:
@@ -425,7 +427,7 @@ def _directly_recursive(module: Module) -> set[Function]:
     return found
 
 
-def _mentioned(block: Block) -> Iterator[str]:
+def _referenced_globals(block: Block) -> Iterator[str]:
     pending = [block]
     while pending:
         for binding in pending.pop().bindings:

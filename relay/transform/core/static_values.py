@@ -1,4 +1,4 @@
-"""What specialisation knows of a value before the run.
+"""Static values: the compile-time knowledge of a value in specialization.
 
     static  s ::= atom | (s, ..) | closure(function, environment of s) | global function | gradient(s, options)
 
@@ -30,43 +30,43 @@ def holds_function(type_: Type | None) -> bool:
         case FunctionType() | QuantifiedType():
             return True
         case None:
-            raise InternalError("a variable without a type reached specialisation")
+            raise InternalError("a variable without a type reached specialization")
         case _:
             return False
 
 
 @attrs.frozen(eq=False, slots=True)
-class Shape:
+class ValueShape:
     """A static value without its atoms. `size` counts its functions, `atoms` its atoms, both with repetition.
 
     `head` says what it is made of besides its `parts`.
     """
 
     head: Hashable
-    parts: tuple[Shape, ...]
+    parts: tuple[ValueShape, ...]
     size: int
     atoms: int
-    _skeleton: Shape | None = None
+    _skeleton: ValueShape | None = None
 
     @property
-    def skeleton(self) -> Shape:
+    def skeleton(self) -> ValueShape:
         """The shape without the data types of its atoms."""
         return self._skeleton or self
 
     @property
     def type(self) -> Type | None:
         """The type of an atom that holds functions."""
-        return self.head.type if isinstance(self.head, _Held) else None
+        return self.head.type if isinstance(self.head, _OpaqueHead) else None
 
 
 @attrs.frozen
-class _Held:
+class _OpaqueHead:
     """The head of an atom that holds functions."""
 
     type: Type
 
 
-class Carriers(Protocol):
+class FunctionCarriers(Protocol):
     """What tells which types hold functions that only the run knows."""
 
     def carries(self, type_: Type) -> bool:
@@ -79,23 +79,23 @@ class Carriers(Protocol):
 
 
 @attrs.frozen(eq=False, slots=True)
-class Dynamic:
+class DynamicValue:
     """Known at run time only."""
 
     atom: Atom
-    shape: Shape
+    shape: ValueShape
 
 
 @attrs.frozen(eq=False, slots=True)
-class Tuple:
+class TupleValue:
     """A tuple that carries a function."""
 
     items: tuple[StaticValue, ...]
-    shape: Shape
+    shape: ValueShape
 
 
 @attrs.frozen(eq=False, slots=True)
-class Group:
+class LambdaGroup:
     """Lambdas that call each other, and the variables that they capture from outside of the group."""
 
     members: Mapping[Var, Function]
@@ -107,17 +107,17 @@ class Closure:
     """A lambda of a group with the values of the group's captured variables."""
 
     function: Function
-    group: Group
+    group: LambdaGroup
     environment: tuple[StaticValue, ...]
-    shape: Shape
+    shape: ValueShape
 
 
 @attrs.frozen(eq=False, slots=True)
-class Named:
+class ModuleFunction:
     """A function of the module."""
 
     name: str
-    shape: Shape
+    shape: ValueShape
 
 
 @attrs.frozen(eq=False, slots=True)
@@ -126,10 +126,10 @@ class Gradient:
 
     function: StaticValue
     options: Grad
-    shape: Shape
+    shape: ValueShape
 
 
-StaticValue: TypeAlias = Dynamic | Tuple | Closure | Named | Gradient
+StaticValue: TypeAlias = DynamicValue | TupleValue | Closure | ModuleFunction | Gradient
 
 
 def option_key(grad: Grad) -> tuple[Hashable, ...]:
@@ -140,12 +140,12 @@ def option_key(grad: Grad) -> tuple[Hashable, ...]:
 class StaticValues:
     """Makes static values with interned shapes."""
 
-    def __init__(self, carriers: Carriers) -> None:
+    def __init__(self, carriers: FunctionCarriers) -> None:
         self._carriers = carriers
-        self._shapes: dict[Hashable, Shape] = {}
-        self._atom = Shape(None, (), 0, 1)
+        self._shapes: dict[Hashable, ValueShape] = {}
+        self._atom = ValueShape(None, (), 0, 1)
 
-    def _shape(self, head: Hashable, parts: Iterable[Shape], own: int) -> Shape:
+    def _shape(self, head: Hashable, parts: Iterable[ValueShape], own: int) -> ValueShape:
         parts = tuple(parts)
         key = (head, parts)
         found = self._shapes.get(key)
@@ -154,44 +154,44 @@ class StaticValues:
             if any(p.skeleton is not p for p in parts):
                 skeleton = self._shape(head, (p.skeleton for p in parts), own)
             size, atoms = own + sum(p.size for p in parts), sum(p.atoms for p in parts)
-            found = self._shapes[key] = Shape(head, parts, size, atoms, skeleton)
+            found = self._shapes[key] = ValueShape(head, parts, size, atoms, skeleton)
         return found
 
     def atom(self, atom: Atom) -> StaticValue:
-        """An operand that is no variable with a known value: a global is a function, everything else is dynamic."""
+        """An operand that is not a variable with a known value: a global is a function, everything else is dynamic."""
         if isinstance(atom, Global):
-            return Named(atom.name, self._shape(("named", atom.name), (), 1))
+            return ModuleFunction(atom.name, self._shape(("named", atom.name), (), 1))
         if not isinstance(atom, Var) or atom.type is None or not self._carriers.carries(atom.type):
-            return Dynamic(atom, self._atom)
-        return Dynamic(atom, self._held(self._carriers.canonical(atom.type)))
+            return DynamicValue(atom, self._atom)
+        return DynamicValue(atom, self._opaque_shape(self._carriers.canonical(atom.type)))
 
-    def _held(self, type_: Type) -> Shape:
-        head = _Held(type_)
+    def _opaque_shape(self, type_: Type) -> ValueShape:
+        head = _OpaqueHead(type_)
         found = self._shapes.get(head)
         if found is None:
-            found = self._shapes[head] = Shape(head, (), 1, 1, self._atom)
+            found = self._shapes[head] = ValueShape(head, (), 1, 1, self._atom)
         return found
 
-    def canonical(self, shape: Shape, done: dict[Shape, Shape]) -> Shape:
+    def canonical(self, shape: ValueShape, done: dict[ValueShape, ValueShape]) -> ValueShape:
         """The shape with those data types that have become one replaced by that one. `done` is a memory for this."""
         if shape.skeleton is shape:
             return shape
         found = done.get(shape)
         if found is None:
             if shape.type is not None:
-                found = self._held(self._carriers.canonical(shape.type))
+                found = self._opaque_shape(self._carriers.canonical(shape.type))
             else:
                 own = shape.size - sum(p.size for p in shape.parts)
                 found = self._shape(shape.head, (self.canonical(p, done) for p in shape.parts), own)
             done[shape] = found
         return found
 
-    def make_tuple(self, items: tuple[StaticValue, ...]) -> Tuple:
+    def make_tuple(self, items: tuple[StaticValue, ...]) -> TupleValue:
         """A tuple of static values."""
         shapes = tuple(i.shape for i in items)
-        return Tuple(items, self._shape("tuple", shapes, 0))
+        return TupleValue(items, self._shape("tuple", shapes, 0))
 
-    def closure(self, function: Function, group: Group, environment: tuple[StaticValue, ...]) -> Closure:
+    def closure(self, function: Function, group: LambdaGroup, environment: tuple[StaticValue, ...]) -> Closure:
         """A lambda with its environment."""
         shapes = tuple(v.shape for v in environment)
         return Closure(function, group, environment, self._shape(function, shapes, 1))
@@ -206,9 +206,9 @@ class StaticValues:
         if value.shape.atoms == 0:
             return value
         match value:
-            case Dynamic(old):
+            case DynamicValue(old):
                 return self.atom(atom(old, name))
-            case Tuple(items):
+            case TupleValue(items):
                 return self.make_tuple(tuple(self.rebuild(item, atom, name) for item in items))
             case Closure(function, group, environment):
                 return self.closure(
@@ -218,7 +218,7 @@ class StaticValues:
                 )
             case Gradient(function, options):
                 return self.gradient(self.rebuild(function, atom, name), options)
-            case Named():
+            case ModuleFunction():
                 return value
             case _:
                 assert_never(value)
@@ -233,22 +233,22 @@ def flatten(values: Iterable[StaticValue]) -> list[Atom]:
         match value:
             case None:
                 pending.pop()
-            case Dynamic(atom):
+            case DynamicValue(atom):
                 atoms.append(atom)
-            case Tuple(items):
+            case TupleValue(items):
                 pending.append(iter(items))
             case Closure(environment=environment):
                 pending.append(iter(environment))
             case Gradient(function):
                 pending.append(iter((function,)))
-            case Named():
+            case ModuleFunction():
                 pass
             case _:
                 assert_never(value)
     return atoms
 
 
-def held_types(shape: Shape) -> list[Type]:
+def held_types(shape: ValueShape) -> list[Type]:
     """The types of the atoms that hold functions, in order."""
     found: list[Type] = []
     pending = [shape]
@@ -261,7 +261,7 @@ def held_types(shape: Shape) -> list[Type]:
     return found
 
 
-def grown(old: Shape, new: Shape) -> bool:
+def has_grown(old: ValueShape, new: ValueShape) -> bool:
     """Whether a function has been wrapped into a larger one on the way from one shape to the other."""
     if old is new or old.size >= new.size:
         return False
@@ -271,11 +271,11 @@ def grown(old: Shape, new: Shape) -> bool:
         return False
     pairs = list(zip(old.parts, new.parts, strict=True))
     if old.head == "tuple":
-        return any(grown(a, b) for a, b in pairs)
-    return any(grown(a, b) for a, b in pairs) and all(a is b or grown(a, b) for a, b in pairs)
+        return any(has_grown(a, b) for a, b in pairs)
+    return any(has_grown(a, b) for a, b in pairs) and all(a is b or has_grown(a, b) for a, b in pairs)
 
 
-def contains(whole: Shape, part: Shape) -> bool:
+def contains(whole: ValueShape, part: ValueShape) -> bool:
     """Whether a function of this shape is somewhere inside of the whole, and not the whole."""
     if part.size == 0:
         return False

@@ -53,7 +53,7 @@ from relay.ir.expr import (
 from relay.ir.traverse import (
     all_blocks,
     blocks,
-    bound,
+    bound_variables,
     copy_expression,
     free_variables,
     map_terminator,
@@ -63,7 +63,7 @@ from relay.ir.traverse import (
 )
 from relay.ir.types import DataDefinition
 from relay.transform.analysis.tail_positions import Branch, Leaf, leaves, map_branch, replace_leaves, yielding
-from relay.transform.core.exits import Ways, variable_types
+from relay.transform.core.exits import ReifiedExits, variable_types
 from relay.transform.core.rebuilding import map_bodies, with_functions
 
 CUT = 64
@@ -87,7 +87,7 @@ def structure(module: Module) -> Module:
 
 
 @attrs.frozen(eq=False)
-class _Level:
+class _PendingBranch:
     """A branch whose one leaf to `join` is still to be filled with the rest of the block."""
 
     before: list[Binding]
@@ -97,7 +97,7 @@ class _Level:
 
 class _Structurer:
     def __init__(self, function: Function, names: set[str], data: list[DataDefinition]) -> None:
-        self.ways = Ways(function, names, data)
+        self.ways = ReifiedExits(function, names, data)
         self.repeated = {b.terminator.label for b in all_blocks(function.body) if isinstance(b.terminator, Next)}
         self.uses: dict[Var, int] = {}
         for block in all_blocks(function.body):
@@ -105,7 +105,7 @@ class _Structurer:
 
     def tail(self, block: Block, own: LoopLabel | None) -> Block:
         """The block in tail form. A `Yield` becomes an Exit to `own`."""
-        levels: list[_Level] = []
+        levels: list[_PendingBranch] = []
         out: list[Binding] = []
         pending = list(reversed(block.bindings))
         end = _leaf(block.terminator, own)
@@ -164,14 +164,14 @@ class _Structurer:
             if not foreign:
                 out.append(Binding(targets, yielding(branch, join, targets)))
             elif len(own_leaves) == 1:
-                levels.append(_Level(out, branch, join))
+                levels.append(_PendingBranch(out, branch, join))
                 out = _aliases(targets, own_leaves[0].values)
             elif not pending and not isinstance(end, Dead):
                 out.append(Binding((), _end_leaves(branch, join, targets, end)))
                 return self._close(levels, out, Dead())
             else:
                 before, matching = self.ways.gather(branch, join, targets)
-                levels.append(_Level([*out, *before], matching, join))
+                levels.append(_PendingBranch([*out, *before], matching, join))
                 out = []
         return self._close(levels, out, end)
 
@@ -200,7 +200,7 @@ class _Structurer:
         return Block((*made.bindings[:-1], Binding((holds,), yielding(branch, join, (holds,)))), Yield((holds,)))
 
     def _peel(
-        self, branch: If, join: LoopLabel, levels: list[_Level], out: list[Binding]
+        self, branch: If, join: LoopLabel, levels: list[_PendingBranch], out: list[Binding]
     ) -> tuple[Branch, list[Binding]]:
         """Arms at the front that only lead elsewhere become a branch of their own, if several of the others lead on."""
         count = 0
@@ -215,17 +215,17 @@ class _Structurer:
             last = orelse.bindings[-1].value
             assert isinstance(last, If | Match)
             peeled = LoopLabel("else")
-            levels.append(_Level(out, If(branch.arms, Block((), Exit(peeled, ())), branch.span), peeled))
+            levels.append(_PendingBranch(out, If(branch.arms, Block((), Exit(peeled, ())), branch.span), peeled))
             return last, list(orelse.bindings[:-1])
         peeled = LoopLabel("elif")
-        levels.append(_Level(out, If(branch.arms[:count], Block((), Exit(peeled, ())), branch.span), peeled))
+        levels.append(_PendingBranch(out, If(branch.arms[:count], Block((), Exit(peeled, ())), branch.span), peeled))
         return If(branch.arms[count:], branch.orelse, branch.span), []
 
     # ---- ways out
 
     # ---- putting blocks together again
 
-    def _close(self, levels: list[_Level], out: list[Binding], end: Terminator) -> Block:
+    def _close(self, levels: list[_PendingBranch], out: list[Binding], end: Terminator) -> Block:
         """Fill each level's open leaf with what follows it, innermost first."""
         block = Block(tuple(out), end)
         depth = 0
@@ -243,12 +243,12 @@ class _Structurer:
         for number, (cut, rest) in enumerate(rests):
             if number + 1 < len(rests):
                 outer, chunk = rests[number + 1]
-                rests[number + 1] = (outer, self._cut(chunk, cut, rest))
+                rests[number + 1] = (outer, self._append_rest(chunk, cut, rest))
             else:
-                block = self._cut(block, cut, rest)
+                block = self._append_rest(block, cut, rest)
         return block
 
-    def _elif(self, level: _Level, rest: Block) -> If | None:
+    def _elif(self, level: _PendingBranch, rest: Block) -> If | None:
         """The level's If with a rest that is an If as further arms, where only that needs what stands before it."""
         if not isinstance(level.branch, If) or not isinstance(rest.terminator, Dead):
             return None
@@ -271,13 +271,13 @@ class _Structurer:
         arms = (*level.branch.arms, Arm(moved, inner.arms[0].body), *inner.arms[1:])
         return If(arms, inner.orelse, level.branch.span)
 
-    def _cut(self, block: Block, cut: LoopLabel, rest: Block) -> Block:
+    def _append_rest(self, block: Block, cut: LoopLabel, rest: Block) -> Block:
         """`block`, whose one leaf to `cut` is followed by `rest`, without nesting `rest` in it."""
         branch = block.bindings[-1].value
         assert isinstance(branch, If | Match)
-        bound_inside = set(bound(branch))
+        bound_inside = set(bound_variables(branch))
         for binding in (b for body in blocks(branch) for b in walk(body)):
-            bound_inside.update((*binding.targets, *bound(binding.value)))
+            bound_inside.update((*binding.targets, *bound_variables(binding.value)))
         live = tuple(v for v in free_variables(rest) if v in bound_inside)
 
         def pass_on(leaf: Leaf) -> Block:
@@ -287,7 +287,7 @@ class _Structurer:
         chunk = copy_expression(map_branch(branch, lambda b: replace_leaves(b, pass_on)))
         assert isinstance(chunk, If | Match)
         before, matching = self.ways.gather(chunk, cut, live)
-        filled = _fill(_Level([], matching, cut), rest)
+        filled = _fill(_PendingBranch([], matching, cut), rest)
         return Block((*block.bindings[:-1], *before, Binding((), filled)), Dead())
 
 
@@ -317,7 +317,7 @@ def _aliases(targets: tuple[Var, ...], values: tuple[Atom, ...]) -> list[Binding
     return [Binding((t,), v) for t, v in zip(targets, values, strict=True)]
 
 
-def _fill(level: _Level, rest: Block) -> Branch:
+def _fill(level: _PendingBranch, rest: Block) -> Branch:
     def fill(leaf: Leaf) -> Block:
         return rest if leaf.label is level.join else Block((), leaf)
 

@@ -1,4 +1,4 @@
-"""The specialisations of a module's functions: which there are, under which names, and which are still to be made."""
+"""The worklist of specialization: requested versions of functions, their names, and the pending ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 from relay.ir.expr import Atom, Function, Global, Grad, Var
 from relay.ir.types import FunctionType, Type
 from relay.transform.core.flows import Flows
-from relay.transform.core.static_values import Shape, StaticValue, StaticValues
+from relay.transform.core.static_values import StaticValue, StaticValues, ValueShape
 
 
 @attrs.frozen(eq=False)
@@ -19,7 +19,7 @@ class Request:
 
     name: str
     function: Function
-    shapes: tuple[Shape, ...]
+    shapes: tuple[ValueShape, ...]
     values: dict[Var, StaticValue]
     parameters: tuple[Var, ...]
     result: Type
@@ -32,9 +32,9 @@ class Request:
 
 
 @attrs.frozen
-class Resolved:
+class ResolvedCall:
     """A function value applied: the module function, the atoms to call it with, and for each argument of the call its
-    position among them (None if it is no single atom). `seen` is the function value's type in the typed program."""
+    position among them (None if it is not a single atom). `seen` is the function value's type in the typed program."""
 
     name: str
     type: FunctionType
@@ -49,8 +49,8 @@ def with_function(grad: Grad, function: Global, wrt: tuple[int, ...] | None = No
     return attrs.evolve(grad, function=function, wrt=wrt)  # type: ignore[misc]
 
 
-class Requests:
-    """The specialisations by code and shapes."""
+class Worklist:
+    """The specializations by code and shapes."""
 
     def __init__(self, static: StaticValues, flows: Flows, taken: set[str]) -> None:
         self.pending: deque[Request] = deque()
@@ -58,17 +58,17 @@ class Requests:
         self._static = static
         self._flows = flows
         self._taken = taken
-        self._names: dict[tuple[Function, tuple[Shape, ...]], str] = {}
+        self._names: dict[tuple[Function, tuple[ValueShape, ...]], str] = {}
         self._derived: dict[Hashable, str] = {}
-        self._canonical: dict[Shape, Shape] = {}
+        self._canonical: dict[ValueShape, ValueShape] = {}
         self._version = 0
 
-    def shapes(self, values: Sequence[StaticValue]) -> tuple[Shape, ...]:
+    def shapes(self, values: Sequence[StaticValue]) -> tuple[ValueShape, ...]:
         """The shapes of values, with the data types that flows have now."""
         self.refresh()
         return tuple(self.canonical(v.shape) for v in values)
 
-    def canonical(self, shape: Shape) -> Shape:
+    def canonical(self, shape: ValueShape) -> ValueShape:
         """The shape, with the data types that flows have now."""
         return self._static.canonical(shape, self._canonical)
 
@@ -82,17 +82,17 @@ class Requests:
         for (function, shapes), name in names.items():
             self._names.setdefault((function, tuple(self.canonical(s) for s in shapes)), name)
 
-    def find(self, function: Function, shapes: tuple[Shape, ...]) -> str | None:
-        """The name of a specialisation that was asked for before."""
+    def find(self, function: Function, shapes: tuple[ValueShape, ...]) -> str | None:
+        """The name of a specialization that was asked for before."""
         return self._names.get((function, shapes))
 
     def add(self, request: Request, type_: FunctionType) -> None:
-        """Ask for a specialisation."""
+        """Ask for a specialization."""
         self._names[request.function, request.shapes] = request.name
         self.types[request.name] = type_
         self.pending.append(request)
 
-    def derived(self, key: Hashable) -> str | None:
+    def derivative_name(self, key: Hashable) -> str | None:
         """The name of a derivative that was asked for before."""
         return self._derived.get(key)
 

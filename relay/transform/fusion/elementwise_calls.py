@@ -1,7 +1,6 @@
-"""Which operator calls go over the same elements in the same order: each element of a result is made of the same
-element of what is read, and of what is the same for all.
+"""Elementwise operator calls: each element of a result depends on the same element of the operands.
 
-    e = exp(x); y = tanh(e); z = squeeze(y)        loops over them may be cut into blocks anywhere
+e = exp(x); y = tanh(e); z = squeeze(y)        loops over them may be cut into blocks anywhere
 """
 
 from __future__ import annotations

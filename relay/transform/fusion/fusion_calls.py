@@ -1,5 +1,4 @@
-"""What fusion asks about the operator calls of a block: who reads them, of what pattern and size they are, and what may
-be overwritten when."""
+"""The operator calls of a block as fusion sees them: their readers, patterns, sizes and in-place updates."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ INJECTIVE = (*ARITHMETIC, Pattern.INJECTIVE)
 ANCHOR = (Pattern.REDUCTION, Pattern.OUTPUT_FUSABLE)
 
 
-def updated(binding: Binding) -> tuple[Atom, ...]:
+def in_place_operands(binding: Binding) -> tuple[Atom, ...]:
     """The operand that an operator call can update in place, if there is one."""
     if isinstance(binding.value, OpCall):
         in_place = lookup(binding.value.operator).in_place
@@ -41,7 +40,7 @@ def updated(binding: Binding) -> tuple[Atom, ...]:
 
 def _overwritten(binding: Binding) -> set[Var]:
     """The variables whose memory a binding may take for an update, also inside its blocks."""
-    found = {a for a in updated(binding) if isinstance(a, Var)}
+    found = {a for a in in_place_operands(binding) if isinstance(a, Var)}
     for block in blocks(binding.value):
         for inner in block.bindings:
             found |= _overwritten(inner)
@@ -51,7 +50,7 @@ def _overwritten(binding: Binding) -> set[Var]:
     return found
 
 
-class Calls:
+class BlockCalls:
     """The operator calls of a block, by their positions."""
 
     def __init__(self, block: Block) -> None:
@@ -74,7 +73,7 @@ class Calls:
                 self.position[binding.targets[0]] = i
                 self.patterns[i] = lookup(binding.value.operator).pattern
                 self.users[i] = set()
-                self.updated.update((i, atom) for atom in updated(binding))
+                self.updated.update((i, atom) for atom in in_place_operands(binding))
             for variable in _overwritten(binding):
                 self._overwritten.setdefault(variable, i)
         for i, binding in enumerate(block.bindings):
@@ -178,4 +177,4 @@ def _reads(value: Expr) -> Iterator[Atom]:
         yield from free_variables(block)
 
 
-__all__ = ["ANCHOR", "ARITHMETIC", "INJECTIVE", "Calls", "bytes_of", "is_call", "shape_of", "updated"]
+__all__ = ["ANCHOR", "ARITHMETIC", "INJECTIVE", "BlockCalls", "bytes_of", "in_place_operands", "is_call", "shape_of"]

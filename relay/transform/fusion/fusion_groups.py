@@ -1,4 +1,4 @@
-"""Which operator calls of a block run together as one kernel.
+"""Fusion groups: the operator calls of a block that run together as one kernel.
 
 A plan is a pure function of a block. Code generation consumes it; nothing is rewritten. A group is a set of operator
 calls of one block, with one result or several. First groups of one result are made (`fusion_drafts`), from the last
@@ -8,7 +8,7 @@ call to the first: a call joins the group of its consumers when all of its uses 
     reduction, output-fusable (matmul)  -> elementwise calls of the same shape (the epilogue)
     opaque                              -> nothing
 
-Such a group has at most one reduction or matmul (its anchor). A matmul's own inputs stay materialised, because it reads
+Such a group has at most one reduction or matmul (its anchor). A matmul's own inputs stay materialized, because it reads
 each element often; but a transposed one is read in place. For the same reason arithmetic does not move into a consumer
 with more elements than it has itself; pure data movement does. Calls without operands (`zeros`) are repeated in each
 group that uses them, and so is what is cheap, where several groups read it. A group's expression, written out as a
@@ -29,15 +29,15 @@ from __future__ import annotations
 import attrs
 
 from relay.ir.expr import Binding, Block, Var
-from relay.transform.fusion.fusion_calls import Calls, updated
-from relay.transform.fusion.multi_output import merged
+from relay.transform.fusion.fusion_calls import BlockCalls, in_place_operands
+from relay.transform.fusion.multi_output import merge_groups
 from relay.transform.fusion.producer_consumer import LIMIT, drafts
 
-__all__ = ["LIMIT", "Group", "plan", "updated"]
+__all__ = ["LIMIT", "FusionGroup", "in_place_operands", "plan"]
 
 
 @attrs.frozen(eq=False)
-class Group:
+class FusionGroup:
     """Calls that run as one kernel, in the order of the block, and those of their targets that others read. Those in
     `kept` are computed once for each place, before others read them."""
 
@@ -46,12 +46,12 @@ class Group:
     kept: tuple[Var, ...] = ()
 
 
-def plan(block: Block) -> dict[int, Group]:
+def plan(block: Block) -> dict[int, FusionGroup]:
     """The groups of a block's operator calls, each under the position of the binding where it runs. Takes time in
     proportion to the bindings."""
-    calls = Calls(block)
-    groups: dict[int, Group] = {}
-    for draft in merged(calls, drafts(calls)):
+    calls = BlockCalls(block)
+    groups: dict[int, FusionGroup] = {}
+    for draft in merge_groups(calls, drafts(calls)):
         outputs, kept = (tuple(map(calls.target, sorted(part))) for part in (draft.results, draft.kept))
-        groups[draft.place] = Group(calls.bindings(draft.members), outputs, kept)
+        groups[draft.place] = FusionGroup(calls.bindings(draft.members), outputs, kept)
     return groups

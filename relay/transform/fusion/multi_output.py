@@ -1,4 +1,4 @@
-"""Groups that become one with several results, since they go over the same elements.
+"""Multi-output (horizontal) fusion: groups over the same elements become one with several results.
 
     e = exp(x); y = 2 * e; s = sum(e); m = max(e)             one pass over x: e and y are stored, s and m added up
     p = x @ w + b; h = relu(p); d = p > 0                     one product: what becomes of each sum is stored
@@ -33,8 +33,8 @@ from relay.ir.facts import facts
 from relay.ir.types import BaseType, Shape, TensorType
 from relay.operator import Pattern
 from relay.transform.fusion.elementwise_calls import are_flat, is_number
-from relay.transform.fusion.fusion_calls import ARITHMETIC, Calls, shape_of
-from relay.transform.fusion.producer_consumer import LIMIT, Draft
+from relay.transform.fusion.fusion_calls import ARITHMETIC, BlockCalls, shape_of
+from relay.transform.fusion.producer_consumer import LIMIT, GroupDraft
 from relay.transform.fusion.rows import in_rows
 
 RESULTS, OPERANDS = 8, 24
@@ -68,25 +68,25 @@ class Level(enum.Enum):
     REDUCED = "reduced"
 
 
-def merged(calls: Calls, drafts: Iterable[Draft]) -> list[Draft]:
+def merge_groups(calls: BlockCalls, drafts: Iterable[GroupDraft]) -> list[GroupDraft]:
     """The groups, given from the last one to the first, of which some have become one."""
-    return _Merging(calls).merged(drafts)
+    return _MultiOutputFusion(calls).merge_groups(drafts)
 
 
-class _Merging:
-    def __init__(self, calls: Calls) -> None:
+class _MultiOutputFusion:
+    def __init__(self, calls: BlockCalls) -> None:
         self.calls = calls
-        self.groups: dict[int, list[Draft]] = {}  # of each call
-        self.levels: dict[Draft, dict[int, Level]] = {}
-        self.spaces: dict[Draft, dict[Level, Shape]] = {}
-        self.in_blocks: set[Draft] = set()  # groups whose parts have loops of their own
-        self._reads: dict[Draft, dict[Var, None]] = {}  # what is asked again and again of groups
-        self._intricate: dict[Draft, bool] = {}
-        self._plain: dict[Draft, bool] = {}
+        self.groups: dict[int, list[GroupDraft]] = {}  # of each call
+        self.levels: dict[GroupDraft, dict[int, Level]] = {}
+        self.spaces: dict[GroupDraft, dict[Level, Shape]] = {}
+        self.in_blocks: set[GroupDraft] = set()  # groups whose parts have loops of their own
+        self._reads: dict[GroupDraft, dict[Var, None]] = {}  # what is asked again and again of groups
+        self._intricate: dict[GroupDraft, bool] = {}
+        self._plain: dict[GroupDraft, bool] = {}
         self._operators: Counter[str] | None = None  # of the calls of the block, once somebody asks
-        self.readers: dict[Var, list[Draft]] = {}  # of tensors, the last one in the block first; some are merged
+        self.readers: dict[Var, list[GroupDraft]] = {}  # of tensors, the last one in the block first; some are merged
 
-    def merged(self, drafts: Iterable[Draft]) -> list[Draft]:
+    def merge_groups(self, drafts: Iterable[GroupDraft]) -> list[GroupDraft]:
         pending = list(drafts)
         for draft in pending:
             for i in draft.members:
@@ -94,7 +94,7 @@ class _Merging:
             self.spaces[draft] = self._spaces(draft)
             self.levels[draft] = self._levels(draft)
         pending.reverse()
-        found: dict[Draft, None] = {}
+        found: dict[GroupDraft, None] = {}
         while pending:
             draft = pending.pop()
             made = (self._merge(draft, other) for other in self._candidates(draft))
@@ -109,14 +109,14 @@ class _Merging:
 
     # ---- what is level with what
 
-    def _spaces(self, draft: Draft) -> dict[Level, Shape]:
+    def _spaces(self, draft: GroupDraft) -> dict[Level, Shape]:
         """The shapes of a group's spaces; of reductions only if they are of a kind that may have company."""
         spaces = {Level.RESULT: self.calls.shape(draft.place)}
         if draft.anchors and all(map(self._reduces, draft.anchors)):
             spaces[Level.REDUCED] = shape_of(self.calls.call(draft.anchors[0]).arguments[0])
         return spaces
 
-    def _levels(self, draft: Draft) -> dict[int, Level]:
+    def _levels(self, draft: GroupDraft) -> dict[int, Level]:
         """The members that are read element by element on the way to the result or to a reduction."""
         levels: dict[int, Level] = {}
         for i in sorted(draft.members, reverse=True):
@@ -144,7 +144,7 @@ class _Merging:
         """Whether a call combines elements along axes."""
         return self.calls.patterns[i] is Pattern.REDUCTION and self.calls.operator(i).combines is not None
 
-    def _axes(self, draft: Draft) -> object:
+    def _axes(self, draft: GroupDraft) -> object:
         """Along which axes the reductions of a group go."""
         call = self.calls.call(draft.anchors[0])
         combines = self.calls.operator(draft.anchors[0]).combines
@@ -157,9 +157,9 @@ class _Merging:
 
     # ---- which groups might become one
 
-    def _candidates(self, draft: Draft) -> list[Draft]:
+    def _candidates(self, draft: GroupDraft) -> list[GroupDraft]:
         """Groups that read results of a group or what it reads, the next ones first."""
-        found: dict[Draft, None] = {}
+        found: dict[GroupDraft, None] = {}
         for atom in (*(self.calls.target(i) for i in sorted(draft.results)), *self._read(draft)):
             readers = self.readers.get(atom, [])
             while readers and not readers[-1].members:
@@ -168,8 +168,8 @@ class _Merging:
             found.update((d, None) for d in near if abs(d.place - draft.place) <= DISTANCE)
         return sorted(found, key=lambda d: d.place)[:CANDIDATES]
 
-    def _read(self, draft: Draft) -> dict[Var, None]:
-        """What a group reads of others, or of what is no call of this block."""
+    def _read(self, draft: GroupDraft) -> dict[Var, None]:
+        """What a group reads of others, or of what is not a call of this block."""
         found = self._reads.get(draft)
         if found is None:
             inner = {self.calls.target(i) for i in draft.members}
@@ -180,7 +180,7 @@ class _Merging:
 
     # ---- whether they can
 
-    def _merge(self, one: Draft, other: Draft) -> Draft | None:
+    def _merge(self, one: GroupDraft, other: GroupDraft) -> GroupDraft | None:
         """One group of two, if that is possible and pays."""
         first, second = (one, other) if one.place <= other.place else (other, one)
         in_blocks = bool({first, second} & self.in_blocks) or self._are_both_intricate(first, second)
@@ -202,7 +202,7 @@ class _Merging:
             if not self._are_rows(first, second):
                 return None
             found = {}, {}
-        merged = Draft(place, members, results, kept=first.kept | second.kept | inner)
+        merged = GroupDraft(place, members, results, kept=first.kept | second.kept | inner)
         merged.anchors = list(dict.fromkeys((*first.anchors, *second.anchors)))
         if in_blocks:
             self.in_blocks.add(merged)
@@ -213,7 +213,7 @@ class _Merging:
             draft.members = set()
         return merged
 
-    def _is_plain(self, draft: Draft) -> bool:
+    def _is_plain(self, draft: GroupDraft) -> bool:
         """Whether a group is made of loops of ours, and changes nothing in place."""
         known = self._plain.get(draft)
         if known is None:
@@ -232,16 +232,16 @@ class _Merging:
 
     # ---- where
 
-    def _place(self, first: Draft, second: Draft) -> int | None:
+    def _place(self, first: GroupDraft, second: GroupDraft) -> int | None:
         """Where a group of two can run."""
         if self._waits(first, second):
             return second.place
         if self.calls.barriers[second.place] > self.calls.barriers[first.place]:
             return None
         others = (atom for atom in self._read(second) if self.calls.position.get(atom) not in first.results)
-        return first.place if all(self._made(atom) < first.place for atom in others) else None
+        return first.place if all(self._definition_place(atom) < first.place for atom in others) else None
 
-    def _waits(self, first: Draft, second: Draft) -> bool:
+    def _waits(self, first: GroupDraft, second: GroupDraft) -> bool:
         """Whether the first group can run where the second one does."""
         for i in first.results:
             if self.calls.leaving.get(i, second.place) < second.place:
@@ -251,7 +251,7 @@ class _Merging:
                 return False
         return not any(self.calls.reads_too_early(i, second.place) for i in first.members)
 
-    def _made(self, atom: Var) -> int:
+    def _definition_place(self, atom: Var) -> int:
         """Where a variable is made."""
         position = self.calls.position.get(atom)
         if position is None:
@@ -260,17 +260,19 @@ class _Merging:
 
     # ---- whether it pays
 
-    def _are_both_intricate(self, first: Draft, second: Draft) -> bool:
+    def _are_both_intricate(self, first: GroupDraft, second: GroupDraft) -> bool:
         """Whether there are several intricate calls, which one loop has not registers enough for."""
         return self._is_intricate(first) and self._is_intricate(second)
 
-    def _is_intricate(self, draft: Draft) -> bool:
+    def _is_intricate(self, draft: GroupDraft) -> bool:
         known = self._intricate.get(draft)
         if known is None:
             known = self._intricate[draft] = any(map(self.calls.is_intricate, draft.members))
         return known
 
-    def _block_by_block(self, first: Draft, second: Draft) -> tuple[dict[Level, Shape], dict[int, Level]] | None:
+    def _block_by_block(
+        self, first: GroupDraft, second: GroupDraft
+    ) -> tuple[dict[Level, Shape], dict[int, Level]] | None:
         """The spaces and levels of a group of two that go over the same elements in the same order; None if they do
         not, or if there is little to gain."""
         members = first.members | second.members
@@ -292,7 +294,7 @@ class _Merging:
         level = (i for i in members if self.calls.shape(i) == shape and self.calls.patterns[i] in ARITHMETIC)
         return {Level.RESULT: shape}, dict.fromkeys(level, Level.RESULT)
 
-    def _combines_all(self, draft: Draft) -> bool:
+    def _combines_all(self, draft: GroupDraft) -> bool:
         """Whether a group makes one number of all elements, and nothing of that."""
         (anchor, *others) = draft.anchors
         single = _is_single(self.calls.shape(anchor)) and is_number(self.calls.target(anchor))
@@ -304,7 +306,9 @@ class _Merging:
             self._operators = Counter(self.calls.call(j).operator for j in self.calls.users)
         return self._operators[self.calls.call(i).operator] > 1
 
-    def _in_one_space(self, first: Draft, second: Draft) -> tuple[dict[Level, Shape], dict[int, Level]] | None:
+    def _in_one_space(
+        self, first: GroupDraft, second: GroupDraft
+    ) -> tuple[dict[Level, Shape], dict[int, Level]] | None:
         """The spaces and levels of a group of two that go over the same elements and read the same; None if they do
         not."""
         result, reduced = Level.RESULT, Level.REDUCED
@@ -331,25 +335,25 @@ class _Merging:
                 }, found
         return None
 
-    def _is_large(self, draft: Draft) -> bool:
+    def _is_large(self, draft: GroupDraft) -> bool:
         return facts().at_least(product(self.spaces[draft][Level.RESULT]), LARGE) is True
 
-    def _is_far(self, draft: Draft) -> bool:
+    def _is_far(self, draft: GroupDraft) -> bool:
         """Whether a result is so large that it pays to add it up block by block, and of short numbers."""
         type_ = self.calls.target(draft.place).type
         short = isinstance(type_, TensorType) and isinstance(type_.base, BaseType) and type_.base.dtype.itemsize <= 4
         return short and facts().at_least(product(self.spaces[draft][Level.RESULT]), FAR) is True
 
-    def _is_small(self, draft: Draft) -> bool:
+    def _is_small(self, draft: GroupDraft) -> bool:
         return facts().at_least(SMALL, product(self.spaces[draft][Level.RESULT])) is True
 
-    def _reduce_alike(self, first: Draft, second: Draft) -> bool:
+    def _reduce_alike(self, first: GroupDraft, second: GroupDraft) -> bool:
         """Whether the reductions of two groups have the same loops."""
         shapes = [self.calls.shape(draft.anchors[0]) for draft in (first, second)]
         return shapes[0] == shapes[1] and self._axes(first) == self._axes(second)
 
     def _levels_of_both(
-        self, first: Draft, second: Draft, of_first: Level, of_second: Level
+        self, first: GroupDraft, second: GroupDraft, of_first: Level, of_second: Level
     ) -> dict[int, Level] | None:
         """The levels of a group of two that share a space; None if they read nothing in common there, or one reads the
         other in another way."""
@@ -377,7 +381,7 @@ class _Merging:
         same = self._read_on(first, space, levels, shape) & self._read_on(second, space, levels, shape)
         return levels if same else None
 
-    def _read_on(self, draft: Draft, level: Level, levels: Mapping[int, Level], shape: Shape) -> set[Var]:
+    def _read_on(self, draft: GroupDraft, level: Level, levels: Mapping[int, Level], shape: Shape) -> set[Var]:
         """The tensors of a space's shape that members read on its level."""
         return {
             atom
@@ -387,7 +391,7 @@ class _Merging:
             if isinstance(atom, Var) and shape_of(atom) == shape
         }
 
-    def _are_rows(self, first: Draft, second: Draft) -> bool:
+    def _are_rows(self, first: GroupDraft, second: GroupDraft) -> bool:
         """Whether the second group reads results of the first one, and both are computed in the same rows."""
         if not any(j in first.results for i in second.members for j in self.calls.operands(i)):
             return False

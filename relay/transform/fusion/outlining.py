@@ -35,7 +35,7 @@ from relay.ir.traverse import copy_function, map_blocks, operands
 from relay.ir.types import FunctionType, TensorType, TupleType, Type
 from relay.transform.core.rebuilding import with_body, with_functions
 from relay.transform.fusion.fusion_calls import is_call
-from relay.transform.fusion.fusion_groups import Group, plan
+from relay.transform.fusion.fusion_groups import FusionGroup, plan
 
 LONGEST_NAME = 40
 
@@ -66,7 +66,7 @@ def _is_kernel(function: Function) -> bool:
     return isinstance(made, MakeTuple) and made.items == group.outputs and end.values == others[0].targets
 
 
-def function_of(group: Group, parameters: Sequence[Var]) -> Function:
+def function_of(group: FusionGroup, parameters: Sequence[Var]) -> Function:
     """A function of what a group reads that gives what others read of it: bare, or several in a tuple."""
     label, bindings, span = LoopLabel("kernel"), group.bindings, group.bindings[-1].value.span
     result = group.outputs[0]
@@ -89,10 +89,12 @@ def _key(function: Function) -> _Key:
     """The same for kernels that are equal up to names: their hash, and the symbolic dims, which are no names."""
     types = [v.type for v in function.parameters] + [t.type for b in function.body.bindings for t in b.targets]
     shapes = [t.shape for t in types if isinstance(t, TensorType)]
-    return alpha_hash(function), tuple(dict.fromkeys(v for shape in shapes for dim in shape for v in _sorted(dim)))
+    return alpha_hash(function), tuple(
+        dict.fromkeys(v for shape in shapes for dim in shape for v in _sorted_variables(dim))
+    )
 
 
-def _sorted(dim: Dim) -> list[TypeId | Unknown]:
+def _sorted_variables(dim: Dim) -> list[TypeId | Unknown]:
     return sorted(variables(dim), key=lambda v: v.name)
 
 
@@ -116,7 +118,7 @@ class _Outlining:
                 bindings.append(Binding(binding.targets, changed))
         return Block(tuple(bindings), block.terminator)
 
-    def _calling(self, group: Group, span: Span | None) -> list[Binding]:
+    def _calling(self, group: FusionGroup, span: Span | None) -> list[Binding]:
         """A call of the group's function in place of its calls."""
         call = self._call(group, span)
         if len(group.outputs) == 1:
@@ -126,7 +128,7 @@ class _Outlining:
         parts = [Binding((output,), Project(results, n, span)) for n, output in enumerate(group.outputs)]
         return [Binding((results,), call), *parts]
 
-    def _call(self, group: Group, span: Span | None) -> Call:
+    def _call(self, group: FusionGroup, span: Span | None) -> Call:
         """The call of the group's function, with what the group reads from outside."""
         inside = {target for b in group.bindings for target in b.targets}
         outside: dict[Var, None] = {}
@@ -135,7 +137,7 @@ class _Outlining:
         arguments: tuple[Atom, ...] = tuple(outside)
         return Call(self._function(group, tuple(outside)), arguments, span)
 
-    def _function(self, group: Group, parameters: tuple[Var, ...]) -> Global:
+    def _function(self, group: FusionGroup, parameters: tuple[Var, ...]) -> Global:
         draft = function_of(group, parameters)
         key = _key(draft)
         known = self._known.get(key)
@@ -145,7 +147,7 @@ class _Outlining:
             self.kernels[known] = Function(known, copy.parameters, copy.body, copy.label, copy.result, span=copy.span)
         return Global(known, draft.type, draft.span)
 
-    def _name(self, group: Group) -> str:
+    def _name(self, group: FusionGroup) -> str:
         """The operators of the group, in order, with a number where the name is taken."""
         words = [b.value.operator for b in group.bindings if isinstance(b.value, OpCall)]
         base = "fused_" + re.sub(r"[^A-Za-z0-9_]", "_", "_".join(words))[:LONGEST_NAME]

@@ -1,4 +1,4 @@
-"""The first groups of fusion: each has one result, and takes in the calls that only it reads.
+"""Producer-consumer fusion: groups that have one result and take in the calls that only they read.
 
 Calls are looked at from the last to the first. One joins the group of its readers if all of them are in that group and
 the patterns allow it. Several groups may each compute a call for themselves:
@@ -20,7 +20,7 @@ from relay.ir.dims import Dim, add, multiply, product
 from relay.ir.expr import Constant, Var
 from relay.ir.facts import facts
 from relay.operator import Pattern
-from relay.transform.fusion.fusion_calls import ANCHOR, ARITHMETIC, INJECTIVE, Calls, bytes_of
+from relay.transform.fusion.fusion_calls import ANCHOR, ARITHMETIC, INJECTIVE, BlockCalls, bytes_of
 
 LIMIT = 64
 """The most calls of a group: TVM's expressions are trees, and deep ones break it."""
@@ -35,7 +35,7 @@ how often each of them uses it, and TVM's arithmetic on nested quotients and rem
 
 
 @attrs.define(eq=False)
-class Draft:
+class GroupDraft:
     """A group while it is made. It runs at `place`."""
 
     place: int
@@ -46,30 +46,30 @@ class Draft:
     kept: set[int] = attrs.field(factory=set)  # members that are computed completely before others read them
 
 
-def drafts(calls: Calls) -> list[Draft]:
+def drafts(calls: BlockCalls) -> list[GroupDraft]:
     """The groups of a block, the last one first."""
-    return _Drafting(calls).drafts()
+    return _ProducerConsumerFusion(calls).drafts()
 
 
-class _Drafting:
-    def __init__(self, calls: Calls) -> None:
+class _ProducerConsumerFusion:
+    def __init__(self, calls: BlockCalls) -> None:
         self.calls = calls
-        self.groups: dict[int, list[Draft]] = {}  # of each call
+        self.groups: dict[int, list[GroupDraft]] = {}  # of each call
         self.alone = set(calls.leaving)  # calls that are results, also those that are too large to be parts
         self.free: set[int] = set()  # calls without operands, which each group makes for itself
 
-    def drafts(self) -> list[Draft]:
+    def drafts(self) -> list[GroupDraft]:
         self._measure()
-        made: list[Draft] = []
+        made: list[GroupDraft] = []
         for i in reversed(self.calls.users):
             if self._is_free(i):
                 self.free.add(i)
                 continue
             if not self.calls.users[i] and i not in self.alone:
                 continue  # nobody wants it
-            joined = self._joined(i)
+            joined = self._joinable_groups(i)
             if not joined:
-                joined = [Draft(i, set(), {i})]
+                joined = [GroupDraft(i, set(), {i})]
                 made += joined
             for draft in joined:
                 draft.members.add(i)
@@ -83,7 +83,7 @@ class _Drafting:
                     for draft in self.groups[j]:
                         draft.members.add(i)
             if i in self.calls.leaving or not all(self._absorbs(j, i) for j in readers):
-                made.append(Draft(i, {i}, {i}))
+                made.append(GroupDraft(i, {i}, {i}))
         return sorted(made, key=lambda draft: -draft.place)
 
     def _measure(self) -> None:
@@ -119,7 +119,7 @@ class _Drafting:
             return not self.calls.updates(i, operand)
         return self.calls.patterns[i] not in (Pattern.OPAQUE, Pattern.OUTPUT_FUSABLE)
 
-    def _joined(self, i: int) -> list[Draft]:
+    def _joinable_groups(self, i: int) -> list[GroupDraft]:
         """The groups that a call can join, if any. All its users have their groups already."""
         if i in self.alone or self.calls.patterns[i] is Pattern.OPAQUE or i in self.calls.updated:
             return []
@@ -135,7 +135,7 @@ class _Drafting:
                 draft.feeding.add(i)
         return groups
 
-    def _fits(self, i: int, draft: Draft) -> bool:
+    def _fits(self, i: int, draft: GroupDraft) -> bool:
         calls, users, pattern = self.calls, self.calls.users[i] & draft.members, self.calls.patterns[i]
         if len(draft.members) + 1 > LIMIT or calls.reads_too_early(i, draft.place):
             return False
@@ -156,10 +156,10 @@ class _Drafting:
             return False
         return not any(calls.patterns[j] is Pattern.OPAQUE and j not in calls.updated for j in users)
 
-    def _feeds(self, j: int, draft: Draft) -> bool:
+    def _feeds(self, j: int, draft: GroupDraft) -> bool:
         return j in draft.anchors or j in draft.feeding
 
-    def _is_epilogue(self, i: int, draft: Draft) -> bool:
+    def _is_epilogue(self, i: int, draft: GroupDraft) -> bool:
         """Whether everything between an anchor and its group's result is elementwise on the anchor's shape."""
         shape = self.calls.shape(i)
         reached, pending = set[int](), list(self.calls.users[i] & draft.members)
@@ -187,7 +187,7 @@ class _Drafting:
             return True
         return self.calls.is_larger(user, i) is False
 
-    def _pays(self, i: int, groups: Sequence[Draft]) -> bool:
+    def _pays(self, i: int, groups: Sequence[GroupDraft]) -> bool:
         """Whether a call is rather repeated in each of several groups than stored."""
         if self.calls.is_intricate(i):
             return False
@@ -202,6 +202,6 @@ class _Drafting:
                 once = add(once, bytes_of(atom))
         return facts().at_least(add(once, multiply(self.calls.bytes(i), len(groups))), repeated) is True
 
-    def _has(self, draft: Draft, atom: Var | Constant) -> bool:
+    def _has(self, draft: GroupDraft, atom: Var | Constant) -> bool:
         """Whether a group reads a tensor anyway."""
         return any(atom is a for j in draft.members for a in self.calls.call(j).arguments)

@@ -1,4 +1,4 @@
-"""Which operator calls can be computed row by row together: a softmax or a layer norm, whose parts read each other.
+"""Row-wise fusion: operator calls that are computed row by row together, such as a softmax or a layer norm.
 
     m = max(x, axis=1); e = exp(x - m); s = sum(e, axis=1); y = e / s
 
@@ -49,7 +49,7 @@ def in_rows(bindings: Sequence[Binding]) -> bool:
                 type_ = getattr(atom, "type", None)
                 if not isinstance(type_, TensorType):
                     return False
-                count = min(count, _kept(operator, call, position, type_.shape), _common(type_.shape, shape))
+                count = min(count, _kept_axis_count(operator, call, position, type_.shape), _common(type_.shape, shape))
             elif isinstance(atom, Var) and atom in inner:
                 if operator.pattern in _ARITHMETIC:
                     count = min(count, _common(inner[atom], shape) if len(inner[atom]) == len(shape) else 0)
@@ -83,7 +83,7 @@ def _common(one: Shape, other: Shape) -> int:
     return count
 
 
-def _kept(operator: Operator, call: OpCall, position: int, shape: Shape) -> int:
+def _kept_axis_count(operator: Operator, call: OpCall, position: int, shape: Shape) -> int:
     """How many first axes of an operand a reduction leaves where they are."""
     relation = operator.relation
     rule = axis_rule(relation.shape if isinstance(relation, Relation) else relation)

@@ -1,4 +1,4 @@
-"""Forms of tensors: the same elements with the axes in another order, or in blocks.
+"""Layout forms of tensors: the same elements with the axes in another order, or in blocks.
 
 A form is a text in the notation of `layout_transform`, with the letters A, B, C, .. for the axes as they were: `ACDB`
 has the second axis last, and `ABCD16b` has it in blocks of 16, within which it is last.
@@ -45,10 +45,10 @@ def rank_of(form: str) -> int:
 def shape_in(form: str, shape: Shape) -> Shape:
     """The shape of a tensor in a form."""
     blocks = blocks_of(form)
-    return tuple(block or _whole(shape[axis], blocks.get(axis, 1)) for axis, block in parts_of(form))
+    return tuple(block or _block_count(shape[axis], blocks.get(axis, 1)) for axis, block in parts_of(form))
 
 
-def renumbered(form: str, new: Callable[[int], int | None]) -> str:
+def renumber_axes(form: str, new: Callable[[int], int | None]) -> str:
     """The form with other numbers for its axes; without those for which there is none."""
     return of_parts([(place, block) for axis, block in parts_of(form) if (place := new(axis)) is not None])
 
@@ -58,7 +58,7 @@ def with_blocks(form: str, change: Callable[[int, int], int]) -> str:
     return of_parts([(axis, change(axis, block) if block else 0) for axis, block in parts_of(form)])
 
 
-def between(old: Sequence[str | None], new: Sequence[str | None], shape: Shape, largest: int) -> str:
+def form_between(old: Sequence[str | None], new: Sequence[str | None], shape: Shape, largest: int) -> str:
     """The form of a tensor whose axes had the letters `old` and have the letters `new`: small ones are blocks, of at
     most `largest` elements, of the axes with the capitals. Raises ValueError for blocks of an axis whose size is no
     number."""
@@ -77,11 +77,11 @@ def between(old: Sequence[str | None], new: Sequence[str | None], shape: Shape, 
 def _block(dim: Dim, largest: int) -> int:
     """The largest block of at most so many elements that an axis is a multiple of."""
     if not isinstance(dim, int):
-        raise ValueError(f"{dim} is no number")
+        raise ValueError(f"{dim} is not a number")
     return next((size for size in range(min(largest, dim), 0, -1) if dim % size == 0), 1)
 
 
-def transformed(array: np.ndarray, source: str, target: str) -> np.ndarray:
+def transform_constant(array: np.ndarray, source: str, target: str) -> np.ndarray:
     """A constant in another form."""
     made = lookup("layout_transform").reference(array, source=source, target=target)
     return np.ascontiguousarray(made)
@@ -90,10 +90,12 @@ def transformed(array: np.ndarray, source: str, target: str) -> np.ndarray:
 def transform(value: Value, source: str, target: str) -> Value:
     """A tensor in another form."""
     order = [axis for axis, block in parts_of(source) if not block]  # by which the axes get new letters
-    source, target = renumbered(source, order.index), renumbered(target, order.index)
+    source, target = renumber_axes(source, order.index), renumber_axes(target, order.index)
     sizes = [dim for dim in value.shape if dim != 1]
-    # Of one axis nothing is moved; whether a size that the run makes is kept, a reshape does not see.
-    if (len(sizes) <= 1 or _joined(source) == _joined(target)) and all(isinstance(dim, int) for dim in sizes):
+    # Of one axis nothing is moved; whether a data-dependent size is kept, a reshape does not see.
+    if (len(sizes) <= 1 or _merged_parts(source) == _merged_parts(target)) and all(
+        isinstance(dim, int) for dim in sizes
+    ):
         whole: list[Dim] = [1] * len(order)
         for (axis, _), dim in zip(parts_of(source), value.shape, strict=True):
             whole[axis] = multiply(whole[axis], dim)
@@ -103,7 +105,7 @@ def transform(value: Value, source: str, target: str) -> Value:
     return value.op("transpose", axes=tuple(axis for axis, _ in parts_of(target)))
 
 
-def sliced(form: str, bounds: Mapping[str, Any]) -> dict[str, tuple[Any, ...]] | None:
+def slice_bounds(form: str, bounds: Mapping[str, Any]) -> dict[str, tuple[Any, ...]] | None:
     """The `begin`, `end` and `strides` of a slice of a tensor in a form; None if it cuts blocks."""
     blocks = blocks_of(form)
     found: dict[str, list[Dim]] = {"begin": [], "end": [], "strides": []}
@@ -124,7 +126,7 @@ def sliced(form: str, bounds: Mapping[str, Any]) -> dict[str, tuple[Any, ...]] |
     return {name: tuple(numbers) for name, numbers in found.items()}
 
 
-def _joined(form: str) -> list[tuple[int, int]]:
+def _merged_parts(form: str) -> list[tuple[int, int]]:
     """The parts of a form; an axis whose blocks follow each other is whole."""
     parts: list[tuple[int, int]] = []
     for axis, block in parts_of(form):
@@ -133,7 +135,7 @@ def _joined(form: str) -> list[tuple[int, int]]:
     return parts
 
 
-def _whole(dim: Dim, block: int) -> Dim:
+def _block_count(dim: Dim, block: int) -> Dim:
     if block == 1:
         return dim
     assert isinstance(dim, int)

@@ -30,20 +30,20 @@ from relay.operator import Emitter, Operator, Pattern, lookup
 from relay.transform.analysis.loop_analysis import elements, likely
 from relay.transform.core.rebuilding import map_bodies
 from relay.transform.layout.layout_forms import (
-    between,
     blocks_of,
+    form_between,
     identity,
     of_parts,
     parts_of,
     rank_of,
-    renumbered,
+    renumber_axes,
     shape_in,
-    sliced,
+    slice_bounds,
     transform,
-    transformed,
+    transform_constant,
     with_blocks,
 )
-from relay.typecheck.dims import normalise_axes, normalise_axis
+from relay.typecheck.dims import normalize_axes, normalize_axis
 
 Layout: TypeAlias = Literal[
     "NCW", "NWC", "NCHW", "NHWC", "NCDHW", "NDHWC", "NCW4c", "NCHW4c", "NCDHW4c", "NCW8c", "NCHW8c", "NCDHW8c",
@@ -57,11 +57,11 @@ def convert_layout(module: Module, layout: Layout = LAYOUT) -> Module:
     layout that no operator has."""
     if layout not in get_args(Layout):
         raise ValueError(f"a layout is {', '.join(get_args(Layout))}; found {layout!r}")
-    return map_bodies(module, lambda function: _Converting(lambda _: (layout,)).block(function.body))
+    return map_bodies(module, lambda function: _LayoutConversion(lambda _: (layout,)).block(function.body))
 
 
 @attrs.frozen
-class Target:
+class LayoutTarget:
     """What layouts cost on a machine: which ones it prefers, how much longer products take in others, how much longer
     those with small groups of channels take in the preferred ones, how many floating-point operations take as long as
     moving an element in a transpose, and the output channels from which a group is not small. `narrow` is what holds
@@ -72,25 +72,25 @@ class Target:
     grouped: float
     move: int
     large_group: int = 8
-    narrow: Target | None = None
+    narrow: LayoutTarget | None = None
 
-    def of(self, base: object) -> Target:
+    def for_dtype(self, base: object) -> LayoutTarget:
         """What holds for products of operands of this dtype."""
         is_narrow = isinstance(base, BaseType) and base.dtype.itemsize <= 2
         return self.narrow if self.narrow is not None and is_narrow else self
 
 
-CPU = Target(("NWC", "NHWC", "NDHWC"), 1.7, 4.0, 40)
-"""Measured on a processor with vectors of 16 floats: the channels of neighbouring weights fill them, if there are as
+CPU = LayoutTarget(("NWC", "NHWC", "NDHWC"), 1.7, 4.0, 40)
+"""Measured on a processor with vectors of 16 floats: the channels of neighboring weights fill them, if there are as
 many in a group, or if each channel is a group of its own."""
 
 
-VTA = Target(("NCHW16c",), 1e3, 1e3, 1)
+VTA = LayoutTarget(("NCHW16c",), 1e3, 1e3, 1)
 """The accelerator multiplies blocks of 16 by 16 channels, and nothing else."""
 
-CUDA = Target(
+CUDA = LayoutTarget(
     *(("NCW", "NCHW", "NCDHW"), 1.2, 1.0, 40),
-    narrow=Target(("NWC", "NHWC", "NDHWC"), 1.4, 4.0, 300),
+    narrow=LayoutTarget(("NWC", "NHWC", "NDHWC"), 1.4, 4.0, 300),
 )
 """Graphics processors with units for products of small matrices (tensor cores), as their maker and frameworks say, not
 measured here. These units take float16, bfloat16 and int8 with the channels last; NVIDIA's guide to the performance of
@@ -100,10 +100,10 @@ kernels for these are made for channels first. An element that is moved is read 
 of 2 TB/s; products reach half of the processor's 19.5 and 312 TFLOP/s."""
 
 TargetName: TypeAlias = Literal["cpu", "cuda", "vta"]
-TARGETS: dict[str, Target] = {"cpu": CPU, "cuda": CUDA, "vta": VTA}
+TARGETS: dict[str, LayoutTarget] = {"cpu": CPU, "cuda": CUDA, "vta": VTA}
 
 
-def choose_layouts(module: Module, target: TargetName | Target = "cpu") -> Module:
+def choose_layouts(module: Module, target: TargetName | LayoutTarget = "cpu") -> Module:
     """The module with the layouts that the target prefers, in those functions where that saves more than transposes
     cost. Raises ValueError for the name of no target."""
     if isinstance(target, str):
@@ -115,13 +115,13 @@ def choose_layouts(module: Module, target: TargetName | Target = "cpu") -> Modul
     def change(function: Function) -> Block:
         if not any(isinstance(b.value, OpCall) and lookup(b.value.operator).layouts for b in walk(function.body)):
             return function.body
-        converted = _Converting(lambda base: aim.of(base).preferred).block(function.body)
+        converted = _LayoutConversion(lambda base: aim.for_dtype(base).preferred).block(function.body)
         return converted if _cost(converted, aim) < _cost(function.body, aim) else function.body
 
     return map_bodies(module, change)
 
 
-def _cost(body: Block, target: Target) -> float:
+def _cost(body: Block, target: LayoutTarget) -> float:
     """The time of products and transposes, in floating-point operations."""
     cost = 0.0
     for binding in walk(body):
@@ -131,13 +131,13 @@ def _cost(body: Block, target: Target) -> float:
         operator = lookup(call.operator)
         size = elements(binding.targets[0])
         if size is not None and (operator.permutes or (operator.layouts and operator.pattern is Pattern.INJECTIVE)):
-            cost += target.of(_base(call)).move * likely(size)
+            cost += target.for_dtype(_base(call)).move * likely(size)
         elif operator.layouts is not None and size is not None and operator.linear:
             layout = call.attributes.get("layout")
             if any(elements(a) is None for a in call.arguments):
                 continue
-            aim = target.of(_base(call))
-            preferred = [_plain(name)[0] for name in aim.preferred]
+            aim = target.for_dtype(_base(call))
+            preferred = [_split_layout(name)[0] for name in aim.preferred]
             factors = (aim.grouped, 1.0) if _in_small_groups(call, operator, aim) else (1.0, aim.slowdown)
             cost += _work(call, binding.targets[0]) * factors[layout not in preferred]
     return cost
@@ -149,7 +149,7 @@ def _base(call: OpCall) -> object:
     return type_.base if isinstance(type_, TensorType) else None
 
 
-def _in_small_groups(call: OpCall, operator: Operator, target: Target) -> bool:
+def _in_small_groups(call: OpCall, operator: Operator, target: LayoutTarget) -> bool:
     """Whether channels are in groups that are small, but of several channels; in derivatives, in any groups."""
     groups = call.attributes.get("groups", 1)
     weight = getattr(call.arguments[-1], "type", None)
@@ -173,14 +173,14 @@ def _work(call: OpCall, target: Var) -> float:
 # ---- conversion
 
 
-def _plain(layout: str) -> tuple[str, int]:
+def _split_layout(layout: str) -> tuple[str, int]:
     """A layout as operators call it, and the size of its blocks: NCHWc and 16 for NCHW16c."""
     found = re.fullmatch(r"([A-Z]+)(\d+)c", layout)
     return (f"{found[1]}c", int(found[2])) if found else (layout, 0)
 
 
 @attrs.frozen
-class _Moved:
+class _ConvertedValue:
     """A value that is there in another form: as `atom`. `chosen`: since an operator got another layout; what only a
     transpose has brought there is as well where it was."""
 
@@ -189,12 +189,12 @@ class _Moved:
     chosen: bool = True
 
 
-class _Converting:
+class _LayoutConversion:
     """One function. `layouts` are those that operators get on operands of a dtype."""
 
     def __init__(self, layouts: Callable[[object], Sequence[str]]) -> None:
         self.layouts = layouts
-        self.moved: dict[Var, _Moved] = {}
+        self.moved: dict[Var, _ConvertedValue] = {}
         self.made: ChainMap[tuple[Var, str, str], Var] = ChainMap()  # transforms that are in scope
         self.out: list[Binding] = []
 
@@ -218,29 +218,29 @@ class _Converting:
         if not isinstance(target.type, TensorType):
             return False
         if operator.layouts is not None:
-            return self._converted(target, target.type, operator, call)
+            return self._convert_layout_operator(target, target.type, operator, call)
         if operator.permutes:
-            return self._transposed(target, target.type, call)
+            return self._convert_transpose(target, target.type, call)
         if operator.requirements or not any(a in self.moved for a in call.arguments if isinstance(a, Var)):
             return False
         if operator.is_layout_agnostic:
-            return self._followed(target, target.type, operator, call)
+            return self._convert_elementwise(target, target.type, operator, call)
         if operator.combines is not None:
-            return self._combined(target, target.type, operator, call)
+            return self._convert_reduction(target, target.type, operator, call)
         if operator.along is not None:
-            return self._along(target, target.type, operator, call)
-        return operator.slices and self._sliced(target, target.type, call)
+            return self._convert_axis_operator(target, target.type, operator, call)
+        return operator.slices and self._convert_slice(target, target.type, call)
 
     # ---- the kinds of operators
 
-    def _converted(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:
+    def _convert_layout_operator(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:
         """An operator to which the layout matters."""
         assert operator.layouts is not None
         attributes = dict(call.attributes)
         attributes.setdefault("layout", operator.attributes.get("layout"))
         layout = attributes["layout"]
         types = [*(getattr(a, "type", None) for a in call.arguments), type_]
-        for wanted, block in map(_plain, self.layouts(_base(call))):
+        for wanted, block in map(_split_layout, self.layouts(_base(call))):
             if not isinstance(layout, str) or wanted == layout or sorted(wanted.rstrip("c")) != sorted(layout):
                 continue
             try:
@@ -251,32 +251,32 @@ class _Converting:
                 return False
             if forms is None:
                 return False
-            arguments = tuple(self.arranged(a, form) for a, form in zip(call.arguments, forms, strict=False))
+            arguments = tuple(self.atom_in_form(a, form) for a, form in zip(call.arguments, forms, strict=False))
             made = OpCall(call.operator, arguments, {**attributes, "layout": wanted}, call.span)
-            return self._bound(target, type_, forms[-1], made, chosen=True)
+            return self._bind_result(target, type_, forms[-1], made, chosen=True)
         return False
 
-    def _transposed(self, target: Var, type_: TensorType, call: OpCall) -> bool:
+    def _convert_transpose(self, target: Var, type_: TensorType, call: OpCall) -> bool:
         """A transpose: its operand is the result in another form."""
         (operand,) = call.arguments
         axes = call.attributes.get("axes")
         if not isinstance(operand, Var) or not (axes is None or isinstance(axes, list | tuple)):
             return False
         counted = range(type_.rank)[::-1] if axes is None else axes
-        order = [normalise_axis(a, type_.rank) for a in counted]  # type: ignore[arg-type]
+        order = [normalize_axis(a, type_.rank) for a in counted]  # type: ignore[arg-type]
         moved = self.moved.get(operand)
         if moved is None:  # those who need the result as it was have it here
-            form = renumbered(identity(type_.rank), order.index)
+            form = renumber_axes(identity(type_.rank), order.index)
             self.out.append(Binding((target,), call))
             self.made[operand, form, identity(type_.rank)] = target
-            self.moved[target] = _Moved(operand, form, chosen=False)
+            self.moved[target] = _ConvertedValue(operand, form, chosen=False)
         else:
-            self.moved[target] = _Moved(moved.atom, renumbered(moved.form, order.index), moved.chosen)
+            self.moved[target] = _ConvertedValue(moved.atom, renumber_axes(moved.form, order.index), moved.chosen)
         return True
 
-    def _followed(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:
+    def _convert_elementwise(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:
         """An operator that does the same to all elements, where most of what it reads is there in another form."""
-        form = self._most(call, type_.rank)
+        form = self._majority_form(call, type_.rank)
         if form is None:
             return False
         arguments = tuple(self._broadcast(a, type_.rank, form) for a in call.arguments)
@@ -284,54 +284,54 @@ class _Converting:
         if "shape" in attributes:  # of the result
             attributes["shape"] = shape_in(form, type_.shape)  # type: ignore[assignment]
         made = OpCall(call.operator, arguments, attributes, call.span)
-        return self._bound(target, type_, form, made, self._chosen(call))
+        return self._bind_result(target, type_, form, made, self._has_chosen_operand(call))
 
-    def _combined(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:
+    def _convert_reduction(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:
         """An operator that combines the elements along axes in any order."""
         (operand,) = call.arguments
         assert isinstance(operand, Var) and isinstance(operand.type, TensorType) and operator.combines is not None
         moved, rank = self.moved[operand], operand.type.rank
         given = call.attributes.get(operator.combines, operator.attributes.get(operator.combines))
-        axes = set(normalise_axes(given, rank))  # type: ignore[arg-type]
+        axes = set(normalize_axes(given, rank))  # type: ignore[arg-type]
         places = tuple(place for place, (axis, _) in enumerate(parts_of(moved.form)) if axis in axes)
         if type_.rank == rank:
             form = with_blocks(moved.form, lambda axis, block: 1 if axis in axes else block)
         else:
             left = [axis for axis in range(rank) if axis not in axes]
-            form = renumbered(moved.form, lambda axis: left.index(axis) if axis in left else None)
+            form = renumber_axes(moved.form, lambda axis: left.index(axis) if axis in left else None)
         attributes = {**call.attributes, operator.combines: places}
         made = OpCall(call.operator, (moved.atom,), attributes, call.span)
-        return self._bound(target, type_, form, made, moved.chosen)
+        return self._bind_result(target, type_, form, made, moved.chosen)
 
-    def _along(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:
+    def _convert_axis_operator(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:
         """An operator that works along one axis, or joins tensors along it."""
         assert operator.along is not None
-        form = self._most(call, type_.rank)
+        form = self._majority_form(call, type_.rank)
         axis = call.attributes.get(operator.along, operator.attributes.get(operator.along))
         if form is None or not isinstance(axis, int):
             return False
-        axis = normalise_axis(axis, type_.rank)
+        axis = normalize_axis(axis, type_.rank)
         block = blocks_of(form).get(axis, 1)
         extents = [a.type.shape[axis] for a in call.arguments if isinstance(getattr(a, "type", None), TensorType)]  # type: ignore[union-attr]
         if block > 1 and not (operator.variadic and all(isinstance(e, int) and e % block == 0 for e in extents)):
             return False
-        arguments = tuple(self.arranged(a, form) for a in call.arguments)
+        arguments = tuple(self.atom_in_form(a, form) for a in call.arguments)
         attributes = {**call.attributes, operator.along: parts_of(form).index((axis, 0))}
         made = OpCall(call.operator, arguments, attributes, call.span)
-        return self._bound(target, type_, form, made, self._chosen(call))
+        return self._bind_result(target, type_, form, made, self._has_chosen_operand(call))
 
-    def _sliced(self, target: Var, type_: TensorType, call: OpCall) -> bool:
+    def _convert_slice(self, target: Var, type_: TensorType, call: OpCall) -> bool:
         """A slice, where it cuts no blocks."""
         (operand,) = call.arguments
         assert isinstance(operand, Var)
         moved = self.moved[operand]
-        bounds = sliced(moved.form, call.attributes)
+        bounds = slice_bounds(moved.form, call.attributes)
         if bounds is None:
             return False
         made = OpCall(call.operator, (moved.atom,), {**call.attributes, **bounds}, call.span)
-        return self._bound(target, type_, moved.form, made, moved.chosen)
+        return self._bind_result(target, type_, moved.form, made, moved.chosen)
 
-    def _most(self, call: OpCall, rank: int) -> str | None:
+    def _majority_form(self, call: OpCall, rank: int) -> str | None:
         """The form that most of what a call reads is in; None if most of it is there as it was."""
         forms: dict[str, int] = {}
         others = 0
@@ -344,20 +344,20 @@ class _Converting:
                 others += size
         form, size = max(forms.items(), key=lambda item: item[1], default=("", 0))
         rest = sum(forms.values()) + others - size
-        return form if form and (size > rest or (size == rest and self._chosen(call))) else None
+        return form if form and (size > rest or (size == rest and self._has_chosen_operand(call))) else None
 
-    def _chosen(self, call: OpCall) -> bool:
+    def _has_chosen_operand(self, call: OpCall) -> bool:
         """Whether a part of what a call reads was moved since an operator got another layout."""
         return any(self.moved[a].chosen for a in call.arguments if isinstance(a, Var) and a in self.moved)
 
-    def _bound(self, target: Var, type_: TensorType, form: str, call: OpCall, chosen: bool) -> bool:
+    def _bind_result(self, target: Var, type_: TensorType, form: str, call: OpCall, chosen: bool) -> bool:
         """Bind the result of a call, which is the target in this form."""
         if form == identity(type_.rank):
             self.out.append(Binding((target,), call))
             return True
         result = Var(target.name, TensorType(type_.base, shape_in(form, type_.shape)), target.span)
         self.out.append(Binding((result,), call))
-        self.moved[target] = _Moved(result, form, chosen)
+        self.moved[target] = _ConvertedValue(result, form, chosen)
         return True
 
     # ---- values
@@ -365,21 +365,21 @@ class _Converting:
     def original(self, atom: Atom) -> Atom:
         """A value as it was."""
         moved = self.moved.get(atom) if isinstance(atom, Var) else None
-        return atom if moved is None else self.arranged(atom, identity(rank_of(moved.form)))
+        return atom if moved is None else self.atom_in_form(atom, identity(rank_of(moved.form)))
 
-    def arranged(self, atom: Atom, form: str) -> Atom:
+    def atom_in_form(self, atom: Atom, form: str) -> Atom:
         """A value in a form."""
         moved = self.moved.get(atom) if isinstance(atom, Var) else None
         if moved is None:
-            return self._transformed(atom, identity(rank_of(form)), form)
-        return self._transformed(moved.atom, moved.form, form)
+            return self._transform_atom(atom, identity(rank_of(form)), form)
+        return self._transform_atom(moved.atom, moved.form, form)
 
-    def _transformed(self, atom: Atom, source: str, form: str) -> Atom:
+    def _transform_atom(self, atom: Atom, source: str, form: str) -> Atom:
         """What is there in a form, in another one."""
         if source == form:
             return atom
         if isinstance(atom, Constant):
-            return Constant(transformed(atom.value, source, form), atom.span)
+            return Constant(transform_constant(atom.value, source, form), atom.span)
         assert isinstance(atom, Var)
         found = self.made.get((atom, source, form))
         if found is None:
@@ -411,7 +411,7 @@ class _Converting:
                 self.out += emitter.bindings
         whole = (*(1,) * missing, *shape)
         wanted = with_blocks(form, lambda axis, block: 1 if whole[axis] == 1 else block)
-        return self._transformed(there, source, wanted)
+        return self._transform_atom(there, source, wanted)
 
 
 def _forms(
@@ -425,5 +425,5 @@ def _forms(
         assert isinstance(type_, TensorType)
         if block and not all(isinstance(dim, int) for dim in type_.shape):
             return None
-        forms.append(between(before, after, type_.shape, block))
+        forms.append(form_between(before, after, type_.shape, block))
     return forms

@@ -1,4 +1,4 @@
-"""Products that share an operand become one product.
+"""Joining of matrix products: products that share an operand become one product.
 
     y = matmul(x, v); z = matmul(x, w)          yz = matmul(x, concatenate(v, w)); y = yz[:, :m]; z = yz[:, m:]
 
@@ -49,7 +49,7 @@ def _block(block: Block, inside: set[Var] | None, most: int) -> Block:
         target = binding.targets[0] if binding.targets else None
         group = None if target is None else groups.get(target)
         if group is not None and target is group.members[0][0]:
-            bindings += group.joined(parts)
+            bindings += group.joint_bindings(parts)
         if target in parts:
             bindings.append(Binding(binding.targets, parts[target]))
             continue
@@ -60,19 +60,19 @@ def _block(block: Block, inside: set[Var] | None, most: int) -> Block:
 
 
 @attrs.frozen(eq=False)
-class _Group:
+class _ProductGroup:
     """Calls that share all operands but the last."""
 
     position: int  # of the first one
     columns: Columns
     members: list[tuple[Var, OpCall]]
 
-    def joined(self, parts: dict[Var, Expr]) -> list[Binding]:
+    def joint_bindings(self, parts: dict[Var, Expr]) -> list[Binding]:
         """The joined product's bindings. `parts` gets what each member is of it."""
         first = self.members[0][1]
         emitter = Emitter(first.span)
         others = [emitter.value(call.arguments[-1]) for _, call in self.members]
-        together = _concatenated(emitter, others, self.columns.axis)
+        together = _concatenate_operands(emitter, others, self.columns.axis)
         shared = [emitter.value(a) for a in first.arguments[:-1]]
         whole = emitter.call(lookup(first.operator), [*shared, together], first.attributes)
         place = 0
@@ -88,7 +88,7 @@ class _Group:
         return list(emitter.bindings)
 
 
-def _concatenated(emitter: Emitter, parts: list[Value], axis: int) -> Value:
+def _concatenate_operands(emitter: Emitter, parts: list[Value], axis: int) -> Value:
     """The parts one after the other along an axis: a constant if they are."""
     concatenate = lookup("concatenate")
     constants = [p.atom.value for p in parts if isinstance(p.atom, Constant)]
@@ -98,10 +98,10 @@ def _concatenated(emitter: Emitter, parts: list[Value], axis: int) -> Value:
     return emitter.value(Constant(array, emitter.span))
 
 
-def _groups(block: Block, inside: set[Var] | None, most: int) -> dict[Var, _Group]:
+def _groups(block: Block, inside: set[Var] | None, most: int) -> dict[Var, _ProductGroup]:
     """The groups worth joining, by their members."""
     positions: dict[Var, int] = {}
-    open_groups: dict[Hashable, _Group] = {}
+    open_groups: dict[Hashable, _ProductGroup] = {}
     for position, binding in enumerate(block.bindings):
         positions.update((target, position) for target in binding.targets)
         call = binding.value
@@ -116,7 +116,7 @@ def _groups(block: Block, inside: set[Var] | None, most: int) -> dict[Var, _Grou
         if group is not None and (not isinstance(other, Var) or positions.get(other, -1) < group.position):
             group.members.append((binding.targets[0], call))
         elif group is None or len(group.members) == 1:
-            open_groups[key] = _Group(position, columns, [(binding.targets[0], call)])
+            open_groups[key] = _ProductGroup(position, columns, [(binding.targets[0], call)])
     return {target: g for g in open_groups.values() if len(g.members) > 1 for target, _ in g.members}
 
 
@@ -130,7 +130,7 @@ def columns_of(call: OpCall) -> Columns | None:
         return None
     try:
         found = operator.columns(*shapes, **call.attributes)
-    except (TypeError, RelayError):  # a dim that is no number
+    except (TypeError, RelayError):  # a dim that is not a number
         return None
     assert found is None or isinstance(found, Columns)
     return found

@@ -1,4 +1,4 @@
-"""Chains of products of matrices in the cheapest order.
+"""Matrix chain ordering: chains of matrix products in the cheapest order.
 
     (a @ b) @ c        a: (10, 100), b: (100, 5), c: (5, 50): 7,500 multiplications; a @ (b @ c) needs 75,000
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from relay.errors import RelayError
 from relay.ir.expr import Atom, Binding, Block, Constant, Module, OpCall, Var
-from relay.ir.traverse import map_blocks, rebound, rebuilt
+from relay.ir.traverse import map_blocks, rebind, rebuild_block
 from relay.ir.types import TensorType, Type
 from relay.operator import Operator, lookup
 from relay.transform.analysis.loop_analysis import uses
@@ -26,12 +26,12 @@ def reorder_products(module: Module) -> Module:
     """The module with chains of matrix products in the order that needs the fewest operations."""
 
     def change(body: Block) -> Block:
-        return _Ordering(uses(body)).block(body)
+        return _ProductOrdering(uses(body)).block(body)
 
     return map_bodies(module, lambda function: change(function.body))
 
 
-class _Ordering:
+class _ProductOrdering:
     def __init__(self, reads: dict[Var, int]) -> None:
         self.reads = reads
 
@@ -50,16 +50,18 @@ class _Ordering:
             if target in gone:
                 continue
             if target is not None and target in calls and target not in inner:
-                found = self._reordered(target, calls, inner)
+                found = self._reorder_chain(target, calls, inner)
                 if found is not None:
                     made, parts = found
                     gone |= parts
                     bindings += reversed(made)
                     continue
-            bindings.append(rebound(binding, map_blocks(binding.value, self.block)))
-        return rebuilt(block, bindings[::-1], block.terminator)
+            bindings.append(rebind(binding, map_blocks(binding.value, self.block)))
+        return rebuild_block(block, bindings[::-1], block.terminator)
 
-    def _reordered(self, root: Var, calls: dict[Var, OpCall], inner: set[Var]) -> tuple[list[Binding], set[Var]] | None:
+    def _reorder_chain(
+        self, root: Var, calls: dict[Var, OpCall], inner: set[Var]
+    ) -> tuple[list[Binding], set[Var]] | None:
         """The bindings of a chain in its best order, the last of which is the root's, and the products that it had in
         between; None if it is the best already."""
         leaves: list[Atom] = []
@@ -81,7 +83,7 @@ class _Ordering:
             before = sum(chain.flops(calls[p]) for p in (root, *parts))
             if chain.best() >= before:
                 return None
-        except (TypeError, RelayError):  # a dim that is no number
+        except (TypeError, RelayError):  # a dim that is not a number
             return None
         return chain.bindings(root), parts
 

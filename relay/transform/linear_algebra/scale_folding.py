@@ -1,4 +1,4 @@
-"""Factors of a product's columns and rows become factors of its weights.
+"""Scale folding: factors of a product's columns and rows become factors of its weights.
 
     y = conv2d(x, w); a = add(y, b); z = multiply(a, s)       y = conv2d(x, multiply(w, s')); z = add(y, multiply(b, s))
     a = multiply(x, s); y = matmul(a, w)                      y = matmul(x, multiply(w, s'))
@@ -6,7 +6,7 @@
 An operator that multiplies is linear in the operand with the product, and the other operand differs along the axis of
 the result only that belongs to an axis of the weights (`columns`). Between them may stand operators that are linear in
 their operands taken together (`jointly_linear`: sums), whose other operand differs along that axis only, too; so batch
-normalisation with given statistics goes into the weights before it. relu(y) s is relu(y s) where s is positive, so
+normalization with given statistics goes into the weights before it. relu(y) s is relu(y s) where s is positive, so
 constants that are pass such operators (`homogeneous`), and others do not. It pays where there are more results than
 weights, where the weights are multiplied once for all rounds of a loop, and where both are constants, which are
 multiplied at once. A factor of the first operand that differs along the axis only that is summed up goes into the
@@ -27,7 +27,7 @@ from relay.ir.traverse import map_blocks
 from relay.ir.types import TensorType
 from relay.operator import Columns, Emitter, Pattern, Value, lookup
 from relay.transform.analysis.loop_analysis import bound_in, elements, exceeds, uses
-from relay.transform.cleanup.constant_folding import folded
+from relay.transform.cleanup.constant_folding import folded_constant
 from relay.transform.core.rebuilding import map_bodies
 from relay.transform.linear_algebra.product_joining import columns_of
 
@@ -40,13 +40,13 @@ def fold_scales(module: Module) -> Module:
     """The module with factors of the results of products as factors of their weights where that pays. Linear."""
 
     def change(body: Block) -> Block:
-        return _Folding(uses(body)).block(body, None)
+        return _ScaleFolding(uses(body)).block(body, None)
 
     return map_bodies(module, lambda function: change(function.body))
 
 
 @attrs.frozen
-class _Chain:
+class _ProductChain:
     """A product and the sums and homogeneous operators that follow it, each read only by the next one. `places`: where
     the one before stands."""
 
@@ -56,7 +56,7 @@ class _Chain:
     places: tuple[int, ...]
 
 
-class _Folding:
+class _ScaleFolding:
     def __init__(self, reads: dict[Var, int]) -> None:
         self.reads = reads
 
@@ -71,14 +71,14 @@ class _Folding:
             made = [Binding(binding.targets, value)]
             if isinstance(value, OpCall):
                 target = binding.targets[0]
-                while (fed := self._fed(target, value, calls, inside)) is not None:
+                while (fed := self._fold_operand_scale(target, value, calls, inside)) is not None:
                     before, dropped = fed
                     gone |= dropped
                     made = [*made[:-1], *before]
                     calls.update((b.targets[0], b.value) for b in before if isinstance(b.value, OpCall))
                     self.reads.update((b.targets[0], 1) for b in before[:-1])
                     value = calls[target]
-                found = self._folded(target, value, calls, inside)
+                found = self._fold_result_scale(target, value, calls, inside)
                 if found is not None:
                     scaled, dropped = found
                     made = [*made[:-1], *scaled]
@@ -91,7 +91,7 @@ class _Folding:
         kept = [b for b in bindings if not (b.targets and b.targets[0] in gone)]
         return Block(tuple(kept), block.terminator)
 
-    def _folded(
+    def _fold_result_scale(
         self, target: Var, call: OpCall, calls: dict[Var, OpCall], inside: set[Var] | None
     ) -> tuple[list[Binding], set[Var]] | None:
         """What a multiplication of a product becomes, and the variables that are not needed any more."""
@@ -103,12 +103,12 @@ class _Folding:
             chain = self._chain(call.arguments[place], calls, target)
             if chain is None or not self._pays(chain, scale, inside):
                 continue
-            made = _scaled(chain, call, place, target)
+            made = _scale_product(chain, call, place, target)
             if made is not None:
                 return made, {chain.product[0], *(v for v, _ in chain.sums)}
         return None
 
-    def _fed(
+    def _fold_operand_scale(
         self, target: Var, call: OpCall, calls: dict[Var, OpCall], inside: set[Var] | None
     ) -> tuple[list[Binding], set[Var]] | None:
         """What a product of a multiplication becomes, and the variables that are not needed any more."""
@@ -154,7 +154,7 @@ class _Folding:
         made = elements(weights)
         return larger is not None and made is not None and exceeds(larger, multiply(made, times))
 
-    def _chain(self, atom: Atom, calls: dict[Var, OpCall], target: Var) -> _Chain | None:
+    def _chain(self, atom: Atom, calls: dict[Var, OpCall], target: Var) -> _ProductChain | None:
         """The product that an atom is, or is a sum of, of the target's type."""
         sums: list[tuple[Var, OpCall]] = []
         places: list[int] = []
@@ -162,7 +162,7 @@ class _Folding:
             call = calls[atom]
             columns = columns_of(call)
             if columns is not None:
-                chain = _Chain((atom, call), columns, tuple(sums), tuple(places))
+                chain = _ProductChain((atom, call), columns, tuple(sums), tuple(places))
                 steps = zip(sums, places, strict=True)
                 others = [a for (_, c), place in steps for i, a in enumerate(c.arguments) if i != place]
                 assert isinstance(atom.type, TensorType)
@@ -184,7 +184,7 @@ class _Folding:
             return False
         return _carries_factors(calls[atom]) or columns_of(calls[atom]) is not None
 
-    def _pays(self, chain: _Chain, scale: Atom, inside: set[Var] | None) -> bool:
+    def _pays(self, chain: _ProductChain, scale: Atom, inside: set[Var] | None) -> bool:
         target, call = chain.product
         type_ = target.type
         if not isinstance(type_, TensorType) or not _is_along(scale, chain.columns.result_axis, type_.shape):
@@ -225,7 +225,9 @@ def _with_rows(
     """A product of what was multiplied, through what stood between, with weights that are scaled along an axis."""
     emitter = Emitter(factor.span)
     weights = emitter.value(call.arguments[-1])
-    scaled = _times(emitter, factor, place, weights.atom, _turned(emitter, factor.arguments[1 - place], weights, axis))
+    scaled = _times(
+        emitter, factor, place, weights.atom, _broadcast_scale(emitter, factor.arguments[1 - place], weights, axis)
+    )
     if getattr(scaled, "type", None) != weights.type:
         return None
     made, last = list(emitter.bindings), factor.arguments[place]
@@ -236,7 +238,7 @@ def _with_rows(
     return [*made, Binding((target,), OpCall(call.operator, (last, scaled), call.attributes, call.span))]
 
 
-def _turned(emitter: Emitter, scale: Atom, weights: Value, axis: int) -> Atom:
+def _broadcast_scale(emitter: Emitter, scale: Atom, weights: Value, axis: int) -> Atom:
     """A factor in the form that goes along an axis of the weights."""
     value = emitter.value(scale)
     if not value.ndim:
@@ -252,20 +254,20 @@ def _times(emitter: Emitter, call: OpCall, place: int, atom: Atom, factor: Atom)
     """An atom in place of what a call multiplies, with a factor; a constant if it is one."""
     pair = (atom, factor) if place == 0 else (factor, atom)
     type_ = getattr(atom, "type", None)
-    known = folded(OpCall(call.operator, pair, call.attributes, call.span), type_, _ANY_SIZE)
+    known = folded_constant(OpCall(call.operator, pair, call.attributes, call.span), type_, _ANY_SIZE)
     if known is not None and known.type == type_:
         return known
     operands = [emitter.value(a) for a in pair]
     return emitter.call(lookup(call.operator), operands, call.attributes).atom
 
 
-def _scaled(chain: _Chain, call: OpCall, place: int, target: Var) -> list[Binding] | None:
+def _scale_product(chain: _ProductChain, call: OpCall, place: int, target: Var) -> list[Binding] | None:
     """The product of scaled weights, and the sums of scaled terms, the last of which is bound to the target."""
     emitter = Emitter(call.span)
     scale = call.arguments[1 - place]
     variable, product = chain.product
     weights = emitter.value(product.arguments[-1])
-    scaled = _times(emitter, call, place, weights.atom, _turned(emitter, scale, weights, chain.columns.axis))
+    scaled = _times(emitter, call, place, weights.atom, _broadcast_scale(emitter, scale, weights, chain.columns.axis))
     if getattr(scaled, "type", None) != weights.type:
         return None
     arguments = (*product.arguments[:-1], scaled)

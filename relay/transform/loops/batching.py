@@ -1,4 +1,4 @@
-"""Products of rows of an array that a loop does not change become one product of matrices before the loop.
+"""GEMM batching: per-round products of a loop-invariant array's rows become one matrix product before the loop.
 
     loop for t < n { x = index(xs, t); y = matmul(x, w); .. }
     ys = matmul(xs, w); loop for t < n { x = index(xs, t); y = index(ys, t); .. }
@@ -13,14 +13,14 @@ from __future__ import annotations
 import attrs
 
 from relay.errors import RelayError
-from relay.ir.data_dependent import made_by
+from relay.ir.data_dependent import bound_dims
 from relay.ir.dims import ANY, multiply
 from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, OpCall, Var
-from relay.ir.traverse import map_blocks, rebound, rebuilt
+from relay.ir.traverse import map_blocks, rebind, rebuild_block
 from relay.ir.types import TensorType
 from relay.operator import Emitter, Pattern, Value, lookup
-from relay.transform.analysis.loop_analysis import bound_in, likely_bytes, replaced
-from relay.transform.analysis.value_ranges import Integers
+from relay.transform.analysis.loop_analysis import bound_in, likely_bytes, with_body_block
+from relay.transform.analysis.value_ranges import ValueRanges
 from relay.transform.core.rebuilding import map_bodies
 
 MAX_SIZE = 1 << 28
@@ -29,19 +29,19 @@ MAX_SIZE = 1 << 28
 
 def batch_products(module: Module, max_size: int = MAX_SIZE) -> Module:
     """The module with products of rows computed before the loop, where all of them have at most `max_size` bytes."""
-    return map_bodies(module, lambda function: _block(function.body, Integers(function.body), max_size))
+    return map_bodies(module, lambda function: _block(function.body, ValueRanges(function.body), max_size))
 
 
-def _block(block: Block, integers: Integers, max_size: int) -> Block:
+def _block(block: Block, integers: ValueRanges, max_size: int) -> Block:
     bindings: list[Binding] = []
     for binding in block.bindings:
         value: Expr = map_blocks(binding.value, lambda inner: _block(inner, integers, max_size))
-        if isinstance(value, Loop) and value.counter is not None and not made_by(value.body):
-            batching = _Batching(value, integers, max_size)
+        if isinstance(value, Loop) and value.counter is not None and not bound_dims(value.body):
+            batching = _ProductBatching(value, integers, max_size)
             value = batching.loop()
             bindings += batching.before.bindings
-        bindings.append(rebound(binding, value))
-    return rebuilt(block, bindings, block.terminator)
+        bindings.append(rebind(binding, value))
+    return rebuild_block(block, bindings, block.terminator)
 
 
 def is_product(call: OpCall) -> bool:
@@ -49,7 +49,7 @@ def is_product(call: OpCall) -> bool:
     return lookup(call.operator).pattern is Pattern.OUTPUT_FUSABLE
 
 
-def stacked(call: OpCall, values: list[Value], with_rounds: tuple[bool, ...], rank: int) -> Value | None:
+def batched_call(call: OpCall, values: list[Value], with_rounds: tuple[bool, ...], rank: int) -> Value | None:
     """The calls of all rounds as one, whose result has `rank` axes in one round; None where there is no such call."""
     operator = lookup(call.operator)
     try:
@@ -62,28 +62,30 @@ def stacked(call: OpCall, values: list[Value], with_rounds: tuple[bool, ...], ra
             return None
         made = operator(*values, **call.attributes)
         return made if isinstance(made, Value) else None
-    except (TypeError, RelayError):  # a dim that is no number; shapes that do not fit with one more axis
+    except (TypeError, RelayError):  # a dim that is not a number; shapes that do not fit with one more axis
         return None
 
 
 @attrs.frozen
-class _Rows:
+class _RowAccess:
     """Which rows a value of the loop takes of an array: the index, and how one is read."""
 
     index: Atom
     read: OpCall
 
 
-class _Batching:
+class _ProductBatching:
     """One loop. `before` collects what stands before it."""
 
-    def __init__(self, loop: Loop, integers: Integers, max_size: int) -> None:
+    def __init__(self, loop: Loop, integers: ValueRanges, max_size: int) -> None:
         self.original, self.integers, self.max_size = loop, integers, max_size
         self.count = integers.count(loop)
         self.before = Emitter(loop.span)
         self.inside = bound_in(loop)
         self.position: dict[Var, int] = {}
-        self.rows: dict[Var, _Rows] = {}  # the values of a round that are rows of something, which may not be there yet
+        self.rows: dict[
+            Var, _RowAccess
+        ] = {}  # the values of a round that are rows of something, which may not be there yet
         self.arrays: dict[Var, Value] = {}  # these arrays
 
     def loop(self) -> Loop:
@@ -91,7 +93,7 @@ class _Batching:
         if not any(isinstance(b.value, OpCall) and is_product(b.value) for b in body.bindings):
             return self.original
         bindings = [self._binding(position, binding) for position, binding in enumerate(body.bindings)]
-        return replaced(self.original, Block(tuple(bindings), body.terminator))
+        return with_body_block(self.original, Block(tuple(bindings), body.terminator))
 
     def _binding(self, position: int, binding: Binding) -> Binding:
         call = binding.value
@@ -105,21 +107,21 @@ class _Batching:
         self.rows[target] = rows
         if not is_product(call):
             return binding
-        array = self._made(target)
+        array = self._product_array(target)
         if array is None:
             del self.rows[target]
             return binding
         read = OpCall(rows.read.operator, (array.atom, *rows.read.arguments[1:]), rows.read.attributes, call.span)
         return Binding(binding.targets, read)
 
-    def _rows_of(self, call: OpCall) -> _Rows | None:
+    def _rows_of(self, call: OpCall) -> _RowAccess | None:
         """Whether all that a call reads is the same in all rounds or rows at one index."""
         operator = lookup(call.operator)
         if operator.selects_row:
-            return None if self._changes(call.arguments[0]) else _Rows(call.arguments[1], call)
+            return None if self._changes(call.arguments[0]) else _RowAccess(call.arguments[1], call)
         if operator.requirements or (operator.stacked is None and operator.pattern is Pattern.OPAQUE):
             return None
-        found: _Rows | None = None
+        found: _RowAccess | None = None
         for atom in call.arguments:
             if isinstance(atom, Var) and atom in self.inside:
                 rows = self.rows.get(atom)
@@ -131,11 +133,11 @@ class _Batching:
     def _changes(self, atom: Atom) -> bool:
         return isinstance(atom, Var) and atom in self.inside
 
-    def _made(self, variable: Var) -> Value | None:
+    def _product_array(self, variable: Var) -> Value | None:
         """The array of a product, computed before the loop with all that it needs; None if that does not pay."""
         start, new = len(self.before.bindings), list[Var]()
         bindings = self.original.body.bindings
-        for needed in self._needed(variable):
+        for needed in self._required_variables(variable):
             call = bindings[self.position[needed]].value
             assert isinstance(call, OpCall) and isinstance(needed.type, TensorType)
             array = self._array(call, needed.type.rank)
@@ -148,7 +150,7 @@ class _Batching:
             new.append(needed)
         return self.arrays[variable]
 
-    def _needed(self, variable: Var) -> list[Var]:
+    def _required_variables(self, variable: Var) -> list[Var]:
         """The variables whose arrays have to be made for one's, in the order of the body."""
         found, pending = {variable}, [variable]
         while pending:
@@ -170,7 +172,7 @@ class _Batching:
             self.arrays[a] if isinstance(a, Var) and a in self.arrays else self.before.value(a) for a in call.arguments
         ]
         extents = {v.tensor.shape[0] for v, with_rounds in zip(values, marked, strict=True) if with_rounds}
-        return stacked(call, values, marked, rank) if len(extents) == 1 else None
+        return batched_call(call, values, marked, rank) if len(extents) == 1 else None
 
     def _costs(self, array: Value) -> bool:
         """Whether an array is too large, or has many more rows than the loop has rounds."""

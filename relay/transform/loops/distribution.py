@@ -1,4 +1,4 @@
-"""Sums over the rounds of a loop of products of matrices become one product after the loop.
+"""Loop distribution: sums of matrix products over the rounds of a loop become one product after the loop.
 
     loop for t < n (dw = a) { .. next (add(dw, matmul(h, d))) }
     loop for t < n (hs = zeros, ds = zeros) { .. next (index_update(hs, t, h), index_update(ds, t, d)) }
@@ -21,16 +21,16 @@ import numpy as np
 
 from relay.errors import RelayError
 from relay.ir import dims
-from relay.ir.data_dependent import made_by
+from relay.ir.data_dependent import bound_dims
 from relay.ir.dims import ANY
 from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, Next, OpCall, Var
-from relay.ir.traverse import map_blocks, rebound, rebuilt
+from relay.ir.traverse import map_blocks, rebind, rebuild_block
 from relay.ir.types import TensorType
 from relay.operator import ADDITION, Emitter, Pattern, Value, lookup
 from relay.transform.analysis.loop_analysis import (
     LARGE_SIZE,
     MOST_ROUNDS,
-    Rounds,
+    RoundValues,
     bound_in,
     elements,
     exceeds,
@@ -39,52 +39,52 @@ from relay.transform.analysis.loop_analysis import (
     runs_all,
     uses,
 )
-from relay.transform.analysis.value_ranges import Integers
+from relay.transform.analysis.value_ranges import ValueRanges
 from relay.transform.core.rebuilding import map_bodies
-from relay.transform.loops.batching import MAX_SIZE, stacked
+from relay.transform.loops.batching import MAX_SIZE, batched_call
 
 _DEEPEST = 8  # how many changes of layout stand between what is collected and the product
 
 
-def split_loops(module: Module, max_size: int = MAX_SIZE) -> Module:
+def distribute_loops(module: Module, max_size: int = MAX_SIZE) -> Module:
     """The module with sums of products moved behind the loop, where what is collected for one has at most `max_size`
     bytes."""
-    return map_bodies(module, lambda function: _block(function.body, Integers(function.body), max_size))
+    return map_bodies(module, lambda function: _block(function.body, ValueRanges(function.body), max_size))
 
 
-def _block(block: Block, integers: Integers, max_size: int) -> Block:
+def _block(block: Block, integers: ValueRanges, max_size: int) -> Block:
     bindings: list[Binding] = []
     for binding in block.bindings:
         value: Expr = map_blocks(binding.value, lambda inner: _block(inner, integers, max_size))
-        made = rebound(binding, value)
+        made = rebind(binding, value)
         if isinstance(value, Loop) and isinstance(value.body.terminator, Next) and runs_all(value):
-            count = None if made_by(value.body) else integers.count(value)
+            count = None if bound_dims(value.body) else integers.count(value)
             if count is not None and integers.is_size(count) and likely(count, LARGE_SIZE) <= MOST_ROUNDS:
-                bindings += _Fission(made, value, value.body.terminator, integers, max_size).split()
+                bindings += _LoopDistribution(made, value, value.body.terminator, integers, max_size).split()
                 continue
         bindings.append(made)
-    return rebuilt(block, bindings, block.terminator)
+    return rebuild_block(block, bindings, block.terminator)
 
 
 @attrs.frozen
-class _Sum:
+class _LoopSum:
     """A parameter's value in the next round: itself, terms that stay, and products, whose sum goes behind the loop."""
 
     staying: tuple[Atom, ...]
     totals: tuple[Value, ...]
 
 
-class _Fission:
+class _LoopDistribution:
     """One loop whose body ends in `end`."""
 
-    def __init__(self, binding: Binding, loop: Loop, end: Next, integers: Integers, max_size: int) -> None:
+    def __init__(self, binding: Binding, loop: Loop, end: Next, integers: ValueRanges, max_size: int) -> None:
         self.binding, self.loop, self.end, self.integers, self.max_size = binding, loop, end, integers, max_size
         count = integers.count(loop)
         assert loop.counter is not None and count is not None
         self.count = count
         self.inside = bound_in(loop)
         self.calls: dict[Var, OpCall] = {}
-        self.values = Rounds(loop)
+        self.values = RoundValues(loop)
         for each in loop.body.bindings:
             if isinstance(each.value, OpCall):
                 self.calls[each.targets[0]] = each.value
@@ -97,7 +97,7 @@ class _Fission:
 
     def split(self) -> list[Binding]:
         """The loop without the sums, and what stands before and after it."""
-        sums: dict[int, _Sum] = {}
+        sums: dict[int, _LoopSum] = {}
         for position, (parameter, value) in enumerate(zip(self.loop.parameters, self.end.values, strict=True)):
             found = self._sum(parameter, value)
             if found is not None:
@@ -137,7 +137,7 @@ class _Fission:
 
     # ---- sums
 
-    def _sum(self, parameter: Var, value: Atom) -> _Sum | None:
+    def _sum(self, parameter: Var, value: Atom) -> _LoopSum | None:
         """The sum that a parameter carries, if there are products in it and nothing else reads it."""
         if self.uses.get(parameter, 0) != 1 or not isinstance(value, Var) or value is parameter:
             return None
@@ -148,7 +148,7 @@ class _Fission:
         totals = {n: total for n, term in enumerate(terms) if (total := self._total(parameter, term)) is not None}
         if not totals:
             return None
-        return _Sum(tuple(t for n, t in enumerate(terms) if n not in totals), tuple(totals.values()))
+        return _LoopSum(tuple(t for n, t in enumerate(terms) if n not in totals), tuple(totals.values()))
 
     def _leaves(self, value: Atom, parameter: Var) -> list[Atom]:
         """What a tree of additions adds up, in order. Only sums that nothing else reads are looked into."""
@@ -216,12 +216,12 @@ class _Fission:
     def _reads_each(self, index: Atom) -> bool:
         """Whether an index is each of 0 .. count - 1 in one round."""
         assert self.loop.counter is not None
-        place, number = self.integers.of(index), self.integers.of(self.loop.counter.index)
+        place, number = self.integers.scalar_dim(index), self.integers.scalar_dim(self.loop.counter.index)
         if place is None or number is None:
             return False
         if place is number or self.integers.equal(dims.add(place, number), dims.subtract(self.count, 1)):
             return True
-        places = self.values.of(index)
+        places = self.values.round_values(index)
         if places is None or places.ndim == 0:
             return False
         return bool(np.array_equal(np.sort(places), np.arange(len(places))))
@@ -242,7 +242,7 @@ class _Fission:
             parts = [self._array(a, index, depth + 1) for a in call.arguments]
             if any(p is None for p in parts):
                 return None
-            return stacked(call, [p for p in parts if p is not None], (True,) * len(parts), atom.type.rank)
+            return batched_call(call, [p for p in parts if p is not None], (True,) * len(parts), atom.type.rank)
         return self._collect(atom, atom.type, index)
 
     def _collect(self, variable: Var, type_: TensorType, index: Atom) -> Value | None:

@@ -1,4 +1,4 @@
-"""Expressions of a loop's counter that have one value in all rounds become that constant.
+"""Induction-variable folding: expressions of a loop's counter that are equal in all rounds become constants.
 
     loop for i < n { c = less(i, n); assert c "index out of range"; .. }       c becomes true
 
@@ -12,30 +12,30 @@ from __future__ import annotations
 import numpy as np
 
 from relay.ir.expr import Atom, Binding, Block, Constant, Loop, Module, OpCall, Var
-from relay.ir.traverse import map_parts, map_terminator, rebound, rebuilt
-from relay.transform.analysis.loop_analysis import Rounds
-from relay.transform.analysis.value_ranges import Integers
+from relay.ir.traverse import map_parts, map_terminator, rebind, rebuild_block
+from relay.transform.analysis.loop_analysis import RoundValues
+from relay.transform.analysis.value_ranges import ValueRanges
 from relay.transform.core.rebuilding import map_bodies
 
 
-def fold_counters(module: Module) -> Module:
+def fold_induction_variables(module: Module) -> Module:
     """The module with what the counters of loops decide alone decided. Linear in its size and the numbers of rounds."""
-    return map_bodies(module, lambda function: _folded(function.body))
+    return map_bodies(module, lambda function: _fold_body(function.body))
 
 
-def _folded(body: Block) -> Block:
+def _fold_body(body: Block) -> Block:
     while True:
-        folding = _Folding(body)
+        folding = _InductionFolding(body)
         body = folding.block(body)
         if not folding.found:
             return body
 
 
-class _Folding:
+class _InductionFolding:
     def __init__(self, body: Block) -> None:
-        decided = Integers(body).decided
+        decided = ValueRanges(body).decided
         self.known: dict[Var, Atom] = {v: Constant(np.array(answer), v.span) for v, answer in decided.items()}
-        self.around: list[Rounds] = []
+        self.around: list[RoundValues] = []
         self.found = False  # whether trying all rounds has shown something
 
     def atom(self, atom: Atom) -> Atom:
@@ -50,18 +50,18 @@ class _Folding:
                 case OpCall() as call if self.around:
                     made = map_parts(call, atom=self.atom)
                     assert isinstance(made, OpCall)
-                    if self._decided(binding.targets[0], made):
+                    if self._fold_call(binding.targets[0], made):
                         continue
-                    bindings.append(rebound(binding, made))
+                    bindings.append(rebind(binding, made))
                 case Loop() as loop:
-                    self.around.append(Rounds(loop))
-                    bindings.append(rebound(binding, map_parts(loop, atom=self.atom, block=self.block)))
+                    self.around.append(RoundValues(loop))
+                    bindings.append(rebind(binding, map_parts(loop, atom=self.atom, block=self.block)))
                     self.around.pop()
                 case value:
-                    bindings.append(rebound(binding, map_parts(value, atom=self.atom, block=self.block)))
-        return rebuilt(block, bindings, map_terminator(block.terminator, self.atom))
+                    bindings.append(rebind(binding, map_parts(value, atom=self.atom, block=self.block)))
+        return rebuild_block(block, bindings, map_terminator(block.terminator, self.atom))
 
-    def _decided(self, target: Var, call: OpCall) -> bool:
+    def _fold_call(self, target: Var, call: OpCall) -> bool:
         for loop in self.around:
             values = loop.add(target, call)
             if values is not None and values.size and bool((values == values.flat[0]).all()):

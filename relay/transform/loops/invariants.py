@@ -1,4 +1,4 @@
-"""What is the same in every round of a loop is computed once, before it.
+"""Loop-invariant code motion: what is the same in every round of a loop is computed once, before it.
 
     loop L (p = a) { t = exp(x); .. }       t = exp(x); loop L (p = a) { .. }
 
@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relay.ir.data_dependent import made_by, mentioned_here
+from relay.ir.data_dependent import bound_dims, dims_of_binding
 from relay.ir.dims import total
 from relay.ir.expr import Atom, Binding, Block, Expr, Extent, Loop, MakeTuple, Module, OpCall, Project, Var
-from relay.ir.traverse import map_blocks, rebound, rebuilt
+from relay.ir.traverse import map_blocks, rebind, rebuild_block
 from relay.operator import Pattern, lookup
-from relay.transform.analysis.loop_analysis import bound_in, elements, exceeds, may_fail, replaced
+from relay.transform.analysis.loop_analysis import bound_in, elements, exceeds, may_fail, with_body_block
 from relay.transform.analysis.tail_positions import map_branch, tail_branch
 from relay.transform.core.rebuilding import map_bodies
 
@@ -32,19 +32,19 @@ def _block(block: Block) -> Block:
     for binding in block.bindings:
         value: Expr = map_blocks(binding.value, _block)
         if isinstance(value, Loop):
-            hoisting = _Hoisting(value)
-            value = replaced(value, hoisting.block(value.body))
+            hoisting = _InvariantHoisting(value)
+            value = with_body_block(value, hoisting.block(value.body))
             bindings += hoisting.before
-        bindings.append(rebound(binding, value))
-    return rebuilt(block, bindings, block.terminator)
+        bindings.append(rebind(binding, value))
+    return rebuild_block(block, bindings, block.terminator)
 
 
-class _Hoisting:
+class _InvariantHoisting:
     """One loop. `before` collects what moves."""
 
     def __init__(self, loop: Loop) -> None:
         self.inside = bound_in(loop)
-        self.made = made_by(loop.body)  # the sizes of the run that each round makes
+        self.made = bound_dims(loop.body)  # the sizes of the run that each round makes
         self.before: list[Binding] = []
 
     def block(self, block: Block) -> Block:
@@ -61,7 +61,7 @@ class _Hoisting:
         return Block(tuple(kept), block.terminator)
 
     def _moves(self, binding: Binding) -> bool:
-        if self.made and any(dim in self.made for dim in mentioned_here(binding)):
+        if self.made and any(dim in self.made for dim in dims_of_binding(binding)):
             return False
         match binding.value:
             case Extent():

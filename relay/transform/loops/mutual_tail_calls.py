@@ -1,4 +1,4 @@
-"""Functions that call each other in tail position become one loop.
+"""Mutual tail-call elimination: functions that call each other in tail position become one loop.
 
     f(p) = {.. g(a) | .. b}        loop (which, p, q) {
     g(q) = {.. f(c) | .. d}            if which == 0 {.. next (1, p, a) | .. exit b}
@@ -50,7 +50,7 @@ TailCall: TypeAlias = Callable[[Block], "tuple[int, Call] | None"]
 Replace: TypeAlias = Callable[[Block, Function, LoopLabel, Callable[[Call], "Block | None"]], Block]
 
 
-def joined(module: Module, tail_call: TailCall, replace: Replace) -> dict[str, Function | Derivative]:
+def merge_mutual_functions(module: Module, tail_call: TailCall, replace: Replace) -> dict[str, Function | Derivative]:
     """The functions of a module, those that call each other in tail position through one loop.
 
     `tail_call` finds the call that a block ends with, `replace` puts something else into the place of such calls.
@@ -69,7 +69,7 @@ def joined(module: Module, tail_call: TailCall, replace: Replace) -> dict[str, F
     for component in components:
         members = [f for f in (functions[name] for name in component) if isinstance(f, Function)]
         sized = any(given[f.name] or any(mentions((p,)) for p in f.parameters) for f in members)
-        slots = _Slots.of(members)
+        slots = _ParameterSlots.allocate(members)
         if not sized and slots is not None:
             functions |= _join(members, slots, replace, functions)
     return functions
@@ -91,14 +91,14 @@ def _tail_calls(block: Block, tail_call: TailCall) -> list[Call]:
 
 
 @attrs.frozen
-class _Slots:
+class _ParameterSlots:
     """The types of the loop's parameters, and those that each function's parameters have their values in."""
 
     types: list[Type]
     places: dict[str, tuple[int, ...]]
 
     @staticmethod
-    def of(members: Sequence[Function]) -> _Slots | None:
+    def allocate(members: Sequence[Function]) -> _ParameterSlots | None:
         """The slots of some functions; None if one has no value for a slot that nothing can be made for."""
         types: list[Type] = []
         places: dict[str, tuple[int, ...]] = {}
@@ -115,7 +115,7 @@ class _Slots:
         for own in places.values():
             if any(not _can_be_unset(t) for i, t in enumerate(types) if i not in own):
                 return None
-        return _Slots(types, places)
+        return _ParameterSlots(types, places)
 
 
 def _type(variable: Var) -> Type:
@@ -131,7 +131,7 @@ def _can_be_unset(type_: Type) -> bool:
 
 
 def _join(
-    members: Sequence[Function], slots: _Slots, replace: Replace, functions: dict[str, Function | Derivative]
+    members: Sequence[Function], slots: _ParameterSlots, replace: Replace, functions: dict[str, Function | Derivative]
 ) -> dict[str, Function]:
     """The function with the loop, and what the others become."""
     first = members[0]
@@ -175,7 +175,7 @@ def _join(
     return {name: made, **{f.name: _calling(f, made, number[f.name], slots) for f in members}}
 
 
-def _calling(function: Function, made: Function, number: int, slots: _Slots) -> Function:
+def _calling(function: Function, made: Function, number: int, slots: _ParameterSlots) -> Function:
     """The function as a call of the one with the loop."""
     parameters = tuple(Var(p.name, p.type, p.span) for p in function.parameters)
     places = dict(zip(slots.places[function.name], parameters, strict=True))

@@ -1,4 +1,4 @@
-"""A function that calls itself in tail position becomes a loop: constant space, and a loop's derivative.
+"""Tail-call elimination: a function that calls itself in tail position becomes a loop, in constant space.
 
     f(p) = {.. f(a) | .. b}         f(q) = loop L (p = q) {.. next L a | .. exit L b}
 
@@ -32,13 +32,13 @@ from relay.ir.expr import (
 from relay.ir.types import TupleType, Type
 from relay.transform.analysis.tail_positions import leaves, map_branch, tail_branch
 from relay.transform.core.rebuilding import with_functions
-from relay.transform.loops.mutual_tail_calls import joined
+from relay.transform.loops.mutual_tail_calls import merge_mutual_functions
 
 
 def loop_tail_calls(module: Module) -> Module:
     """The module with the recursion in tail position turned into loops."""
-    functions = joined(module, tail_call, replace_tail_calls)
-    functions = {name: _looped(f) if isinstance(f, Function) else f for name, f in functions.items()}
+    functions = merge_mutual_functions(module, tail_call, replace_tail_calls)
+    functions = {name: _convert_to_loop(f) if isinstance(f, Function) else f for name, f in functions.items()}
     return with_functions(module, functions)
 
 
@@ -99,7 +99,7 @@ def replace_tail_calls(
     return Block((*block.bindings[:-1], Binding((), changed)), end)
 
 
-def _looped(function: Function) -> Function:
+def _convert_to_loop(function: Function) -> Function:
     label = LoopLabel(function.label.name)
 
     def step(call: Call) -> Block | None:

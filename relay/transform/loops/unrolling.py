@@ -1,4 +1,4 @@
-"""Tiny loops of a known number of rounds become their rounds.
+"""Loop unrolling: tiny loops of a static trip count become their rounds.
 
 loop for i < 2 (p = a) { q = f(p, i); next (q) }       q = f(a, 0); q' = f(q, 1)
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relay.ir.data_dependent import made_by
+from relay.ir.data_dependent import bound_dims
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Loop, Module, Next, Var
 from relay.ir.traverse import copy_block, count_bindings, map_blocks
 from relay.transform.analysis.loop_analysis import rounds
@@ -28,7 +28,7 @@ def _block(block: Block, limit: int) -> Block:
         value: Expr = map_blocks(binding.value, lambda inner: _block(inner, limit))
         if isinstance(value, Loop) and isinstance(value.body.terminator, Next):
             count = rounds(value)
-            if made_by(value.body):
+            if bound_dims(value.body):
                 count = None  # functions that are called may be given these sizes
             if count is not None and count * max(1, count_bindings(value.body)) <= limit:
                 bindings += _rounds(value, count, binding.targets)

@@ -1,4 +1,4 @@
-"""Cells that are never written again become what they hold.
+"""Cell elimination: cells that are never written again become what they hold.
 
     c = ref v;  x = read c        c = v;  x = c
 
@@ -53,7 +53,7 @@ from relay.transform.memory.tape_allocation import allocate_tapes
 
 def eliminate_cells(module: Module) -> Module:
     """The module with values in place of references whose content never changes."""
-    found = _unchanged(module)
+    found = _read_only_references(module)
     if not found:
         return module
     if any(isinstance(f, Derivative) for f in module.functions.values()):
@@ -62,9 +62,9 @@ def eliminate_cells(module: Module) -> Module:
 
 
 def _eliminated(module: Module, gone: set[RefType]) -> Module:
-    types = _Types(gone)
+    types = _ContentTypes(gone)
     functions = {
-        n: _Elimination(types, f).function() if isinstance(f, Function) else f for n, f in module.functions.items()
+        n: _CellElimination(types, f).function() if isinstance(f, Function) else f for n, f in module.functions.items()
     }
     return Module(functions, module.entry, module.data, module.where)
 
@@ -76,8 +76,8 @@ def _with_tensors_for_lists(module: Module, found: set[RefType]) -> Module:
             found -= set(_references((*(p.type for p in function.parameters), function.result)))
     choices = [found, *({one} for one in sorted(found, key=str))] if len(found) > 1 else [found]
     for gone in filter(None, choices):
-        changed, types = allocate_tapes(_eliminated(module, gone)), _Types(gone)
-        elements = {types.of(reference) for reference in gone}
+        changed, types = allocate_tapes(_eliminated(module, gone)), _ContentTypes(gone)
+        elements = {types.content_type(reference) for reference in gone}
         if not any(isinstance(t, StackType) and t.element in elements for t in _all_types(changed)):
             module = changed
     return module
@@ -102,7 +102,7 @@ def _all_types(module: Module) -> Iterator[Type]:
                 pass
 
 
-def _unchanged(module: Module) -> set[RefType]:
+def _read_only_references(module: Module) -> set[RefType]:
     """The types of references that are made and read only."""
     functions = [f for f in module.functions.values() if isinstance(f, Function)]
     found = set(_references(_content(module)))
@@ -166,7 +166,7 @@ def _references(types: Iterable[Type | None], inside: bool = True) -> Iterator[R
                 pass
 
 
-class _Types:
+class _ContentTypes:
     """Types with contents in place of some references."""
 
     def __init__(self, gone: set[RefType]) -> None:
@@ -176,7 +176,7 @@ class _Types:
     def is_gone(self, type_: Type | None) -> bool:
         return type_ is not None and prune(type_) in self._gone
 
-    def of(self, type_: Type) -> Type:
+    def content_type(self, type_: Type) -> Type:
         found = self._made.get(type_)
         if found is None:
             found = self._made[type_] = self._map(prune(type_))  # type: ignore[arg-type]
@@ -185,23 +185,23 @@ class _Types:
     def _map(self, type_: Type) -> Type:
         match type_:
             case RefType(content):
-                return self.of(content) if type_ in self._gone else RefType(self.of(content))
+                return self.content_type(content) if type_ in self._gone else RefType(self.content_type(content))
             case StackType(element):
-                return StackType(self.of(element))
+                return StackType(self.content_type(element))
             case TupleType(items, form):
-                return TupleType(tuple(map(self.of, items)), form)
+                return TupleType(tuple(map(self.content_type, items)), form)
             case FunctionType(parameters, result, where):
-                return FunctionType(tuple(map(self.of, parameters)), self.of(result), where)
+                return FunctionType(tuple(map(self.content_type, parameters)), self.content_type(result), where)
             case DataType():
                 return type_
             case _:
                 return type_
 
 
-class _Elimination:
+class _CellElimination:
     """One function."""
 
-    def __init__(self, types: _Types, function: Function) -> None:
+    def __init__(self, types: _ContentTypes, function: Function) -> None:
         self.types = types
         self.source = function
         self.vars: dict[Var, Var] = {}
@@ -209,19 +209,19 @@ class _Elimination:
     def function(self) -> Function:
         source = self.source
         assert source.result is not None
-        parameters, result = tuple(map(self.var, source.parameters)), self.types.of(source.result)
+        parameters, result = tuple(map(self.var, source.parameters)), self.types.content_type(source.result)
         return attrs.evolve(source, parameters=parameters, result=result, body=self.block(source.body))  # type: ignore[misc]
 
     def var(self, var: Var) -> Var:
         """The variable at its new type."""
         if var not in self.vars:
-            same = var.type is None or self.types.of(var.type) == var.type
-            self.vars[var] = var if same else Var(var.name, self.types.of(var.type), var.span)  # type: ignore[arg-type]
+            same = var.type is None or self.types.content_type(var.type) == var.type
+            self.vars[var] = var if same else Var(var.name, self.types.content_type(var.type), var.span)  # type: ignore[arg-type]
         return self.vars[var]
 
     def atom(self, atom: Atom) -> Atom:
         if isinstance(atom, Global) and atom.type is not None:
-            return Global(atom.name, self.types.of(atom.type), atom.span)
+            return Global(atom.name, self.types.content_type(atom.type), atom.span)
         return self.var(atom) if isinstance(atom, Var) else atom
 
     def block(self, block: Block) -> Block:
@@ -235,6 +235,6 @@ class _Elimination:
             case RefRead(Var() as reference) if self.types.is_gone(reference.type):
                 return self.atom(reference)
             case StackNew(element, span):
-                return StackNew(self.types.of(element), span)
+                return StackNew(self.types.content_type(element), span)
             case value:
                 return map_parts(value, atom=self.atom, block=self.block, var=self.var)

@@ -1,4 +1,4 @@
-"""References that branches and loops choose become numbers of the cells that they may be.
+"""Points-to analysis: references that branches and loops choose become numbers of the cells that they may be.
 
     c = if x { yield a } else { yield b }        c = if x { yield 0 } else { yield 1 }
     v = read c                                   v = if c == 0 { yield read a } else { yield read b }
@@ -39,7 +39,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import blocks, bound, map_parts, map_terminator, operands
+from relay.ir.traverse import blocks, bound_variables, map_parts, map_terminator, operands
 from relay.ir.types import INT32, RefType, TensorType, scalar
 from relay.operator import Emitter
 from relay.transform.aggregates.sums import unset
@@ -48,25 +48,25 @@ from relay.transform.analysis.tail_positions import bodies
 
 def number_references(body: Block) -> Block:
     """A function's body with numbers instead of the references that are chosen among cells that it makes itself."""
-    flow = _Flow()
-    flow.block(body, _Place(None, None), ())
-    chosen = flow.chosen()
-    return _Rewriting(chosen).block(body) if chosen.numbers else body
+    flow = _PointsTo()
+    flow.block(body, _BlockPlace(None, None), ())
+    chosen = flow.number_cells()
+    return _ReferenceNumbering(chosen).block(body) if chosen.numbers else body
 
 
 @attrs.define(eq=False)
-class _Place:
+class _BlockPlace:
     """Where a block stands: the block around it and the binding of that block in which it is. `repeated`: the body of a
     loop; `tests`: a condition."""
 
-    around: _Place | None
+    around: _BlockPlace | None
     binding: Binding | None
     repeated: bool = False
     tests: bool = False
 
 
 @attrs.define
-class _Chosen:
+class _CellNumbering:
     """What is numbered: the cells that each variable may be, their numbers, and the cells to make before a binding."""
 
     cells: dict[Var, tuple[Var, ...]]
@@ -75,22 +75,22 @@ class _Chosen:
     written: set[Var]  # the cells that were hoisted
 
 
-class _Flow:
+class _PointsTo:
     """Which cells each variable that holds a reference may be, within one function."""
 
     def __init__(self) -> None:
         self.cells: dict[Var, Binding] = {}
-        self.places: dict[Var, _Place] = {}
+        self.places: dict[Var, _BlockPlace] = {}
         self.sources: dict[Var, dict[Var, None]] = {}  # of the variables that branches and loops bind
         self.seen: set[Var] = set()  # references that something else than a read, a write or a choice has
         self._labels: dict[LoopLabel, tuple[tuple[Var, ...], tuple[Var, ...]]] = {}
 
-    def block(self, block: Block, place: _Place, yields: tuple[Var, ...]) -> None:
+    def block(self, block: Block, place: _BlockPlace, yields: tuple[Var, ...]) -> None:
         for binding in block.bindings:
             self._binding(binding, place)
         self._end(block.terminator, yields)
 
-    def _binding(self, binding: Binding, place: _Place) -> None:
+    def _binding(self, binding: Binding, place: _BlockPlace) -> None:
         for target in binding.targets:
             self.places[target] = place
         match binding.value:
@@ -102,15 +102,15 @@ class _Flow:
             case RefWrite(_, value):
                 self._escape((value,))
             case If() | Match() as branch:
-                self._escape(t for t in bound(branch))
+                self._escape(t for t in bound_variables(branch))
                 self._escape(operands(branch))
                 for target in binding.targets:
                     self._note(target)
                 if isinstance(branch, If):
                     for arm in branch.arms:
-                        self.block(arm.condition, _Place(place, binding, tests=True), ())
+                        self.block(arm.condition, _BlockPlace(place, binding, tests=True), ())
                 for body in bodies(branch):
-                    self.block(body, _Place(place, binding), binding.targets)
+                    self.block(body, _BlockPlace(place, binding), binding.targets)
             case Loop(label, parameters, initial, body, counter):
                 self._labels[label] = (parameters, binding.targets)
                 for parameter, start in zip(parameters, initial, strict=True):
@@ -120,7 +120,7 @@ class _Flow:
                     self._note(target)
                 if counter is not None:
                     self._flows(parameters, binding.targets)
-                self.block(body, _Place(place, binding, repeated=True), ())
+                self.block(body, _BlockPlace(place, binding, repeated=True), ())
             case Var() as other:
                 self._flow(other, binding.targets[0])
             case value:
@@ -159,16 +159,16 @@ class _Flow:
 
     # ---- what can be numbered
 
-    def chosen(self) -> _Chosen:
+    def number_cells(self) -> _CellNumbering:
         """The variables whose references can be numbers."""
         groups = self._groups()
-        chosen = _Chosen({}, {}, {}, set())
+        chosen = _CellNumbering({}, {}, {}, set())
         for group in groups:
             flows = [v for v in group if v in self.sources]
             cells = [v for v in group if v in self.cells]
             if not flows or not cells or len(flows) + len(cells) < len(group) or any(v in self.seen for v in group):
                 continue
-            reached = self._reached(flows)
+            reached = self._points_to_sets(flows)
             moves = self._moves(flows, reached)
             if moves is None:
                 continue
@@ -181,11 +181,11 @@ class _Flow:
 
     def _groups(self) -> list[list[Var]]:
         """The variables that are connected by choices."""
-        neighbours: dict[Var, list[Var]] = {}
+        neighbors: dict[Var, list[Var]] = {}
         for target, sources in self.sources.items():
             for source in sources:
-                neighbours.setdefault(target, []).append(source)
-                neighbours.setdefault(source, []).append(target)
+                neighbors.setdefault(target, []).append(source)
+                neighbors.setdefault(source, []).append(target)
         groups, grouped = [], set()
         for start in self.sources:
             if start in grouped:
@@ -193,14 +193,14 @@ class _Flow:
             group = [start]
             grouped.add(start)
             for var in group:
-                for other in neighbours.get(var, ()):
+                for other in neighbors.get(var, ()):
                     if other not in grouped:
                         grouped.add(other)
                         group.append(other)
             groups.append(group)
         return groups
 
-    def _reached(self, flows: list[Var]) -> dict[Var, set[Var]]:
+    def _points_to_sets(self, flows: list[Var]) -> dict[Var, set[Var]]:
         """The cells that each variable may be."""
         reached: dict[Var, set[Var]] = {v: set() for v in flows}
         changed = True
@@ -221,8 +221,8 @@ class _Flow:
         depths: dict[Var, int] = {}
         for var in flows:
             for cell in reached[var]:
-                steps: list[_Place] = []
-                place: _Place | None = self.places[cell]
+                steps: list[_BlockPlace] = []
+                place: _BlockPlace | None = self.places[cell]
                 while (
                     place is not None and place is not self.places[var] and not self._contains(place, self.places[var])
                 ):
@@ -242,8 +242,8 @@ class _Flow:
         return moves
 
     @staticmethod
-    def _contains(outer: _Place, inner: _Place) -> bool:
-        place: _Place | None = inner
+    def _contains(outer: _BlockPlace, inner: _BlockPlace) -> bool:
+        place: _BlockPlace | None = inner
         while place is not None:
             if place is outer:
                 return True
@@ -251,8 +251,8 @@ class _Flow:
         return False
 
 
-class _Rewriting:
-    def __init__(self, chosen: _Chosen) -> None:
+class _ReferenceNumbering:
+    def __init__(self, chosen: _CellNumbering) -> None:
         self.chosen = chosen
         self.tags = {v: Var(v.name, scalar(INT32), v.span) for v in chosen.cells}
 
@@ -278,17 +278,19 @@ class _Rewriting:
                     inner = Var(target.name, target.type, target.span)
                     return Block((Binding((inner,), RefRead(cell, span)),), Yield((inner,)))
 
-                return self._asked(reference, binding.targets, {c: read(c) for c in self.chosen.cells[reference]}, span)
+                return self._dispatch_on_cell(
+                    reference, binding.targets, {c: read(c) for c in self.chosen.cells[reference]}, span
+                )
             case RefWrite(Var() as reference, value, span) if reference in self.tags:
                 writes = {
                     c: Block((Binding((), RefWrite(c, value, span)),), Yield(())) for c in self.chosen.cells[reference]
                 }
-                return self._asked(reference, (), writes, span)
+                return self._dispatch_on_cell(reference, (), writes, span)
             case value:
                 targets = tuple(self.tags.get(t, t) for t in binding.targets)
                 return [Binding(targets, self._expression(value))]
 
-    def _asked(
+    def _dispatch_on_cell(
         self, reference: Var, targets: tuple[Var, ...], choices: dict[Var, Block], span: Span | None
     ) -> list[Binding]:
         """Do what belongs to the cell that the reference is."""

@@ -1,4 +1,4 @@
-"""Cells that nobody else can see become values.
+"""Promotion of references to values (mem2reg): cells that nobody else can see become values.
 
     r = ref a; b = read r; write r c; d = read r                 b becomes a, d becomes c
     if x { write r c; yield } else { yield }; d = read r         d = if x { yield c } else { yield a }
@@ -43,16 +43,16 @@ from relay.transform.memory.points_to import number_references
 
 def eliminate_references(module: Module) -> Module:
     """The module without the cells that do not leave the function that makes them."""
-    return map_bodies(module, lambda function: _eliminated(function.body))
+    return map_bodies(module, lambda function: _eliminate_cells(function.body))
 
 
-def _eliminated(body: Block) -> Block:
+def _eliminate_cells(body: Block) -> Block:
     while True:
         chosen = number_references(body)
         cells = _private(chosen)
         if not cells:
             return chosen
-        body = _Elimination(cells, chosen).block(chosen, {}, ())  # cells that these held may be next
+        body = _ReferenceElimination(cells, chosen).block(chosen, {}, ())  # cells that these held may be next
 
 
 def _private(body: Block) -> set[Var]:
@@ -70,17 +70,17 @@ def _private(body: Block) -> set[Var]:
                     found.difference_update((value,) if isinstance(value, Var) else ())
                 case If(arms):
                     for arm in arms:
-                        found.difference_update(_written(walk(arm.condition)))
+                        found.difference_update(_written_references(walk(arm.condition)))
                 case value:
                     found.difference_update(a for a in operands(value) if isinstance(a, Var))
     return found
 
 
-def _written(bindings: Iterable[Binding]) -> set[Var]:
+def _written_references(bindings: Iterable[Binding]) -> set[Var]:
     return {b.value.reference for b in bindings if isinstance(b.value, RefWrite) and isinstance(b.value.reference, Var)}
 
 
-class _Elimination:
+class _ReferenceElimination:
     """Rebuilds a body. What a cell holds is known at every point: an atom."""
 
     def __init__(self, cells: set[Var], body: Block) -> None:
@@ -140,13 +140,13 @@ class _Elimination:
             case _:
                 return made
 
-    def _known(self, construct: Expr, content: dict[Var, Atom]) -> tuple[Var, ...]:
+    def _outer_writes(self, construct: Expr, content: dict[Var, Atom]) -> tuple[Var, ...]:
         """The cells made outside of a construct that it writes."""
         return tuple(c for c in self.writes.get(id(construct), ()) if c in content)
 
     def _branch(self, branch: If | Match, targets: tuple[Var, ...], content: dict[Var, Atom]) -> Binding:
         joins = any(isinstance(b.terminator, Yield) for b in bodies(branch))
-        cells = self._known(branch, content) if joins else ()
+        cells = self._outer_writes(branch, content) if joins else ()
         made: If | Match
         if isinstance(branch, If):
             arms = tuple(
@@ -161,7 +161,7 @@ class _Elimination:
         return Binding((*targets, *self._fresh(cells, content)), made)
 
     def _loop(self, loop: Loop, targets: tuple[Var, ...], content: dict[Var, Atom]) -> Binding:
-        cells = self._known(loop, content)
+        cells = self._outer_writes(loop, content)
         initial = tuple(content[c] for c in cells)
         self.carried[loop.label] = cells
         inside = dict(content)

@@ -1,4 +1,4 @@
-"""The capacities of stacks: how many entries those that meet in some variable can have, if that is known.
+"""Static bounds of stacks: how many entries those that meet in some variable can have.
 
 Stacks that meet are of one *kind*, found by unification, as are the entries of stacks of stacks. It has a capacity if
 all its stacks start empty and are filled by counted loops, by at most one entry in a round; see `tape_allocation`.
@@ -60,26 +60,28 @@ LARGEST = 2**31 - 1
 
 
 @attrs.define(eq=False)
-class Kind:
+class StackClass:
     """Stacks that meet in some variable. `capacity` is None unless they become tensors."""
 
     element: Form
     capacity: Dim | None = None
-    capacities: list[Dim | Kind] = attrs.field(factory=list)  # numbers of rounds; a kind: as many as it has entries
+    capacities: list[Dim | StackClass] = attrs.field(
+        factory=list
+    )  # numbers of rounds; a kind: as many as it has entries
     early: bool = False  # whether a loop that fills one may end before its last round
     fixed: bool = False  # whether something else knows the type
     measured: bool = False  # whether the number of entries is needed
-    merged: Kind | None = None
+    merged: StackClass | None = None
 
     @property
-    def found(self) -> Kind:
+    def representative(self) -> StackClass:
         kind = self
         while kind.merged is not None:
             kind = kind.merged
         return kind
 
 
-Form: TypeAlias = "Type | tuple[Form, ...] | Kind"
+Form: TypeAlias = "Type | tuple[Form, ...] | StackClass"
 """A type with a tuple for each tuple, and a kind for each stack, outside of cells and data."""
 
 
@@ -89,25 +91,25 @@ def _form(type_: Type | None) -> Form:
         case TupleType(items):
             return tuple(map(_form, items))
         case StackType(element):
-            return Kind(_form(element))
+            return StackClass(_form(element))
         case other:
             return other  # type: ignore[return-value]
 
 
 @attrs.frozen(eq=False)
-class Growth:
+class StackGrowth:
     """How a loop fills the stack that one of its parameters is: always by one entry in a round, or sometimes."""
 
     loop: Loop
     always: bool
 
 
-class Kinds:
+class StackAnalysis:
     """The forms of a function's variables, and the loops that fill stacks."""
 
     def __init__(self, function: Function) -> None:
         self.forms: dict[Var, Form] = {}
-        self.growths: dict[Var, Growth] = {}  # by the parameter
+        self.growths: dict[Var, StackGrowth] = {}  # by the parameter
         self.definitions: dict[Var, Expr] = {}
         self._rounds: dict[LoopLabel, Sequence[Form]] = {}
         self._exits: dict[LoopLabel, Sequence[Form]] = {}
@@ -115,14 +117,14 @@ class Kinds:
         self._results: dict[Var, tuple[Loop, int]] = {}  # of counted loops
         self._pushes: list[StackPush] = []
         for parameter in function.parameters:
-            self._fix(self._of(parameter))
+            self._fix(self._new_form(parameter))
         result = _form(function.result)
         self._fix(result)
         self._exits[function.label] = (result,)
         self._block(function.body, ())
         self._find_capacities()
 
-    def of(self, atom: Atom) -> Form:
+    def stack_form(self, atom: Atom) -> Form:
         """The form of an atom."""
         match atom:
             case Var():
@@ -130,32 +132,32 @@ class Kinds:
             case Constant():
                 return atom.type
             case Global() | Static():
-                raise AssertionError(f"{atom!r} is no first-order value")
+                raise AssertionError(f"{atom!r} is not a first-order value")
 
-    def kind(self, atom: Atom) -> Kind:
+    def kind(self, atom: Atom) -> StackClass:
         """The kind of a stack."""
-        form = self.of(atom)
-        assert isinstance(form, Kind)
-        return form.found
+        form = self.stack_form(atom)
+        assert isinstance(form, StackClass)
+        return form.representative
 
-    def all(self) -> set[Kind]:
+    def stack_classes(self) -> set[StackClass]:
         """All kinds."""
-        found: set[Kind] = set()
+        found: set[StackClass] = set()
         pending = list(self.forms.values())
         while pending:
             match pending.pop():
                 case tuple() as items:
                     pending += items
-                case Kind() as kind if kind.found not in found:
-                    found.add(kind.found)
-                    pending.append(kind.found.element)
+                case StackClass() as kind if kind.representative not in found:
+                    found.add(kind.representative)
+                    pending.append(kind.representative.element)
                 case _:
                     pass
         return found
 
     # ---- forms
 
-    def _of(self, var: Var) -> Form:
+    def _new_form(self, var: Var) -> Form:
         form = self.forms[var] = _form(var.type)
         return form
 
@@ -165,9 +167,9 @@ class Kinds:
             case tuple():
                 for item in form:
                     self._fix(item)
-            case Kind() if not form.found.fixed:
-                form.found.fixed = True
-                self._fix(form.found.element)
+            case StackClass() if not form.representative.fixed:
+                form.representative.fixed = True
+                self._fix(form.representative.element)
             case _:
                 pass
 
@@ -176,8 +178,8 @@ class Kinds:
             case tuple(), tuple():
                 for x, y in zip(a, b, strict=True):
                     self._unify(x, y)
-            case Kind(), Kind() if a.found is not b.found:
-                left, right = a.found, b.found
+            case StackClass(), StackClass() if a.representative is not b.representative:
+                left, right = a.representative, b.representative
                 right.merged = left
                 if left.fixed != right.fixed:
                     self._fix(right.element if left.fixed else left.element)
@@ -189,7 +191,7 @@ class Kinds:
 
     def _meet(self, atoms: Iterable[Atom], forms: Iterable[Form]) -> None:
         for atom, form in zip(atoms, forms, strict=True):
-            self._unify(self.of(atom), form)
+            self._unify(self.stack_form(atom), form)
 
     def _block(self, block: Block, yields: Sequence[Form]) -> None:
         for binding in block.bindings:
@@ -209,32 +211,32 @@ class Kinds:
     def _binding(self, targets: tuple[Var, ...], value: Expr) -> None:
         match value:
             case Var() | Constant():
-                self.forms[targets[0]] = self.of(value)
+                self.forms[targets[0]] = self.stack_form(value)
             case MakeTuple(items):
-                self.forms[targets[0]] = tuple(map(self.of, items))
+                self.forms[targets[0]] = tuple(map(self.stack_form, items))
             case Project(whole, index):
-                form = self.of(whole)
+                form = self.stack_form(whole)
                 assert isinstance(form, tuple)
                 self.forms[targets[0]] = form[index]
             case If(arms, orelse):
-                results = [self._of(t) for t in targets]
+                results = [self._new_form(t) for t in targets]
                 for arm in arms:
                     self._block(arm.condition, (scalar(BaseType("bool")),))
                     self._block(arm.body, results)
                 self._block(orelse, results)
             case Match(matched, match_arms):
-                self._fix(self.of(matched))
-                results = [self._of(t) for t in targets]
+                self._fix(self.stack_form(matched))
+                results = [self._new_form(t) for t in targets]
                 for match_arm in match_arms:
                     for field in match_arm.fields:
-                        self._fix(self._of(field))
+                        self._fix(self._new_form(field))
                     self._block(match_arm.body, results)
             case Loop(label, parameters, initial, body, counter):
-                carried = [self._of(p) for p in parameters]
+                carried = [self._new_form(p) for p in parameters]
                 self._meet(initial, carried)
-                results = [self._of(t) for t in targets]
+                results = [self._new_form(t) for t in targets]
                 if counter is not None:
-                    self._of(counter.index)
+                    self._new_form(counter.index)
                     for x, y in zip(carried, results, strict=True):
                         self._unify(x, y)
                     self._loops.append(value)
@@ -242,30 +244,30 @@ class Kinds:
                 self._rounds[label], self._exits[label] = carried, results
                 self._block(body, ())
             case StackPush(stack, pushed):
-                self.forms[targets[0]] = self.of(stack)
-                self._unify(self.kind(stack).element, self.of(pushed))
+                self.forms[targets[0]] = self.stack_form(stack)
+                self._unify(self.kind(stack).element, self.stack_form(pushed))
                 self._pushes.append(value)
             case StackSet(stack, _, changed):
-                self.forms[targets[0]] = self.of(stack)
-                self._unify(self.kind(stack).element, self.of(changed))
-                self._fix(self.of(stack))
+                self.forms[targets[0]] = self.stack_form(stack)
+                self._unify(self.kind(stack).element, self.stack_form(changed))
+                self._fix(self.stack_form(stack))
             case StackPrefix(stack):
-                self.forms[targets[0]] = self.of(stack)
-                self._fix(self.of(stack))
+                self.forms[targets[0]] = self.stack_form(stack)
+                self._fix(self.stack_form(stack))
             case StackGet(stack):
                 self.forms[targets[0]] = self.kind(stack).element
             case StackLength(stack):
                 self.kind(stack).measured = True
-                self._of(targets[0])
+                self._new_form(targets[0])
             case Call() | Construct() | RefNew() | RefRead() | RefWrite() | Shadow():
                 for atom in operands(value):
                     if not isinstance(atom, Global):
-                        self._fix(self.of(atom))
+                        self._fix(self.stack_form(atom))
                 for target in targets:
-                    self._fix(self._of(target))
+                    self._fix(self._new_form(target))
             case _:
                 for target in targets:
-                    self._of(target)
+                    self._new_form(target)
 
     # ---- capacities
 
@@ -273,16 +275,16 @@ class Kinds:
         filled: set[StackPush] = set()
         for loop in self._loops:
             for position, parameter in enumerate(loop.parameters):
-                if isinstance(self.forms[parameter], Kind):
+                if isinstance(self.forms[parameter], StackClass):
                     self._grows(loop, position, parameter, filled)
-        kinds = self.all()
+        kinds = self.stack_classes()
         left = {k for k in kinds if k.fixed or not k.capacities}
         left |= {self.kind(p.stack) for p in self._pushes if p not in filled}
         candidates = kinds - left
         pending = set(candidates)
         while known := {k for k in pending if all(_is_known(c) for c in k.capacities)}:
             for kind in known:
-                capacities = [c.found.capacity if isinstance(c, Kind) else c for c in kind.capacities]
+                capacities = [c.representative.capacity if isinstance(c, StackClass) else c for c in kind.capacities]
                 numbers = [c for c in capacities if isinstance(c, int)]
                 if len(numbers) == len(capacities):
                     kind.capacity = max(1, *numbers)  # a loop without rounds reads nothing
@@ -309,10 +311,10 @@ class Kinds:
         kind.capacities.append(capacity)
         kind.measured |= not always
         kind.early |= not always or not exact or any(isinstance(leaf, Exit) for leaf, _ in ends)
-        self.growths[parameter] = Growth(loop, always)
+        self.growths[parameter] = StackGrowth(loop, always)
         filled.update(pushes)
 
-    def _number(self, count: Atom) -> Dim | Kind | None:
+    def _number(self, count: Atom) -> Dim | StackClass | None:
         """The most rounds that a loop with this count has."""
         if isinstance(count, Constant):
             return int(count.value)
@@ -322,9 +324,9 @@ class Kinds:
             case StackLength(stack):
                 return self.kind(stack)
             case _:
-                return self._counted(count)
+                return self._conditional_count(count)
 
-    def _counted(self, count: Atom) -> Dim | Kind | None:
+    def _conditional_count(self, count: Atom) -> Dim | StackClass | None:
         """The number of rounds of a counted loop that adds at most one in each round to a number that starts at 0."""
         loop, position = self._results.get(count, (None, 0)) if isinstance(count, Var) else (None, 0)
         if loop is None or loop.counter is None or not _is_number(loop.initial[position], 0):
@@ -343,7 +345,7 @@ class Kinds:
             found = self.definitions[found]
         return found
 
-    def _fits(self, kind: Kind) -> bool:
+    def _fits(self, kind: StackClass) -> bool:
         """Whether the entries are tensors of a known size, and few enough."""
         assert kind.capacity is not None
         total = 0
@@ -364,8 +366,8 @@ class Kinds:
         match form:
             case tuple():
                 return [leaf for item in form for leaf in self.tensors(item)]
-            case Kind():
-                kind = form.found
+            case StackClass():
+                kind = form.representative
                 if kind.capacity is None:
                     return [None]
                 length: list[TensorType | None] = [scalar(INT64)] if kind.measured else []
@@ -380,8 +382,8 @@ class Kinds:
         match form:
             case tuple():
                 return TupleType(tuple(map(self.type_of, form)))
-            case Kind():
-                kind = form.found
+            case StackClass():
+                kind = form.representative
                 if kind.capacity is None:
                     return StackType(self.type_of(kind.element))
                 return TupleType(tuple(t for t in self.tensors(form) if t is not None))
@@ -389,8 +391,8 @@ class Kinds:
                 return form
 
 
-def _is_known(capacity: Dim | Kind) -> bool:
-    return not isinstance(capacity, Kind) or capacity.found.capacity is not None
+def _is_known(capacity: Dim | StackClass) -> bool:
+    return not isinstance(capacity, StackClass) or capacity.representative.capacity is not None
 
 
 def _is_number(atom: Atom, number: int) -> bool:

@@ -1,4 +1,4 @@
-"""Stacks of a known capacity become tensors that are written and read by index.
+"""Tape allocation: stacks of a known capacity become tensors that are written and read by index.
 
 A stack of tensors that starts empty and gets at most one entry in each round of a counted loop never has more than the
 loop has rounds; with n of them
@@ -40,7 +40,7 @@ from relay.ir.types import INT64, TensorType, TupleType
 from relay.operator import Emitter
 from relay.transform.aggregates.sums import unset
 from relay.transform.core.rebuilding import map_bodies
-from relay.transform.memory.stack_bounds import Form, Kind, Kinds
+from relay.transform.memory.stack_bounds import Form, StackAnalysis, StackClass
 
 
 def allocate_tapes(module: Module) -> Module:
@@ -51,14 +51,14 @@ def allocate_tapes(module: Module) -> Module:
 def _allocate(function: Function) -> Block:
     if not any(isinstance(b.value, StackPush) for b in walk(function.body)):
         return function.body
-    kinds = Kinds(function)
-    if not any(k.capacity is not None for k in kinds.all()):
+    kinds = StackAnalysis(function)
+    if not any(k.capacity is not None for k in kinds.stack_classes()):
         return function.body
-    return _Allocation(kinds).block(function.body)
+    return _TapeAllocation(kinds).block(function.body)
 
 
-class _Allocation:
-    def __init__(self, kinds: Kinds) -> None:
+class _TapeAllocation:
+    def __init__(self, kinds: StackAnalysis) -> None:
         self.kinds = kinds
         self.vars: dict[Var, Var] = {}
 
@@ -102,12 +102,12 @@ class _Allocation:
     def _end(self, terminator: Terminator) -> Terminator:
         return map_terminator(terminator, self.atom)
 
-    def _empty(self, emitter: Emitter, kind: Kind) -> list[Atom]:
+    def _empty(self, emitter: Emitter, kind: StackClass) -> list[Atom]:
         length = [Constant(np.zeros((), np.int64))] if kind.measured else []
         tensors = self.kinds.tensors(kind)[len(length) :]
         return [*length, *(unset(emitter, t) for t in tensors if t is not None)]
 
-    def _push(self, emitter: Emitter, stack: Atom, pushed: Atom, kind: Kind) -> Expr:
+    def _push(self, emitter: Emitter, stack: Atom, pushed: Atom, kind: StackClass) -> Expr:
         buffers = self._items(emitter, self.atom(stack), kind)
         parameter = self.kinds.definition(stack)
         assert isinstance(parameter, Var)
@@ -126,7 +126,7 @@ class _Allocation:
             items.append(emitter.bind(call, buffer.type, "buffer").atom)  # type: ignore[union-attr,arg-type]
         return MakeTuple(tuple(items), emitter.span)
 
-    def _get(self, emitter: Emitter, held: Atom, index: Atom, kind: Kind) -> Expr:
+    def _get(self, emitter: Emitter, held: Atom, index: Atom, kind: StackClass) -> Expr:
         buffers = self._items(emitter, held, kind)[int(kind.measured) :]
         parts: list[Atom] = []
         for buffer in buffers:
@@ -134,9 +134,9 @@ class _Allocation:
             assert isinstance(type_, TensorType)
             entry = TensorType(type_.base, type_.shape[1:])
             parts.append(emitter.bind(OpCall("index", (buffer, index), {}, emitter.span), entry, "entry").atom)
-        return self._whole(emitter, parts, kind.element)
+        return self._assemble_value(emitter, parts, kind.element)
 
-    def _items(self, emitter: Emitter, held: Atom, kind: Kind) -> list[Atom]:
+    def _items(self, emitter: Emitter, held: Atom, kind: StackClass) -> list[Atom]:
         tensors = self.kinds.tensors(kind)
         return [emitter.bind(Project(held, i), t, "item").atom for i, t in enumerate(tensors) if t is not None]
 
@@ -151,7 +151,7 @@ class _Allocation:
             found += self._parts(emitter, emitter.bind(Project(atom, position), item, "part").atom, part)
         return found
 
-    def _whole(self, emitter: Emitter, parts: list[Atom], form: Form) -> Expr:
+    def _assemble_value(self, emitter: Emitter, parts: list[Atom], form: Form) -> Expr:
         """The value that consists of these tensors, which are taken from the front of the list."""
         type_ = self.kinds.type_of(form)
         if not isinstance(type_, TupleType):
@@ -159,6 +159,6 @@ class _Allocation:
         inner = form if isinstance(form, tuple) else type_.items
         items: list[Atom] = []
         for item, part in zip(type_.items, inner, strict=True):
-            made = self._whole(emitter, parts, part)
+            made = self._assemble_value(emitter, parts, part)
             items.append(made if isinstance(made, Var | Constant) else emitter.bind(made, item, "part").atom)
         return MakeTuple(tuple(items), emitter.span)

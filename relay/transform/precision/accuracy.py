@@ -8,7 +8,7 @@ same expression on real numbers (`exact_numbers`), which the operators just befo
 Herbie, digits are added until the result has enough of them. The form that loses the fewest bits replaces the call,
 where it gains at least half a bit on average:
 
-    bits lost = mean of log2(1 + |found - exact| / distance between neighbouring floats)
+    bits lost = mean of log2(1 + |found - exact| / distance between neighboring floats)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 from relay.errors import RelayError, Span
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Function, Module, OpCall, Var
-from relay.ir.traverse import bound, map_blocks, walk
+from relay.ir.traverse import bound_variables, map_blocks, walk
 from relay.ir.types import BaseClass, BaseType, TensorType
 from relay.operator import lookup
 from relay.operator.rewriting import Application, stable_forms_of
@@ -85,7 +85,7 @@ def improvements(
     def change(function: Function) -> Block:
         body = function.body
         for _ in range(_ROUNDS):
-            improving = _Improving(limits, samples)
+            improving = _AccuracyRewriting(limits, samples)
             made = improving.block(body)
             if not improving.found:
                 break
@@ -103,11 +103,11 @@ def _names(module: Module) -> set[str]:
         if isinstance(function, Function):
             found.update(v.name for v in function.parameters)
             for binding in walk(function.body):
-                found.update(v.name for v in (*binding.targets, *bound(binding.value)))
+                found.update(v.name for v in (*binding.targets, *bound_variables(binding.value)))
     return found
 
 
-class _Improving:
+class _AccuracyRewriting:
     """One walk over a function. `found` are the improvements."""
 
     def __init__(self, ranges: Ranges, samples: int) -> None:
@@ -123,7 +123,7 @@ class _Improving:
             value: Expr = map_blocks(binding.value, self.block)
             made = [Binding(binding.targets, value)]
             if isinstance(value, OpCall):
-                made = self._improved(binding.targets[0], value)
+                made = self._improve_call(binding.targets[0], value)
                 for each in made:
                     if isinstance(each.value, OpCall):
                         self.calls[each.targets[0]] = each.value
@@ -133,7 +133,7 @@ class _Improving:
 
     # ---- forms
 
-    def _improved(self, target: Var, call: OpCall) -> list[Binding]:
+    def _improve_call(self, target: Var, call: OpCall) -> list[Binding]:
         """The call, or the bindings of the best form."""
         kept = [Binding((target,), call)]
         type_ = target.type
@@ -143,8 +143,8 @@ class _Improving:
         application = Application(call, lambda a: self.calls.get(a) if isinstance(a, Var) else None)
         for form in stable_forms_of(lookup(call.operator).name):
             try:
-                value = application.by(form)
-            except _FAILURES:  # shapes that do not fit, or a dim that is no number
+                value = application.rewrite_by(form)
+            except _FAILURES:  # shapes that do not fit, or a dim that is not a number
                 continue
             if value is None or value.type != type_:
                 continue
@@ -168,22 +168,22 @@ class _Improving:
         after: list[np.ndarray] = []
         count = 0
         for run in self.runs:
-            original = self._computed(call, run)
+            original = self._call_value(call, run)
             exact = None if original is None else self._exact(call, cone, run)
             values = dict(run)
             if original is None or exact is None:
                 return None
             for binding in bindings:
                 assert isinstance(binding.value, OpCall)
-                made = self._computed(binding.value, values)
+                made = self._call_value(binding.value, values)
                 if made is None:
                     return None
                 values[binding.targets[0]] = made
             other = self._value(result, values)
             if other is None:
                 return None
-            before.append(_lost(original, exact))
-            after.append(_lost(other, exact))
+            before.append(_lost_bits(original, exact))
+            after.append(_lost_bits(other, exact))
             count += exact.size
             if count >= self.samples:
                 break
@@ -207,7 +207,7 @@ class _Improving:
     def _run(self, target: Var, call: OpCall) -> None:
         """Compute a call in all runs."""
         for run in self.runs:
-            value = self._computed(call, run)
+            value = self._call_value(call, run)
             if value is None:
                 return
             run[target] = value
@@ -220,12 +220,12 @@ class _Improving:
         if atom not in run and isinstance(atom.type, TensorType) and atom not in self.calls:
             try:
                 shape = atom.type.dims
-            except TypeError:  # a dim that is no number
+            except TypeError:  # a dim that is not a number
                 return None
-            run[atom] = np.asarray(self._drawn(shape, atom.type, *self.ranges.get(atom.name, self.ranges[""])))
+            run[atom] = np.asarray(self._random_sample(shape, atom.type, *self.ranges.get(atom.name, self.ranges[""])))
         return run.get(atom)
 
-    def _drawn(self, shape: tuple[int, ...], type_: TensorType, low: float, high: float) -> np.ndarray:
+    def _random_sample(self, shape: tuple[int, ...], type_: TensorType, low: float, high: float) -> np.ndarray:
         """A sample: half of the elements are distributed evenly, the exponents of the others are."""
         assert isinstance(type_.base, BaseType)
         if type_.base.base_class is BaseClass.BOOL:
@@ -242,7 +242,7 @@ class _Improving:
         spread = np.clip(spread * signs, low, high)
         return np.where(self.random.integers(0, 2, shape) == 0, even, spread).astype(type_.dtype)
 
-    def _computed(self, call: OpCall, run: dict[Var, np.ndarray]) -> np.ndarray | None:
+    def _call_value(self, call: OpCall, run: dict[Var, np.ndarray]) -> np.ndarray | None:
         """The value of a call in its dtype."""
         values = [self._value(a, run) for a in call.arguments]
         if any(v is None for v in values):
@@ -280,7 +280,7 @@ class _Improving:
         def value(atom: Atom) -> np.ndarray | None:
             if isinstance(atom, Var) and atom in cone:
                 if atom not in known:
-                    made = evaluated(self.calls[atom])
+                    made = exact_call(self.calls[atom])
                     if made is None:
                         return None
                     known[atom] = made
@@ -288,7 +288,7 @@ class _Improving:
             found = self._value(atom, run)
             return real(found) if found is not None and found.dtype.kind == "f" else found
 
-        def evaluated(inner: OpCall) -> np.ndarray | None:
+        def exact_call(inner: OpCall) -> np.ndarray | None:
             values = [value(a) for a in inner.arguments]
             operator = lookup(inner.operator)
             if any(v is None for v in values):
@@ -300,7 +300,7 @@ class _Improving:
             except _FAILURES:
                 return None
 
-        return evaluated(call)
+        return exact_call(call)
 
 
 def _agree(found: np.ndarray, last: np.ndarray) -> bool:
@@ -318,8 +318,8 @@ def _digits(type_: TensorType) -> int:
     return int(np.finfo(type_.base.name).nmant) + 1
 
 
-def _lost(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """The bits that each element loses; NaN where the exact one is no number of the dtype."""
+def _lost_bits(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """The bits that each element loses; NaN where the exact one is not a number of the dtype."""
     limits = np.finfo(found.dtype)
     lost = np.full(exact.size, np.nan)
     for i, (number, real) in enumerate(zip(found.reshape(-1), exact.reshape(-1), strict=True)):

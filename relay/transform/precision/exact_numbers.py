@@ -1,4 +1,4 @@
-"""Real numbers of as many digits as are asked for, as elements of NumPy's arrays of objects.
+"""Multi-precision real numbers as elements of NumPy's object arrays.
 
 NumPy computes `a + b` of such arrays with the elements' `+`, and `numpy.exp(a)` with their method `exp`, so the
 references of operators run on them as they are. Python's `decimal` does the arithmetic, `digits` says with how many
@@ -18,7 +18,7 @@ import numpy as np
 
 _SPARE = 15  # digits, against the rounding of intermediate results
 
-Number: TypeAlias = Union["Exact", float, int]
+Number: TypeAlias = Union["ExactReal", float, int]
 
 
 @contextlib.contextmanager
@@ -32,15 +32,15 @@ def digits(number: int) -> Iterator[None]:
 def exact_array(array: np.ndarray) -> np.ndarray:
     """The numbers of an array of floats, none of them rounded."""
     found = np.empty(array.shape, object)
-    found.reshape(-1)[:] = [Exact(Decimal(float(x))) for x in array.reshape(-1)]
+    found.reshape(-1)[:] = [ExactReal(Decimal(float(x))) for x in array.reshape(-1)]
     return found
 
 
 def _decimal(number: Any) -> Decimal:
-    return number.value if isinstance(number, Exact) else Decimal(float(number))
+    return number.value if isinstance(number, ExactReal) else Decimal(float(number))
 
 
-class Exact:
+class ExactReal:
     """One number."""
 
     __slots__ = ("value",)
@@ -56,37 +56,37 @@ class Exact:
 
     # ---- arithmetic
 
-    def __add__(self, other: Number) -> Exact:
-        return Exact(self.value + _decimal(other))
+    def __add__(self, other: Number) -> ExactReal:
+        return ExactReal(self.value + _decimal(other))
 
-    def __radd__(self, other: Number) -> Exact:
-        return Exact(_decimal(other) + self.value)
+    def __radd__(self, other: Number) -> ExactReal:
+        return ExactReal(_decimal(other) + self.value)
 
-    def __sub__(self, other: Number) -> Exact:
-        return Exact(self.value - _decimal(other))
+    def __sub__(self, other: Number) -> ExactReal:
+        return ExactReal(self.value - _decimal(other))
 
-    def __rsub__(self, other: Number) -> Exact:
-        return Exact(_decimal(other) - self.value)
+    def __rsub__(self, other: Number) -> ExactReal:
+        return ExactReal(_decimal(other) - self.value)
 
-    def __mul__(self, other: Number) -> Exact:
-        return Exact(self.value * _decimal(other))
+    def __mul__(self, other: Number) -> ExactReal:
+        return ExactReal(self.value * _decimal(other))
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Number) -> Exact:
-        return Exact(self.value / _decimal(other))
+    def __truediv__(self, other: Number) -> ExactReal:
+        return ExactReal(self.value / _decimal(other))
 
-    def __rtruediv__(self, other: Number) -> Exact:
-        return Exact(_decimal(other) / self.value)
+    def __rtruediv__(self, other: Number) -> ExactReal:
+        return ExactReal(_decimal(other) / self.value)
 
-    def __pow__(self, other: Number) -> Exact:
-        return Exact(self.value ** _decimal(other))
+    def __pow__(self, other: Number) -> ExactReal:
+        return ExactReal(self.value ** _decimal(other))
 
-    def __neg__(self) -> Exact:
-        return Exact(-self.value)
+    def __neg__(self) -> ExactReal:
+        return ExactReal(-self.value)
 
-    def __abs__(self) -> Exact:
-        return Exact(abs(self.value))
+    def __abs__(self) -> ExactReal:
+        return ExactReal(abs(self.value))
 
     # ---- comparisons
 
@@ -109,49 +109,49 @@ class Exact:
 
     # ---- functions, by NumPy's names
 
-    def sqrt(self) -> Exact:
-        return Exact(self.value.sqrt())
+    def sqrt(self) -> ExactReal:
+        return ExactReal(self.value.sqrt())
 
-    def exp(self) -> Exact:
-        return Exact(self.value.exp())
+    def exp(self) -> ExactReal:
+        return ExactReal(self.value.exp())
 
-    def log(self) -> Exact:
-        return Exact(self.value.ln())
+    def log(self) -> ExactReal:
+        return ExactReal(self.value.ln())
 
-    def log2(self) -> Exact:
-        return Exact(self.value.ln() / Decimal(2).ln())
+    def log2(self) -> ExactReal:
+        return ExactReal(self.value.ln() / Decimal(2).ln())
 
-    def log10(self) -> Exact:
-        return Exact(self.value.log10())
+    def log10(self) -> ExactReal:
+        return ExactReal(self.value.log10())
 
-    def expm1(self) -> Exact:
-        return Exact(_without_cancelling(self.value, lambda x: x.exp() - 1))
+    def expm1(self) -> ExactReal:
+        return ExactReal(_without_cancelling(self.value, lambda x: x.exp() - 1))
 
-    def log1p(self) -> Exact:
-        return Exact(_without_cancelling(self.value, lambda x: (1 + x).ln()))
+    def log1p(self) -> ExactReal:
+        return ExactReal(_without_cancelling(self.value, lambda x: (1 + x).ln()))
 
-    def sinh(self) -> Exact:
-        return Exact(_without_cancelling(self.value, lambda x: (x.exp() - (-x).exp()) / 2))
+    def sinh(self) -> ExactReal:
+        return ExactReal(_without_cancelling(self.value, lambda x: (x.exp() - (-x).exp()) / 2))
 
-    def cosh(self) -> Exact:
-        return Exact((self.value.exp() + (-self.value).exp()) / 2)
+    def cosh(self) -> ExactReal:
+        return ExactReal((self.value.exp() + (-self.value).exp()) / 2)
 
-    def tanh(self) -> Exact:
+    def tanh(self) -> ExactReal:
         if abs(self.value) > 10**4:
-            return Exact(Decimal(1).copy_sign(self.value))
+            return ExactReal(Decimal(1).copy_sign(self.value))
         return self.sinh() / self.cosh()
 
-    def sin(self) -> Exact:
-        return Exact(_sine(self.value, Decimal(0)))
+    def sin(self) -> ExactReal:
+        return ExactReal(_sine(self.value, Decimal(0)))
 
-    def cos(self) -> Exact:
-        return Exact(_sine(self.value, Decimal(1)))
+    def cos(self) -> ExactReal:
+        return ExactReal(_sine(self.value, Decimal(1)))
 
-    def tan(self) -> Exact:
+    def tan(self) -> ExactReal:
         return self.sin() / self.cos()
 
-    def arctan(self) -> Exact:
-        return Exact(_arctangent(self.value))
+    def arctan(self) -> ExactReal:
+        return ExactReal(_arctangent(self.value))
 
 
 def _without_cancelling(x: Decimal, function: Callable[[Decimal], Decimal]) -> Decimal:

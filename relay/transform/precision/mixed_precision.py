@@ -31,10 +31,10 @@ def to_mixed_precision(module: Module, dtype: Short = "float16") -> Module:
     another dtype."""
     if dtype not in SHORT:
         raise ValueError(f"mixed precision is in {' or '.join(SHORT)}, found {dtype!r}")
-    return map_bodies(module, lambda function: _Mixing(BASE_TYPES[dtype]).block(function.body))
+    return map_bodies(module, lambda function: _MixedPrecision(BASE_TYPES[dtype]).block(function.body))
 
 
-class _Mixing:
+class _MixedPrecision:
     """One function. A value that is computed in the short float has its float32 form made where something needs it."""
 
     def __init__(self, base: BaseType) -> None:
@@ -51,9 +51,9 @@ class _Mixing:
             if isinstance(binding.value, OpCall):
                 self._call(binding.targets[0], binding.value)
             else:
-                made = map_parts(binding.value, atom=self._widened, block=self.block)
+                made = map_parts(binding.value, atom=self._widen_atom, block=self.block)
                 self.out.append(Binding(binding.targets, made))
-        end = map_terminator(block.terminator, self._widened)
+        end = map_terminator(block.terminator, self._widen_atom)
         bindings = tuple(self.out)
         self.out, self.short, self.wide = outer
         return Block(bindings, end)
@@ -61,10 +61,10 @@ class _Mixing:
     def _call(self, target: Var, call: OpCall) -> None:
         operator = lookup(call.operator)
         if not self._shortens(operator, call, target):
-            arguments = tuple(self._widened(a) for a in call.arguments)
+            arguments = tuple(self._widen_atom(a) for a in call.arguments)
             self.out.append(Binding((target,), OpCall(call.operator, arguments, call.attributes, call.span)))
             return
-        arguments = tuple(self._shortened(a) for a in call.arguments)
+        arguments = tuple(self._narrow_atom(a) for a in call.arguments)
         assert isinstance(target.type, TensorType)
         result = Var(target.name, TensorType(self.base, target.type.shape), target.span)
         self.native[target] = result
@@ -92,7 +92,7 @@ class _Mixing:
             short = atom.value.astype(self.base.dtype)
         return bool(np.isfinite(short.astype(np.float32)).all())
 
-    def _shortened(self, atom: Atom) -> Atom:
+    def _narrow_atom(self, atom: Atom) -> Atom:
         """An atom in the short float."""
         if not _is_wide(atom):
             return atom
@@ -106,7 +106,7 @@ class _Mixing:
             self.short[atom] = self._cast(atom, Var(atom.name, TensorType(self.base, atom.type.shape), atom.span))
         return self.short[atom]
 
-    def _widened(self, atom: Atom) -> Atom:
+    def _widen_atom(self, atom: Atom) -> Atom:
         """An atom in float32, if it was that."""
         native = self.native.get(atom) if isinstance(atom, Var) else None
         if native is None or not isinstance(atom, Var):

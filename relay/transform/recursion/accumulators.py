@@ -1,4 +1,4 @@
-"""Sums that recursive functions pass along: a parameter that each call adds to, and hands back as a part of its result.
+"""Accumulators of recursive functions: parameters that each call adds to, and returns as a part of its result.
 
     fn f(x, s) { .. t = add(s, a); u = f(y, t).0; .. return (u, ..) }    f adds to its parameter 1 and returns it as 0
 
@@ -42,7 +42,7 @@ _Origin: TypeAlias = "int | tuple[_Origin, ...] | None"
 
 
 @attrs.frozen(eq=False)
-class Sums:
+class Accumulators:
     """The sums of functions that call each other: `returned` gives the part of a function's result by the position of
     its parameter; `origin` the parameter that a variable, or each component of one, is a version of."""
 
@@ -69,7 +69,7 @@ def updated_operand(call: OpCall, target: Var, is_version: Mapping[Var, object])
     return position if position is not None and fits(position) else None
 
 
-def find(functions: Mapping[str, Function]) -> Sums:
+def find(functions: Mapping[str, Function]) -> Accumulators:
     """The sums of functions that call each other."""
     origins = _Origins(functions)
     refused: set[tuple[str, int]] = set()
@@ -78,11 +78,11 @@ def find(functions: Mapping[str, Function]) -> Sums:
         certain: set[tuple[str, int]] = set()
         wrong: set[tuple[str, int]] = set()
         for name, function in functions.items():
-            otherwise, unclear = _misused(function, origin, returned)
+            otherwise, unclear = _misused_parameters(function, origin, returned)
             certain |= {(name, i) for i in otherwise}
             wrong |= {(name, i) for i in unclear}
         if not wrong and not certain:
-            return Sums(returned, origin)
+            return Accumulators(returned, origin)
         refused |= certain or wrong  # once those that are no sums are known, others may be
 
 
@@ -218,7 +218,7 @@ def _meeting(a: _Origin, b: _Origin) -> _Origin:
 # ---- what is used in another way
 
 
-def _misused(
+def _misused_parameters(
     function: Function, origin: Mapping[Var, _Origin], returned: Mapping[str, Mapping[int, int]]
 ) -> tuple[set[int], set[int]]:
     """The parameters whose versions are used otherwise than as sums, or twice on one path; and those for which that
@@ -241,11 +241,13 @@ def _misused(
                 case OpCall() as call if len(binding.targets) == 1:
                     position = updated_operand(call, binding.targets[0], origin)
                     same = position is not None and origin.get(binding.targets[0]) is not None
-                    others = _all(origin, (a for p, a in enumerate(call.arguments) if not same or p != position))
+                    others = _origin_parameters(
+                        origin, (a for p, a in enumerate(call.arguments) if not same or p != position)
+                    )
                     (wrong if call.operator == ADDITION else certain).update(others)
                 case Call(Global(name), arguments):
                     sums = returned.get(name, {})
-                    wrong.update(_all(origin, (a for p, a in enumerate(arguments) if p not in sums)))
+                    wrong.update(_origin_parameters(origin, (a for p, a in enumerate(arguments) if p not in sums)))
                 case Var() as alias:
                     check((alias,), binding.targets)
                 case Project() | MakeTuple():
@@ -253,13 +255,13 @@ def _misused(
                 case Loop(_, parameters, initial, _, counter):
                     check(initial, parameters)
                     if counter is not None:
-                        wrong.update(_all(origin, (counter.count,)))
+                        wrong.update(_origin_parameters(origin, (counter.count,)))
                         check(parameters, binding.targets)
                 case value:
-                    certain.update(_all(origin, operands(value)))
+                    certain.update(_origin_parameters(origin, operands(value)))
         match block.terminator:
             case Yield(values):
-                check(values, targets) if targets else wrong.update(_all(origin, values))
+                check(values, targets) if targets else wrong.update(_origin_parameters(origin, values))
             case Next(label, values):
                 check(values, constructs.loops[label][0])
             case Exit(label, values) if label in constructs.loops:
@@ -306,7 +308,7 @@ def _ints(origin: _Origin) -> Iterator[int]:
         yield origin
 
 
-def _all(origin: Mapping[Var, _Origin], atoms: Iterable[Atom]) -> set[int]:
+def _origin_parameters(origin: Mapping[Var, _Origin], atoms: Iterable[Atom]) -> set[int]:
     return {o for a in atoms if isinstance(a, Var) for o in _ints(origin.get(a))}
 
 

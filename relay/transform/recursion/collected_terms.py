@@ -1,4 +1,4 @@
-"""Adding up what recursive functions have collected on stacks: entry by entry, or as products of many rows.
+"""Summation of terms that recursive functions have collected on stacks: one by one, or as products of many rows.
 
 push s (h, d); ..; dw = a + sum of matmul(h, d)          dw = a; for each 32 rows: dw = dw + matmul(hs^T, ds)
 """
@@ -35,7 +35,7 @@ ROWS = (32, 8)
 
 
 @attrs.frozen(eq=False)
-class Term:
+class CollectedTerm:
     """What one operator adds: the operands to collect, and how to add them up. `call` makes the term of a product from
     them; otherwise `update` adds them to the sum, which is its operand at `position`."""
 
@@ -55,7 +55,7 @@ class Term:
         return self.types[0] if len(self.types) == 1 else TupleType(self.types)
 
 
-def total_type(term: Term, rows: int) -> Type | None:
+def total_type(term: CollectedTerm, rows: int) -> Type | None:
     """The type of the sum of a product over so many rounds, if it is one call."""
     assert term.product is not None
     emitter = Emitter()
@@ -67,24 +67,24 @@ def total_type(term: Term, rows: int) -> Type | None:
     return None if made is None else made.type
 
 
-def packed(emitter: Emitter, atoms: Sequence[Atom], type_: Type) -> Atom:
+def pack_atoms(emitter: Emitter, atoms: Sequence[Atom], type_: Type) -> Atom:
     """Several values as one of a type: bare if there is one."""
     if len(atoms) == 1:
         return atoms[0]
     return emitter.bind(MakeTuple(tuple(atoms), emitter.span), type_, "all").atom
 
 
-def unpacked(emitter: Emitter, atom: Atom, types: Sequence[Type]) -> list[Atom]:
+def unpack_atom(emitter: Emitter, atom: Atom, types: Sequence[Type]) -> list[Atom]:
     """The values that are packed in one."""
     if len(types) == 1:
         return [atom]
     return [emitter.bind(Project(atom, i, emitter.span), t, "part").atom for i, t in enumerate(types)]
 
 
-def added_up(emitter: Emitter, type_: TensorType, terms: Sequence[Term], start: Atom, stacks: Atom) -> Atom:
+def added_up(emitter: Emitter, type_: TensorType, terms: Sequence[CollectedTerm], start: Atom, stacks: Atom) -> Atom:
     """The sum that starts with a value, with all that is on its stacks added, one for each term."""
     found = start
-    held = unpacked(emitter, stacks, [StackType(t.entry) for t in terms])
+    held = unpack_atom(emitter, stacks, [StackType(t.entry) for t in terms])
     for term, stack in zip(terms, held, strict=True):
         length = emitter.bind(StackLength(stack, emitter.span), scalar(INT64), "length")
         if term.product is None:
@@ -104,7 +104,7 @@ def added_up(emitter: Emitter, type_: TensorType, terms: Sequence[Term], start: 
 _Body: TypeAlias = Callable[[Emitter, Value, Sequence[Var]], list[Atom]]
 
 
-def _counted(emitter: Emitter, count: Value, start: Sequence[Atom], name: str, body: _Body) -> list[Atom]:
+def _counted_loop(emitter: Emitter, count: Value, start: Sequence[Atom], name: str, body: _Body) -> list[Atom]:
     """A loop of so many rounds that carries values."""
     label, index = LoopLabel(name), Var("k", scalar(INT64))
     types = [a.type for a in start if isinstance(a, Var | Constant)]
@@ -118,24 +118,26 @@ def _counted(emitter: Emitter, count: Value, start: Sequence[Atom], name: str, b
     return list(results)
 
 
-def _one_by_one(emitter: Emitter, type_: TensorType, term: Term, start: Atom, stack: Atom, length: Value) -> Atom:
+def _one_by_one(
+    emitter: Emitter, type_: TensorType, term: CollectedTerm, start: Atom, stack: Atom, length: Value
+) -> Atom:
     """Add entries in their order."""
     assert term.update is not None
     update = term.update
 
     def body(inner: Emitter, index: Value, carried: Sequence[Var]) -> list[Atom]:
         entry = inner.bind(StackGet(stack, index.atom), term.entry, "entry").atom
-        arguments = unpacked(inner, entry, term.types)
+        arguments = unpack_atom(inner, entry, term.types)
         arguments.insert(term.position, carried[0])
         call = OpCall(update.operator, tuple(arguments), update.attributes, update.span)
         return [inner.bind(call, type_, "sum").atom]
 
-    return _counted(emitter, length, [start], "sum", body)[0]
+    return _counted_loop(emitter, length, [start], "sum", body)[0]
 
 
 def _in_blocks(
     emitter: Emitter,
-    term: Term,
+    term: CollectedTerm,
     start: Atom,
     stack: Atom,
     length: Value,
@@ -151,7 +153,7 @@ def _in_blocks(
         place = inner.value(at.atom) + index
         entry = inner.bind(StackGet(stack, place.atom), term.entry, "entry").atom
         found = []
-        for array, part in zip(carried, unpacked(inner, entry, term.types), strict=True):
+        for array, part in zip(carried, unpack_atom(inner, entry, term.types), strict=True):
             found.append(inner.value(array).op("index_update", index, inner.value(part)).atom)
         return found
 
@@ -163,9 +165,9 @@ def _in_blocks(
             inner.call(lookup("zeros"), (), {"shape": (rows, *t.shape), "dtype": t.base}).atom  # type: ignore[dict-item,arg-type]
             for t in term.types
         ]
-        arrays = _counted(inner, here, zeros, "rows", lambda e, i, c: fill(e, i, c, at))
+        arrays = _counted_loop(inner, here, zeros, "rows", lambda e, i, c: fill(e, i, c, at))
         values = [inner.value(a) for a in arrays]
         total = lookup(product.operator).total(*values, **product.attributes)  # type: ignore[misc]
         return [(inner.value(carried[0]) + total).atom]
 
-    return _counted(emitter, count, [start], "sum", body)[0]
+    return _counted_loop(emitter, count, [start], "sum", body)[0]

@@ -1,4 +1,4 @@
-"""Sums that recursive functions pass along are made after the recursion.
+"""Accumulator sinking: sums that recursive functions pass along are made after the recursion.
 
     fn f(x, dw) { .. f(y, add(dw, matmul(h, d))) }       fn f(x, s) { .. f(y, push s (h, d)) }
     dw = f(x, a)                                         s = f(x, stack); dw = a + sum of h d over the entries of s
@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from relay.ir import dims
-from relay.ir.data_dependent import free_in, made_by
+from relay.ir.data_dependent import bound_dims, free_dims
 from relay.ir.dims import Dim
 from relay.ir.expr import (
     Atom,
@@ -43,8 +43,8 @@ from relay.operator import ADDITION, Emitter, lookup
 from relay.transform.analysis.graph import call_graph, references, strong_components
 from relay.transform.analysis.loop_analysis import elements, exceeds, likely
 from relay.transform.core.rebuilding import with_functions
-from relay.transform.recursion.accumulators import Sums, find, updated_operand
-from relay.transform.recursion.collected_terms import ROWS, Term, added_up, packed, total_type, unpacked
+from relay.transform.recursion.accumulators import Accumulators, find, updated_operand
+from relay.transform.recursion.collected_terms import ROWS, CollectedTerm, added_up, pack_atoms, total_type, unpack_atom
 
 SMALLEST = 256
 """Arrays with fewer elements are passed along as they are."""
@@ -54,7 +54,7 @@ SHORT = 64
 collected, too, so that what is collected takes no more memory than a tape does."""
 
 
-def defer_sums(module: Module, smallest: int = SMALLEST) -> Module:
+def sink_accumulators(module: Module, smallest: int = SMALLEST) -> Module:
     """The module with sums that recursive functions pass along, of at least so many elements, made after the recursion.
 
     Where a size is symbolic, it is taken to be `loop_facts.LIKELY_SIZE`.
@@ -63,14 +63,14 @@ def defer_sums(module: Module, smallest: int = SMALLEST) -> Module:
     fixed = {module.entry}
     for function in module.functions.values():
         fixed.update(references(function) if isinstance(function, Derivative) else function.rule_functions)
-    plans: dict[str, dict[int, _Sum]] = {}
-    sums: dict[str, Sums] = {}
+    plans: dict[str, dict[int, _DeferredSum]] = {}
+    sums: dict[str, Accumulators] = {}
     for component in strong_components(graph):
         members: dict[str, Function] = {}
         for name in component:
             found = module.functions[name]
             recursive = len(component) > 1 or name in graph[name]
-            if isinstance(found, Function) and (made_by(found.body) or free_in(found)):
+            if isinstance(found, Function) and (bound_dims(found.body) or free_dims(found)):
                 continue  # what it adds may have another size in each call
             if recursive and isinstance(found, Function) and found.rule is None and name not in fixed:
                 members[name] = found
@@ -84,7 +84,7 @@ def defer_sums(module: Module, smallest: int = SMALLEST) -> Module:
     functions: dict[str, Function | Derivative] = {}
     for name, function in module.functions.items():
         if isinstance(function, Function):
-            function = _Deferral(plans, sums.get(name), function, module).function()
+            function = _SumDeferral(plans, sums.get(name), function, module).function()
         functions[name] = function
     return with_functions(module, functions)
 
@@ -93,17 +93,17 @@ def defer_sums(module: Module, smallest: int = SMALLEST) -> Module:
 
 
 @attrs.define(eq=False)
-class _Sum:
+class _DeferredSum:
     """A sum that is passed along by one or more functions: its type, and what is added to it, by the variable that is
     the sum after it."""
 
     type: TensorType
     part: int
-    terms: dict[Var, Term] = attrs.field(factory=dict)
-    merged: _Sum | None = None
+    terms: dict[Var, CollectedTerm] = attrs.field(factory=dict)
+    merged: _DeferredSum | None = None
     refused: bool = False
 
-    def root(self) -> _Sum:
+    def root(self) -> _DeferredSum:
         found = self
         while found.merged is not None:
             found = found.merged
@@ -115,15 +115,15 @@ class _Sum:
         return types[0] if len(types) == 1 else TupleType(tuple(types))
 
 
-def _plan(functions: Mapping[str, Function], sums: Sums, smallest: int) -> dict[str, dict[int, _Sum]]:
+def _plan(functions: Mapping[str, Function], sums: Accumulators, smallest: int) -> dict[str, dict[int, _DeferredSum]]:
     """The sums of functions that are to be made later, by the positions of their parameters."""
-    plan: dict[str, dict[int, _Sum]] = {}
+    plan: dict[str, dict[int, _DeferredSum]] = {}
     for name, function in functions.items():
         plan[name] = {}
         for position, part in sums.returned[name].items():
             type_ = function.parameters[position].type
             assert isinstance(type_, TensorType)
-            plan[name][position] = _Sum(type_, part)
+            plan[name][position] = _DeferredSum(type_, part)
     for name, function in functions.items():
         definitions = {b.targets[0]: b.value for b in walk(function.body) if len(b.targets) == 1}
         for target, value in definitions.items():
@@ -140,7 +140,7 @@ def _plan(functions: Mapping[str, Function], sums: Sums, smallest: int) -> dict[
                     passed = sums.version(value.arguments[position])
                     if passed is not None:
                         _merge(plan[name][passed].root(), other.root())
-    products = [t for s in _all(plan) for t in s.terms.values() if t.product is not None]
+    products = [t for s in _root_sums(plan) for t in s.terms.values() if t.product is not None]
     longest = max(SHORT, *(likely(_size(t.types)) for t in products)) if products else SHORT
     for own_sums in plan.values():
         for position, each in list(own_sums.items()):
@@ -152,18 +152,18 @@ def _plan(functions: Mapping[str, Function], sums: Sums, smallest: int) -> dict[
     return {name: own_sums for name, own_sums in plan.items() if own_sums}
 
 
-def _all(plan: Mapping[str, Mapping[int, _Sum]]) -> list[_Sum]:
+def _root_sums(plan: Mapping[str, Mapping[int, _DeferredSum]]) -> list[_DeferredSum]:
     return [each.root() for own in plan.values() for each in own.values()]
 
 
-def _merge(a: _Sum, b: _Sum) -> None:
+def _merge(a: _DeferredSum, b: _DeferredSum) -> None:
     if a is not b:
         a.terms.update(b.terms)
         a.refused = a.refused or b.refused
         b.merged = a
 
 
-def _term(call: OpCall, target: Var, definitions: Mapping[Var, Expr], sums: Sums) -> Term | None:
+def _term(call: OpCall, target: Var, definitions: Mapping[Var, Expr], sums: Accumulators) -> CollectedTerm | None:
     """What an operator adds to a version of a sum; None if it does not pay to collect it."""
     position = updated_operand(call, target, sums.origin)
     whole = elements(target)
@@ -175,16 +175,16 @@ def _term(call: OpCall, target: Var, definitions: Mapping[Var, Expr], sums: Sums
         if isinstance(made, OpCall) and lookup(made.operator).total is not None:
             types = _types(made.arguments)
             if types is not None and exceeds(whole, dims.multiply(2, _size(types))):
-                found = Term(types, made.arguments, product=made)
+                found = CollectedTerm(types, made.arguments, product=made)
                 if total_type(found, ROWS[0]) == target.type:
                     return found
         types = _types((term,))
-        return None if types is None else Term(types, (term,), update=call, position=position)
+        return None if types is None else CollectedTerm(types, (term,), update=call, position=position)
     others = tuple(a for p, a in enumerate(call.arguments) if p != position)
     types = _types(others)
     if types is None or exceeds(dims.multiply(2, _size(types)), whole):
         return None
-    return Term(types, others, update=call, position=position)
+    return CollectedTerm(types, others, update=call, position=position)
 
 
 def _types(atoms: Sequence[Atom]) -> tuple[TensorType, ...] | None:
@@ -199,17 +199,21 @@ def _size(types: Sequence[TensorType]) -> Dim:
 # ---- the change
 
 
-class _Deferral:
+class _SumDeferral:
     """One function. Versions of its own sums become stacks; calls from outside of a recursion get new ones."""
 
     def __init__(
-        self, plans: Mapping[str, Mapping[int, _Sum]], sums: Sums | None, function: Function, module: Module
+        self,
+        plans: Mapping[str, Mapping[int, _DeferredSum]],
+        sums: Accumulators | None,
+        function: Function,
+        module: Module,
     ) -> None:
         self.plans, self.sums, self.original, self.module = plans, sums, function, module
         self.own = plans.get(function.name, {})
         self.vars: dict[Var, Var] = {}
 
-    def _sum(self, atom: Atom) -> _Sum | None:
+    def _sum(self, atom: Atom) -> _DeferredSum | None:
         """The sum of this function that an atom is a version of."""
         version = self.sums.version(atom) if self.sums is not None else None
         return self.own.get(version) if version is not None else None
@@ -270,12 +274,12 @@ class _Deferral:
         assert position is not None
         terms, term = own.root().terms, own.root().terms[target]
         emitter = Emitter(call.span)
-        entry = packed(emitter, [self.atom(a) for a in term.operands], term.entry)
+        entry = pack_atoms(emitter, [self.atom(a) for a in term.operands], term.entry)
         before = self.atom(call.arguments[position])
-        stacks = unpacked(emitter, before, [StackType(t.entry) for t in terms.values()])
+        stacks = unpack_atom(emitter, before, [StackType(t.entry) for t in terms.values()])
         number = list(terms).index(target)
         stacks[number] = emitter.bind(StackPush(stacks[number], entry, call.span), StackType(term.entry), "terms").atom
-        packed(emitter, stacks, own.stacks())
+        pack_atoms(emitter, stacks, own.stacks())
         out += [*emitter.bindings[:-1], Binding((self.var(target),), emitter.bindings[-1].value)]
 
     def _call(self, target: Var, call: Call, out: list[Binding]) -> None:
@@ -285,7 +289,7 @@ class _Deferral:
         callee = self.module.functions[name]
         assert isinstance(callee, Function) and callee.result is not None
         emitter = Emitter(call.span)
-        arguments, started = [self.atom(a) for a in call.arguments], dict[int, tuple[_Sum, Atom]]()
+        arguments, started = [self.atom(a) for a in call.arguments], dict[int, tuple[_DeferredSum, Atom]]()
         types, parts = list(callee.type.parameters), list(_parts(callee.result))
         for position, each in self.plans[name].items():
             types[position] = parts[each.part] = each.stacks()
@@ -293,7 +297,7 @@ class _Deferral:
                 entries = [StackType(t.entry) for t in each.root().terms.values()]
                 empty = [emitter.bind(StackNew(t.element), t, "terms").atom for t in entries]
                 started[each.part] = each, arguments[position]
-                arguments[position] = packed(emitter, empty, each.stacks())
+                arguments[position] = pack_atoms(emitter, empty, each.stacks())
         result = TupleType(tuple(parts)) if isinstance(callee.result, TupleType) else parts[0]
         made = Call(Global(name, FunctionType(tuple(types), result)), tuple(arguments), call.span)
         if not started:

@@ -1,10 +1,9 @@
-"""Recursive functions called with constants, or with data whose constructors are known, are made for these; loops that
-go through such data become straight-line code (`relay.transform.aggregates.known_structures`).
+"""Partial evaluation: recursive functions and loops are specialized to constants and known constructors.
 
     power(x, 3)        power_3(x) = x * power_2(x); power_2(x) = x * power_1(x); power_1(x) = x
 
 Each set of constants and constructors that a function is called with gives one version of it (polyvariant
-specialisation, after Jones, Gomard and Sestoft): its body with them in place of parameters, simplified and folded, in
+specialization, after Jones, Gomard and Sestoft): its body with them in place of parameters, simplified and folded, in
 which further calls get versions in turn. A version that is being made, or was, is called again, so `loop(x) = loop(x)`
 ends as a call of itself. A recursion that what is known does not end would give versions for ever: where the versions
 that one call needs have more than `budget` bindings together, the call stays as it is, and also where the data that a
@@ -39,12 +38,12 @@ from relay.ir.expr import (
 from relay.ir.traverse import copy_block, count_bindings, map_blocks, walk
 from relay.transform.aggregates.known_structures import (
     Known,
-    Structure,
-    embedded,
+    KnownConstructor,
+    is_embedded,
     rebuilt,
     structure_of,
     unknown_parts,
-    unrolled,
+    unroll_over_structure,
 )
 from relay.transform.analysis.graph import call_graph, strong_components
 from relay.transform.analysis.implicit_dims import given_sizes, gives_sizes
@@ -61,22 +60,22 @@ _PATIENCE = 4  # calls of one function that may turn out to need too many versio
 _GROWING = 6  # versions of one function in a row, each called by the last one with more data
 
 _Number: TypeAlias = tuple[str, tuple[int, ...], bytes]
-_Key: TypeAlias = tuple[str, tuple[_Number | Structure | None, ...]]
+_Key: TypeAlias = tuple[str, tuple[_Number | KnownConstructor | None, ...]]
 
 
 def evaluate_partially(module: Module, budget: int = BUDGET) -> Module:
-    """The module with recursive functions specialised to the constants that they are called with, where that ends
+    """The module with recursive functions specialized to the constants that they are called with, where that ends
     within `budget` bindings for a call."""
     for _ in range(_ROUNDS):  # what one version or round makes may be known in the next
-        made = _evaluated(module, budget)
+        made = _specialize_calls(module, budget)
         if made is module:
             break
         module = made
     return module
 
 
-def _evaluated(module: Module, budget: int) -> Module:
-    evaluation = _Evaluation(module, budget)
+def _specialize_calls(module: Module, budget: int) -> Module:
+    evaluation = _PartialEvaluation(module, budget)
     functions: dict[str, Function | Derivative] = {}
     for name, function in module.functions.items():
         functions[name] = function
@@ -87,7 +86,7 @@ def _evaluated(module: Module, budget: int) -> Module:
     return with_functions(module, {**functions, **evaluation.versions})
 
 
-class _Evaluation:
+class _PartialEvaluation:
     """`versions` are the functions that were made; `changed`: whether something was."""
 
     def __init__(self, module: Module, budget: int) -> None:
@@ -128,7 +127,11 @@ class _Evaluation:
         bindings: list[Binding] = []
         for binding in block.bindings:
             made: Expr = map_blocks(binding.value, self.block)
-            rounds = unrolled(made, binding.targets, self.known, self.budget) if isinstance(made, Loop) else None
+            rounds = (
+                unroll_over_structure(made, binding.targets, self.known, self.budget)
+                if isinstance(made, Loop)
+                else None
+            )
             if rounds is not None:
                 bindings += rounds
                 self.changed = True
@@ -175,7 +178,7 @@ class _Evaluation:
             key = pending.pop()
             body, parameters = self._body(key)
             size += max(1, sum(not isinstance(b.value, Construct) for b in walk(body.body)))
-            calls = _Calls(self, names, pending)
+            calls = _VersionCalls(self, names, pending)
             before = len(pending)
             versions[names[key]] = Function(
                 names[key], parameters, calls.block(body.body), body.label, body.result, span=body.span
@@ -213,7 +216,7 @@ class _Evaluation:
                 case None:
                     left.append(Var(parameter.name, parameter.type, parameter.span))
                     mapping[parameter] = left[-1]
-                case Structure():
+                case KnownConstructor():
                     mapping[parameter] = rebuilt(content, parameter.name, left, before)
                 case _:
                     mapping[parameter] = _constant(content)
@@ -231,10 +234,10 @@ class _Evaluation:
             made = after
 
 
-class _Calls:
+class _VersionCalls:
     """The calls in a version: of versions that are there, or in `names`, to which new ones are added."""
 
-    def __init__(self, evaluation: _Evaluation, names: dict[_Key, str], pending: list[_Key]) -> None:
+    def __init__(self, evaluation: _PartialEvaluation, names: dict[_Key, str], pending: list[_Key]) -> None:
         self.evaluation, self.names, self.pending = evaluation, names, pending
 
     def block(self, block: Block) -> Block:
@@ -255,7 +258,7 @@ class _Calls:
 def _grows(before: _Key, after: _Key) -> bool:
     """Whether a function calls itself with the same constants and more data."""
     return before != after and all(
-        embedded(a, b) if isinstance(a, Structure) and isinstance(b, Structure) else a == b
+        is_embedded(a, b) if isinstance(a, KnownConstructor) and isinstance(b, KnownConstructor) else a == b
         for a, b in zip(before[1], after[1], strict=True)
     )
 

@@ -1,11 +1,11 @@
-"""From the surface IR to the typed IR: inference and monomorphisation in one pass.
+"""From the surface IR to the typed IR: inference and monomorphization in one pass.
 
 The body of a function is elaborated once for each choice of its arguments' types. Types are inferred by unification
-(`typecheck/unification.py`); what cannot be decided yet is deferred (`session.py`). The result is monomorphic, still
+(`typecheck/unification.py`); what cannot be decided yet is deferred (`checker.py`). The result is monomorphic, still
 higher-order, and holds no node marked "surface".
 
     entities.py    what a name can mean
-    session.py     variables, instances, scopes, the end; constraints.py what waits, mistakes.py what is reported
+    checker.py     variables, instances, scopes, the end; constraints.py what waits, mistakes.py what is reported
     decisions.py   what is found out too late, and makes it start anew
     blocks.py      bindings and branches; joins.py where paths meet
     loops.py       what loops carry, while; iteration.py for; copies.py which of them are copied for each round
@@ -24,7 +24,7 @@ higher-order, and holds no node marked "surface".
     objects.py     Python objects
     data.py        data types: constructors, fields, methods
     lists.py       for over lists that are data
-    growing.py     lists whose length only the run knows; list_methods.py their methods that change them
+    growing.py     dynamic lists; list_methods.py their methods that change them
     windows.py     slices whose start the run computes
     comparisons.py == and `in` of structures, isinstance; special_methods.py operators of data types
     creation.py    arrays made without a dtype
@@ -68,57 +68,63 @@ from relay.ir.types import (
 from relay.ir.types import axis_names as names_of_axes
 from relay.typecheck.elaboration.abstract_arguments import (
     Argument,
-    Content,
-    DataValue,
-    Fixed,
-    Items,
-    Reader,
-    Returned,
-    Scalar,
-    Structure,
+    ArgumentTypeReader,
+    ClosureArg,
+    DataArg,
+    ListArg,
+    RefArg,
+    ScalarArg,
+    StaticArg,
+    StructureArg,
     holds_returned,
     is_empty,
-    opened,
+    restore_closures,
 )
 from relay.typecheck.elaboration.abstract_values import (
-    Consequence,
+    AbstractValue,
     Context,
-    Derived,
-    Entity,
+    DependsOnPoison,
+    DerivativeFunction,
+    DynamicValue,
     GlobalFunction,
-    Output,
-    Typed,
+    TypedBlockBuilder,
     is_of_template,
 )
-from relay.typecheck.elaboration.checker import Instance, Session
-from relay.typecheck.elaboration.closures.returned_functions import Chosen, Node, effects_of, holds_functions, settled
+from relay.typecheck.elaboration.checker import Checker, Instance
+from relay.typecheck.elaboration.closures.returned_functions import (
+    FunctionChosenAtRunTime,
+    Node,
+    effects_of,
+    holds_functions,
+    resolve_node,
+)
 from relay.typecheck.elaboration.expressions.arguments import defaults, require_fitting, surface_function
 from relay.typecheck.elaboration.instances import annotation_type, expand, instantiate
-from relay.typecheck.elaboration.restarts import Decisions, StartAnew
+from relay.typecheck.elaboration.restarts import Assumptions, Restart
 from relay.typecheck.elaboration.schemes import rank_n_types
-from relay.typecheck.elaboration.schemes.schemes import name_the_rest, quantified
+from relay.typecheck.elaboration.schemes.schemes import generalize, name_the_rest
 from relay.typecheck.elaboration.values.function_values import call_derived, takes_unseen
 from relay.typecheck.elaboration.values.objects import derived_entity, object_entity
-from relay.typecheck.guards import Pin
-from relay.typecheck.mapping import erased
+from relay.typecheck.guards import DimSpecialization
+from relay.typecheck.mapping import erase_names_and_effects
 from relay.typecheck.unification import Clash, is_known, resolve
 
 __all__ = [
     "Argument",
-    "Content",
-    "DataValue",
+    "ClosureArg",
+    "DataArg",
     "Elaborated",
-    "Fixed",
-    "Items",
-    "Returned",
-    "Scalar",
+    "ListArg",
+    "RefArg",
+    "ScalarArg",
     "Scheme",
-    "Structure",
+    "StaticArg",
+    "StructureArg",
     "elaborate",
     "elaborate_structured",
     "holds_returned",
     "load",
-    "opened",
+    "restore_closures",
     "scheme",
 ]
 
@@ -147,7 +153,7 @@ class Elaborated:
     result: Type
     parameters: tuple[Type, ...]
     used: list[Definition]
-    pins: tuple[Pin, ...]
+    pins: tuple[DimSpecialization, ...]
     effects: tuple[Effect, ...]
     names: ResultNames = None
     returned: Node | None = None  # the result is what the functions in it have captured; what else is known of it
@@ -160,29 +166,31 @@ def elaborate_structured(
     """The program for these arguments. The axes in `symbolic` stay variables of the program as far as possible: it is
     right for all arguments that have its entry's types and satisfy `Module.where`. Axes of extent 0 and 1 are numbers.
 
-    Parts of an argument count as in `relay.ir.extents`; arguments that specialise the program count, too.
+    Parts of an argument count as in `relay.ir.extents`; arguments that specialize the program count, too.
     """
-    session, module, returned = _with_functions(definition, arguments, frozenset(symbolic))
-    used = [i.code for i in session.globals.values() if isinstance(i.code, Definition)]
-    entry = session.globals[module.entry]
+    checker, module, returned = _with_functions(definition, arguments, frozenset(symbolic))
+    used = [i.code for i in checker.globals.values() if isinstance(i.code, Definition)]
+    entry = checker.globals[module.entry]
     result = resolve(entry.result)
-    pins, effects = tuple(session.hints.pins), tuple(entry.effects.all())
-    parameters = tuple(erased(resolve(type_)) for type_ in session.received)
+    pins, effects = tuple(checker.hints.pins), tuple(entry.effects.all_effects())
+    parameters = tuple(erase_names_and_effects(resolve(type_)) for type_ in checker.received)
     inside = effects_of(result)
-    return Elaborated(module, erased(result), parameters, used, pins, effects, _names(result), returned, inside)
+    return Elaborated(
+        module, erase_names_and_effects(result), parameters, used, pins, effects, _names(result), returned, inside
+    )
 
 
 def _with_functions(
     definition: Definition | DerivedDefinition, arguments: Sequence[Argument], symbolic: frozenset[Place]
-) -> tuple[Session, Module, Node | None]:
+) -> tuple[Checker, Module, Node | None]:
     """The program, which returns what the functions in its result have captured, if it holds any that are known."""
     mistake: RelayError | None = None
-    session, decisions = None, Decisions()
+    checker, decisions = None, Assumptions()
     try:
-        session, module = _run(False, definition, arguments, symbolic, decisions)
-        result = session.globals[module.entry].result
+        checker, module = _run(False, definition, arguments, symbolic, decisions)
+        result = checker.globals[module.entry].result
         if not isinstance(definition, Definition) or not holds_functions(result):
-            return session, module, None
+            return checker, module, None
         if takes_unseen(result):
             mistake = TypeCheckError("nothing tells what the function takes", definition.function.span)
     except RelayError as error:
@@ -190,23 +198,23 @@ def _with_functions(
             raise
         mistake = error
     try:
-        packing, packed = _run(False, definition, arguments, symbolic, Decisions(returning=True))
+        packing, packed = _run(False, definition, arguments, symbolic, Assumptions(returning=True))
         returned = packing.globals[packed.entry].returned
         if returned is not None:
-            return packing, packed, settled(returned)
-    except Chosen:
+            return packing, packed, resolve_node(returned)
+    except FunctionChosenAtRunTime:
         if mistake is not None:
-            raise _untyped(definition, mistake) from None
+            raise _untyped_function_error(definition, mistake) from None
     except RelayError:
         if mistake is None:
             raise
     if mistake is not None:
         raise mistake
-    assert session is not None
-    return session, module, None
+    assert checker is not None
+    return checker, module, None
 
 
-def _untyped(definition: Definition, mistake: RelayError) -> RelayError:
+def _untyped_function_error(definition: Definition, mistake: RelayError) -> RelayError:
     """The error for functions that are returned, that only the run chooses, and whose types nothing tells."""
     return TypeCheckError(
         f"{definition.function.name} returns a function that only the run chooses, and its types are not known",
@@ -247,14 +255,18 @@ def scheme(definition: Definition | DerivedDefinition) -> Scheme:
         seeds += 1 if base.grad.seedable else 0
         base = base.of
     assert isinstance(base, Definition)
-    session, module = _run(True, definition, [None] * (len(base.function.parameters) + seeds))
+    checker, module = _run(True, definition, [None] * (len(base.function.parameters) + seeds))
     type_ = resolve(module.main.type)
     assert isinstance(type_, FunctionType)
-    closed = quantified(
-        session, attrs.evolve(type_, effects=session.globals[module.entry].effects), session.hints.where(always=True)
+    closed = generalize(
+        checker,
+        attrs.evolve(type_, effects=checker.globals[module.entry].effects),
+        checker.hints.assumptions(always=True),
     )
-    name_the_rest(session, closed.identifiers if isinstance(closed, QuantifiedType) else ())
-    return Scheme(module, closed, session.is_partial, erased(resolve(session.globals[module.entry].result)))
+    name_the_rest(checker, closed.identifiers if isinstance(closed, QuantifiedType) else ())
+    return Scheme(
+        module, closed, checker.is_partial, erase_names_and_effects(resolve(checker.globals[module.entry].result))
+    )
 
 
 def _run(
@@ -262,20 +274,20 @@ def _run(
     definition: Definition | DerivedDefinition,
     arguments: Sequence[Argument],
     symbolic: frozenset[Place] = frozenset(),
-    decisions: Decisions | None = None,
-) -> tuple[Session, Module]:
+    decisions: Assumptions | None = None,
+) -> tuple[Checker, Module]:
     """Elaborate until nothing is found out too late."""
-    decisions = decisions or Decisions()
+    decisions = decisions or Assumptions()
     while True:
-        session = Session(generic=generic, decisions=decisions)
+        checker = Checker(generic=generic, decisions=decisions)
         try:
-            return session, _attempt(session, definition, arguments, symbolic)
+            return checker, _attempt(checker, definition, arguments, symbolic)
         except RelayError:
-            differing = (session.blamed or session.uncopied) - decisions.copied
+            differing = (checker.blamed or checker.uncopied) - decisions.copied
             if not differing:
                 raise
             decisions.copied.update(differing)
-        except StartAnew as found:
+        except Restart as found:
             before = decisions.content()
             found.note(decisions)
             if decisions.content() == before:  # there would be no end
@@ -283,24 +295,24 @@ def _run(
 
 
 def _attempt(
-    session: Session,
+    checker: Checker,
     definition: Definition | DerivedDefinition,
     arguments: Sequence[Argument],
     symbolic: frozenset[Place],
 ) -> Module:
     try:
-        with assuming(session.hints):
+        with assuming(checker.hints):
             if isinstance(definition, Definition):
-                name = _entry(session, GlobalFunction(definition), arguments, symbolic)
+                name = _entry(checker, GlobalFunction(definition), arguments, symbolic)
             else:
-                name = _derived_entry(session, derived_entity(definition), arguments, symbolic)
-            session.finish()
-        return session.module(name)
-    except (Consequence, RelayError) as error:
-        session.report(error)
-        session.stop()
+                name = _derived_entry(checker, derived_entity(definition), arguments, symbolic)
+            checker.finish()
+        return checker.module(name)
+    except (DependsOnPoison, RelayError) as error:
+        checker.report(error)
+        checker.stop()
         raise
-    except StartAnew:
+    except Restart:
         raise  # what was reported may come from what was not known
     except RecursionError:
         base = definition
@@ -312,14 +324,14 @@ def _attempt(
             help="make a loop of them, or join some of the functions",
         ) from None
     except Exception:
-        session.stop()  # the user's mistakes come first: without them, this may not happen
-        with bugs_of("type inference", lambda: _place_of_bug(session, definition)):
+        checker.stop()  # the user's mistakes come first: without them, this may not happen
+        with bugs_of("type inference", lambda: _place_of_bug(checker, definition)):
             raise
 
 
-def _place_of_bug(session: Session, definition: Definition | DerivedDefinition) -> Span | None:
+def _place_of_bug(checker: Checker, definition: Definition | DerivedDefinition) -> Span | None:
     """Where elaboration stands, in what the user wrote."""
-    found = session.hints.span
+    found = checker.hints.span
     if found is not None and not is_of_template(found):
         return found
     base: object = definition
@@ -329,142 +341,148 @@ def _place_of_bug(session: Session, definition: Definition | DerivedDefinition) 
 
 
 def _values(
-    session: Session,
+    checker: Checker,
     scope: Scope,
     function: Function,
     arguments: Sequence[Argument],
     symbolic: frozenset[Place],
     by: Container[int] = (),
-) -> tuple[list[Entity], list[Typed | None], Mapping[TypeId, object]]:
+) -> tuple[list[AbstractValue], list[DynamicValue | None], Mapping[TypeId, object]]:
     """The arguments, and what the variables of their annotations are in a scheme. `by`: those to differentiate by."""
-    entities: list[Entity] = []
-    values: list[Typed | None] = []
+    entities: list[AbstractValue] = []
+    values: list[DynamicValue | None] = []
     written = Context({}, {}, scope)
-    if session.generic:  # the function is right for all sizes that its annotations allow
+    if checker.generic:  # the function is right for all sizes that its annotations allow
         for variable in (v for p in function.parameters if p.type is not None for v in type_variables(p.type)):
             rigid = variable if variable.kind is Kind.Dim else Unknown(variable.kind, variable.name, rigid=True)
             written.annotated.setdefault(variable, rigid)
     for position, (parameter, argument) in enumerate(zip(function.parameters, arguments, strict=True)):
-        if isinstance(argument, Fixed):
+        if isinstance(argument, StaticArg):
             entity = object_entity(argument.value, parameter.span)
             if rank_n_types.is_polymorphic(parameter):
-                entity = rank_n_types.checked(session, Output(), entity, parameter, function.name, parameter.span)
+                entity = rank_n_types.check_polymorphic_argument(
+                    checker, TypedBlockBuilder(), entity, parameter, function.name, parameter.span
+                )
             entities.append(entity)
             values.append(None)
             continue
         if argument is None and parameter.type is not None:
-            type_ = annotation_type(session, written, parameter.type, any_stays=session.generic)
+            type_ = annotation_type(checker, written, parameter.type, any_stays=checker.generic)
         else:
             weak = position not in by
-            reader = Reader(session, symbolic, parameter.span, parameter.name, position, parameter.type, weak)
+            reader = ArgumentTypeReader(
+                checker, symbolic, parameter.span, parameter.name, position, parameter.type, weak
+            )
             type_ = reader.type(argument)
-        typed = Typed(session.variable(parameter.name, type_, parameter.span), type_)
+        typed = DynamicValue(checker.variable(parameter.name, type_, parameter.span), type_)
         if holds_returned(argument):
-            session.function_arguments[parameter] = argument
+            checker.function_arguments[parameter] = argument
         entities.append(typed)
         values.append(typed)
-        session.received.append(type_)
-    return entities, values, written.annotated if session.generic else {}
+        checker.received.append(type_)
+    return entities, values, written.annotated if checker.generic else {}
 
 
-def _entry(session: Session, entity: GlobalFunction, arguments: Sequence[Argument], symbolic: frozenset[Place]) -> str:
+def _entry(checker: Checker, entity: GlobalFunction, arguments: Sequence[Argument], symbolic: frozenset[Place]) -> str:
     function = surface_function(entity)
     by = range(len(arguments)) if is_of_template(function.span) else ()
-    entities, values, annotated = _values(session, entity.definition.scope, function, arguments, symbolic, by)
+    entities, values, annotated = _values(checker, entity.definition.scope, function, arguments, symbolic, by)
     written = Context({}, {}, entity.definition.scope, dict(annotated))
     for parameter, value in zip(function.parameters, values, strict=True):
-        session.hints.span = parameter.span
-        if parameter in session.function_arguments:
+        checker.hints.span = parameter.span
+        if parameter in checker.function_arguments:
             continue
         if value is not None and parameter.type is not None and is_known(value.type):
             # The error of a wrong argument stands at the parameter.
-            probe = annotation_type(session, written, parameter.type)
+            probe = annotation_type(checker, written, parameter.type)
             if isinstance(probe, StackType) and isinstance(value.type, TupleType):
                 continue  # a list of Python, which the function takes as one that can grow
             try:
-                session.unify_at(value.type, probe, parameter.span, f"argument {parameter.name} of {function.name}")
+                checker.unify_at(value.type, probe, parameter.span, f"argument {parameter.name} of {function.name}")
             except TypeMismatch as error:
-                session.report(error)
-    for position, default in defaults(entity).items() if session.generic else ():
+                checker.report(error)
+    for position, default in defaults(entity).items() if checker.generic else ():
         try:
             require_fitting(default, function, position, None)
         except TypeMismatch as error:
-            session.report(error)
-    session.solver.run()
-    session.stop()
+            checker.report(error)
+    checker.solver.run()
+    checker.stop()
     if any(map(is_empty, arguments)):
-        annotated = _sizes_of_nothing(session, function, values, written)
-    packs = session.decisions.returning
-    return instantiate(session, entity, entities, values, None, annotated=annotated, packs=packs).name
+        annotated = _sizes_of_nothing(checker, function, values, written)
+    packs = checker.decisions.returning
+    return instantiate(checker, entity, entities, values, None, annotated=annotated, packs=packs).name
 
 
 def _sizes_of_nothing(
-    session: Session, function: Function, values: Sequence[Typed | None], written: Context
+    checker: Checker, function: Function, values: Sequence[DynamicValue | None], written: Context
 ) -> Mapping[TypeId, object]:
     """What the variables of a function's annotations are, where sizes that no argument has are 0: those of elements of
     empty lists."""
     for parameter, value in zip(function.parameters, values, strict=True):
         if value is not None and parameter.type is not None:
             with contextlib.suppress(Clash):  # the error of a wrong argument stands at the parameter
-                session.solver.unify(value.type, annotation_type(session, written, parameter.type))
+                checker.solver.unify(value.type, annotation_type(checker, written, parameter.type))
     for meaning in written.annotated.values():
         unknown = prune(meaning)  # type: ignore[arg-type]
         if isinstance(unknown, Unknown) and unknown.kind in (Kind.Dim, Kind.Shape):
-            session.solver.bind(unknown, 0 if unknown.kind is Kind.Dim else ())
-    session.solver.run()
+            checker.solver.bind(unknown, 0 if unknown.kind is Kind.Dim else ())
+    checker.solver.run()
     return written.annotated
 
 
-def _derived_entry(session: Session, entity: Derived, arguments: Sequence[Argument], symbolic: frozenset[Place]) -> str:
+def _derived_entry(
+    checker: Checker, entity: DerivativeFunction, arguments: Sequence[Argument], symbolic: frozenset[Place]
+) -> str:
     """A function of the module that calls the derivative."""
-    base: Entity = entity
+    base: AbstractValue = entity
     seeds, by = 0, set[int]()
-    while isinstance(base, Derived):
+    while isinstance(base, DerivativeFunction):
         seeds += 1 if base.grad.seedable else 0
         by.update(range(len(arguments)) if base.grad.wrt is None else base.grad.wrt)
         base = base.of
     assert isinstance(base, GlobalFunction)
     function = surface_function(base)
-    name = session.unique_name(f"grad_{function.name}")
-    instance = Instance(name, entity, (), (), session.solver.fresh(Kind.Type), Global(name))
-    session.globals[name] = instance
+    name = checker.unique_name(f"grad_{function.name}")
+    instance = Instance(name, entity, (), (), checker.solver.fresh(Kind.Type), Global(name))
+    checker.globals[name] = instance
     count = len(function.parameters)
-    entities, values, _ = _values(session, base.definition.scope, function, arguments[:count], symbolic, by)
+    entities, values, _ = _values(checker, base.definition.scope, function, arguments[:count], symbolic, by)
     extra = []
     for position, type_ in enumerate(arguments[count:] or [None] * seeds, start=count):
-        found = Reader(session, symbolic, function.span, "seed", position).type(type_)
-        extra.append(Typed(session.variable("seed", found, function.span), found))
-        session.received.append(found)
-    body, span = Output(), function.span
+        found = ArgumentTypeReader(checker, symbolic, function.span, "seed", position).type(type_)
+        extra.append(DynamicValue(checker.variable("seed", found, function.span), found))
+        checker.received.append(found)
+    body, span = TypedBlockBuilder(), function.span
     label = LoopLabel(name)
-    inputs = [expand(session, body, e, span) if isinstance(e, Typed) else e for e in (*entities, *extra)]
+    inputs = [expand(checker, body, e, span) if isinstance(e, DynamicValue) else e for e in (*entities, *extra)]
     for position, parameter in enumerate(function.parameters):
-        if parameter in session.function_arguments:
-            inputs[position] = opened(session, body, arguments[position], inputs[position], span)
-    session.function_arguments.clear()  # what is differentiated gets them as functions
-    session.active.append(instance)
-    session.effects = instance.effects
+        if parameter in checker.function_arguments:
+            inputs[position] = restore_closures(checker, body, arguments[position], inputs[position], span)
+    checker.function_arguments.clear()  # what is differentiated gets them as functions
+    checker.active.append(instance)
+    checker.effects = instance.effects
     signature = function.signature or tuple(Parameter() for _ in function.parameters)
-    positional: list[Entity] = []
-    keywords: list[tuple[str, Entity]] = []
+    positional: list[AbstractValue] = []
+    keywords: list[tuple[str, AbstractValue]] = []
     skipped = False
     for position, given in enumerate(inputs):
         argument = arguments[position]
-        if isinstance(argument, Fixed) and argument.default:
+        if isinstance(argument, StaticArg) and argument.default:
             skipped = True
             continue  # the callee has it, and it stays a number known to the checker
         if position < len(signature) and (skipped or signature[position].kind == "keyword_only"):
             keywords.append((function.parameters[position].name, given))
         else:
             positional.append(given)
-    result = session.materialise(body, call_derived(session, body, entity, positional, keywords, span), span)
-    session.active.pop()
-    session.unify_at(result.type, instance.result, span, "the derivative")
+    result = checker.materialize(body, call_derived(checker, body, entity, positional, keywords, span), span)
+    checker.active.pop()
+    checker.unify_at(result.type, instance.result, span, "the derivative")
     body.terminator = Exit(label, (result.atom,), span)
     parameters = tuple(v.atom for v in (*values, *extra) if v is not None)
 
     def build() -> Function:
-        return Function(name, parameters, body.block(), label, session.final(instance.result), (), None, span)  # type: ignore[arg-type]
+        return Function(name, parameters, body.block(), label, checker.final(instance.result), (), None, span)  # type: ignore[arg-type]
 
     instance.build = build
     return name

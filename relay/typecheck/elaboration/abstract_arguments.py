@@ -1,4 +1,4 @@
-"""What is known of a program's arguments before it is elaborated, and their types in it."""
+"""Abstract arguments: the static part of a program's arguments, and their types in it."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ from relay.ir.types import (
     scalar,
 )
 from relay.operator.relation import substitute
-from relay.typecheck.elaboration.abstract_values import Entity, Output, Tuple
-from relay.typecheck.elaboration.checker import Session
-from relay.typecheck.elaboration.closures.returned_functions import Node, unpacked
+from relay.typecheck.elaboration.abstract_values import AbstractValue, Tuple, TypedBlockBuilder
+from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.closures.returned_functions import Node, unpack_result
 from relay.typecheck.elaboration.values.data import fill, fresh_type
 from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.guards import LARGEST, SMALLEST
 
 
 @attrs.frozen
-class Scalar:
+class ScalarArg:
     """A Python number as an argument: a run-time value whose dtype the program decides."""
 
     value: int | float
 
 
 @attrs.frozen(eq=False)
-class Fixed:
-    """A Python object (None, a string, a decorated function, a default) that specialises the program."""
+class StaticArg:
+    """A Python object (None, a string, a decorated function, a default) that specializes the program."""
 
     value: object
     default: bool = False  # the parameter's own, so that calls need not mention it
 
 
 @attrs.frozen(eq=False)
-class Structure:
+class StructureArg:
     """A dict, list, dataclass or named tuple as an argument, by its parts."""
 
     form: Form
@@ -58,7 +58,7 @@ class Structure:
 
 
 @attrs.frozen
-class DataValue:
+class DataArg:
     """A value of a data type as an argument: what its fields hold, by their types in the definition."""
 
     definition: DataDefinition
@@ -66,21 +66,21 @@ class DataValue:
 
 
 @attrs.frozen(eq=False)
-class Content:
+class RefArg:
     """A reference as an argument, by what it holds."""
 
     content: Argument
 
 
 @attrs.frozen(eq=False)
-class Items:
+class ListArg:
     """A list of any length as an argument: what its elements are."""
 
     items: tuple[Argument, ...]
 
 
 @attrs.frozen(eq=False)
-class Returned:
+class ClosureArg:
     """A function that a program has returned as an argument: what is known of it, and the values of the run in it."""
 
     node: Node
@@ -88,7 +88,8 @@ class Returned:
 
 
 Argument: TypeAlias = (
-    "Type | Scalar | Fixed | Structure | DataValue | Content | Items | Returned | tuple[Argument, ...] | None"
+    "Type | ScalarArg | StaticArg | StructureArg | DataArg | RefArg | ListArg | ClosureArg"
+    " | tuple[Argument, ...] | None"
 )
 """What is known of one argument; None: nothing."""
 
@@ -96,27 +97,29 @@ Argument: TypeAlias = (
 def holds_returned(argument: Argument) -> bool:
     """Whether there is a function in an argument, or one that a program has returned."""
     match argument:
-        case Returned():
+        case ClosureArg():
             return True
-        case Fixed(value):
+        case StaticArg(value):
             return value is not None
-        case tuple() | Structure():
-            return any(map(holds_returned, argument.items if isinstance(argument, Structure) else argument))
+        case tuple() | StructureArg():
+            return any(map(holds_returned, argument.items if isinstance(argument, StructureArg) else argument))
         case _:
             return False
 
 
-def opened(session: Session, out: Output, argument: Argument, entity: Entity, span: Span | None) -> Entity:
+def restore_closures(
+    checker: Checker, out: TypedBlockBuilder, argument: Argument, entity: AbstractValue, span: Span | None
+) -> AbstractValue:
     """The functions in an argument, which the program gets as the values that they have captured."""
     match argument:
-        case Returned(node):
+        case ClosureArg(node):
             assert isinstance(entity, Tuple)
-            return unpacked(session, out, node, entity.items, span)
-        case Fixed(value) if value is not None:
+            return unpack_result(checker, out, node, entity.items, span)
+        case StaticArg(value) if value is not None:
             return object_entity(value, span)
-        case tuple() | Structure() if isinstance(entity, Tuple):
-            parts = argument.items if isinstance(argument, Structure) else argument
-            items = (opened(session, out, a, e, span) for a, e in zip(parts, entity.items, strict=True))
+        case tuple() | StructureArg() if isinstance(entity, Tuple):
+            parts = argument.items if isinstance(argument, StructureArg) else argument
+            items = (restore_closures(checker, out, a, e, span) for a, e in zip(parts, entity.items, strict=True))
             return Tuple(tuple(items), entity.form)
         case _:
             return entity
@@ -125,23 +128,23 @@ def opened(session: Session, out: Output, argument: Argument, entity: Entity, sp
 def is_empty(argument: Argument) -> bool:
     """Whether there is an empty list of any length in an argument."""
     match argument:
-        case Items(items):
+        case ListArg(items):
             return not items or any(map(is_empty, items))
-        case Structure(items=items):
+        case StructureArg(items=items):
             return any(map(is_empty, items))
         case tuple():
             return any(map(is_empty, argument))
-        case Content(content):
+        case RefArg(content):
             return is_empty(content)
         case _:
             return False
 
 
 @attrs.frozen(eq=False)
-class Reader:
+class ArgumentTypeReader:
     """Makes the type of an argument, in which the axes in `symbolic` become variables."""
 
-    session: Session
+    checker: Checker
     symbolic: frozenset[Place]
     span: Span | None
     name: str
@@ -150,31 +153,31 @@ class Reader:
     weak: bool = True  # a Python integer stays one where it meets floats
 
     def type(self, argument: Argument, path: tuple[int, ...] = ()) -> Type:
-        """The type of an argument in this session: Python numbers get a base type that the program decides."""
+        """The type of an argument in this checker: Python numbers get a base type that the program decides."""
         match argument:
             case None:
-                return self.session.solver.fresh(Kind.Type)
-            case Scalar(value):
-                return scalar(self.session.solver.literal_base(value, self.span, weak=self.weak))
+                return self.checker.solver.fresh(Kind.Type)
+            case ScalarArg(value):
+                return scalar(self.checker.solver.literal_base(value, self.span, weak=self.weak))
             case tuple():
                 return TupleType(self._parts(argument, path))
             case TupleType(items, form):
                 return TupleType(self._parts(items, path), form)
-            case DataValue(definition, parts):
+            case DataArg(definition, parts):
                 return self._data(definition, parts, path)
-            case Structure(form, items):
+            case StructureArg(form, items):
                 return TupleType(self._parts(items, path), form)
-            case Content(content):
+            case RefArg(content):
                 return RefType(attrs.evolve(self, symbolic=frozenset()).type(content, path))
-            case Items(items):
-                element = self.session.solver.fresh(Kind.Type)
+            case ListArg(items):
+                element = self.checker.solver.fresh(Kind.Type)
                 for item in items:
                     found = attrs.evolve(self, symbolic=frozenset()).type(item, path)
-                    self.session.unify_at(found, element, self.span, f"an element of {self.name}")
+                    self.checker.unify_at(found, element, self.span, f"an element of {self.name}")
                 return StackType(RefType(element))
-            case Fixed():
+            case StaticArg():
                 return TupleType(())  # None: others are refused before
-            case Returned(items=items):
+            case ClosureArg(items=items):
                 return TupleType(self._parts(items, path))
             case TensorType(base, shape):
                 return TensorType(base, tuple(self._dim(d, path, axis) for axis, d in enumerate(shape)), argument.axes)
@@ -189,7 +192,7 @@ class Reader:
             return dim
         if Place(self.position, path, axis) not in self.symbolic:
             return dim
-        return self.session.hints.symbolic(self._dim_name(path, axis), dim)
+        return self.checker.hints.symbolic(self._dim_name(path, axis), dim)
 
     def _dim_name(self, path: tuple[int, ...], axis: int) -> str:
         """The name of an axis: the annotation's, or the parameter's with its number."""
@@ -215,11 +218,11 @@ class Reader:
             found = DataType(made)
             fields = [(cotangent_type(declared), part) for declared, part in fields]
         else:
-            found = fresh_type(self.session, definition)
+            found = fresh_type(self.checker, definition)
         bound = dict(zip(found.definition.parameters, found.arguments, strict=True))
         for declared, part in fields:
-            wanted = fill(self.session, substitute(declared, bound))
-            self.session.unify_at(part, wanted, self.span, f"a field of {definition.name}")
+            wanted = fill(self.checker, substitute(declared, bound))
+            self.checker.unify_at(part, wanted, self.span, f"a field of {definition.name}")
         return found
 
 

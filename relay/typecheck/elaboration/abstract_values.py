@@ -1,7 +1,7 @@
-"""What a name can mean while a program is elaborated.
+"""Abstract values: every meaning that a name can have during elaboration.
 
 Only `Typed` exists at run time. Numbers, tuples, functions and Python objects are known to the checker; they become
-typed atoms where the program needs them as values (`materialise`).
+typed atoms where the program needs them as values (`materialize`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import attrs
 
 from relay.errors import InternalError, Span
 from relay.ir.definition import Definition, Scope
-from relay.ir.dims import Dim, MadeDim, add, settled, variables
+from relay.ir.dims import DataDependentDim, Dim, add, resolve_dim, variables
 from relay.ir.effects import Purity
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Function, Grad, LoopLabel, Terminator, Var
 from relay.ir.facts import facts
@@ -36,7 +36,7 @@ def is_of_template(span: Span | None) -> bool:
 
 
 @attrs.frozen(eq=False)
-class Later:
+class DeferredBinding:
     """A binding whose expression is built when the program is finished, because it holds blocks still being written."""
 
     targets: tuple[Var, ...]
@@ -44,27 +44,27 @@ class Later:
 
 
 @attrs.define(eq=False)
-class Output:
+class TypedBlockBuilder:
     """A block that is being written. A nested Output among the items is a place that is filled in later."""
 
-    items: list[Binding | Later | Output] = attrs.field(factory=list)
+    items: list[Binding | DeferredBinding | TypedBlockBuilder] = attrs.field(factory=list)
     terminator: Terminator | None = None
 
-    def slot(self) -> Output:
+    def slot(self) -> TypedBlockBuilder:
         """Reserve a place here."""
-        place = Output()
+        place = TypedBlockBuilder()
         self.items.append(place)
         return place
 
     def bindings(self) -> tuple[Binding, ...]:
         """Everything written, in order."""
         found: list[Binding] = []
-        stack: list[Binding | Later | Output] = [self]
+        stack: list[Binding | DeferredBinding | TypedBlockBuilder] = [self]
         while stack:
             item = stack.pop()
-            if isinstance(item, Output):
+            if isinstance(item, TypedBlockBuilder):
                 stack += reversed(item.items)
-            elif isinstance(item, Later):
+            elif isinstance(item, DeferredBinding):
                 found.append(Binding(item.targets, item.build()))
             else:
                 found.append(item)
@@ -77,33 +77,33 @@ class Output:
         return Block(self.bindings(), self.terminator)
 
 
-class Nothing(enum.Enum):
+class NotAList(enum.Enum):
     """No list, whose length could be another one."""
 
     NOTHING = enum.auto()
 
 
-NOTHING = Nothing.NOTHING
+NOTHING = NotAList.NOTHING
 
 
 @attrs.frozen
-class Length:
+class ListLength:
     """What is known of the length of a list that grows: `more` elements than at `origin` (None: than none at all).
     `elements`: that of its elements, if they are such lists of one length; NOTHING of a list without any."""
 
     origin: object
     more: Dim
-    elements: Length | Nothing | None = None
+    elements: ListLength | NotAList | None = None
 
-    def plus(self, count: Dim) -> Length:
+    def plus(self, count: Dim) -> ListLength:
         """The length with so many more elements."""
-        return Length(self.origin, add(self.more, count), self.elements)
+        return ListLength(self.origin, add(self.more, count), self.elements)
 
-    def holding(self, elements: Length | Nothing | None) -> Length:
+    def holding(self, elements: ListLength | NotAList | None) -> ListLength:
         """The length of the list when there are elements of this length in it, too."""
         if elements is NOTHING or elements == self.elements:
             return self
-        return Length(self.origin, self.more, elements if self.elements is NOTHING else None)
+        return ListLength(self.origin, self.more, elements if self.elements is NOTHING else None)
 
     @property
     def absolute(self) -> Dim | None:
@@ -112,14 +112,14 @@ class Length:
 
 
 @attrs.frozen(eq=False)
-class Typed:
+class DynamicValue:
     """A value at run time: an atom of the typed IR. `known` is its value where the checker knows it (a bool), `length`
     that of a list that grows. A number `of_range` takes the dtype of other integers (`range_numbers`)."""
 
     atom: Atom
     type: Type
     known: bool | None = None
-    length: Length | None = None
+    length: ListLength | None = None
     of_range: bool = False
 
 
@@ -160,8 +160,8 @@ class Size(Number):
         return False
 
 
-class Computed(Number):
-    """What an operator gives for numbers, some of which are sizes, where that is no dim: `1.0 / n`. Asking for `value`
+class SizeExpression(Number):
+    """A number that an operator makes of sizes, where it is not a dim: `1.0 / n`. Asking for `value`
     does the same as for a size."""
 
     operator: str
@@ -194,15 +194,15 @@ class Computed(Number):
 
 def size(dim: Dim, span: Span | None = None) -> Number:
     """A dim as a number."""
-    dim = settled(dim)
+    dim = resolve_dim(dim)
     return Number(dim, span) if isinstance(dim, int) else Size(dim, span)
 
 
 def dim_of(number: Number) -> Dim | None:
     """The dim that a number is: itself, if it is an integer."""
     if isinstance(number, Size):
-        return settled(number.dim)
-    if isinstance(number, Computed) or not isinstance(number.value, int):
+        return resolve_dim(number.dim)
+    if isinstance(number, SizeExpression) or not isinstance(number.value, int):
         return None
     return number.value
 
@@ -212,11 +212,11 @@ class Tuple:
     """A tuple whose components the checker knows one by one. `form` tells records and lists from tuples. `parts`: to
     this list of nothing tuples of so many components are appended later on."""
 
-    items: tuple[Entity, ...]
+    items: tuple[AbstractValue, ...]
     form: Form | None = None
     parts: int | None = None
 
-    def field(self, name: str) -> Entity | None:
+    def field(self, name: str) -> AbstractValue | None:
         """A record's field; None if there is none."""
         if self.form is None or name not in self.form.names:
             return None
@@ -224,7 +224,7 @@ class Tuple:
 
 
 @attrs.frozen(eq=False)
-class Object:
+class PythonObject:
     """A Python object: a module, an operator, a dtype, a string, None, a builtin function."""
 
     value: object
@@ -242,14 +242,14 @@ class GlobalFunction:
 class SizesInScope:
     """The sizes of the run that are made before a place, and hold there."""
 
-    _made: tuple[tuple[Sequence[MadeDim], int], ...]  # by the blocks around it: so many of their sizes
+    _made: tuple[tuple[Sequence[DataDependentDim], int], ...]  # by the blocks around it: so many of their sizes
 
     _is_other: bool = False
 
     def __contains__(self, dim: object) -> bool:
         return any(dim in made[:count] for made, count in self._made) is not self._is_other
 
-    def others(self) -> SizesInScope:
+    def complement(self) -> SizesInScope:
         """All other sizes."""
         return SizesInScope(self._made, not self._is_other)
 
@@ -264,8 +264,8 @@ class LocalFunction:
     """
 
     function: Function
-    environment: dict[Var, Entity]
-    slot: Output
+    environment: dict[Var, AbstractValue]
+    slot: TypedBlockBuilder
     sizes: SizesInScope
     context: Context
     name: str = ""
@@ -275,10 +275,10 @@ class LocalFunction:
 
 
 @attrs.frozen(eq=False)
-class Derived:
+class DerivativeFunction:
     """`grad(f)`."""
 
-    of: Entity
+    of: AbstractValue
     grad: Grad
 
 
@@ -286,7 +286,7 @@ class Derived:
 class Method:
     """`x.name`, not called yet. `described`: x, for messages."""
 
-    value: Entity
+    value: AbstractValue
     name: str
     described: str = "x"
 
@@ -295,8 +295,8 @@ class Method:
 class Range:
     """`range(start, stop, step)`; `backward`: the same numbers from the last one on. `reversed`: `reversed` made it."""
 
-    start: Entity
-    stop: Entity
+    start: AbstractValue
+    stop: AbstractValue
     step: int
     backward: bool = False
     reversed: bool = False
@@ -306,9 +306,9 @@ class Range:
 class Progression:
     """`range(start, stop, step)` whose step the run computes; `backward`: the same numbers from the last one on."""
 
-    start: Entity
-    stop: Entity
-    step: Typed
+    start: AbstractValue
+    stop: AbstractValue
+    step: DynamicValue
     backward: bool = False
 
 
@@ -316,16 +316,16 @@ class Progression:
 class Zip:
     """`zip(..)`, and `enumerate(x)` as the zip of a range and x."""
 
-    items: tuple[Entity, ...]
+    items: tuple[AbstractValue, ...]
 
 
 @attrs.frozen(eq=False)
 class SliceItem:
     """One slice of a subscript, elaborated."""
 
-    start: Entity | None
-    stop: Entity | None
-    step: Entity | None
+    start: AbstractValue | None
+    stop: AbstractValue | None
+    step: AbstractValue | None
 
     @property
     def is_whole(self) -> bool:
@@ -334,11 +334,11 @@ class SliceItem:
 
 
 @attrs.frozen(eq=False)
-class Masked:
+class MaskedElements:
     """The elements of a tensor that a mask of the run chooses, in their places. Only `x[mask] += ..` uses it."""
 
-    value: Typed
-    mask: Typed
+    value: DynamicValue
+    mask: DynamicValue
 
 
 @attrs.frozen(eq=False)
@@ -346,41 +346,41 @@ class Text:
     """An f-string with values of the run: pieces of text with the values between them. Only `print` can use it."""
 
     pieces: tuple[str, ...]
-    values: tuple[Typed, ...]
+    values: tuple[DynamicValue, ...]
     formats: tuple[str, ...]
 
 
 @attrs.frozen(eq=False)
-class Failed:
+class Poison:
     """What a mistake left without a meaning. The mistake is reported; what depends on it is not looked at."""
 
 
-class Consequence(Exception):
+class DependsOnPoison(Exception):
     """Something depends on what Failed: there is nothing to say about it."""
 
 
-class Enough(Exception):
+class AbortElaboration(Exception):
     """Elaboration ends with the mistakes that were found."""
 
 
-Entity: TypeAlias = (
-    Typed
+AbstractValue: TypeAlias = (
+    DynamicValue
     | Number
     | Tuple
-    | Object
+    | PythonObject
     | GlobalFunction
     | LocalFunction
-    | Derived
+    | DerivativeFunction
     | Method
     | Range
     | Progression
     | Zip
-    | Masked
+    | MaskedElements
     | Text
-    | Failed
+    | Poison
 )
 
-FUNCTIONS = (GlobalFunction, LocalFunction, Derived)
+FUNCTIONS = (GlobalFunction, LocalFunction, DerivativeFunction)
 
 
 @attrs.frozen
@@ -408,8 +408,8 @@ class Handler:
     `exit_depth` (None: the same): in how many scopes of sizes is what they lead to."""
 
     label: LoopLabel
-    on_next: Callable[[Output, tuple[Entity, ...], Span | None], None] | None
-    on_exit: Callable[[Output, tuple[Entity, ...], Span | None], None]
+    on_next: Callable[[TypedBlockBuilder, tuple[AbstractValue, ...], Span | None], None] | None
+    on_exit: Callable[[TypedBlockBuilder, tuple[AbstractValue, ...], Span | None], None]
     depth: int
     exit_depth: int | None = None
     on_open_exit: Callable[[Expr, Type], None] | None = None  # where a scheme does not look
@@ -419,13 +419,13 @@ class Handler:
 class Context:
     """Where elaboration stands: what names mean, where `next` and `exit` lead, and the Python names outside."""
 
-    environment: dict[Var, Entity]
+    environment: dict[Var, AbstractValue]
     handlers: dict[LoopLabel, Handler]
     scope: Scope
     annotated: dict[TypeId, object] = attrs.field(factory=dict)  # this instance's meaning of annotation variables
     outer: Context | None = None
 
-    def inside(self) -> Context:
+    def child_context(self) -> Context:
         """The same for one of several copies of a block: what the copy binds means nothing in the others, and functions
         that are defined in it see their own copy."""
         return Context({}, self.handlers, self.scope, self.annotated, self)
@@ -437,14 +437,14 @@ class Context:
             yield from (variable.name for variable in context.environment)
             context = context.outer
 
-    def value(self, var: Var) -> Entity:
+    def value(self, var: Var) -> AbstractValue:
         """What a surface variable means here. Raises Consequence if a mistake left it without a meaning."""
         entity = self.lookup(var)
-        if isinstance(entity, Failed):
-            raise Consequence
+        if isinstance(entity, Poison):
+            raise DependsOnPoison
         return entity
 
-    def lookup(self, var: Var) -> Entity:
+    def lookup(self, var: Var) -> AbstractValue:
         """What a surface variable means here, which may be Failed."""
         context: Context | None = self
         while context is not None:
@@ -454,20 +454,20 @@ class Context:
         raise InternalError(f"the surface variable {var!r} is not bound")
 
 
-def local_function(entity: Entity) -> LocalFunction | None:
+def local_function(entity: AbstractValue) -> LocalFunction | None:
     """The local function that an entity is, or is a derivative of."""
-    while isinstance(entity, Derived):
+    while isinstance(entity, DerivativeFunction):
         entity = entity.of
     return entity if isinstance(entity, LocalFunction) else None
 
 
-def is_constant_bool(entity: Entity) -> bool | None:
-    """The truth value that an entity is known to have, or None."""
-    if isinstance(entity, Typed):
+def is_constant_bool(entity: AbstractValue) -> bool | None:
+    """The boolean that an entity is known to have, or None."""
+    if isinstance(entity, DynamicValue):
         if entity.known is not None:
             return entity.known
         if isinstance(entity.atom, Constant) and entity.atom.value.dtype == bool and entity.atom.value.ndim == 0:
             return bool(entity.atom.value)
-    if isinstance(entity, Object) and (entity.value is None or isinstance(entity.value, bool)):
+    if isinstance(entity, PythonObject) and (entity.value is None or isinstance(entity.value, bool)):
         return bool(entity.value)
     return None

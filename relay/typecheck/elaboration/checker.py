@@ -1,4 +1,4 @@
-"""The state of one elaboration: the variables, instances and scopes, and how it all ends.
+"""The checker's state in one elaboration: variables, instances, scopes, and its finalization.
 
 When nothing moves any more, number literals take their default dtypes; what then still waits (`constraints.py`) is
 reported by the earliest place in the source, unless there are other mistakes (`mistakes.py`).
@@ -21,7 +21,7 @@ from relay.errors import (
     TypeMismatch,
 )
 from relay.ir.definition import Definition
-from relay.ir.dims import Dim, MadeDim
+from relay.ir.dims import DataDependentDim, Dim
 from relay.ir.effects import Effects
 from relay.ir.expr import (
     Atom,
@@ -57,39 +57,39 @@ from relay.ir.types import (
     show,
 )
 from relay.typecheck.elaboration.abstract_values import (
-    Computed,
-    Consequence,
-    Entity,
-    Failed,
+    AbstractValue,
+    DependsOnPoison,
+    DynamicValue,
     Number,
-    Object,
-    Output,
+    Poison,
+    PythonObject,
     Size,
+    SizeExpression,
     SizesInScope,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
 )
-from relay.typecheck.elaboration.closures.escapes import Rounds
+from relay.typecheck.elaboration.closures.escapes import EnclosingLoops
 from relay.typecheck.elaboration.constraints import Constraints
-from relay.typecheck.elaboration.restarts import Decisions, ParameterPlace, Place
+from relay.typecheck.elaboration.restarts import Assumptions, ParameterPlace, Place
 from relay.typecheck.elaboration.values import sizes
 from relay.typecheck.guards import Snapshot
-from relay.typecheck.monomorphisation import Monomorphisation
-from relay.typecheck.unification import holds, outer_unknowns, plain, resolve, unknowns
+from relay.typecheck.monomorphization import Monomorphization
+from relay.typecheck.unification import erase_forms, holds, outer_unknowns, resolve, unknowns
 
 if TYPE_CHECKING:
     from relay.typecheck.elaboration import Argument
     from relay.typecheck.elaboration.closures.returned_functions import Node
     from relay.typecheck.elaboration.dynamic_shapes.size_conditions import SizeCondition
-    from relay.typecheck.elaboration.schemes.stuck_terms import Open
+    from relay.typecheck.elaboration.schemes.stuck_terms import StuckTerm
 
 
 @attrs.frozen(eq=False)
-class OpenUse:
+class PolymorphicRecursiveCall:
     """A call of a function in its own body, at arguments of other types, in a scheme: `opened` is its result."""
 
     types: tuple[Type, ...]
-    opened: Open
+    opened: StuckTerm
 
 
 @attrs.define(eq=False)
@@ -110,27 +110,27 @@ class Instance:
     variables: list[Var] = attrs.field(factory=list)  # of the parameters
     used_early: bool = False  # it calls itself, and its result was not known then
     calls_itself: bool = False
-    known: Entity | None = None  # what the checker knows of the result: its numbers and sizes
+    known: AbstractValue | None = None  # what the checker knows of the result: its numbers and sizes
     returned: Node | None = None  # what it knows of the functions in the result, which is what they have captured
     annotated: Mapping[TypeId, object] = attrs.field(factory=dict)  # what the variables of its annotations are
     is_general: bool = False  # they stand for all that callers may choose
-    uses: list[OpenUse] = attrs.field(factory=list)
+    uses: list[PolymorphicRecursiveCall] = attrs.field(factory=list)
     inside: dict[object, Instance] = attrs.field(factory=dict)  # made while this one was, for the same code, by sizes
     of_any_size: Mapping[str, Collection[int]] = attrs.field(factory=dict)  # axes that are `Any`, by parameters' names
 
 
 InstanceKey: TypeAlias = tuple[int, tuple[bool, ...], tuple[Type, ...], object, tuple[object, ...]]
-"""What tells instances apart: the code, which parameters specialise it, the types of the others, the names of their
-axes, and what those that specialise it are."""
+"""What tells instances apart: the code, which parameters specialize it, the types of the others, the names of their
+axes, and what those that specialize it are."""
 
 
-class Session(Constraints):
+class Checker(Constraints):
     """One elaboration of one program."""
 
-    def __init__(self, *, generic: bool, decisions: Decisions | None = None) -> None:
+    def __init__(self, *, generic: bool, decisions: Assumptions | None = None) -> None:
         from relay.typecheck.elaboration.diagnostics import unresolved_names
 
-        super().__init__(generic, decisions or Decisions())
+        super().__init__(generic, decisions or Assumptions())
         self.before_raising = lambda: unresolved_names.report_unseen_functions(self)
         self.variables: list[Var] = []
         self.instances: dict[object, Instance] = {}
@@ -141,31 +141,35 @@ class Session(Constraints):
         self.function_arguments: dict[Var, Argument] = {}  # those of them that hold functions of other programs
         self.finishers: list[Callable[[], None]] = []
         self.pending_attributes: list[dict[str, object]] = []
-        self.rounds = Rounds()
+        self.rounds = EnclosingLoops()
         self.copies = 1  # of how many copies of loops' bodies elaboration is in one
         self.weights: dict[Function, int] = {}  # how many bindings functions have, with those that they call
-        self.sizes_of_rounds: set[MadeDim] = set()  # that follow from the number of a loop's round
+        self.sizes_of_rounds: set[DataDependentDim] = set()  # that follow from the number of a loop's round
         self.linear: dict[Var, tuple[dict[Var, Dim], Dim]] = {}  # integers of the run as sums (windows.py)
         self.made: dict[str, int] = {}  # how many sizes of the run have a name
         # the blocks in which elaboration is, and the sizes of the run that each has made
-        self.scopes: list[tuple[Output, list[MadeDim]]] = [(Output(), [])]
+        self.scopes: list[tuple[TypedBlockBuilder, list[DataDependentDim]]] = [(TypedBlockBuilder(), [])]
         self.naturals: set[Atom] = set()  # variables of ranges that are never negative
         self.places_of_numbers: dict[Atom, ParameterPlace] = {}  # what is made of integers that Python may have given
-        self.places_of_sizes: dict[MadeDim, Output] = {}  # right behind where each is made, in their order
+        self.places_of_sizes: dict[
+            DataDependentDim, TypedBlockBuilder
+        ] = {}  # right behind where each is made, in their order
         # those in scope where a function value is made whose parameter this is
         self.sizes_of_parameters: dict[Unknown, SizesInScope] = {}
         self.functions_of_any: dict[Atom, Place] = {}  # parameters that are functions of tensors with `Any`
         self.axes_of_any: dict[Atom, Collection[int]] = {}  # of tensors in parameters, that are `Any` in annotations
         self.function_parameters: dict[Atom, ParameterPlace] = {}  # unannotated ones that are local functions
-        self.escaping: frozenset[MadeDim] = frozenset()  # the sizes that the `yield`, `next` or `exit` at hand leaves
+        self.escaping: frozenset[DataDependentDim] = (
+            frozenset()
+        )  # the sizes that the `yield`, `next` or `exit` at hand leaves
         self.hints.require = self._require
         self.hints.always = lambda: self.maybe == 0 and not self.may_have_ended
         self.may_have_ended = False  # a branch has left what is around it
         self.handed: tuple[Atom, ...] = ()  # the surface operands of the `yield`, `next` or `exit` at hand
         self.gradients: dict[Tuple, tuple[int, ...]] = {}  # with respect to several parameters, at these positions
         self.made_instances = 0
-        self.opened: list[Open] = []  # what a scheme leaves to a call
-        self.unseen: list[Open] = []  # of that what has no value
+        self.opened: list[StuckTerm] = []  # what a scheme leaves to a call
+        self.unseen: list[StuckTerm] = []  # of that what has no value
         self.function_values: list[FunctionType] = []  # those of a scheme
         self.called_values: list[Type] = []  # of those that it calls
         self.used_early: list[Instance] = []  # functions that call themselves, whose results were not known then
@@ -176,7 +180,7 @@ class Session(Constraints):
         self.decided_by_call: set[Var] = set()  # of both kinds, in a scheme (chosen_by_calls.py)
         self.chosen_by_call = 0  # in how many arms elaboration is that a call chooses
         self.doubtful: set[Var] = set()  # surface variables that come from what is open
-        self.monomorphisation = Monomorphisation()
+        self.monomorphization = Monomorphization()
         self.general_results: dict[LoopLabel, Type] = {}  # of functions that call themselves at other sizes
 
     @contextlib.contextmanager
@@ -216,8 +220,8 @@ class Session(Constraints):
             self.may_have_ended = ended
 
     @contextlib.contextmanager
-    def scope(self, out: Output) -> Iterator[int]:
-        """While a block is elaborated: sizes that the run makes end with it. Gives the number of scopes around it."""
+    def scope(self, out: TypedBlockBuilder) -> Iterator[int]:
+        """While a block is elaborated: data-dependent sizes end with it. Gives the number of scopes around it."""
         depth = len(self.scopes)
         if self.scopes[-1][0] is out:
             yield depth
@@ -245,10 +249,10 @@ class Session(Constraints):
         self.hints.learn(constraints)
 
     def sizes_in_scope(self) -> SizesInScope:
-        """The sizes that the run makes before the place at hand."""
+        """The data-dependent sizes before the place at hand."""
         return SizesInScope(tuple((made, len(made)) for _, made in self.scopes if made))
 
-    def made_since(self, depth: int) -> frozenset[MadeDim]:
+    def made_since(self, depth: int) -> frozenset[DataDependentDim]:
         """The sizes that are made in the scopes inside of the first ones."""
         return frozenset(dim for _, dims in self.scopes[depth:] for dim in dims)
 
@@ -260,26 +264,26 @@ class Session(Constraints):
     # ---- variables and constants
 
     def variable(self, name: str, type_: Type, span: Span | None) -> Var:
-        """A new variable of the typed IR. Its type is resolved when the session ends."""
+        """A new variable of the typed IR. Its type is resolved when the checker ends."""
         var = Var(name, type_, span)
         self.variables.append(var)
         return var
 
-    def bind(self, out: Output, expression: Expr, type_: Type, name: str, span: Span | None) -> Typed:
+    def bind(self, out: TypedBlockBuilder, expression: Expr, type_: Type, name: str, span: Span | None) -> DynamicValue:
         """Write `name = expression`."""
         var = self.variable(name, type_, span)
         out.items.append(Binding((var,), expression))
-        return Typed(var, type_)
+        return DynamicValue(var, type_)
 
-    def constant(self, out: Output, number: Number, base: object = None) -> Typed:
+    def constant(self, out: TypedBlockBuilder, number: Number, base: object = None) -> DynamicValue:
         """A number as a rank-0 tensor of this base type (unknown: decided by its uses)."""
-        if isinstance(number, Size | Computed):
+        if isinstance(number, Size | SizeExpression):
             return sizes.constant(self, out, number, base)
         base = prune(base) if base is not None else self.solver.literal_base(number.value, number.span)  # type: ignore[arg-type]
         if isinstance(base, BaseType):
             _require_holding(base, number)
             constant = Constant(np.asarray(number.value, dtype=base.dtype), number.span)
-            return Typed(constant, constant.type)
+            return DynamicValue(constant, constant.type)
         if number.span is not None and isinstance(base, Unknown) and (number.is_float or not base.literals):
             fresh = self.solver.literal_base(number.value, number.span)
             self.unify_base_at(fresh, base, number.span)
@@ -300,30 +304,30 @@ class Session(Constraints):
             place.items.append(Binding((var,), Constant(value, number.span)))
 
         self.finishers.append(finish)
-        return Typed(var, type_)
+        return DynamicValue(var, type_)
 
-    def constant_bool(self, span: Span | None) -> Typed:
-        """A truth value of which nothing is known, in the place of one that a mistake left without a meaning."""
+    def constant_bool(self, span: Span | None) -> DynamicValue:
+        """A boolean of which nothing is known, in the place of one that a mistake left without a meaning."""
         type_ = TensorType(BOOL, ())
-        return Typed(self.variable("condition", type_, span), type_)
+        return DynamicValue(self.variable("condition", type_, span), type_)
 
-    def materialise(self, out: Output, entity: Entity, span: Span | None) -> Typed:
+    def materialize(self, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> DynamicValue:
         """The entity as a value of the typed IR. Raises TypeCheckError for what has no value."""
         from relay.typecheck.elaboration.expressions import weak_types
 
         match entity:
-            case Typed():
-                return weak_types.loosened(self, out, entity)
+            case DynamicValue():
+                return weak_types.loosen_base(self, out, entity)
             case Number():
                 return self.constant(out, entity)
             case Tuple(items, form):
-                parts = [self.materialise(out, weak_types.freed(self, out, item), span) for item in items]
+                parts = [self.materialize(out, weak_types.free_count(self, out, item), span) for item in items]
                 type_ = TupleType(tuple(p.type for p in parts), form)
                 return self.bind(out, MakeTuple(tuple(p.atom for p in parts), span), type_, "tuple", span)
-            case Object(None):
+            case PythonObject(None):
                 return self.bind(out, MakeTuple((), span), TupleType(()), "none", span)
-            case Failed():
-                raise Consequence
+            case Poison():
+                raise DependsOnPoison
             case _:
                 from relay.typecheck.elaboration.values.function_values import function_value
 
@@ -362,7 +366,7 @@ class Session(Constraints):
                 first = min(waiting, key=lambda p: (p.span.line, p.span.column) if p.span else (0, 0))
                 raise TypeCheckError(f"the type of {first.text()} is not known here", first.span, help="annotate it")
         self.hints.close()
-        with assuming(self.hints.where()):
+        with assuming(self.hints.assumptions()):
             for finisher in self.finishers:
                 finisher()
         for var in self.variables:
@@ -378,10 +382,10 @@ class Session(Constraints):
             var.type = self.final(found)
         for var in self.variables:
             assert var.type is not None
-            var.type = plain(var.type)
+            var.type = erase_forms(var.type)
         for attributes in self.pending_attributes:
             for name, value in attributes.items():
-                attributes[name] = _finished(value)
+                attributes[name] = _resolve_attribute(value)
 
     def _settle_effects(self) -> None:
         """Find the effects of what a scheme does not look at."""
@@ -405,7 +409,7 @@ class Session(Constraints):
 
     def final(self, type_: Type) -> Type:
         """A type in the finished program: without variables, its data types monomorphic (unless a scheme is sought)."""
-        return resolve(type_) if self.generic else self.monomorphisation.type(type_)
+        return resolve(type_) if self.generic else self.monomorphization.type(type_)
 
     def monomorphic(self, type_: DataType) -> DataType:
         """A data type as it is in the finished program."""
@@ -427,9 +431,9 @@ class Session(Constraints):
                 raise InternalError(f"{name} was not finished")
             function = instance.build()
             if isinstance(function, Function) and function.result is not None:
-                function = attrs.evolve(function, result=plain(function.result))  # type: ignore[misc]
+                function = attrs.evolve(function, result=erase_forms(function.result))  # type: ignore[misc]
             functions[name] = function
-        return Module(functions, entry, self.monomorphisation.definitions, self.hints.where())
+        return Module(functions, entry, self.monomorphization.definitions, self.hints.assumptions())
 
     def axes_of_any_size(self, name: str) -> Collection[int]:
         """The axes of a variable of the function at hand that its annotation leaves open: they may differ there."""
@@ -468,17 +472,19 @@ def _better_number(base: BaseType, value: int | float) -> str:
     return f"write a number that {base} holds, or cast the other operand"
 
 
-def _finished(value: object) -> object:
+def _resolve_attribute(value: object) -> object:
     """An attribute with the solver's variables replaced."""
     match value:
         case Unknown() | DimExpr():
             return prune(value)
         case tuple():
-            return tuple(map(_finished, value))
+            return tuple(map(_resolve_attribute, value))
         case _:
             return value
 
 
-def operator_call(operator: str, atoms: Sequence[Typed], attributes: dict[str, object], span: Span | None) -> OpCall:
+def operator_call(
+    operator: str, atoms: Sequence[DynamicValue], attributes: dict[str, object], span: Span | None
+) -> OpCall:
     """An operator call on typed atoms."""
     return OpCall(operator, tuple(a.atom for a in atoms), attributes, span)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What the checker knows of a function's result: numbers, sizes and lists' lengths, alone and in tuples.
+"""Constant results: numbers, sizes and list lengths in a function's result that the checker knows.
 
 `n, d = x.shape` and `len(x) // 2` mean the same in a function of their own: what they give can size an array there, and
 where the function is called. The lengths of lists are known of arguments, too.
@@ -10,31 +10,33 @@ from collections.abc import Container, Sequence
 
 import attrs
 
-from relay.ir.dims import MadeDim
+from relay.ir.dims import DataDependentDim
 from relay.ir.facts import mentions_made
 from relay.ir.types import INT32, BaseType, StackType, TensorType, Type, prune
 from relay.typecheck.dims import follows_equal
 from relay.typecheck.elaboration.abstract_values import (
-    Computed,
-    Entity,
-    Length,
+    AbstractValue,
+    DynamicValue,
+    ListLength,
     Number,
-    Object,
+    PythonObject,
     Size,
+    SizeExpression,
     Tuple,
-    Typed,
     dim_of,
 )
 from relay.typecheck.elaboration.values import range_numbers
 from relay.typecheck.unification import flat_shape
 
-_UNKNOWN = Object(None)
+_UNKNOWN = PythonObject(None)
 
 
-_COUNT = Object("a count")
+_COUNT = PythonObject("a count")
 
 
-def common(results: Sequence[Entity], before: Container[MadeDim], counts: bool = True) -> Entity | None:
+def common(
+    results: Sequence[AbstractValue], before: Container[DataDependentDim], counts: bool = True
+) -> AbstractValue | None:
     """The numbers that all returns of a function give in the same place, and where all are counts; None if there is
     none. Sizes that the function makes are no numbers for its callers, only those made `before` it is called."""
     from relay.typecheck.elaboration.dynamic_shapes.data_dependent import mentioned_in_number
@@ -42,13 +44,13 @@ def common(results: Sequence[Entity], before: Container[MadeDim], counts: bool =
     if not results:
         return None
     first, *others = results
-    if all(isinstance(r, Typed) and range_numbers.is_count(r) for r in results):
+    if all(isinstance(r, DynamicValue) and range_numbers.is_count(r) for r in results):
         return _COUNT if counts else None
     if isinstance(first, Number):
         same = all(isinstance(o, Number) and same_number(first, o) for o in others)
         outside = all(dim in before for dim in mentioned_in_number(first))
         return first if same and outside else None
-    if isinstance(first, Typed):
+    if isinstance(first, DynamicValue):
         length = length_of(first)
         return first if length is not None and all(length_of(o) == length for o in others) else None
     if not isinstance(first, Tuple):
@@ -62,7 +64,7 @@ def common(results: Sequence[Entity], before: Container[MadeDim], counts: bool =
     return Tuple(tuple(_UNKNOWN if c is None else c for c in columns), first.form)
 
 
-def of_counts(result: Type, known: Entity | None) -> Entity | None:
+def of_counts(result: Type, known: AbstractValue | None) -> AbstractValue | None:
     """What is known of the result of a function that calls itself and takes nothing but counts and numbers: an integer
     is a count, though what the calls inside return was not known to be one."""
     type_ = prune(result)
@@ -70,16 +72,16 @@ def of_counts(result: Type, known: Entity | None) -> Entity | None:
     return _COUNT if known is None and is_number else known
 
 
-def overlaid(result: Entity, known: Entity | None) -> Entity:
+def overlaid(result: AbstractValue, known: AbstractValue | None) -> AbstractValue:
     """A result of a call with the numbers that are known in the place of those that the run computes."""
-    if known is _COUNT and isinstance(result, Typed):
+    if known is _COUNT and isinstance(result, DynamicValue):
         return range_numbers.of_range(result)
-    if isinstance(known, Number) and isinstance(result, Typed):
+    if isinstance(known, Number) and isinstance(result, DynamicValue):
         type_ = prune(result.type)
         base = prune(type_.base) if isinstance(type_, TensorType) else None
         other = isinstance(base, BaseType) and base.is_float != known.is_float  # an annotation says so
         return result if base is None or other else known
-    if isinstance(known, Typed) and isinstance(result, Typed):
+    if isinstance(known, DynamicValue) and isinstance(result, DynamicValue):
         return attrs.evolve(result, length=known.length) if _is_growing(result) else result
     if isinstance(known, Tuple) and isinstance(result, Tuple) and len(known.items) == len(result.items):
         pairs = zip(result.items, known.items, strict=True)
@@ -87,21 +89,21 @@ def overlaid(result: Entity, known: Entity | None) -> Entity:
     return result
 
 
-def _is_growing(entity: Entity) -> bool:
-    return isinstance(entity, Typed) and isinstance(prune(entity.type), StackType)
+def _is_growing(entity: AbstractValue) -> bool:
+    return isinstance(entity, DynamicValue) and isinstance(prune(entity.type), StackType)
 
 
-def length_of(entity: Entity) -> Length | None:
+def length_of(entity: AbstractValue) -> ListLength | None:
     """The length of a list that grows, if it is known at each place of the program."""
-    length = entity.length if isinstance(entity, Typed) and _is_growing(entity) else None
+    length = entity.length if isinstance(entity, DynamicValue) and _is_growing(entity) else None
     return length if length is not None and length.absolute is not None and not _is_made(length) else None
 
 
-def _is_made(length: Length) -> bool:
-    return mentions_made(length.more) or (isinstance(length.elements, Length) and _is_made(length.elements))
+def _is_made(length: ListLength) -> bool:
+    return mentions_made(length.more) or (isinstance(length.elements, ListLength) and _is_made(length.elements))
 
 
-def lengths(entity: Entity) -> object:
+def lengths(entity: AbstractValue) -> object:
     """The lengths of the lists that grow in a value, as a key; None if none is known."""
     if isinstance(entity, Tuple):
         found = tuple(map(lengths, entity.items))
@@ -109,9 +111,9 @@ def lengths(entity: Entity) -> object:
     return length_of(entity)
 
 
-def with_lengths(entity: Entity, known: object) -> Entity:
+def with_lengths(entity: AbstractValue, known: object) -> AbstractValue:
     """A value with these lengths of its lists."""
-    if isinstance(known, Length) and isinstance(entity, Typed) and _is_growing(entity):
+    if isinstance(known, ListLength) and isinstance(entity, DynamicValue) and _is_growing(entity):
         return attrs.evolve(entity, length=known)
     if isinstance(known, tuple) and isinstance(entity, Tuple) and len(known) == len(entity.items):
         return Tuple(tuple(map(with_lengths, entity.items, known)), entity.form)
@@ -123,6 +125,6 @@ def same_number(a: Number, b: Number) -> bool:
     if isinstance(a, Size) or isinstance(b, Size):
         left, right = dim_of(a), dim_of(b)
         return left is not None and right is not None and follows_equal(left, right) is True
-    if isinstance(a, Computed) or isinstance(b, Computed):
+    if isinstance(a, SizeExpression) or isinstance(b, SizeExpression):
         return a is b
     return type(a.value) is type(b.value) and a.value == b.value

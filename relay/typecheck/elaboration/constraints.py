@@ -1,4 +1,4 @@
-"""Deferred constraints: what cannot be decided yet, and waits for variables of the solver.
+"""Deferred constraints, which wait for variables of the solver.
 
 Each is a function that returns the variables it waits for, or None once it is done. It runs again when one of those is
 bound, with the facts, effects and calls of the place where it arose.
@@ -19,7 +19,7 @@ from relay.errors import (
     Span,
     TypeMismatch,
 )
-from relay.ir.dims import Dim, divide_exactly, modulo, settled, subtract, terms, variables
+from relay.ir.dims import Dim, divide_exactly, modulo, resolve_dim, subtract, terms, variables
 from relay.ir.effects import Effects
 from relay.ir.facts import EQUAL, DimConstraint, counterexample, facts, solve
 from relay.ir.types import (
@@ -35,17 +35,17 @@ from relay.ir.types import (
     prune,
     show,
 )
-from relay.typecheck.elaboration.abstract_values import Consequence
+from relay.typecheck.elaboration.abstract_values import DependsOnPoison
 from relay.typecheck.elaboration.diagnostics.mistakes import (
-    Mistakes,
+    DiagnosticCollector,
     clash_notes,
+    display_type,
     not_for_all,
-    shown,
-    undecided,
+    reportable_error,
     with_defaults,
 )
-from relay.typecheck.elaboration.restarts import Decisions
-from relay.typecheck.guards import Hints
+from relay.typecheck.elaboration.restarts import Assumptions
+from relay.typecheck.guards import Guards
 from relay.typecheck.unification import NESTED, Clash, Solver, resolve
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 @attrs.define(eq=False)
-class Pending:
+class DeferredConstraint:
     """A deferred constraint. `attempt` returns the variables to wait for, or None when it is solved."""
 
     attempt: Callable[[], Sequence[Unknown] | None]
@@ -76,7 +76,7 @@ class Pending:
     has_body: bool = False  # it looks at a function's body
 
 
-def _undetermined(names: str, text: str, wanted: Dim, span: Span | None) -> ShapeError:
+def _undetermined_dims_error(names: str, text: str, wanted: Dim, span: Span | None) -> ShapeError:
     """The error of an equation of dims that does not tell its variables."""
     return ShapeError(
         f"{names} cannot be found from {text} == {wanted}",
@@ -113,17 +113,17 @@ def _is_large(base: object) -> bool:
     return isinstance(base, Unknown) and any(not -(2**31) <= x.value < 2**31 for x in base.literals)
 
 
-class Constraints(Mistakes):
+class Constraints(DiagnosticCollector):
     """The solver, and the constraints that wait for it."""
 
-    def __init__(self, generic: bool, decisions: Decisions) -> None:
+    def __init__(self, generic: bool, decisions: Assumptions) -> None:
         super().__init__(generic, decisions)
         self.maybe = 0  # in how many branches and loops, which may not run, elaboration is
         self.solver = Solver()
-        self.hints = Hints(self.solver.bind, generic)
+        self.hints = Guards(self.solver.bind, generic)
         self.question: DimConstraint | None = None  # what kept the constraint at hand from being solved
         self.asked_of: Callable[[], tuple[str, ...]] = tuple  # what it is about, for the message
-        self.pending: list[Pending] = []
+        self.pending: list[DeferredConstraint] = []
         self.defaulting = False  # what nothing decides is decided now
         self.solver.postpone = self._postpone
         self.solver.gradual = generic
@@ -142,7 +142,7 @@ class Constraints(Mistakes):
         has_body: bool = False,
     ) -> None:
         """Solve a constraint now, or as soon as one of the variables that it waits for is bound."""
-        pending = Pending(
+        pending = DeferredConstraint(
             attempt,
             span,
             text if callable(text) else lambda: text,
@@ -162,7 +162,7 @@ class Constraints(Mistakes):
         if not pending.done:
             self.pending.append(pending)
 
-    def _try(self, pending: Pending) -> None:
+    def _try(self, pending: DeferredConstraint) -> None:
         if pending.done or pending.running:
             return
         pending.running, self.question, self.asked_of = True, None, tuple
@@ -176,7 +176,7 @@ class Constraints(Mistakes):
         for unknown in waiting:
             unknown.watchers.append(lambda: self._retry(pending))
 
-    def _retry(self, pending: Pending) -> None:
+    def _retry(self, pending: DeferredConstraint) -> None:
         """Try again what waited. A mistake found now is that of the waiting constraint, not of what woke it."""
         if pending.has_body and self.solver.depth > NESTED:
             self.solver.later.append(lambda: self._retry(pending))
@@ -184,12 +184,12 @@ class Constraints(Mistakes):
         with self._where_it_arose(pending):
             try:
                 self._try(pending)
-            except (Consequence, RelayError, Clash) as error:
+            except (DependsOnPoison, RelayError, Clash) as error:
                 pending.done = True
-                self.report(undecided(error, pending.span), pending.labels)
+                self.report(reportable_error(error, pending.span), pending.labels)
 
     @contextlib.contextmanager
-    def _where_it_arose(self, pending: Pending) -> Iterator[None]:
+    def _where_it_arose(self, pending: DeferredConstraint) -> Iterator[None]:
         """Know what is known of sizes at the place of a constraint."""
         self.maybe, maybe = pending.maybe, self.maybe
         try:
@@ -204,7 +204,7 @@ class Constraints(Mistakes):
         wanted, text = (left, str(right)) if isinstance(left, int) else (right, str(left))
 
         def attempt() -> Sequence[Unknown] | None:
-            a, b = settled(left), settled(right)
+            a, b = resolve_dim(left), resolve_dim(right)
             waiting = [v for v in (*variables(a), *variables(b)) if isinstance(v, Unknown) and v.hint is None]
             answer = facts().ask(a, EQUAL, b)
             solved = None if answer is not None else solve(subtract(a, b), lambda v: v in waiting)
@@ -213,16 +213,18 @@ class Constraints(Mistakes):
                 return None
             if answer is False or solved is not None or (answer is None and not waiting):
                 found = b if isinstance(left, int) else a
-                raise ShapeError(f"{text} must be {settled(wanted)} here, and it is {found}", span)
+                raise ShapeError(f"{text} must be {resolve_dim(wanted)} here, and it is {found}", span)
             return None if answer else tuple(dict.fromkeys(waiting))
 
         def force() -> None:
-            a, b = settled(left), settled(right)
+            a, b = resolve_dim(left), resolve_dim(right)
             names = dict.fromkeys(
                 v.name for v in (*variables(a), *variables(b)) if isinstance(v, Unknown) and v.hint is None
             )
             if names:
-                raise _no_multiple(a, b, span) or _undetermined(" and ".join(names), text, settled(wanted), span)
+                raise _no_multiple(a, b, span) or _undetermined_dims_error(
+                    " and ".join(names), text, resolve_dim(wanted), span
+                )
             attempt()
 
         self.defer(attempt, span, f"a dimension in {text} == {wanted}", force=force)
@@ -243,7 +245,7 @@ class Constraints(Mistakes):
             notes = clash_notes(clash, found, expected)
             wanted = resolve(expected)
             wanted = with_defaults(wanted) if isinstance(wanted, TupleType) else wanted
-            message = f"{what} must be {show(wanted)}, found {shown(found)}"
+            message = f"{what} must be {show(wanted)}, found {display_type(found)}"
             raise TypeMismatch(message, span, notes=notes, help=help, labels=labels) from None
 
     def unify_base_at(self, left: object, right: object, span: Span | None) -> None:

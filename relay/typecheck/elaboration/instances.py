@@ -13,7 +13,7 @@ from types import MappingProxyType
 import attrs
 
 from relay.errors import Label, Span, TypeCheckError, TypeMismatch
-from relay.ir.dims import settled
+from relay.ir.dims import resolve_dim
 from relay.ir.effects import Effects, Purity
 from relay.ir.expr import (
     Call,
@@ -46,26 +46,26 @@ from relay.operator.relation import substitute
 from relay.typecheck.elaboration import constant_results
 from relay.typecheck.elaboration.abstract_values import (
     OPERATORS,
-    Computed,
-    Consequence,
+    AbortElaboration,
+    AbstractValue,
     Context,
-    Derived,
-    Enough,
-    Entity,
+    DeferredBinding,
+    DependsOnPoison,
+    DerivativeFunction,
+    DynamicValue,
     GlobalFunction,
     Handler,
-    Later,
     LocalFunction,
     Number,
-    Object,
-    Output,
+    PythonObject,
     Size,
+    SizeExpression,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
     is_of_template,
     local_function,
 )
-from relay.typecheck.elaboration.checker import Instance, InstanceKey, Session
+from relay.typecheck.elaboration.checker import Checker, Instance, InstanceKey
 from relay.typecheck.elaboration.closures import returned_functions
 from relay.typecheck.elaboration.control_flow import recursive_results
 from relay.typecheck.elaboration.dynamic_shapes import polymorphic_recursion, size_conditions
@@ -75,7 +75,7 @@ from relay.typecheck.elaboration.expressions.arguments import (
     definition_context,
     require_fitting,
     require_static,
-    specialises,
+    specializes,
     static_positions,
     surface_function,
 )
@@ -87,21 +87,21 @@ from relay.typecheck.mapping import map_type
 from relay.typecheck.unification import is_known, resolve
 
 MOST_CLOSURES = 8
-"""How many calls inside each other specialise a function to a local function each."""
+"""How many calls inside each other specialize a function to a local function each."""
 
 
 def call_function(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     callee: GlobalFunction | LocalFunction,
-    arguments: Sequence[Entity],
-    keywords: Sequence[tuple[str, Entity]],
+    arguments: Sequence[AbstractValue],
+    keywords: Sequence[tuple[str, AbstractValue]],
     span: Span | None,
     bound: int = 0,
-) -> Entity:
+) -> AbstractValue:
     """Call a decorated or nested function; so many arguments are not written in the call, as the value of a method."""
     entities = bind_arguments(callee, arguments, keywords, span, bound)
-    values: list[Typed | None] = []
+    values: list[DynamicValue | None] = []
     given = {id(e) for e in arguments} | {id(e) for _, e in keywords}
     static, function = static_positions(callee), surface_function(callee)
     numbers: set[ParameterPlace] = set()
@@ -111,92 +111,100 @@ def call_function(
         fixed = position in static or id(entity) not in given  # a default that was not overridden stays what it is
         if not fixed and is_number(entity):
             place = function.label, position
-            fixed = place in session.decisions.specialising
+            fixed = place in checker.decisions.specializing
             numbers.add(place)
-        if (function.label, position) in session.decisions.of_several_types and (
+        if (function.label, position) in checker.decisions.of_several_types and (
             local := local_function(entity)
         ) is not None:
-            fixed = fixed or not _grows(session, function, local)
+            fixed = fixed or not _grows(checker, function, local)
         if rank_n_types.is_polymorphic(parameter) and not _is_passed_on(entity):
-            entities[position] = rank_n_types.checked(session, out, entity, parameter, function.name, span)
+            entities[position] = rank_n_types.check_polymorphic_argument(
+                checker, out, entity, parameter, function.name, span
+            )
             fixed = True
             if isinstance(callee, GlobalFunction):
-                rank_n_types.require_right(session, callee.definition)
-        if isinstance(entity, Tuple) and not fixed and _calls_itself(session, callee):
-            from relay.typecheck.elaboration.dynamic_shapes.data_dependent import packed
+                rank_n_types.require_right(checker, callee.definition)
+        if isinstance(entity, Tuple) and not fixed and _calls_itself(checker, callee):
+            from relay.typecheck.elaboration.dynamic_shapes.data_dependent import pack_sizes
 
-            entity = packed(session, out, entity, None, None, span)
-        values.append(None if fixed else _argument(session, out, entity, span or parameter.span))
-    callee = rank_n_types.inside(session, out, callee, [e for e, v in zip(entities, values, strict=True) if v is None])
-    if _calls_itself(session, callee):  # a recursion may call with other sizes each time
+            entity = pack_sizes(checker, out, entity, None, None, span)
+        values.append(None if fixed else _argument(checker, out, entity, span or parameter.span))
+    callee = rank_n_types.localize_callee(
+        checker, out, callee, [e for e, v in zip(entities, values, strict=True) if v is None]
+    )
+    if _calls_itself(checker, callee):  # a recursion may call with other sizes each time
         from relay.typecheck.elaboration.dynamic_shapes.data_dependent import packed_value
 
-        values = [None if v is None else packed_value(session, out, v, None, None, span) for v in values]
-    values = polymorphic_recursion.widened(session, out, function, values, span)
-    if not session.generic:
-        from relay.typecheck.elaboration.dynamic_shapes.data_dependent import fitted
+        values = [None if v is None else packed_value(checker, out, v, None, None, span) for v in values]
+    values = polymorphic_recursion.widen_varying_sizes(checker, out, function, values, span)
+    if not checker.generic:
+        from relay.typecheck.elaboration.dynamic_shapes.data_dependent import fit_arguments
 
-        values = fitted(session, out, function, values, span)
-    packs = session.decisions.returning and function.label not in session.decisions.kept
-    instance = instantiate(session, callee, entities, values, span, numbers, packs=packs)
+        values = fit_arguments(checker, out, function, values, span)
+    packs = checker.decisions.returning and function.label not in checker.decisions.kept
+    instance = instantiate(checker, callee, entities, values, span, numbers, packs=packs)
     if packs and instance.build is None:
-        raise returned_functions.Keep(function.label)  # a call of itself, which does not know yet what it returns
+        raise returned_functions.ResultStaysDynamic(
+            function.label
+        )  # a call of itself, which does not know yet what it returns
     atoms = tuple(v.atom for v in values if v is not None)
-    session.effects.include(instance.effects, dict(zip(instance.variables, atoms, strict=False)))
-    effects.demand_purity(session, callee, instance.effects)
+    checker.effects.include(instance.effects, dict(zip(instance.variables, atoms, strict=False)))
+    effects.demand_purity(checker, callee, instance.effects)
     name = function.name
-    result = session.bind(out, Call(instance.target, atoms, span), instance.result, name, span)
-    found = expand(session, out, result, span)
+    result = checker.bind(out, Call(instance.target, atoms, span), instance.result, name, span)
+    found = expand(checker, out, result, span)
     if instance.returned is not None:
         assert isinstance(found, Tuple)
-        return returned_functions.unpacked(session, out, instance.returned, found.items, span)
+        return returned_functions.unpack_result(checker, out, instance.returned, found.items, span)
     return constant_results.overlaid(found, instance.known)
 
 
-def _calls_itself(session: Session, callee: GlobalFunction | LocalFunction) -> bool:
+def _calls_itself(checker: Checker, callee: GlobalFunction | LocalFunction) -> bool:
     """Whether a function is called in itself."""
     code: object = callee.definition if isinstance(callee, GlobalFunction) else callee
-    return any(i.code is code for i in session.active)
+    return any(i.code is code for i in checker.active)
 
 
-def _grows(session: Session, function: Function, entity: LocalFunction) -> bool:
+def _grows(checker: Checker, function: Function, entity: LocalFunction) -> bool:
     """Whether a function gets another local function in each of its calls of itself, so that there might be no end."""
     mine, others = ("entity", id(entity)), 0
-    for instance in session.active:
+    for instance in checker.active:
         if isinstance(instance.code, LocalFunction) and instance.code.function is function:
             others += mine not in instance.statics
     return others >= MOST_CLOSURES
 
 
-def is_number(entity: Entity) -> bool:
+def is_number(entity: AbstractValue) -> bool:
     """Whether an argument is a number, or a tuple of numbers, that is known before the run."""
     if isinstance(entity, Tuple):
         return entity.form is None and bool(entity.items) and all(map(is_number, entity.items))
     return isinstance(entity, Number) and isinstance(entity.value, int | float)
 
 
-def _is_passed_on(entity: Entity) -> bool:
+def _is_passed_on(entity: AbstractValue) -> bool:
     """Whether a polymorphic function is one that a parameter stands for, in a scheme."""
-    return isinstance(entity, Typed) and isinstance(prune(entity.type), QuantifiedType)
+    return isinstance(entity, DynamicValue) and isinstance(prune(entity.type), QuantifiedType)
 
 
-def _argument(session: Session, out: Output, entity: Entity, span: Span | None) -> Typed | None:
-    """The run-time value of an argument, or None for one that specialises the function."""
-    return None if specialises(entity) else session.materialise(out, entity, span)
+def _argument(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None
+) -> DynamicValue | None:
+    """The run-time value of an argument, or None for one that specializes the function."""
+    return None if specializes(entity) else checker.materialize(out, entity, span)
 
 
-def static_key(entity: Entity) -> object:
+def static_key(entity: AbstractValue) -> object:
     """What tells an entity that is known before the run from others."""
     match entity:
-        case Object(value):
+        case PythonObject(value):
             try:
                 hash(value)
             except TypeError:
                 return ("object", id(value))
             return ("object", type(value).__name__, value)
         case Size(dim):
-            return ("size", settled(dim))
-        case Computed(operator=operator, operands=operands):
+            return ("size", resolve_dim(dim))
+        case SizeExpression(operator=operator, operands=operands):
             return ("computed", operator, *(static_key(o) for o in operands))
         case Number(value):
             return ("number", type(value).__name__, value)
@@ -204,27 +212,27 @@ def static_key(entity: Entity) -> object:
             return ("function", id(definition))
         case Tuple(items):
             return ("tuple", *(static_key(i) for i in items))
-        case Derived(of, grad):
+        case DerivativeFunction(of, grad):
             return ("grad", static_key(of), *grad.options)
-        case Typed(Constant(value)) if value.ndim == 0:
+        case DynamicValue(Constant(value)) if value.ndim == 0:
             return ("constant", value.dtype.name, value.item())
-        case Typed(atom, _):
+        case DynamicValue(atom, _):
             return ("atom", id(atom))
         case _:
             return ("entity", id(entity))
 
 
 def instantiate(
-    session: Session,
+    checker: Checker,
     callee: GlobalFunction | LocalFunction,
-    entities: Sequence[Entity],
-    values: Sequence[Typed | None],
+    entities: Sequence[AbstractValue],
+    values: Sequence[DynamicValue | None],
     span: Span | None,
     numbers: Set[ParameterPlace] = frozenset(),
     annotated: Mapping[TypeId, object] = MappingProxyType({}),
     packs: bool = False,
 ) -> Instance:
-    """The instance for these arguments; `values` holds the run-time ones, None where the entity specialises.
+    """The instance for these arguments; `values` holds the run-time ones, None where the entity specializes.
     `numbers`: the parameters whose arguments are known numbers. `annotated`: what is known of the variables of
     annotations. With `packs`, it returns what the functions in its result have captured."""
     function = surface_function(callee)
@@ -237,54 +245,54 @@ def instantiate(
     shape = tuple(v is None for v in values)
     names = axis_names.all_names(types)
     given = zip(function.parameters, entities, values, strict=True)
-    lengths = tuple(None if v is None else _lengths(session, callee, p, e) for p, e, v in given)
+    lengths = tuple(None if v is None else _lengths(checker, callee, p, e) for p, e, v in given)
     if any(found is not None for found in lengths):
         statics += (("lengths", lengths),)
     key = (id(code), shape, types, names, statics) if all(is_known(t) for t in types) else None
-    running = [i for i in session.active if i.code is code and i.statics == (shape, *statics)]
-    there = session.instances.get(key)
+    running = [i for i in checker.active if i.code is code and i.statics == (shape, *statics)]
+    there = checker.instances.get(key)
     if there is None and running and key is not None:
-        there = polymorphic_recursion.at_equal_sizes(session, key, types)
+        there = polymorphic_recursion.at_equal_sizes(checker, key, types)
     if there is not None:
         if there.failed:
-            raise Consequence
+            raise DependsOnPoison
         for found, expected in zip(types, there.parameters, strict=True):
             effects.flow(found, expected)
-        recursive_results.used(session, there)
+        recursive_results.note_recursive_use(checker, there)
         return there
     if running:
-        general = polymorphic_recursion.general_use(session, callee, running[-1], types, span)
+        general = polymorphic_recursion.general_use(checker, callee, running[-1], types, span)
         if general is not None:
             return general
-        other = conditional_types.use_at_other_types(session, function, running[-1], types, span)
+        other = conditional_types.use_at_other_types(checker, function, running[-1], types, span)
         if other is not None:
             return other
-    around = _around(session, code, (shape, *statics)) if key is None else []
+    around = _enclosing_instances(checker, code, (shape, *statics)) if key is None else []
     for instance in (*reversed(running), *around):
         if key is not None and all(is_known(t) for t in instance.parameters):
             continue
         if any(map(polymorphic_recursion.has_other_structure, types, instance.parameters)):
             continue
-        if polymorphic_recursion.has_other_sizes(session, types, instance.parameters):
+        if polymorphic_recursion.has_other_sizes(checker, types, instance.parameters):
             continue
-        return _used_at(session, instance, function, types, span)
+        return _reuse_instance(checker, instance, function, types, span)
     if running and key is None:
-        made = polymorphic_recursion.made_for(session, running[0], types)
+        made = polymorphic_recursion.recursive_instance(checker, running[0], types)
         if made is not None:
             if made.failed:
-                raise Consequence
-            return _used_at(session, made, function, types, span)
+                raise DependsOnPoison
+            return _reuse_instance(checker, made, function, types, span)
     if running and key is not None:
-        polymorphic_recursion.refuse_other_sizes(session, function, running[-1], types, shape)
+        polymorphic_recursion.refuse_other_sizes(checker, function, running[-1], types, shape)
     try:
-        polymorphic_recursion.refuse_endless(session, function, running, types, shape, span)
+        polymorphic_recursion.refuse_endless(checker, function, running, types, shape, span)
     except TypeCheckError as error:
-        session.report(error)
-        raise Enough from None  # to go on at every depth would take for ever
-    everything, count = (shape, *statics), len(session.globals)
+        checker.report(error)
+        raise AbortElaboration from None  # to go on at every depth would take for ever
+    everything, count = (shape, *statics), len(checker.globals)
     try:
         return _new_instance(
-            session,
+            checker,
             callee,
             function,
             code,
@@ -300,35 +308,35 @@ def instantiate(
             packs,
         )
     except Exception:
-        _forget(session, key, count)
+        _forget(checker, key, count)
         raise
 
 
-def _forget(session: Session, key: object, made: int) -> None:
+def _forget(checker: Checker, key: object, made: int) -> None:
     """Let an instance not be there whose elaboration has ended early, without a mistake in its body: a scheme leaves
     the call open. `made`: the number of functions before."""
-    for name in [*session.globals][made:]:
-        if session.globals[name].build is None and not session.globals[name].failed:
-            del session.globals[name]
-    if key in session.instances and session.instances[key].build is None and not session.instances[key].failed:
-        del session.instances[key]
+    for name in [*checker.globals][made:]:
+        if checker.globals[name].build is None and not checker.globals[name].failed:
+            del checker.globals[name]
+    if key in checker.instances and checker.instances[key].build is None and not checker.instances[key].failed:
+        del checker.instances[key]
 
 
-def _used_at(
-    session: Session, instance: Instance, function: Function, types: Sequence[Type], span: Span | None
+def _reuse_instance(
+    checker: Checker, instance: Instance, function: Function, types: Sequence[Type], span: Span | None
 ) -> Instance:
     """An instance whose types become these: that of a function which calls itself at types that are not known yet."""
     for found, expected, parameter in zip(types, instance.parameters, function.parameters, strict=False):
-        session.unify_at(found, expected, span, f"argument {parameter.name} of {function.name}")
-    recursive_results.used(session, instance)
+        checker.unify_at(found, expected, span, f"argument {parameter.name} of {function.name}")
+    recursive_results.note_recursive_use(checker, instance)
     return instance
 
 
-def _around(session: Session, code: object, statics: tuple[object, ...]) -> list[Instance]:
+def _enclosing_instances(checker: Checker, code: object, statics: tuple[object, ...]) -> list[Instance]:
     """The instances of a function inside of which local functions are defined that are being elaborated: also there it
     calls itself, at types that are not known yet."""
     found: list[Instance] = []
-    for instance in reversed(session.active):
+    for instance in reversed(checker.active):
         while isinstance(instance.code, LocalFunction) and instance.code.inside is not None:
             instance = instance.code.inside
             if instance.code is code and instance.statics == statics and instance not in found:
@@ -336,26 +344,32 @@ def _around(session: Session, code: object, statics: tuple[object, ...]) -> list
     return found
 
 
-def _lengths(session: Session, callee: GlobalFunction | LocalFunction, parameter: Var, argument: Entity) -> object:
-    """What is known of the lengths of lists in an argument, which specialise a function: not one that calls itself, or
+def _lengths(
+    checker: Checker, callee: GlobalFunction | LocalFunction, parameter: Var, argument: AbstractValue
+) -> object:
+    """What is known of the lengths of lists in an argument, which specialize a function: not one that calls itself, or
     says that it takes lists of any length."""
-    if isinstance(parameter.type, StackType) or _calls_itself(session, callee):
+    if isinstance(parameter.type, StackType) or _calls_itself(checker, callee):
         return None
     return constant_results.lengths(argument)
 
 
-def _is_count(entity: Entity, function: Function, position: int) -> bool:
+def _is_count(entity: AbstractValue, function: Function, position: int) -> bool:
     """Whether an argument is a count of which nothing is declared: it is converted where it meets floats there, too."""
-    return isinstance(entity, Typed) and range_numbers.is_count(entity) and function.parameters[position].type is None
+    return (
+        isinstance(entity, DynamicValue)
+        and range_numbers.is_count(entity)
+        and function.parameters[position].type is None
+    )
 
 
 def _new_instance(
-    session: Session,
+    checker: Checker,
     callee: GlobalFunction | LocalFunction,
     function: Function,
     code: object,
-    entities: Sequence[Entity],
-    values: Sequence[Typed | None],
+    entities: Sequence[AbstractValue],
+    values: Sequence[DynamicValue | None],
     types: tuple[Type, ...],
     lengths: Sequence[object],
     statics: tuple[object, ...],
@@ -368,58 +382,58 @@ def _new_instance(
     from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
     from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 
-    is_entry = not session.active
+    is_entry = not checker.active
 
-    session.unseen_functions.pop(id(function), None)
-    types = tuple(map(effects.received, types))
-    number, opened, before = session.made_instances, len(session.opened), session.sizes_in_scope()
-    session.made_instances += 1
-    result = recursive_results.given(session, number, function.label) or session.solver.fresh(Kind.Type)
-    name = session.unique_name(function.name) if isinstance(callee, GlobalFunction) else function.name
+    checker.unseen_functions.pop(id(function), None)
+    types = tuple(map(effects.parameter_type, types))
+    number, opened, before = checker.made_instances, len(checker.opened), checker.sizes_in_scope()
+    checker.made_instances += 1
+    result = recursive_results.earlier_result(checker, number, function.label) or checker.solver.fresh(Kind.Type)
+    name = checker.unique_name(function.name) if isinstance(callee, GlobalFunction) else function.name
     if isinstance(callee, GlobalFunction):
         instance = Instance(name, code, types, statics, result, Global(name), numbers=numbers)
-        session.globals[name] = instance
+        checker.globals[name] = instance
     else:
         own = Effects()
-        target = session.variable(name, FunctionType(types, result, (), own), function.span)
+        target = checker.variable(name, FunctionType(types, result, (), own), function.span)
         instance = Instance(name, code, types, statics, result, target, effects=own, numbers=numbers)
     if isinstance(callee, GlobalFunction) and callee.definition.pure:
         help = "leave `pure=True` out, or return what it would tell"
-        session.pure.append((instance.effects, Purity(function.name, function.span, help)))
+        checker.pure.append((instance.effects, Purity(function.name, function.span, help)))
     if key is not None:
-        session.instances[key] = instance
-        polymorphic_recursion.note_sizes(session, key, instance)
-    elif (first := next((i for i in session.active if i.code is code and i.statics == statics), None)) is not None:
-        polymorphic_recursion.note_made(session, first, instance)
+        checker.instances[key] = instance
+        polymorphic_recursion.note_sizes(checker, key, instance)
+    elif (first := next((i for i in checker.active if i.code is code and i.statics == statics), None)) is not None:
+        polymorphic_recursion.note_made(checker, first, instance)
     context = definition_context(callee)
     context.annotated = {**context.annotated, **annotated}
-    instance.annotated, instance.is_general = context.annotated, session.generic and bool(annotated)
+    instance.annotated, instance.is_general = context.annotated, checker.generic and bool(annotated)
     parameters: list[Var] = instance.variables
     instance.of_any_size = {p.name: axes for p in function.parameters if (axes := data_dependent.any_axes(p.type))}
-    body = Output()
+    body = TypedBlockBuilder()
     label = LoopLabel(name)
-    returned, failures = False, session.failures
-    exits: list[Entity] = []
+    returned, failures = False, checker.failures
+    exits: list[AbstractValue] = []
     by_sizes: list[bool] = []  # whether annotated sizes choose the exits
     declared_at: list[tuple[Span | None, Callable[[], str]]] = []  # what says which result there must be
-    results = conditional_types.Results(session, instance, number, function.result is not None)
+    results = conditional_types.ReturnTypes(checker, instance, number, function.result is not None)
     written: Type | None = None
 
-    def on_exit(out: Output, entities: tuple[Entity, ...], at: Span | None) -> None:
+    def on_exit(out: TypedBlockBuilder, entities: tuple[AbstractValue, ...], at: Span | None) -> None:
         nonlocal returned, declared_at
-        by_sizes.append(function.result is None and size_conditions.is_lenient(session))
+        by_sizes.append(function.result is None and size_conditions.is_lenient(checker))
         found = entities[0]
         if is_entry:
-            session.decisions.holding.append(returned_functions.has_functions(found))
+            checker.decisions.holding.append(returned_functions.has_functions(found))
         if packs:
-            found = _packed(session, out, function, instance, found, written, is_entry, returned, at)
-        value = result_value(session, out, function, instance, found, any(by_sizes), at)
+            found = _pack_functions(checker, out, function, instance, found, written, is_entry, returned, at)
+        value = result_value(checker, out, function, instance, found, any(by_sizes), at)
         exits.append(entities[0])
         try:
-            if not session.generic or not results.is_apart(value.type, at):
+            if not checker.generic or not results.is_apart(value.type, at):
                 if not returned:
-                    session.solver.define(instance.result, value.type)
-                session.unify_at(value.type, instance.result, at, f"the result of {function.name}")
+                    checker.solver.define(instance.result, value.type)
+                checker.unify_at(value.type, instance.result, at, f"the result of {function.name}")
         except TypeMismatch as error:
             error.labels = tuple(Label(span, text()) for span, text in declared_at if span is not None)
             raise
@@ -428,19 +442,19 @@ def _new_instance(
         if not declared_at:
             declared_at = [(at, lambda: f"another path returns {show(resolve(value.type))}")]
 
-    handler = Handler(label, None, on_exit, len(session.scopes), on_open_exit=results.left_open)
+    handler = Handler(label, None, on_exit, len(checker.scopes), on_open_exit=results.left_open)
     context.handlers = {function.label: handler}
-    known: list[tuple[Entity, FunctionType, Var]] = []  # functions as arguments, whose types are written
-    with session.scope(body):
+    known: list[tuple[AbstractValue, FunctionType, Var]] = []  # functions as arguments, whose types are written
+    with checker.scope(body):
         remaining = iter(types)
         for position, (surface, entity, value) in enumerate(zip(function.parameters, entities, values, strict=True)):
             what = f"argument {surface.name} of {function.name}"
             annotation, where, of_any, stays = None, (function.label, (-1, position)), False, False
             if surface.type is not None and not (value is None and rank_n_types.is_polymorphic(surface)):
                 of_any = data_dependent.is_function_of_any(surface.type)
-                stays = of_any and (value is None or where in session.decisions.of_all_sizes)
+                stays = of_any and (value is None or where in checker.decisions.of_all_sizes)
                 annotation = annotation_type(
-                    session, context, surface.type, any_stays=stays, what=what, span=surface.span, call=span
+                    checker, context, surface.type, any_stays=stays, what=what, span=surface.span, call=span
                 )
             if value is None:
                 require_fitting(entity, function, position, span)
@@ -448,22 +462,22 @@ def _new_instance(
                 if isinstance(annotation, FunctionType):
                     known.append((entity, annotation, surface))
                 continue
-            var = session.variable(surface.name, next(remaining), surface.span)
+            var = checker.variable(surface.name, next(remaining), surface.span)
             if of_any and not stays:
-                session.functions_of_any[var] = where
+                checker.functions_of_any[var] = where
             if surface.type is None and local_function(entity) is not None:
-                session.function_parameters[var] = function.label, position
-            elif isinstance(entity, Typed) and entity.atom in session.function_parameters:  # which is passed on
-                session.function_parameters[var] = session.function_parameters[entity.atom]
-            if is_entry and surface in session.function_arguments:
+                checker.function_parameters[var] = function.label, position
+            elif isinstance(entity, DynamicValue) and entity.atom in checker.function_parameters:  # which is passed on
+                checker.function_parameters[var] = checker.function_parameters[entity.atom]
+            if is_entry and surface in checker.function_arguments:
                 parameters.append(var)
-                context.environment[surface] = _function_argument(session, body, var, surface, annotation, what)
+                context.environment[surface] = _function_argument(checker, body, var, surface, annotation, what)
                 continue
             if isinstance(annotation, StackType) and isinstance(prune(var.type), TupleType):  # type: ignore[arg-type]
                 parameters.append(var)
-                listed = Typed(var, prune(var.type))  # type: ignore[arg-type]
-                given = dynamic_lists.as_growing(session, body, listed, surface.span, surface.type)
-                session.unify_at(
+                listed = DynamicValue(var, prune(var.type))  # type: ignore[arg-type]
+                given = dynamic_lists.as_growing(checker, body, listed, surface.span, surface.type)
+                checker.unify_at(
                     given.type, annotation, span or surface.span, f"argument {surface.name} of {function.name}"
                 )
                 context.environment[surface] = given
@@ -471,42 +485,42 @@ def _new_instance(
             if annotation is not None and var.type is not None:
                 is_shown = surface.span is not None and span is not None
                 declared = (Label(surface.span, "declared here"),) if is_shown else ()  # type: ignore[arg-type]
-                session.unify_at(var.type, annotation, span or surface.span, what, labels=declared)
+                checker.unify_at(var.type, annotation, span or surface.span, what, labels=declared)
             parameters.append(var)
             received = range_numbers.of_python(
-                session,
-                Typed(var, annotation or var.type or result),
+                checker,
+                DynamicValue(var, annotation or var.type or result),
                 (function.label, position),
                 annotation is not None,
             )
             if _is_count(entity, function, position):
                 received = range_numbers.of_range(received)
-            given_entity = expand(session, body, received, surface.span)
+            given_entity = expand(checker, body, received, surface.span)
             context.environment[surface] = constant_results.with_lengths(given_entity, lengths[position])
-            data_dependent.note_any(session, context.environment[surface], surface.type)
+            data_dependent.note_any(checker, context.environment[surface], surface.type)
         for entity, annotation, surface in known:
-            _check_known_function(session, body, entity, annotation, surface, function.name, span)
+            _check_known_function(checker, body, entity, annotation, surface, function.name, span)
         if function.result is not None:
             what = f"what {function.name} returns"
-            written = wanted = annotation_type(session, context, function.result, what=what, span=function.span)
+            written = wanted = annotation_type(checker, context, function.result, what=what, span=function.span)
             if not packs:
-                session.unify_at(written, result, function.span, "the result")
+                checker.unify_at(written, result, function.span, "the result")
             declared_at = [(function.span, lambda: f"declared to return {show(resolve(wanted))}")]
-        _elaborate_body(session, context, function, body, instance, span)
-    if session.generic:
+        _elaborate_body(checker, context, function, body, instance, span)
+    if checker.generic:
         results.settle()
-        session.solver.run()
-    if not returned and session.failures > failures:
+        checker.solver.run()
+    if not returned and checker.failures > failures:
         instance.failed = True
-        raise Consequence
+        raise DependsOnPoison
     if not returned and not results.are_open:  # every path ends in an assertion that does not hold
 
         def returns_nothing() -> None:
             if isinstance(prune(result), Unknown):
-                session.unify_at(TupleType(()), result, span, "the result")
+                checker.unify_at(TupleType(()), result, span, "the result")
 
-        session.finishers.append(returns_nothing)
-    recursive_results.finished(session, number, function.label, instance, opened)
+        checker.finishers.append(returns_nothing)
+    recursive_results.restart_if_used_early(checker, number, function.label, instance, opened)
     instance.rule = function.rule
     instance.known = constant_results.common(exits, before, counts=function.result is None)
     takes_counts = all(_is_count(e, function, p) or is_number(e) for p, e in enumerate(entities))
@@ -515,7 +529,7 @@ def _new_instance(
     if isinstance(callee, GlobalFunction) and callee.definition.gradient is not None:
         from relay.typecheck.elaboration.derivatives.custom_gradients import define_gradient
 
-        define_gradient(session, callee, callee.definition.gradient, instance, entities, values)
+        define_gradient(checker, callee, callee.definition.gradient, instance, entities, values)
 
     def build() -> Function:
         return Function(
@@ -523,7 +537,7 @@ def _new_instance(
             tuple(parameters),
             body.block(),
             label,
-            session.final(result),
+            checker.final(result),
             (),
             function.documentation,
             function.span,
@@ -533,107 +547,112 @@ def _new_instance(
     instance.build = build
     if isinstance(callee, LocalFunction):
         assert isinstance(instance.target, Var)
-        place = data_dependent.place_of(session, callee, types)
-        place.items.append(Later((instance.target,), lambda: Lambda(build(), function.span)))
+        place = data_dependent.place_of(checker, callee, types)
+        place.items.append(DeferredBinding((instance.target,), lambda: Lambda(build(), function.span)))
     return instance
 
 
 def _function_argument(
-    session: Session, out: Output, var: Var, parameter: Var, annotation: Type | None, what: str
-) -> Entity:
+    checker: Checker, out: TypedBlockBuilder, var: Var, parameter: Var, annotation: Type | None, what: str
+) -> AbstractValue:
     """An argument of the program that holds functions which other programs have returned."""
-    from relay.typecheck.elaboration import opened
+    from relay.typecheck.elaboration import restore_closures
     from relay.typecheck.elaboration.values.function_values import function_value
 
     assert var.type is not None
-    given = expand(session, out, Typed(var, var.type), parameter.span)
-    entity = opened(session, out, session.function_arguments.pop(parameter), given, parameter.span)
+    given = expand(checker, out, DynamicValue(var, var.type), parameter.span)
+    entity = restore_closures(checker, out, checker.function_arguments.pop(parameter), given, parameter.span)
     if not isinstance(annotation, FunctionType) or isinstance(entity, Tuple):
         return entity
-    value = function_value(session, out, entity, parameter.span)
-    session.unify_at(value.type, annotation, parameter.span, what)
+    value = function_value(checker, out, entity, parameter.span)
+    checker.unify_at(value.type, annotation, parameter.span, what)
     return value
 
 
-def _packed(
-    session: Session,
-    out: Output,
+def _pack_functions(
+    checker: Checker,
+    out: TypedBlockBuilder,
     function: Function,
     instance: Instance,
-    entity: Entity,
+    entity: AbstractValue,
     written: Type | None,
     is_entry: bool,
     is_later: bool,
     span: Span | None,
-) -> Entity:
+) -> AbstractValue:
     """A result as what the functions in it have captured, if it holds any. `is_later`: another path has returned."""
     try:
-        packed = returned_functions.packed(session, out, entity, written, is_entry, span)
+        packed = returned_functions.pack_result(checker, out, entity, written, is_entry, span)
         if is_later and instance.returned != (packed and packed.node):
-            raise returned_functions.Chosen
-    except returned_functions.Chosen:
+            raise returned_functions.FunctionChosenAtRunTime
+    except returned_functions.FunctionChosenAtRunTime:
         if is_entry:
             raise
-        raise returned_functions.Keep(function.label) from None
+        raise returned_functions.ResultStaysDynamic(function.label) from None
     if packed is None:
         if written is not None:
-            session.unify_at(written, instance.result, function.span, "the result")
+            checker.unify_at(written, instance.result, function.span, "the result")
         return entity
     instance.returned = packed.node
     return packed.values
 
 
 def _check_known_function(
-    session: Session,
-    out: Output,
-    entity: Entity,
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: AbstractValue,
     annotation: FunctionType,
     parameter: Var,
     name: str,
     span: Span | None,
 ) -> None:
-    """Demand that a function that specialises another one has the type which is written for the parameter."""
+    """Demand that a function that specializes another one has the type which is written for the parameter."""
     from relay.typecheck.elaboration.values.function_values import function_value
 
-    fixed: dict[int, Entity] | None = None
+    fixed: dict[int, AbstractValue] | None = None
     if isinstance(entity, GlobalFunction):
         if static_positions(entity):
-            return  # it is no value
+            return  # it is not a value
         if len(surface_function(entity).parameters) == len(annotation.parameters):
             fixed = {}
-    elif not isinstance(entity, Object) or not isinstance(entity.value, OPERATORS):
+    elif not isinstance(entity, PythonObject) or not isinstance(entity.value, OPERATORS):
         return
-    value = function_value(session, out, entity, span or parameter.span, fixed)
+    value = function_value(checker, out, entity, span or parameter.span, fixed)
     declared = (Label(parameter.span, "declared here"),) if parameter.span is not None and span is not None else ()
     what = f"argument {parameter.name} of {name}"
     wanted = map_type(annotation, function=lambda f: attrs.evolve(f, effects=None))  # they are looked at by name
-    session.unify_at(value.type, wanted, span or parameter.span, what, labels=declared)
+    checker.unify_at(value.type, wanted, span or parameter.span, what, labels=declared)
 
 
 def _elaborate_body(
-    session: Session, context: Context, function: Function, body: Output, instance: Instance, span: Span | None
+    checker: Checker,
+    context: Context,
+    function: Function,
+    body: TypedBlockBuilder,
+    instance: Instance,
+    span: Span | None,
 ) -> None:
     from relay.typecheck.elaboration.expressions.blocks import elaborate_block
 
-    if is_of_template(span) and not is_of_template(session.hints.span):
-        span = session.hints.span  # where a function of the template's is called
-    session.active.append(instance)
-    session.call_spans.append((function.name, span))
+    if is_of_template(span) and not is_of_template(checker.hints.span):
+        span = checker.hints.span  # where a function of the template's is called
+    checker.active.append(instance)
+    checker.call_spans.append((function.name, span))
     try:
-        with session.effects_of(instance.effects), session.inside_of_function():
-            elaborate_block(session, context, function.body, body, None)
+        with checker.effects_of(instance.effects), checker.inside_of_function():
+            elaborate_block(checker, context, function.body, body, None)
     except Exception:
-        if is_of_template(session.hints.span):  # what users know of it is the call
-            session.hints.span = span
+        if is_of_template(checker.hints.span):  # what users know of it is the call
+            checker.hints.span = span
         raise
     finally:
-        session.active.pop()
-        session.call_spans.pop()
-    session.solver.run()
+        checker.active.pop()
+        checker.call_spans.pop()
+    checker.solver.run()
 
 
 def annotation_type(
-    session: Session,
+    checker: Checker,
     context: Context,
     type_: Type,
     *,
@@ -648,30 +667,30 @@ def annotation_type(
 
     for variable in type_variables(type_):
         if variable not in context.annotated:
-            context.annotated[variable] = session.solver.fresh(variable.kind, variable.name)
-    written = type_ if any_stays else map_dims(type_, lambda d: _whatever(session) if d is ANY else d)
-    filled = data.fill(session, substitute(written, context.annotated))
-    return session.with_effects(axis_names.opened(filled, session.solver), None, what, span, call)
+            context.annotated[variable] = checker.solver.fresh(variable.kind, variable.name)
+    written = type_ if any_stays else map_dims(type_, lambda d: _whatever(checker) if d is ANY else d)
+    filled = data.fill(checker, substitute(written, context.annotated))
+    return checker.with_effects(axis_names.open_axis_names(filled, checker.solver), None, what, span, call)
 
 
-def _whatever(session: Session) -> Unknown:
-    return session.solver.fresh(Kind.Dim, "_" if session.generic else "Any")
+def _whatever(checker: Checker) -> Unknown:
+    return checker.solver.fresh(Kind.Dim, "_" if checker.generic else "Any")
 
 
-def expand(session: Session, out: Output, typed: Typed, span: Span | None) -> Entity:
+def expand(checker: Checker, out: TypedBlockBuilder, typed: DynamicValue, span: Span | None) -> AbstractValue:
     """A value whose type is a known tuple, component by component; a tensor with a dim for each `Any` in its type;
     anything else is itself."""
     type_ = prune(typed.type)
     if isinstance(type_, TensorType):
-        from relay.typecheck.elaboration.dynamic_shapes.data_dependent import opened
+        from relay.typecheck.elaboration.dynamic_shapes.data_dependent import open_sizes
 
-        return opened(session, out, typed, span)
+        return open_sizes(checker, out, typed, span)
     if not isinstance(type_, TupleType):
         return typed
     items = []
     names = (type_.form.names if type_.form is not None else ()) or range(len(type_.items))
     for index, (field, item) in enumerate(zip(names, type_.items, strict=True)):
         name = f"{typed.atom.name}_{field}" if isinstance(typed.atom, Var) else "item"
-        part = session.bind(out, Project(typed.atom, index, span), item, name, span)
-        items.append(expand(session, out, part, span))
+        part = checker.bind(out, Project(typed.atom, index, span), item, name, span)
+        items.append(expand(checker, out, part, span))
     return Tuple(tuple(items), type_.form)

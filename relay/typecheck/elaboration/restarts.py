@@ -1,4 +1,4 @@
-"""What an elaboration finds out too late: it starts anew, and knows it then."""
+"""Restarts: assumptions that elaboration refutes, and the new run under corrected ones."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ParameterPlace: TypeAlias = tuple[LoopLabel, int]
 
 
 @attrs.frozen(eq=False)
-class Decisions:
-    """What an elaboration found out too late, for the next one: where lists are whose length only the run knows, and
-    whether the lists in such lists are of that kind, too; and for which parameters functions are specialised to the
+class Assumptions:
+    """What an elaboration found out too late, for the next one: where lists are of dynamic length, and
+    whether the lists in such lists are of that kind, too; and for which parameters functions are specialized to the
     numbers that calls write."""
 
     growing: set[Place | None] = attrs.field(factory=set)
     varying: dict[Place, set[int]] = attrs.field(factory=dict)  # axes of tensors there whose size changes
-    specialising: set[ParameterPlace] = attrs.field(factory=set)
+    specializing: set[ParameterPlace] = attrs.field(factory=set)
     holding: list[bool] = attrs.field(factory=list)  # whether results of the program held functions
     returning: bool = False  # the result holds functions, of which the program returns what they have captured
     kept: set[LoopLabel] = attrs.field(factory=set)  # functions whose results stay values of the run there
@@ -46,38 +46,38 @@ class Decisions:
     def content(self) -> tuple[object, ...]:
         """What is known, to be compared with what is known later."""
         places = frozenset(self.growing), frozenset(self.of_all_sizes)
-        parameters = (frozenset(found) for found in (self.specialising, self.of_several_types, self.counting))
+        parameters = (frozenset(found) for found in (self.specializing, self.of_several_types, self.counting))
         functions = frozenset(self.kept), frozenset(self.differing)
         loops = tuple(frozenset(found) for found in (self.unrolled, self.by_call, self.endless, self.copied))
         varying = {place: frozenset(axes) for place, axes in self.varying.items()}
         return (*places, *parameters, *functions, *loops, varying, dict(self.results))
 
     @property
-    def nested(self) -> bool:
+    def has_nested_growth(self) -> bool:
         """Whether lists that are elements of growing lists, or parts of elements, grow themselves."""
         return None in self.growing
 
 
-class StartAnew(Exception):
+class Restart(Exception):
     """The elaboration has found out something that it should have known before."""
 
     @abstractmethod
-    def note(self, decisions: Decisions) -> None:
+    def note(self, decisions: Assumptions) -> None:
         """Let the next elaboration know it."""
 
 
-class CalledAtSizes(StartAnew):
+class CalledAtSizes(Restart):
     """A parameter that is a function, for tensors with `Any`, is called at several sizes."""
 
     def __init__(self, place: Place) -> None:
         super().__init__()
         self.place = place
 
-    def note(self, decisions: Decisions) -> None:
+    def note(self, decisions: Assumptions) -> None:
         decisions.of_all_sizes.add(self.place)
 
 
-class LoopUnrolls(StartAnew):
+class LoopUnrolls(Restart):
     """A `while` changes the types of its variables, and its condition is known before the run: each round is typed for
     itself. `by_call`: in a scheme, only a call knows it. `is_endless`: it is not, for there are too many rounds."""
 
@@ -85,7 +85,7 @@ class LoopUnrolls(StartAnew):
         super().__init__()
         self.label, self.by_call, self.is_endless = label, by_call, is_endless
 
-    def note(self, decisions: Decisions) -> None:
+    def note(self, decisions: Assumptions) -> None:
         if self.is_endless:
             decisions.unrolled.discard(self.label)
             decisions.endless.add(self.label)
@@ -95,40 +95,40 @@ class LoopUnrolls(StartAnew):
             decisions.unrolled.add(self.label)
 
 
-class RoundsDiffer(StartAnew):
+class RoundsDiffer(Restart):
     """The rounds of loops that fill lists have their own types: their bodies are copied for each round."""
 
     def __init__(self, labels: Iterable[LoopLabel]) -> None:
         super().__init__()
         self.labels = frozenset(labels)
 
-    def note(self, decisions: Decisions) -> None:
+    def note(self, decisions: Assumptions) -> None:
         decisions.copied.update(self.labels)
 
 
-class CalledAtTypes(StartAnew):
+class CalledAtTypes(Restart):
     """An unannotated parameter is called at several types: the function that it gets is typed anew at each use."""
 
     def __init__(self, place: ParameterPlace) -> None:
         super().__init__()
         self.place = place
 
-    def note(self, decisions: Decisions) -> None:
+    def note(self, decisions: Assumptions) -> None:
         decisions.of_several_types.add(self.place)
 
 
-class NumbersSpecialise(StartAnew):
-    """Numbers that calls write are needed before the run, as are axes and strides: they specialise the functions."""
+class NumbersSpecialize(Restart):
+    """Numbers that calls write are needed before the run, as are axes and strides: they specialize the functions."""
 
     def __init__(self, places: Set[ParameterPlace]) -> None:
         super().__init__()
         self.places = places
 
-    def note(self, decisions: Decisions) -> None:
-        decisions.specialising.update(self.places)
+    def note(self, decisions: Assumptions) -> None:
+        decisions.specializing.update(self.places)
 
 
-class NumberCounts(StartAnew):
+class NumberCounts(Restart):
     """An integer from Python became a float, for it met some, and is needed as an integer: it converts where it meets
     floats."""
 
@@ -136,22 +136,22 @@ class NumberCounts(StartAnew):
         super().__init__()
         self.place = place
 
-    def note(self, decisions: Decisions) -> None:
+    def note(self, decisions: Assumptions) -> None:
         decisions.counting.add(self.place)
 
 
-class ListGrows(StartAnew):
+class ListGrows(Restart):
     """A list of known length gets another one at a place that has been passed already. None: in some other list."""
 
     def __init__(self, place: Place | None) -> None:
         super().__init__()
         self.place = place
 
-    def note(self, decisions: Decisions) -> None:
+    def note(self, decisions: Assumptions) -> None:
         decisions.growing.add(self.place)
 
 
-class SizeVaries(StartAnew):
+class SizeVaries(Restart):
     """A tensor gets another size, which the run makes, at a place that has been passed already: at these axes."""
 
     def __init__(self, place: Place, axes: set[int]) -> None:
@@ -159,5 +159,5 @@ class SizeVaries(StartAnew):
         self.place = place
         self.axes = axes
 
-    def note(self, decisions: Decisions) -> None:
+    def note(self, decisions: Assumptions) -> None:
         decisions.varying.setdefault(self.place, set()).update(self.axes)

@@ -1,4 +1,4 @@
-"""Results of functions as values: lists that grow and sizes that differ from one path to another."""
+"""Function results as values: dynamic-length lists, and sizes that differ between return paths."""
 
 from __future__ import annotations
 
@@ -7,45 +7,47 @@ from collections.abc import Sequence
 from relay.errors import Span
 from relay.ir.expr import Function, LoopLabel
 from relay.ir.types import Kind, StackType, TupleType, Type, prune
-from relay.typecheck.elaboration.abstract_values import Entity, Output, Tuple, Typed
-from relay.typecheck.elaboration.checker import Instance, Session
+from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Tuple, TypedBlockBuilder
+from relay.typecheck.elaboration.checker import Checker, Instance
 from relay.typecheck.elaboration.restarts import ListGrows
 
 
 def result_value(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     function: Function,
     instance: Instance,
-    entity: Entity,
+    entity: AbstractValue,
     by_sizes: bool,
     span: Span | None,
-) -> Typed:
+) -> DynamicValue:
     """A result as a value. A list has a fixed length only if it has the same one wherever the function returns."""
     from relay.typecheck.elaboration.dynamic_shapes import data_dependent
     from relay.typecheck.elaboration.instances import expand
 
     if function.result is not None:
-        entity = data_dependent.narrowed(session, out, entity, instance.result, f"the result of {function.name}", span)
-    fitting = _with_growing(session, out, function.label, entity, instance.result, (), span)
-    if isinstance(fitting, Typed) and isinstance(prune(fitting.type), TupleType):
-        fitting = expand(session, out, fitting, span)
-    fitting = data_dependent.packed(session, out, fitting, session.escaping, instance.result, span)
+        entity = data_dependent.narrow_to_annotation(
+            checker, out, entity, instance.result, f"the result of {function.name}", span
+        )
+    fitting = _with_growing(checker, out, function.label, entity, instance.result, (), span)
+    if isinstance(fitting, DynamicValue) and isinstance(prune(fitting.type), TupleType):
+        fitting = expand(checker, out, fitting, span)
+    fitting = data_dependent.pack_sizes(checker, out, fitting, checker.escaping, instance.result, span)
     written = function.result
-    return _with_varying(session, out, function.label, fitting, instance.result, written, by_sizes, (), span)
+    return _with_varying(checker, out, function.label, fitting, instance.result, written, by_sizes, (), span)
 
 
 def _with_varying(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     label: LoopLabel,
-    entity: Entity,
+    entity: AbstractValue,
     expected: Type,
     written: Type | None,
     by_sizes: bool,
     path: tuple[int, ...],
     span: Span | None,
-) -> Typed:
+) -> DynamicValue:
     """A result as a value, with `Any` for the sizes in which the function's results differ: those that the run makes,
     those that the annotation leaves open, or all (`by_sizes`)."""
     from relay.typecheck.elaboration.dynamic_shapes import data_dependent
@@ -53,42 +55,42 @@ def _with_varying(
     if isinstance(entity, Tuple):
         known = prune(expected)
         same = isinstance(known, TupleType) and len(known.items) == len(entity.items)
-        types = known.items if same else [session.solver.fresh(Kind.Type) for _ in entity.items]  # type: ignore[union-attr]
+        types = known.items if same else [checker.solver.fresh(Kind.Type) for _ in entity.items]  # type: ignore[union-attr]
         parts: Sequence[Type | None] = [None] * len(entity.items)
         if isinstance(written, TupleType) and len(written.items) == len(entity.items):
             parts = written.items
         items = [
-            _with_varying(session, out, label, item, type_, part, by_sizes, (*path, position), span)
+            _with_varying(checker, out, label, item, type_, part, by_sizes, (*path, position), span)
             for position, (item, type_, part) in enumerate(zip(entity.items, types, parts, strict=True))
         ]
         entity = Tuple(tuple(items), entity.form)
-    value = session.materialise(out, entity, span)
-    if (axes := session.decisions.varying.get((label, path))) is not None:
-        value = data_dependent.widened(session, out, value, axes, span)
+    value = checker.materialize(out, entity, span)
+    if (axes := checker.decisions.varying.get((label, path))) is not None:
+        value = data_dependent.widen_axes(checker, out, value, axes, span)
     may_vary = set(data_dependent.any_axes(written))
-    data_dependent.refuse_sizes(session, value.type, expected, (label, path), None if by_sizes else may_vary)
+    data_dependent.refuse_sizes(checker, value.type, expected, (label, path), None if by_sizes else may_vary)
     return value
 
 
 def _with_growing(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     label: LoopLabel,
-    entity: Entity,
+    entity: AbstractValue,
     expected: Type | None,
     path: tuple[int, ...],
     span: Span | None,
-) -> Entity:
+) -> AbstractValue:
     """A result, or a part of one, with the lists that grow as such. `expected` is the type of earlier results there."""
     from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
     from relay.typecheck.elaboration.instances import expand
 
-    if isinstance(entity, Typed):
-        entity = expand(session, out, entity, span)
+    if isinstance(entity, DynamicValue):
+        entity = expand(checker, out, entity, span)
     known = None if expected is None else prune(expected)
     if dynamic_lists.is_list(entity):
-        if (label, path) in session.decisions.growing or isinstance(known, StackType):
-            return dynamic_lists.as_growing(session, out, entity, span)
+        if (label, path) in checker.decisions.growing or isinstance(known, StackType):
+            return dynamic_lists.as_growing(checker, out, entity, span)
         was_fixed = isinstance(known, TupleType) and known.form is not None and known.form.cls is list
         if was_fixed and not (
             isinstance(entity, Tuple) and isinstance(known, TupleType) and len(entity.items) == len(known.items)
@@ -99,5 +101,5 @@ def _with_growing(
     same = isinstance(known, TupleType) and len(known.items) == len(entity.items)
     types: Sequence[Type | None] = known.items if same and isinstance(known, TupleType) else [None] * len(entity.items)
     parts = enumerate(zip(entity.items, types, strict=True))
-    items = (_with_growing(session, out, label, i, t, (*path, p), span) for p, (i, t) in parts)
+    items = (_with_growing(checker, out, label, i, t, (*path, p), span) for p, (i, t) in parts)
     return Tuple(tuple(items), entity.form)

@@ -1,4 +1,4 @@
-"""Elementwise stages that are computed one behind the other, block by block; the last one may be added up.
+"""Blocked elementwise stages: one behind the other, block by block; the last one may be summed.
 
     for each block of x: e[..] = exp(x[block]); y[block] = tanh(e[..])
     for each block of x: e[..] = exp(x[block]); total[lane] += tanh(e[..])
@@ -16,12 +16,19 @@ from typing import Any
 import attrs
 
 from relay.codegen.kernels.clusters import Cluster, Step, stands_in_place
-from relay.codegen.kernels.elementwise.pointwise import made
+from relay.codegen.kernels.elementwise.pointwise import computed_elements
 from relay.codegen.kernels.emission import Emission, Place
-from relay.codegen.kernels.loops import cast, loop, number, shared
-from relay.codegen.kernels.reduction.reductions import Finish, are_plain, combined, finish, folded, registers_of
+from relay.codegen.kernels.loops import cast, loop, number, shared_loop
+from relay.codegen.kernels.reduction.reductions import (
+    Finish,
+    are_plain,
+    combine_elements,
+    finish,
+    reduce_lanes,
+    registers_of,
+)
 from relay.codegen.kernels.reduction.tree_reduction import in_parts
-from relay.codegen.kernels.stage import Extent, Stage, is_one, same, volume
+from relay.codegen.kernels.stage import Extent, Stage, has_equal_extents, is_one, volume
 from relay.codegen.tvm.tir import STACK_BYTES, Expression, Statement, tirx
 
 VECTORS = (STACK_BYTES - 1) // 64
@@ -55,7 +62,7 @@ def in_blocks(e: Emission, steps: Sequence[Step], remembered: Sequence[Any]) -> 
         for position in range(len(steps)):
             before = [s.op for p in parts[:position] for s in p if s.op in buffers]
 
-            def at(
+            def part_statements(
                 local: Expression, lane: Expression, position: int = position, before: Sequence[Any] = before
             ) -> list[Statement]:
                 known = {(op, 0): tirx.BufferLoad(buffers[op], [local]) for op in before}
@@ -64,15 +71,15 @@ def in_blocks(e: Emission, steps: Sequence[Step], remembered: Sequence[Any]) -> 
                     made_ = _elements(e, parts[position], begin + local, local, buffers)
                 else:
                     assert combining is not None
-                    made_ = _added(e, combining, into, begin + local, lane)
+                    made_ = _accumulate_totals(e, combining, into, begin + local, lane)
                 for name in known:
                     del e.values[name]
                 return made_
 
-            statements += extent(at)
+            statements += extent(part_statements)
         return statements
 
-    def over(begin: Expression, extent: Extent, totals: Sequence[Any], rests: Sequence[Any]) -> list[Statement]:
+    def block_loops(begin: Expression, extent: Extent, totals: Sequence[Any], rests: Sequence[Any]) -> list[Statement]:
         """All blocks of so many elements."""
         vectors = _quotient(extent, width, e.index)
         blocks = _quotient(vectors + (VECTORS - 1), VECTORS, e.index)
@@ -101,10 +108,10 @@ def in_blocks(e: Emission, steps: Sequence[Step], remembered: Sequence[Any]) -> 
 
     zero = tirx.const(0, e.index)
     if combining is None:
-        return shared(
+        return shared_loop(
             *(total, total, e.threads, e.index),
-            lambda _, begin, end: [*allocations, *over(begin, end - begin, (), ())],
-            lambda: [*allocations, *over(zero, total, (), ())],
+            lambda _, begin, end: [*allocations, *block_loops(begin, end - begin, (), ())],
+            lambda: [*allocations, *block_loops(zero, total, (), ())],
             step=VECTORS * width,
         )
     cluster = combining
@@ -112,10 +119,10 @@ def in_blocks(e: Emission, steps: Sequence[Step], remembered: Sequence[Any]) -> 
     def combined_from(begin: Expression, extent: Extent, keep: Finish) -> list[Statement]:
         totals, cleared = registers_of(e, cluster, width)
         rests, cleared_too = registers_of(e, cluster, width)
-        made_ = [*allocations, *cleared, *cleared_too, *over(begin, extent, totals, rests)]
+        made_ = [*allocations, *cleared, *cleared_too, *block_loops(begin, extent, totals, rests)]
         results = []
         for stage, whole, rest in zip(cluster.reductions, totals, rests, strict=True):
-            made_ += folded(e, stage, [whole], [rest], width, width)
+            made_ += reduce_lanes(e, stage, [whole], [rest], width, width)
             results.append(tirx.Var("result", stage.dtypes[0]))
             made_.append(tirx.Bind(results[-1], tirx.BufferLoad(rest, [0])))
         return [*made_, *keep([zero for _ in cluster.lead.extents], results)]
@@ -139,9 +146,9 @@ def _go_together(e: Emission, stages: Sequence[Stage]) -> bool:
     return all(
         stage.op.num_outputs == 1
         and bool(stage.extents)
-        and same(stage.extents, stages[0].extents)
+        and has_equal_extents(stage.extents, stages[0].extents)
         and str(stage.dtypes[0]) not in ("bool", "bfloat16")
-        and e.vectorises(stage.op.body)
+        and e.vectorizes(stage.op.body)
         and all(stands_in_place(stage, indices) for tensor, indices in e.reads(stage) if tensor.op in ops)
         and e.flat(stage, ()) is not None
         for stage in stages
@@ -149,7 +156,7 @@ def _go_together(e: Emission, stages: Sequence[Stage]) -> bool:
 
 
 @attrs.frozen(eq=False)
-class _Source:
+class _ReductionSource:
     """What a reduction combines, as an operation of its own."""
 
     body: tuple[Expression, ...]
@@ -158,7 +165,7 @@ class _Source:
 def _source(stage: Stage) -> Stage:
     """What a reduction combines, as a stage over the elements."""
     axes, extents = (*stage.axes, *stage.reduced_axes), (*stage.extents, *stage.reduced)
-    return Stage(_Source(tuple(stage.op.body[0].source)), axes, extents, (), ())
+    return Stage(_ReductionSource(tuple(stage.op.body[0].source)), axes, extents, (), ())
 
 
 def _combines(e: Emission, cluster: Cluster, stages: Sequence[Stage]) -> bool:
@@ -170,7 +177,7 @@ def _combines(e: Emission, cluster: Cluster, stages: Sequence[Stage]) -> bool:
         condition, source = stage.op.body[0].condition, _source(stage)
         if not (isinstance(condition, tirx.IntImm) and int(condition.value)) or str(stage.dtypes[0]) == "bool":
             return False
-        if str(stage.dtypes[0]) == "bfloat16" or not same(stage.reduced, stages[0].extents):
+        if str(stage.dtypes[0]) == "bfloat16" or not has_equal_extents(stage.reduced, stages[0].extents):
             return False
         if e.lanes(stage.dtypes[0]) != min(e.lanes(s.dtypes[0]) for s in stages) or e.flat(source, ()) is None:
             return False
@@ -181,7 +188,7 @@ def _combines(e: Emission, cluster: Cluster, stages: Sequence[Stage]) -> bool:
     return True
 
 
-def _added(
+def _accumulate_totals(
     e: Emission, cluster: Cluster, totals: Sequence[Any], position: Expression, lane: Expression
 ) -> list[Statement]:
     """The elements at a position, in a lane of the totals."""
@@ -189,7 +196,7 @@ def _added(
     for stage, total in zip(cluster.reductions, totals, strict=True):
         value = e.flat(_source(stage), ())
         assert value is not None
-        (result,) = combined(e, stage, [tirx.BufferLoad(total, [lane])], [value(position)])
+        (result,) = combine_elements(e, stage, [tirx.BufferLoad(total, [lane])], [value(position)])
         statements.append(tirx.BufferStore(total, result, [lane]))
     return statements
 
@@ -204,7 +211,7 @@ def _elements(
         assert value is not None
         return (local if stage.op in buffers else position), value(position)
 
-    with made(e, part, element) as statements:
+    with computed_elements(e, part, element) as statements:
         return statements
 
 

@@ -1,4 +1,4 @@
-"""Stages without reductions: one vectorised loop over all elements, or the innermost axis vectorised."""
+"""Pointwise stages: one vectorized loop over all elements, or the innermost axis vectorized."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from relay.codegen.kernels.emission import Emission
-from relay.codegen.kernels.intervals import divided
-from relay.codegen.kernels.loops import loop, nested, number, shared, vectors
-from relay.codegen.kernels.registers import named
+from relay.codegen.kernels.intervals import split_loop
+from relay.codegen.kernels.loops import loop, nested_loops, number, shared_loop, vectors
+from relay.codegen.kernels.registers import bind_name
 from relay.codegen.kernels.stage import Stage, volume
 from relay.codegen.tvm.tir import Expression, Statement, tirx
 
@@ -18,7 +18,9 @@ Element = Callable[[Stage], "tuple[Expression, Expression]"]
 
 
 @contextmanager
-def made(e: Emission, stages: Sequence[Stage], element: Element, *, read: bool = False) -> Iterator[list[Statement]]:
+def computed_elements(
+    e: Emission, stages: Sequence[Stage], element: Element, *, read: bool = False
+) -> Iterator[list[Statement]]:
     """The statements that compute an element of each stage and store those that have a place in memory. Within the
     context these elements are what is read of the stages.
 
@@ -34,7 +36,7 @@ def made(e: Emission, stages: Sequence[Stage], element: Element, *, read: bool =
         place = e.places[stage.op, 0]
         direct = str(value.ty) in ("bool", "bfloat16")
         if not direct and (read or len(stages) > 1):
-            name, statement = named(value)
+            name, statement = bind_name(value)
             names.append(statement)
             value = name
         if place.buffer is not None:
@@ -46,24 +48,24 @@ def made(e: Emission, stages: Sequence[Stage], element: Element, *, read: bool =
         del e.values[one]
 
 
-def at(e: Emission, indices: Sequence[Any]) -> Element:
+def elements_at(e: Emission, indices: Sequence[Any]) -> Element:
     """The elements of stages with these indices."""
 
     def element(stage: Stage) -> tuple[Expression, Expression]:
         place = e.places[stage.op, 0]
-        value = e.element(stage.op.body[0], e.bound(stage.axes, indices))
+        value = e.element(stage.op.body[0], e.axis_values(stage.axes, indices))
         return e.position(place, indices), value
 
     return element
 
 
-def stored(e: Emission, stages: Sequence[Stage], indices: Sequence[Any]) -> list[Statement]:
+def store_elements(e: Emission, stages: Sequence[Stage], indices: Sequence[Any]) -> list[Statement]:
     """Compute and store the elements of stages at these indices."""
     (first, *_) = stages
     if first.op.num_outputs == 1:
-        with made(e, stages, at(e, indices)) as statements:
+        with computed_elements(e, stages, elements_at(e, indices)) as statements:
             return statements
-    variables = e.bound(first.axes, indices)
+    variables = e.axis_values(first.axes, indices)
     statements = []
     for output, body in enumerate(first.op.body):
         place = e.places[first.op, output]
@@ -86,13 +88,13 @@ def flat(e: Emission, stages: Sequence[Stage], fixed: Sequence[Any]) -> Callable
         size = number(volume(stage.extents[count:]), e.index)
         return e.offset(fixed[place.skipped :], place.dims[:ahead]) * size + position, found(position)
 
-    def whole(position: Expression) -> list[Statement]:
-        with made(e, stages, lambda stage: element(stage, position)) as statements:
+    def position_statements(position: Expression) -> list[Statement]:
+        with computed_elements(e, stages, lambda stage: element(stage, position)) as statements:
             return statements
 
     if any(stage.op.num_outputs != 1 or e.flat(stage, fixed) is None for stage in stages):
         return None
-    return whole
+    return position_statements
 
 
 def outer_axes(e: Emission, stages: Sequence[Stage]) -> int:
@@ -110,12 +112,12 @@ def elements(e: Emission, stages: Sequence[Stage], fixed: Sequence[Expression]) 
     count, lead = len(fixed), stages[0]
     rest = lead.extents[count:]
     whole = flat(e, stages, fixed) if rest else None
-    vectorises, width = e.vectorises(lead.op.body), lanes(e, stages)
+    vectorizes, width = e.vectorizes(lead.op.body), lanes(e, stages)
     if whole is not None:
-        return vectors(volume(rest), width, e.index, whole) if vectorises else loop(volume(rest), e.index, whole)
+        return vectors(volume(rest), width, e.index, whole) if vectorizes else loop(volume(rest), e.index, whole)
 
     def one(indices: Sequence[Expression]) -> list[Statement]:
-        return stored(e, stages, [*fixed, *indices])
+        return store_elements(e, stages, [*fixed, *indices])
 
     if not rest:
         return one(())
@@ -123,16 +125,16 @@ def elements(e: Emission, stages: Sequence[Stage], fixed: Sequence[Expression]) 
     cuts = isinstance(last, int) and not any(dtype == "bfloat16" for stage in stages for dtype in stage.dtypes)
 
     def row(outer: Sequence[Expression]) -> list[Statement]:
-        parts = divided(last, width, e.index, lambda i: one([*outer, i])) if cuts else None
+        parts = split_loop(last, width, e.index, lambda i: one([*outer, i])) if cuts else None
         if parts is not None:
             return parts
         return (
             vectors(last, width, e.index, lambda i: one([*outer, i]))
-            if vectorises
+            if vectorizes
             else (loop(last, e.index, lambda i: one([*outer, i])))
         )
 
-    return nested(rest[:-1], e.index, row)
+    return nested_loops(rest[:-1], e.index, row)
 
 
 def lanes(e: Emission, stages: Sequence[Stage]) -> int:
@@ -146,7 +148,7 @@ def share_flat(e: Emission, stages: Sequence[Stage]) -> list[Statement] | None:
     if one is None:
         return None
     total = volume(stages[0].extents)
-    width = lanes(e, stages) if e.vectorises(stages[0].op.body) else 1
+    width = lanes(e, stages) if e.vectorizes(stages[0].op.body) else 1
 
     def part(_: Expression, begin: Expression, end: Expression) -> list[Statement]:
         if width == 1:
@@ -156,4 +158,4 @@ def share_flat(e: Emission, stages: Sequence[Stage]) -> list[Statement] | None:
     def serial() -> list[Statement]:
         return vectors(total, width, e.index, one) if width > 1 else loop(total, e.index, one)
 
-    return shared(total, total, e.threads, e.index, part, serial, step=width)
+    return shared_loop(total, total, e.threads, e.index, part, serial, step=width)

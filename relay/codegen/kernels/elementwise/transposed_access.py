@@ -1,4 +1,4 @@
-"""Elementwise stages that read something along another axis than the one that they write along, such as transposes.
+"""Transposed access: elementwise stages that read along another axis than the one that they write along.
 
     for the outer axes and panels of a few blocks of `lanes` columns:       shared among threads
         for blocks of `lanes` rows:
@@ -21,12 +21,12 @@ from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
 from tvm_ffi import structural_map, structural_walk
 
-from relay.codegen.kernels.elementwise.pointwise import stored
-from relay.codegen.kernels.elementwise.transposition import run, transposed
+from relay.codegen.kernels.elementwise.pointwise import store_elements
+from relay.codegen.kernels.elementwise.transposition import run, transpose_square
 from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.gemm.recognition import pieces, registers
-from relay.codegen.kernels.loops import decoded, loop, nested, number, shared
-from relay.codegen.kernels.stage import Extent, Stage, is_choice, rewritten, volume
+from relay.codegen.kernels.loops import loop, nested_loops, number, shared_loop, unravel_index
+from relay.codegen.kernels.stage import Extent, Stage, is_choice, substitute_variables, volume
 from relay.codegen.tvm.tir import Expression, Statement, sequence, tirx
 
 BESIDE = 4
@@ -35,7 +35,7 @@ while they are near, and those of so many rows of the input stay in the second-l
 
 
 @attrs.frozen(eq=False)
-class Turned:
+class TransposedAccess:
     """`element` is the stage's element at the `indices`; `loads` are what it reads along the axis number `rows`, if all
     of the `conditions` hold. These hold for a square if they do in its corners."""
 
@@ -48,16 +48,16 @@ class Turned:
     lanes: int
 
 
-def recognise(e: Emission, stages: Sequence[Stage]) -> Turned | None:
+def recognize(e: Emission, stages: Sequence[Stage]) -> TransposedAccess | None:
     """A stage whose squares are worth transposing; None if it is none, or if it is too small."""
     (stage, *others) = stages
-    if others or stage.op.num_outputs != 1 or len(stage.extents) < 2 or not e.vectorises(stage.op.body):
+    if others or stage.op.num_outputs != 1 or len(stage.extents) < 2 or not e.vectorizes(stage.op.body):
         return None
     lanes, _ = registers(stage.dtypes[0])
     if lanes < 2 or not _fills(stage.extents[-1], lanes):
         return None
     indices = tuple(tirx.Var("at", e.index) for _ in stage.axes)
-    element = e.element(stage.op.body[0], e.bound(stage.axes, indices))
+    element = e.element(stage.op.body[0], e.axis_values(stage.axes, indices))
     loads: list[Any] = []
     structural_walk(element, ((TensorLoad, loads.append),))
     loads = [load for load in loads if _step(load, indices[-1]) not in (0, 1)]
@@ -69,7 +69,7 @@ def recognise(e: Emission, stages: Sequence[Stage]) -> Turned | None:
     conditions = _conditions(element, loads)
     if not all(_is_convex(condition, (indices[rows[-1]], indices[-1])) for condition in conditions):
         return None
-    return Turned(stage, indices, element, tuple(loads), tuple(conditions), rows[-1], lanes)
+    return TransposedAccess(stage, indices, element, tuple(loads), tuple(conditions), rows[-1], lanes)
 
 
 def _conditions(element: Expression, loads: Sequence[Any]) -> list[Expression]:
@@ -98,7 +98,7 @@ def _is_convex(condition: Expression, indices: Sequence[Any], *, negated: bool =
     if not isinstance(condition, tirx.LT | tirx.LE | tirx.GT | tirx.GE):
         return False
     difference = condition.a - condition.b
-    steps = [Analyzer().simplify(rewritten(difference, {i: i + 1}) - difference) for i in indices]
+    steps = [Analyzer().simplify(substitute_variables(difference, {i: i + 1}) - difference) for i in indices]
     return all(isinstance(step, tirx.IntImm) for step in steps)
 
 
@@ -107,19 +107,19 @@ def _fills(extent: Extent, lanes: int) -> bool:
 
 
 def _step(load: Any, index: Any) -> int | None:
-    """How far in memory the neighbour along an index is; None if that is not the same everywhere."""
+    """How far in memory the neighbor along an index is; None if that is not the same everywhere."""
     (position,) = load.indices
-    step = Analyzer().simplify(rewritten(position, {index: index + 1}) - position)
+    step = Analyzer().simplify(substitute_variables(position, {index: index + 1}) - position)
     return int(step.value) if isinstance(step, tirx.IntImm) else None
 
 
-def share(e: Emission, turned: Turned) -> list[Statement]:
+def share(e: Emission, turned: TransposedAccess) -> list[Statement]:
     """All elements of the stage, shared among threads."""
     stage, lanes = turned.stage, turned.lanes
     rows, columns = stage.extents[turned.rows], stage.extents[-1]
     outer = [n for n in range(len(stage.extents) - 1) if n != turned.rows]
     extents = [*(stage.extents[n] for n in outer), pieces(columns, lanes * BESIDE)]
-    squares, blocks = _whole(e, rows, lanes), _whole(e, columns, lanes)
+    squares, blocks = _full_piece_count(e, rows, lanes), _full_piece_count(e, columns, lanes)
 
     def panel(place: Sequence[Expression]) -> list[Statement]:
         *ahead, number_ = place
@@ -132,11 +132,11 @@ def share(e: Emission, turned: Turned) -> list[Statement]:
             found = {**dict(zip(outer, ahead, strict=True)), turned.rows: row, len(stage.extents) - 1: column}
             return [found[n] for n in range(len(stage.extents))]
 
-        def across(body: Callable[[Expression], list[Statement]]) -> list[Statement]:
+        def column_loop(body: Callable[[Expression], list[Statement]]) -> list[Statement]:
             return loop(beside, e.index, lambda n: body((first + n) * lanes))
 
-        def along(n: Expression) -> list[Statement]:
-            return across(lambda column: square(n * lanes, column))
+        def square_row(n: Expression) -> list[Statement]:
+            return column_loop(lambda column: square(n * lanes, column))
 
         def square(row: Expression, column: Expression) -> list[Statement]:
             first = point(row, column)
@@ -145,44 +145,48 @@ def share(e: Emission, turned: Turned) -> list[Statement]:
                 return whole
             corners = [point(row + a, column + b) for a in (0, lanes - 1) for b in (0, lanes - 1)]
             at = [dict(zip(turned.indices, corner, strict=True)) for corner in corners]
-            demanded = [rewritten(condition, place) for condition in turned.conditions for place in at]
+            demanded = [substitute_variables(condition, place) for condition in turned.conditions for place in at]
             single = loop(lanes, e.index, lambda lane: by_elements(row + lane, column))
             return [tirx.IfThenElse(functools.reduce(tirx.And, demanded), sequence(whole), sequence(single))]
 
         def by_elements(row: Expression, column: Expression) -> list[Statement]:
-            return loop(lanes, e.index, lambda lane: stored(e, [stage], point(row, column + lane)), "VECTORIZED")
+            return loop(
+                lanes, e.index, lambda lane: store_elements(e, [stage], point(row, column + lane)), "VECTORIZED"
+            )
 
         def beneath(row: Expression) -> list[Statement]:
-            return across(lambda column: by_elements(row + squares * lanes, column))
+            return column_loop(lambda column: by_elements(row + squares * lanes, column))
 
-        def behind(row: Expression) -> list[Statement]:
+        def remainder_columns(row: Expression) -> list[Statement]:
             start = (first + beside) * lanes
             left = number(columns, e.index) - start
             left = tirx.Max(tirx.Min(left, tirx.const(lanes - 1, e.index)), tirx.const(0, e.index))
-            return loop(left, e.index, lambda lane: stored(e, [stage], point(row, start + lane)))
+            return loop(left, e.index, lambda lane: store_elements(e, [stage], point(row, start + lane)))
 
-        statements = loop(squares, e.index, along)
+        statements = loop(squares, e.index, square_row)
         if not isinstance(rows, int) or rows % lanes:
             statements += loop(rows - squares * lanes, e.index, beneath)
         if not isinstance(columns, int) or columns % lanes:
             last = first + beside >= number(blocks, e.index)
-            statements.append(tirx.IfThenElse(last, sequence(loop(rows, e.index, behind)), None))
+            statements.append(tirx.IfThenElse(last, sequence(loop(rows, e.index, remainder_columns)), None))
         return statements
 
     def part(_: Expression, begin: Expression, end: Expression) -> list[Statement]:
-        return loop(end - begin, e.index, lambda i: panel(decoded(begin + i, extents, e.index)))
+        return loop(end - begin, e.index, lambda i: panel(unravel_index(begin + i, extents, e.index)))
 
-    return shared(volume(extents), stage.work, e.threads, e.index, part, lambda: nested(extents, e.index, panel))
+    return shared_loop(
+        volume(extents), stage.work, e.threads, e.index, part, lambda: nested_loops(extents, e.index, panel)
+    )
 
 
-def _whole(e: Emission, extent: Extent, size: int) -> Extent:
+def _full_piece_count(e: Emission, extent: Extent, size: int) -> Extent:
     """How many whole pieces there are."""
     if isinstance(extent, int):
         return extent // size
     return tirx.indexdiv(number(extent, e.index), tirx.const(size, e.index))
 
 
-def _square(e: Emission, turned: Turned, first: Sequence[Expression]) -> list[Statement]:
+def _square(e: Emission, turned: TransposedAccess, first: Sequence[Expression]) -> list[Statement]:
     """The square from these indices on."""
     lanes, index = turned.lanes, turned.indices
     statements: list[Statement] = []
@@ -194,12 +198,12 @@ def _square(e: Emission, turned: Turned, first: Sequence[Expression]) -> list[St
 
         def vector(column: int, load: Any = load) -> Expression:
             at = {**dict(zip(index, first, strict=True)), index[-1]: first[-1] + column}
-            return tirx.BufferLoad(load.source, [run(rewritten(load.indices[0], at), lanes)])
+            return tirx.BufferLoad(load.source, [run(substitute_variables(load.indices[0], at), lanes)])
 
         def keep(row: int, columns: Expression, buffers: Any = buffers) -> Statement:
             return tirx.BufferStore(buffers[row][0], columns, [run(tirx.const(0, e.index), lanes)])
 
-        statements += transposed(dtype, lanes, vector, keep)
+        statements += transpose_square(dtype, lanes, vector, keep)
         registers_.append((load, [buffer for buffer, _ in buffers]))
     place = e.places[turned.stage.op, 0]
     for row in range(lanes):
@@ -212,11 +216,11 @@ def _square(e: Emission, turned: Turned, first: Sequence[Expression]) -> list[St
 
             element = structural_map(turned.element, ((TensorLoad, read),))
             at = [*here[:-1], here[-1] + lane]
-            value = rewritten(element, dict(zip(index, at, strict=True)))
+            value = substitute_variables(element, dict(zip(index, at, strict=True)))
             return [tirx.BufferStore(place.buffer, value, [e.offset(at[place.skipped :], place.dims)])]
 
         statements += loop(lanes, e.index, store, "VECTORIZED")
     return statements
 
 
-__all__ = ["Turned", "recognise", "share"]
+__all__ = ["TransposedAccess", "recognize", "share"]

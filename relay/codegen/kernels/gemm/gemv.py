@@ -1,4 +1,4 @@
-"""Products of a vector and a large matrix, whose rows are read as they lie in memory.
+"""GEMV: products of a vector and a large matrix, whose rows are read as they lie in memory.
 
     sums[columns] = 0                                       in the first-level cache
     for blocks of `TOGETHER` rows of the matrix:            the columns are shared among threads
@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import Any
 
 from relay.codegen.kernels.emission import Emission
-from relay.codegen.kernels.gemm.panels import operand_at, right, unravelled
+from relay.codegen.kernels.gemm.panels import axis_indices, operand_at, right
 from relay.codegen.kernels.gemm.recognition import Product, constant_right, registers, size
-from relay.codegen.kernels.loops import decoded, loop, shared, vectors
+from relay.codegen.kernels.loops import loop, shared_loop, unravel_index, vectors
 from relay.codegen.kernels.reduction.reductions import Finish
-from relay.codegen.kernels.stage import rewritten, volume
+from relay.codegen.kernels.stage import substitute_variables, volume
 from relay.codegen.tvm.tir import Expression, Statement, tirx
 from relay.ir.types import BaseType
 
@@ -41,17 +41,17 @@ def emit(e: Emission, product: Product, done: Finish) -> list[Statement] | None:
     lanes, _ = registers(product.dtype)
     sums, made = e.scratch((product.stage.op, "sums"), product.dtype, (columns,), None, 0)
     batch = [axis.extent for axis in product.batch]
-    rows = unravelled(product.rows, tirx.const(0, e.index), e.index)
+    rows = axis_indices(product.rows, tirx.const(0, e.index), e.index)
 
     def one(number_: Expression) -> list[Statement]:
-        indices = decoded(number_, batch, e.index) if batch else []
+        indices = unravel_index(number_, batch, e.index) if batch else []
         found = {axis.variable: i for axis, i in zip(product.batch, indices, strict=True)}
 
         def clear(column: Expression) -> list[Statement]:
             return [tirx.BufferStore(sums.buffer, tirx.const(0, product.dtype), [column])]
 
         def store(column: Expression) -> list[Statement]:
-            place = {**found, **rows, **unravelled(product.columns, column, e.index)}
+            place = {**found, **rows, **axis_indices(product.columns, column, e.index)}
             return done([place[v] for v in product.stage.axes], [tirx.BufferLoad(sums.buffer, [column])])
 
         def some(begin: Expression, count: Any) -> list[Statement]:
@@ -68,7 +68,9 @@ def emit(e: Emission, product: Product, done: Finish) -> list[Statement] | None:
                     update = product.update
                     for factor, place in zip(factors, places, strict=True):
                         element = right(e, product, found, place, begin + column)
-                        total = rewritten(update.value, {update.old: total, update.left: factor, update.right: element})
+                        total = substitute_variables(
+                            update.value, {update.old: total, update.left: factor, update.right: element}
+                        )
                     return [tirx.BufferStore(sums.buffer, total, [begin + column])]
 
                 return [*binds, *vectors(count, lanes, e.index, add)]
@@ -87,7 +89,7 @@ def emit(e: Emission, product: Product, done: Finish) -> list[Statement] | None:
         def serial() -> list[Statement]:
             return some(tirx.const(0, e.index), columns)
 
-        return shared(columns, row * inner.extent, e.threads, e.index, part, serial, step=8 * lanes)
+        return shared_loop(columns, row * inner.extent, e.threads, e.index, part, serial, step=8 * lanes)
 
     return [*made, *(loop(volume(batch), e.index, one) if batch else one(tirx.const(0, e.index)))]
 

@@ -1,4 +1,4 @@
-"""Constant factors of products, arranged when the program is compiled as the loops read them.
+"""Packing of constant factors: at compile time they are arranged as the loops read them.
 
     packed[batch, panel, inner, lane] = right[batch, inner, panel width + lane], and 0 beyond the last column
 
@@ -21,7 +21,7 @@ Packing: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 @attrs.frozen(eq=False)
-class Panels:
+class PanelPacking:
     """The arrangement in panels. `shape`: of what is made, whose axis `axis` counts the panels. `places`: for a panel,
     where in the operand, row major, its elements are; what is beyond the last column is -1."""
 
@@ -48,7 +48,7 @@ def packing(
     column: Any,
     columns: int,
     width: int,
-) -> Panels:
+) -> PanelPacking:
     """The packing of what is read at `offset`, an expression of the variables of batch and inner axes, which come with
     their extents, and of `column`. Raises NoArithmetic."""
     axes = [*batch, *inner]
@@ -58,11 +58,11 @@ def packing(
 
     def places(panel: int) -> np.ndarray:
         at = panel * width + lanes
-        found = evaluated(offset, {**values, column: np.minimum(at, columns - 1)})
+        found = evaluate_index(offset, {**values, column: np.minimum(at, columns - 1)})
         return np.where(at < columns, np.broadcast_to(found, shape), -1)
 
-    evaluated(offset, {variable: np.zeros(1, np.int64) for variable in (*values, column)})
-    return Panels((*shape[: len(batch)], -(-columns // width), *shape[len(batch) :]), len(batch), places)
+    evaluate_index(offset, {variable: np.zeros(1, np.int64) for variable in (*values, column)})
+    return PanelPacking((*shape[: len(batch)], -(-columns // width), *shape[len(batch) :]), len(batch), places)
 
 
 _ARITHMETIC: dict[type, Callable[[Any, Any], Any]] = {
@@ -71,22 +71,22 @@ _ARITHMETIC: dict[type, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-class NoArithmetic(Exception):
+class NonArithmeticIndex(Exception):
     """An index that is no arithmetic of integers."""
 
 
-def evaluated(expression: Any, values: Mapping[Any, np.ndarray]) -> Any:
+def evaluate_index(expression: Any, values: Mapping[Any, np.ndarray]) -> Any:
     """An integer expression for all values of its variables. Raises NoArithmetic."""
     if isinstance(expression, tirx.IntImm):
         return int(expression.value)
     if isinstance(expression, tirx.Cast):
-        return evaluated(expression.value, values)
+        return evaluate_index(expression.value, values)
     if isinstance(expression, tirx.Var) and expression in values:
         return values[expression]
     found = _ARITHMETIC.get(type(expression))
     if found is None:
-        raise NoArithmetic
-    return found(evaluated(expression.a, values), evaluated(expression.b, values))
+        raise NonArithmeticIndex
+    return found(evaluate_index(expression.a, values), evaluate_index(expression.b, values))
 
 
-__all__ = ["NoArithmetic", "Packing", "evaluated", "packing"]
+__all__ = ["NonArithmeticIndex", "Packing", "evaluate_index", "packing"]

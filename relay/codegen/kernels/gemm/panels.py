@@ -1,4 +1,4 @@
-"""The right operand of a product in panels of columns, copied while the program runs.
+"""Panels: the right operand of a product in panels of columns, packed at run time.
 
     packed[inner, lane] = right[inner, column + lane], and something beyond the last column that no result depends on
 
@@ -15,11 +15,11 @@ import attrs
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 
-from relay.codegen.kernels.elementwise.transposition import run, transposed
+from relay.codegen.kernels.elementwise.transposition import run, transpose_square
 from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.gemm.recognition import Axis, Product, size
-from relay.codegen.kernels.loops import decoded, loop, nested, number
-from relay.codegen.kernels.stage import Extent, rewritten
+from relay.codegen.kernels.loops import loop, nested_loops, number, unravel_index
+from relay.codegen.kernels.stage import Extent, substitute_variables
 from relay.codegen.tvm.tir import Expression, Statement, sequence, tirx
 
 Inside = Callable[[Any, dict[Any, Expression]], list[Statement]]
@@ -29,20 +29,20 @@ Inside = Callable[[Any, dict[Any, Expression]], list[Statement]]
 def inner_loops(e: Emission, product: Product, body: Inside) -> list[Statement]:
     """Loops over the inner axes."""
     *outer, last = product.inner
-    return _outer_loops(e, outer, lambda place, found: _along(e, last, 0, last.extent, place, found, body))
+    return _outer_loops(e, outer, lambda place, found: _last_axis_loop(e, last, 0, last.extent, place, found, body))
 
 
 def _outer_loops(e: Emission, axes: Sequence[Axis], body: Inside) -> list[Statement]:
-    def inside(indices: Sequence[Expression]) -> list[Statement]:
+    def loop_body(indices: Sequence[Expression]) -> list[Statement]:
         place: Any = tirx.const(0, e.index)
         for axis, index in zip(axes, indices, strict=True):
             place = index if axis is axes[0] else place * number(axis.extent, e.index) + index
         return body(place, {axis.variable: index for axis, index in zip(axes, indices, strict=True)})
 
-    return nested([axis.extent for axis in axes], e.index, inside)
+    return nested_loops([axis.extent for axis in axes], e.index, loop_body)
 
 
-def _along(
+def _last_axis_loop(
     e: Emission, last: Axis, first: Any, count: Extent, place: Any, found: dict[Any, Expression], body: Inside
 ) -> list[Statement]:
     """A loop over a part of the last inner axis."""
@@ -53,21 +53,21 @@ def _along(
 def operand_at(e: Emission, operand: Expression, *variables: Mapping[Any, Expression]) -> Expression:
     """An operand's element where its variables have these values."""
     axes = {axis: value for part in variables for axis, value in part.items()}
-    return e.element(operand, e.bound(list(axes), list(axes.values())))
+    return e.element(operand, e.axis_values(list(axes), list(axes.values())))
 
 
 def right(
     e: Emission, product: Product, batch: Mapping[Any, Expression], inner: Mapping[Any, Expression], column: Any
 ) -> Expression:
     """An element of the right operand."""
-    return operand_at(e, product.right, batch, inner, unravelled(product.columns, column, e.index))
+    return operand_at(e, product.right, batch, inner, axis_indices(product.columns, column, e.index))
 
 
-def unravelled(axes: Sequence[Axis], place: Any, index: str) -> dict[Any, Expression]:
+def axis_indices(axes: Sequence[Axis], place: Any, index: str) -> dict[Any, Expression]:
     """The variables of axes that are counted through as one."""
     if not axes:
         return {}
-    indices = decoded(place, [axis.extent for axis in axes], index)
+    indices = unravel_index(place, [axis.extent for axis in axes], index)
     return {axis.variable: i for axis, i in zip(axes, indices, strict=True)}
 
 
@@ -94,7 +94,7 @@ class Panel:
 
     def statements(self) -> list[Statement]:
         """The copy."""
-        if not self._turned():
+        if not self._is_transposed():
             return inner_loops(self.e, self.product, self._row)
         *outer, last = self.product.inner
         blocks = tirx.indexdiv(number(last.extent, self.e.index), tirx.const(self.lanes, self.e.index))
@@ -103,20 +103,20 @@ class Panel:
         if isinstance(last.extent, int):
             blocks, left = divmod(last.extent, self.lanes)
 
-        def inside(place: Any, found: dict[Any, Expression]) -> list[Statement]:
+        def last_axis_blocks(place: Any, found: dict[Any, Expression]) -> list[Statement]:
             start = place * number(last.extent, self.e.index)
 
             def block(n: Expression) -> list[Statement]:
                 at = n * self.lanes
                 return self._squares(start + at, {**found, last.variable: at})
 
-            rest = _along(self.e, last, first, left, place, found, self._row)
+            rest = _last_axis_loop(self.e, last, first, left, place, found, self._row)
             return [*loop(blocks, self.e.index, block), *rest]
 
-        return _outer_loops(self.e, outer, inside)
+        return _outer_loops(self.e, outer, last_axis_blocks)
 
-    def _turned(self) -> bool:
-        """Whether neighbours along the last inner axis lie next to each other, enough of them for a vector."""
+    def _is_transposed(self) -> bool:
+        """Whether neighbors along the last inner axis lie next to each other, enough of them for a vector."""
         last = self.product.inner[-1]
         if self.product.contiguous or str(self.product.right.ty) in ("bool", "bfloat16"):
             return False
@@ -127,7 +127,7 @@ class Panel:
         if not isinstance(found, TensorLoad):
             return False
         (position,) = found.indices
-        step = Analyzer().simplify(rewritten(position, {last.variable: last.variable + 1}) - position)
+        step = Analyzer().simplify(substitute_variables(position, {last.variable: last.variable + 1}) - position)
         return isinstance(step, tirx.IntImm) and int(step.value) == 1
 
     def _squares(self, place: Expression, inner: dict[Any, Expression]) -> list[Statement]:
@@ -145,7 +145,7 @@ class Panel:
             def store(row: int, columns: Expression, start: int = start) -> Statement:
                 return tirx.BufferStore(self.buffer, columns, [run((place + row) * self._width + start, self.lanes)])
 
-            statements += transposed(str(self.product.right.ty), self.lanes, load, store)
+            statements += transpose_square(str(self.product.right.ty), self.lanes, load, store)
         return statements
 
     def _row(self, place: Any, inner: dict[Any, Expression]) -> list[Statement]:
@@ -163,4 +163,4 @@ class Panel:
         return [tirx.IfThenElse(self.column + self._width <= self._last + 1, sequence(whole), sequence(rest))]
 
 
-__all__ = ["Panel", "inner_loops", "operand_at", "right", "unravelled"]
+__all__ = ["Panel", "axis_indices", "inner_loops", "operand_at", "right"]

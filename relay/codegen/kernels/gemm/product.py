@@ -1,5 +1,4 @@
-"""Sums of products, such as matrix products and convolutions, written out as loops: tiles of the result stay in
-registers while the inner axes are run through.
+"""Matrix products and convolutions as loops: tiles of the result stay in registers over the inner axes.
 
     for each batch, for panels of `width` columns:            shared among threads, or the rows are
         packed[inner, width] = right[inner, columns]          if many rows use it; zeros beyond the last column
@@ -27,24 +26,24 @@ import attrs
 import numpy as np
 
 from relay.codegen.kernels.clusters import Cluster
-from relay.codegen.kernels.emission import Emission, Given, Place
+from relay.codegen.kernels.emission import ConstantOperand, Emission, Place
 from relay.codegen.kernels.gemm import gemv, skinny_gemm, winograd
-from relay.codegen.kernels.gemm.packing import NoArithmetic, packing
-from relay.codegen.kernels.gemm.panels import Panel, inner_loops, operand_at, right, unravelled
+from relay.codegen.kernels.gemm.packing import NonArithmeticIndex, packing
+from relay.codegen.kernels.gemm.panels import Panel, axis_indices, inner_loops, operand_at, right
 from relay.codegen.kernels.gemm.recognition import (
     PACKED_ROWS,
     Product,
     constant_right,
     pieces,
-    recognise,
+    recognize,
     registers,
     size,
     tile_height,
 )
-from relay.codegen.kernels.loops import cast, decoded, enough, loop, number
+from relay.codegen.kernels.loops import cast, enough, loop, number, unravel_index
 from relay.codegen.kernels.reduction.reductions import Finish, finish
-from relay.codegen.kernels.stage import Extent, rewritten, volume
-from relay.codegen.tiling import DEFAULT, Options
+from relay.codegen.kernels.stage import Extent, substitute_variables, volume
+from relay.codegen.tiling import DEFAULT, TilingOptions
 from relay.codegen.tvm.tir import Expression, Statement, sequence, tirx, vector_registers
 
 PARALLEL_PRODUCTS = 1 << 20  # multiplications from which a second thread pays
@@ -56,18 +55,18 @@ def emit(e: Emission, product: Product, cluster: Cluster) -> list[Statement]:
     done = finish(e, cluster, ())
     constant = constant_right(e, product)
     if constant is not None and e.choice == DEFAULT:
-        convolution = winograd.recognise(e, product, constant)
+        convolution = winograd.recognize(e, product, constant)
         if convolution is not None and convolution.pays:
             many = not isinstance(product.stage.work, int) or product.stage.work >= PARALLEL_PRODUCTS
             threads = e.threads if many else 1
-            return winograd.Generator(e, convolution, done, threads, *registers(product.dtype)).statements()
+            return winograd.WinogradGenerator(e, convolution, done, threads, *registers(product.dtype)).statements()
 
     special = (skinny_gemm.emit(e, product, done) or gemv.emit(e, product, done)) if e.choice == DEFAULT else None
     if special is not None:
         return special
 
-    def made(threads: int, packed: bool) -> list[Statement]:
-        return Generator(e, product, done, threads, packed).statements()
+    def product_statements(threads: int, packed: bool) -> list[Statement]:
+        return ProductGenerator(e, product, done, threads, packed).statements()
 
     rows, work = size(product.rows), product.stage.work
     many = not product.contiguous or (isinstance(rows, int) and rows >= PACKED_ROWS)
@@ -75,20 +74,20 @@ def emit(e: Emission, product: Product, cluster: Cluster) -> list[Statement]:
     if e.choice.packed is not None:
         many = e.choice.packed or not product.contiguous
     if e.choice.parallel is not None:
-        return made(e.threads if e.choice.parallel else 1, many)
+        return product_statements(e.threads if e.choice.parallel else 1, many)
 
     def serial() -> list[Statement]:
         if many or isinstance(rows, int) or constant is not None:
-            return made(1, many)
-        return enough(rows, PACKED_ROWS, lambda: made(1, True), lambda: made(1, False))
+            return product_statements(1, many)
+        return enough(rows, PACKED_ROWS, lambda: product_statements(1, True), lambda: product_statements(1, False))
 
     if e.threads == 1:
         return serial()
     packed = many or not isinstance(rows, int)
-    return enough(work, PARALLEL_PRODUCTS, lambda: made(e.threads, packed), serial)
+    return enough(work, PARALLEL_PRODUCTS, lambda: product_statements(e.threads, packed), serial)
 
 
-def _options(e: Emission, product: Product) -> Options | None:
+def _options(e: Emission, product: Product) -> TilingOptions | None:
     """Other ways to cut the loops of a product; None where its sizes are not known before the run."""
     rows, columns = size(product.rows), size(product.columns)
     if not isinstance(rows, int) or not isinstance(columns, int):
@@ -102,10 +101,10 @@ def _options(e: Emission, product: Product) -> Options | None:
         if most // 3 <= height * vectors <= most or (height == rows and height * vectors <= most)
     ]
     packed = (True, False) if product.contiguous else (True,)
-    return Options(tuple(tiles), packed, (True, False) if e.threads > 1 else (False,))
+    return TilingOptions(tuple(tiles), packed, (True, False) if e.threads > 1 else (False,))
 
 
-class Generator:
+class ProductGenerator:
     """Generates the statements of one product for a number of threads."""
 
     def __init__(self, e: Emission, product: Product, done: Finish, threads: int, packed: bool) -> None:
@@ -129,8 +128,8 @@ class Generator:
             threads = min(threads, max(panels, tiles))
         self.parts = threads
         by_panel = not isinstance(panels, int) or panels >= self.parts
-        self.panels = _Share(e, panels, self.parts if by_panel else 1)
-        self.tiles = _Share(e, tiles, 1 if by_panel else self.parts)
+        self.panels = _ThreadShare(e, panels, self.parts if by_panel else 1)
+        self.tiles = _ThreadShare(e, tiles, 1 if by_panel else self.parts)
         self.packs = packed
         self.packed: Place | None = None
         self.start: Any = tirx.const(0, e.index)  # of a panel, where several are packed
@@ -149,7 +148,7 @@ class Generator:
                 self.packed, statements = self.e.scratch(name, str(self.product.right.ty), dims, number_, 0)
 
             def one(at: Any) -> list[Statement]:
-                indices = decoded(at, batch, self.e.index) if batch else []
+                indices = unravel_index(at, batch, self.e.index) if batch else []
                 found = {axis.variable: i for axis, i in zip(self.product.batch, indices, strict=True)}
                 return self._part(cast(number_, self.e.index), at, found)
 
@@ -178,11 +177,11 @@ class Generator:
 
     # ---- the operands
 
-    def _inside(self, end: Expression) -> Expression:
+    def _has_columns(self, end: Expression) -> Expression:
         """Whether columns up to here are there."""
         return tirx.LE(end, number(self.columns, self.e.index))
 
-    def _pack_ahead(self, constant: Given) -> bool:
+    def _pack_ahead(self, constant: ConstantOperand) -> bool:
         """Let the right operand, a constant, be packed before the run; False if that is not possible."""
         product, columns, panels = self.product, self.columns, self.panels.total
         assert isinstance(columns, int) and isinstance(panels, int)
@@ -201,7 +200,7 @@ class Generator:
             return False
         try:
             found = packing(element.indices[0], outer, inner, column, columns, self.width)
-        except NoArithmetic:
+        except NonArithmeticIndex:
             return False
         self.packed = self.e.pack(constant, found, total)
         return True
@@ -221,7 +220,7 @@ class Generator:
                 return rest
         else:
             rest = self._sums(row, column, batch, self.vectors, self.lanes, guarded=True)
-        return [tirx.IfThenElse(self._inside(column + self.width), sequence(whole), sequence(rest))]
+        return [tirx.IfThenElse(self._has_columns(column + self.width), sequence(whole), sequence(rest))]
 
     def _narrow(self, row: Any, column: Any, batch: dict[Any, Expression], left: int) -> list[Statement]:
         """The last columns, less than a panel: whole vectors, then smaller ones."""
@@ -247,12 +246,12 @@ class Generator:
         whole = isinstance(self.rows, int) and self.rows % self.height == 0
         last = None if whole else number(self.rows, self.e.index) - 1
         rows = [
-            unravelled(self.product.rows, row + r if last is None else tirx.Min(row + r, last), self.e.index)
+            axis_indices(self.product.rows, row + r if last is None else tirx.Min(row + r, last), self.e.index)
             for r in range(self.height)
         ]
         end = number(self.columns, self.e.index) - 1
 
-        def each(body: Callable[[Any], list[Statement]]) -> list[Statement]:
+        def vector_statements(body: Callable[[Any], list[Statement]]) -> list[Statement]:
             return [s for v in range(vectors) for s in _vector(self.e.index, v * lanes, lanes, body)]
 
         def step(place: Any, inner: dict[Any, Expression]) -> list[Statement]:
@@ -269,14 +268,16 @@ class Generator:
                     else:
                         element = right(self.e, self.product, batch, inner, column + at)
                     update, old = self.product.update, tirx.BufferLoad(accumulator, [at])
-                    value = rewritten(update.value, {update.old: old, update.left: factor, update.right: element})
+                    value = substitute_variables(
+                        update.value, {update.old: old, update.left: factor, update.right: element}
+                    )
                     return [tirx.BufferStore(accumulator, value, [at])]
 
-                statements += each(add)
+                statements += vector_statements(add)
             return statements
 
         def clear(accumulator: Any) -> list[Statement]:
-            return each(lambda at: [tirx.BufferStore(accumulator, tirx.const(0, dtype), [at])])
+            return vector_statements(lambda at: [tirx.BufferStore(accumulator, tirx.const(0, dtype), [at])])
 
         statements: list[Statement] = [tirx.AllocBuffer(accumulator) for accumulator in sums]
         statements += [statement for accumulator in sums for statement in clear(accumulator)]
@@ -296,8 +297,8 @@ class Generator:
         def element(at: Any) -> list[Statement]:
             place = {
                 **batch,
-                **unravelled(self.product.rows, row, self.e.index),
-                **unravelled(self.product.columns, column + at, self.e.index),
+                **axis_indices(self.product.rows, row, self.e.index),
+                **axis_indices(self.product.columns, column + at, self.e.index),
             }
             return self.done([place[v] for v in self.product.stage.axes], [tirx.BufferLoad(sums, [at])])
 
@@ -308,14 +309,14 @@ class Generator:
             if self.ragged and (self.packed is not None or not isinstance(self.columns, int)):
                 left = tirx.Max(number(self.columns, self.e.index) - (column + start), tirx.const(0, self.e.index))
                 rest = loop(left, self.e.index, lambda lane, start=start: element(lane + start))  # type: ignore[misc]
-                inside = self._inside(column + (start + lanes))
+                inside = self._has_columns(column + (start + lanes))
                 stores = [tirx.IfThenElse(inside, sequence(stores), sequence(rest))]
             statements += stores
         return statements
 
 
 @attrs.frozen
-class _Share:
+class _ThreadShare:
     """Pieces that threads share: each gets as many, the last ones fewer."""
 
     e: Emission
@@ -323,19 +324,19 @@ class _Share:
     threads: int
 
     @property
-    def _each(self) -> Extent:
+    def _share_size(self) -> Extent:
         return pieces(self.total, self.threads)
 
     def first(self, thread: Any) -> Any:
         """The first piece of a thread."""
-        return tirx.const(0, self.e.index) if self.threads == 1 else thread * number(self._each, self.e.index)
+        return tirx.const(0, self.e.index) if self.threads == 1 else thread * number(self._share_size, self.e.index)
 
     def count(self, thread: Any) -> Extent:
         """How many it has."""
         if self.threads == 1 or (isinstance(self.total, int) and self.total % self.threads == 0):
-            return self._each
+            return self._share_size
         left = number(self.total, self.e.index) - self.first(thread)
-        return tirx.Max(tirx.Min(number(self._each, self.e.index), left), tirx.const(0, self.e.index))
+        return tirx.Max(tirx.Min(number(self._share_size, self.e.index), left), tirx.const(0, self.e.index))
 
 
 def _vector(index: str, start: int, lanes: int, body: Callable[[Any], list[Statement]]) -> list[Statement]:
@@ -343,4 +344,4 @@ def _vector(index: str, start: int, lanes: int, body: Callable[[Any], list[State
     return loop(lanes, index, lambda lane: body(lane + start), "VECTORIZED")
 
 
-__all__ = ["Generator", "emit", "recognise"]
+__all__ = ["ProductGenerator", "emit", "recognize"]

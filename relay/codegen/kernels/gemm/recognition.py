@@ -1,4 +1,4 @@
-"""Which stages are sums of products, such as matrix products and convolutions, and what are their rows and columns.
+"""Recognition of sums of products, such as matrix products and convolutions, with their rows and columns.
 
 Several axes of one kind count as one.
 """
@@ -13,8 +13,8 @@ from tvm.ir import Call
 from tvm.sym import Analyzer
 from tvm_ffi import structural_walk
 
-from relay.codegen.kernels.emission import Emission, Given, key
-from relay.codegen.kernels.stage import LOAD, Extent, Stage, rewritten, volume
+from relay.codegen.kernels.emission import ConstantOperand, Emission, key
+from relay.codegen.kernels.stage import LOAD, Extent, Stage, substitute_variables, volume
 from relay.codegen.tvm.tir import Expression, tirx, vector_registers
 from relay.ir.types import BaseType
 
@@ -76,16 +76,16 @@ def registers(dtype: str) -> tuple[int, int]:
     return max(1, width // BaseType(dtype).dtype.itemsize), count // 2 if count > 16 else count * 3 // 4
 
 
-def recognise(e: Emission, stage: Stage) -> Product | None:
+def recognize(e: Emission, stage: Stage) -> Product | None:
     """A stage as a product; None if it is none, or one that other loops suit better."""
     if not stage.reduced or not stage.extents or stage.op.num_outputs != 1 or 0 in (*stage.extents, *stage.reduced):
         return None
     first = stage.op.body[0]
     (source,), (result,) = first.source, first.combiner.result
-    if stage.dtypes[0] in ("int64", "uint64") or not _is_true(first.condition) or not e.vectorises([source]):
+    if stage.dtypes[0] in ("int64", "uint64") or not _is_true(first.condition) or not e.vectorizes([source]):
         return None
     old = tirx.Var("old", stage.dtypes[0])
-    value = rewritten(result, {first.combiner.lhs[0]: old, first.combiner.rhs[0]: source})
+    value = substitute_variables(result, {first.combiner.lhs[0]: old, first.combiner.rhs[0]: source})
     multiplied = _multiplication(value, old)
     if multiplied is None:
         return None
@@ -173,7 +173,7 @@ def is_contiguous(e: Emission, operand: Expression, variable: Any) -> bool:
     if len(reads) != 1 or not only_moved(e, operand):
         return False
     *others, last = reads[0][1]
-    step = Analyzer().simplify(rewritten(last, {variable: variable + 1}) - last)
+    step = Analyzer().simplify(substitute_variables(last, {variable: variable + 1}) - last)
     return getattr(step, "value", None) == 1 and not any(variable in _variables(index) for index in others)
 
 
@@ -187,7 +187,7 @@ def only_moved(e: Emission, operand: Expression) -> bool:
     return False
 
 
-def constant_right(e: Emission, product: Product) -> Given | None:
+def constant_right(e: Emission, product: Product) -> ConstantOperand | None:
     """The constant in memory that the right operand's elements are; None if they are something else."""
     if not isinstance(product.right, Call) or not isinstance(size(product.columns), int):
         return None

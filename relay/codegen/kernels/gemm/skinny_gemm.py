@@ -1,4 +1,4 @@
-"""Products of a matrix and a few columns, such as the last layers of networks with few classes: sums along the rows.
+"""Skinny GEMM: products of a matrix and a few columns, as sums along the rows.
 
     packed[column, inner] = right[inner, column]
     for tiles of `height` rows:                                         shared among threads
@@ -17,9 +17,9 @@ from tvm_ffi import structural_walk
 
 from relay.codegen.kernels.elementwise.transposition import halves, run
 from relay.codegen.kernels.emission import Emission
-from relay.codegen.kernels.gemm.panels import operand_at, right, unravelled
+from relay.codegen.kernels.gemm.panels import axis_indices, operand_at, right
 from relay.codegen.kernels.gemm.recognition import Product, is_contiguous, registers, size
-from relay.codegen.kernels.loops import decoded, loop, shared
+from relay.codegen.kernels.loops import loop, shared_loop, unravel_index
 from relay.codegen.kernels.reduction.reductions import Finish
 from relay.codegen.kernels.stage import volume
 from relay.codegen.tvm.tir import Expression, Statement, tirx, vector_registers
@@ -44,12 +44,12 @@ def emit(e: Emission, product: Product, done: Finish) -> list[Statement] | None:
     if not is_contiguous(e, product.left, last.variable):
         return None
     height = max(1, vector_registers()[1] * 3 // 4 // columns)
-    loops = _Loops(e, product, done, int(columns), int(last.extent), lanes)
+    loops = _SkinnyLoops(e, product, done, int(columns), int(last.extent), lanes)
     packed, made = e.scratch((product.stage.op, "columns"), product.dtype, (columns, loops.padded), None, 0)
     batch = [axis.extent for axis in product.batch]
 
     def one(number_: Expression) -> list[Statement]:
-        indices = decoded(number_, batch, e.index) if batch else []
+        indices = unravel_index(number_, batch, e.index) if batch else []
         found = {axis.variable: i for axis, i in zip(product.batch, indices, strict=True)}
 
         def some(begin: Any, count: Any) -> list[Statement]:
@@ -64,7 +64,7 @@ def emit(e: Emission, product: Product, done: Finish) -> list[Statement] | None:
         def part(_: Expression, begin: Expression, end: Expression) -> list[Statement]:
             return some(begin, end - begin)
 
-        shares = shared(
+        shares = shared_loop(
             rows, rows * columns * last.extent, e.threads, e.index, part,
             lambda: some(tirx.const(0, e.index), rows), height,
         )  # fmt: skip
@@ -80,7 +80,7 @@ def _is_plain(product: Product) -> bool:
     return not casts
 
 
-class _Loops:
+class _SkinnyLoops:
     def __init__(self, e: Emission, product: Product, done: Finish, columns: int, inner: int, lanes: int) -> None:
         self.e = e
         self.product = product
@@ -131,7 +131,7 @@ class _Loops:
                 clear = tirx.BufferStore(buffer, tirx.Broadcast(tirx.const(0, dtype), lanes), [run(zero, lanes)])
                 statements += [*made, clear]
                 sums[-1].append(buffer)
-        rows = [unravelled(self.product.rows, first + r, e.index) for r in range(height)]
+        rows = [axis_indices(self.product.rows, first + r, e.index) for r in range(height)]
 
         def add(start: Expression, at: Expression, counts: Any = None) -> list[Statement]:
             made: list[Statement] = []
@@ -158,16 +158,16 @@ class _Loops:
             statements += add(tirx.const(self.inner - lanes, e.index), tirx.const(self.whole * lanes, e.index), counts)
         for row, row_sums in zip(rows, sums, strict=True):
             for column, buffer in enumerate(row_sums):
-                total, folded = self._folded(buffer)
+                total, folded = self._sum_lanes(buffer)
                 statements += folded
-                columns = unravelled(self.product.columns, tirx.const(column, e.index), e.index)
+                columns = axis_indices(self.product.columns, tirx.const(column, e.index), e.index)
                 place = {**batch, **row, **columns}
                 result = tirx.Var("result", dtype)
                 statements.append(tirx.Bind(result, total))
                 statements += self.done([place[v] for v in self.product.stage.axes], [result])
         return statements
 
-    def _folded(self, buffer: Any) -> tuple[Expression, list[Statement]]:
+    def _sum_lanes(self, buffer: Any) -> tuple[Expression, list[Statement]]:
         """The sum of all lanes, as in `reduction.folded`."""
         dtype, lanes = self.product.dtype, self.lanes
         total: Expression = tirx.BufferLoad(buffer, [run(tirx.const(0, self.e.index), lanes)])

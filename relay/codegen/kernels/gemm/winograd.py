@@ -1,4 +1,4 @@
-"""Convolutions with constant weights of 3 by 3 places, by fewer multiplications.
+"""Winograd convolution: constant weights of 3 by 3 places, with fewer multiplications.
 
 Winograd's F(2x2, 3x3) (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2016) makes 2 by 2 results of
 4 by 4 inputs d and 3 by 3 weights g with 16 multiplications for each channel instead of 36:
@@ -25,12 +25,12 @@ import attrs
 import numpy as np
 from tvm.sym import Analyzer
 
-from relay.codegen.kernels.emission import Emission, Given
-from relay.codegen.kernels.gemm.packing import NoArithmetic, evaluated
+from relay.codegen.kernels.emission import ConstantOperand, Emission
+from relay.codegen.kernels.gemm.packing import NonArithmeticIndex, evaluate_index
 from relay.codegen.kernels.gemm.recognition import Axis, Product, only_moved, pieces, tile_height
-from relay.codegen.kernels.loops import cast, decoded, loop, number
+from relay.codegen.kernels.loops import cast, loop, number, unravel_index
 from relay.codegen.kernels.reduction.reductions import Finish
-from relay.codegen.kernels.stage import Extent, rewritten, volume
+from relay.codegen.kernels.stage import Extent, substitute_variables, volume
 from relay.codegen.tvm.tir import Expression, Statement, sequence, tirx
 
 INPUT = np.array([[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]])
@@ -43,7 +43,7 @@ BLOCK = 600_000  # bytes of inputs and sums of a block, which the second-level c
 
 
 @attrs.frozen(eq=False)
-class Convolution:
+class WinogradConvolution:
     """What is to be computed. `order` has for each axis of the result whether it is that of images, height, width or
     columns (0 to 3). `images` by `height` by `width` places of results; `base(image)` is where an image starts
     in the buffer of the inputs, and `steps` how far its next row and column of places are."""
@@ -58,7 +58,7 @@ class Convolution:
     channels: int
     columns: int
     dtype: str
-    constant: Given
+    constant: ConstantOperand
     places: np.ndarray  # where the weights are in the constant, (3, 3, channels, columns)
 
     @property
@@ -75,7 +75,7 @@ class Convolution:
         return fast < 9 * weights * (images * self.height * self.width + STREAMED)
 
 
-def recognise(e: Emission, product: Product, constant: Given) -> Convolution | None:
+def recognize(e: Emission, product: Product, constant: ConstantOperand) -> WinogradConvolution | None:
     """A product with a constant right operand as a convolution with 3 by 3 places, one apart; None if it is none."""
     if product.batch or (len(product.rows), len(product.columns), len(product.inner)) != (3, 1, 3):
         return None
@@ -100,17 +100,17 @@ def recognise(e: Emission, product: Product, constant: Given) -> Convolution | N
     zero = {a.variable: tirx.const(0, str(a.variable.ty)) for a in (height, width, *kernel, *channels)}
 
     def base(at: Expression) -> Expression:
-        return rewritten(left.indices[0], {**zero, image.variable: cast(at, str(image.variable.ty))})
+        return substitute_variables(left.indices[0], {**zero, image.variable: cast(at, str(image.variable.ty))})
 
     axes = [*kernel, *channels, column]
     grids = np.ogrid[tuple(slice(axis.extent) for axis in axes)]
     try:
-        places = evaluated(right.indices[0], {a.variable: grid for a, grid in zip(axes, grids, strict=True)})
-    except NoArithmetic:
+        places = evaluate_index(right.indices[0], {a.variable: grid for a, grid in zip(axes, grids, strict=True)})
+    except NonArithmeticIndex:
         return None
     which = {image: 0, height: 1, width: 2, column: 3}
     order = sorted(which, key=lambda axis: axis.position)
-    return Convolution(
+    return WinogradConvolution(
         tuple(which[axis] for axis in order),
         left.source,
         base,
@@ -129,7 +129,7 @@ def recognise(e: Emission, product: Product, constant: Given) -> Convolution | N
 def _step(offset: Expression, axis: Axis) -> int | None:
     """How far in memory the next place along an axis is; None if that is not the same everywhere."""
     here = {axis.variable: axis.variable + 1}
-    step = Analyzer().simplify(rewritten(offset, here) - offset)
+    step = Analyzer().simplify(substitute_variables(offset, here) - offset)
     return int(step.value) if isinstance(step, tirx.IntImm) else None
 
 
@@ -139,7 +139,7 @@ def _number(extent: Extent) -> int:
 
 
 @attrs.frozen(eq=False)
-class Weights:
+class WinogradWeights:
     """The weights G g G', in panels of columns. `places`: where they are in the constant, (3, 3, channels, columns)."""
 
     places: np.ndarray
@@ -155,12 +155,12 @@ class Weights:
         return np.ascontiguousarray(split.transpose(0, 2, 1, 3), array.dtype).reshape(-1)
 
 
-class Generator:
+class WinogradGenerator:
     """The statements of one convolution. `lanes` is the width of a vector; the tiles of sums that stay in registers
     take at most so many `accumulators`."""
 
     def __init__(
-        self, e: Emission, convolution: Convolution, done: Finish, threads: int, lanes: int, accumulators: int
+        self, e: Emission, convolution: WinogradConvolution, done: Finish, threads: int, lanes: int, accumulators: int
     ) -> None:
         self.e = e
         self.threads = threads
@@ -183,7 +183,7 @@ class Generator:
         """The whole convolution."""
         conv = self.convolution
         total = 16 * self.panels * conv.channels * self.panel
-        self.packed = self.e.pack(conv.constant, Weights(conv.places, self.panel), total).buffer
+        self.packed = self.e.pack(conv.constant, WinogradWeights(conv.places, self.panel), total).buffer
         if self.threads == 1 or (isinstance(self.blocks, int) and self.blocks == 1):
             return self._part(None, tirx.const(0, self.e.index), self.blocks)
         each = number(pieces(self.blocks, self.threads), self.e.index)
@@ -205,7 +205,7 @@ class Generator:
 
         def block(own: Expression) -> list[Statement]:
             rows = conv.tiles[0] // self.block
-            image, row = decoded(first + own, [conv.images, rows], self.e.index)
+            image, row = unravel_index(first + own, [conv.images, rows], self.e.index)
             top = row * self.block  # row of tiles
             return [
                 *self._tiles(partial(self._input, image, top)),
@@ -244,7 +244,7 @@ class Generator:
             return tirx.Min(at + step, last) if size % 2 and step == 3 else at + step
 
         def some(channel: Expression, lanes: int) -> list[Statement]:
-            registers = _Registers(self.e, conv.dtype, lanes)
+            registers = _TileRegisters(self.e, conv.dtype, lanes)
             given = [
                 [
                     registers.keep(
@@ -263,7 +263,7 @@ class Generator:
                 ]
                 for i in range(4)
             ]
-            for n, value in enumerate(registers.transformed(given, INPUT)):
+            for n, value in enumerate(registers.transform_tile(given, INPUT)):
                 at = (n * self.rows + tile) * conv.channels + channel
                 registers.store(self.inputs, at, value)
             return registers.statements
@@ -277,7 +277,7 @@ class Generator:
 
         def tile(panel: Expression, own: Expression) -> list[Statement]:
             row = own * self.height
-            registers = [_Registers(self.e, conv.dtype, self.lanes) for _ in range(self.height)]
+            registers = [_TileRegisters(self.e, conv.dtype, self.lanes) for _ in range(self.height)]
             zero = tirx.const(0, conv.dtype)
             sums = [[r.keep(lambda lane: zero) for _ in range(self.vectors)] for r in registers]
             start = (which * self.panels + panel) * (conv.channels * self.panel)
@@ -319,7 +319,7 @@ class Generator:
         tile = row * conv.tiles[1] + column
 
         def some(start: Expression, lanes: int) -> list[Statement]:
-            registers = _Registers(self.e, conv.dtype, lanes)
+            registers = _TileRegisters(self.e, conv.dtype, lanes)
             width = self.panels * self.panel
             given = [
                 [
@@ -333,7 +333,7 @@ class Generator:
                 for i in range(4)
             ]
             statements: list[Statement] = []
-            for n, value in enumerate(registers.transformed(given, OUTPUT)):
+            for n, value in enumerate(registers.transform_tile(given, OUTPUT)):
                 i, j = divmod(n, 2)
                 y, x = (top + row) * 2 + i, column * 2 + j
 
@@ -355,7 +355,7 @@ class Generator:
         return self._vectors(conv.columns, some)
 
 
-class _Registers:
+class _TileRegisters:
     """Vectors that stay in registers, and the statements that fill them."""
 
     def __init__(self, e: Emission, dtype: str, lanes: int) -> None:
@@ -382,7 +382,7 @@ class _Registers:
             self.lanes, self.e.index, lambda lane: [tirx.BufferStore(buffer, value(lane), [at + lane])], "VECTORIZED"
         )
 
-    def transformed(
+    def transform_tile(
         self, given: Sequence[Sequence[Callable[[Expression], Expression]]], matrix: np.ndarray
     ) -> list[Callable[[Expression], Expression]]:
         """matrix . given . matrix', row by row."""

@@ -1,4 +1,4 @@
-"""Sums, maxima and the like: accumulators in registers, vectorised along whichever axis runs through memory."""
+"""Reductions: accumulators in registers, vectorized along whichever axis runs through memory."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from tvm_ffi import structural_map
 
 from relay.codegen.kernels.clusters import Cluster
-from relay.codegen.kernels.elementwise.pointwise import at, lanes, made
+from relay.codegen.kernels.elementwise.pointwise import computed_elements, elements_at, lanes
 from relay.codegen.kernels.elementwise.transposition import halves, run
 from relay.codegen.kernels.emission import Emission, key
-from relay.codegen.kernels.loops import cast, decoded, enough, loop, nested, number
-from relay.codegen.kernels.registers import named
-from relay.codegen.kernels.stage import Extent, Stage, extent, is_one, mentions, same, volume
+from relay.codegen.kernels.loops import cast, enough, loop, nested_loops, number, unravel_index
+from relay.codegen.kernels.registers import bind_name
+from relay.codegen.kernels.stage import Extent, Stage, extent, has_equal_extents, is_one, mentions, volume
 from relay.codegen.tvm.tir import Expression, Statement, tirx
 from relay.ir.types import BaseType
 
@@ -33,23 +33,23 @@ def reduce(e: Emission, cluster: Cluster, fixed: Sequence[Expression]) -> list[S
     rest = lead.extents[len(fixed) :]
     done = finish(e, cluster, fixed)
     plain = all(
-        e.vectorises([*stage.op.body[0].source, *stage.op.body[0].combiner.result]) for stage in cluster.reductions
+        e.vectorizes([*stage.op.body[0].source, *stage.op.body[0].combiner.result]) for stage in cluster.reductions
     )
     if plain and rest and not is_one(rest[-1]) and goes_along_columns(e, lead):
         return _along_columns(e, cluster, fixed, done)
     if plain and is_long(volume(lead.reduced[-in_one(e, cluster) :])) and runs_along(e, lead, lead.reduced_axes[-1]):
         if not rest or not goes_together(e, cluster):
-            return nested(rest, e.index, lambda indices: along_rows(e, cluster, fixed, [indices], done))
+            return nested_loops(rest, e.index, lambda indices: along_rows(e, cluster, fixed, [indices], done))
         *outer, last = rest
         zero = tirx.const(0, e.index)
-        return nested(outer, e.index, lambda ahead: together(e, cluster, [*fixed, *ahead], zero, last))
-    return nested(rest, e.index, lambda indices: _one_by_one(e, cluster, [*fixed, *indices], indices, done))
+        return nested_loops(outer, e.index, lambda ahead: together(e, cluster, [*fixed, *ahead], zero, last))
+    return nested_loops(rest, e.index, lambda indices: _one_by_one(e, cluster, [*fixed, *indices], indices, done))
 
 
 def are_plain(e: Emission, cluster: Cluster) -> bool:
     """Whether the reductions of a cluster have one result each and are made in vectors."""
     return all(
-        stage.op.num_outputs == 1 and e.vectorises([*stage.op.body[0].source, *stage.op.body[0].combiner.result])
+        stage.op.num_outputs == 1 and e.vectorizes([*stage.op.body[0].source, *stage.op.body[0].combiner.result])
         for stage in cluster.reductions
     )
 
@@ -67,7 +67,7 @@ def finish(e: Emission, cluster: Cluster, fixed: Sequence[Expression]) -> Finish
                 stores.append(tirx.BufferStore(place.buffer, result, [e.position(place, whole)]))
         if cluster.results:
             e.values.update(zip(tensors, results, strict=True))
-            with made(e, cluster.results, at(e, whole)) as statements:
+            with computed_elements(e, cluster.results, elements_at(e, whole)) as statements:
                 stores = [*statements, *stores]
             for tensor in tensors:
                 del e.values[tensor]
@@ -77,7 +77,7 @@ def finish(e: Emission, cluster: Cluster, fixed: Sequence[Expression]) -> Finish
 
 
 def goes_together(e: Emission, cluster: Cluster) -> bool:
-    """Whether several rows are reduced at once: neighbouring ones are combined with the same vector, as in the product
+    """Whether several rows are reduced at once: neighboring ones are combined with the same vector, as in the product
     of a matrix and a vector."""
     stage = cluster.lead
     if cluster.whole or len(cluster.reductions) != 1 or stage.op.num_outputs != 1 or not stage.extents:
@@ -87,7 +87,7 @@ def goes_together(e: Emission, cluster: Cluster) -> bool:
         return False
     reads = [indices for _, indices in e.reads(stage) if any(mentions(index, inner) for index in indices)]
     with_row = [any(mentions(index, row) for index in indices) for indices in reads]
-    return any(with_row) and not all(with_row) and e.vectorises([*first.source, *first.combiner.result])
+    return any(with_row) and not all(with_row) and e.vectorizes([*first.source, *first.combiner.result])
 
 
 def together(
@@ -130,13 +130,13 @@ def _runs_through(e: Emission, stage: Stage, count: int) -> bool:
             return False
         if not all(index.same_as(axis) for index, axis in zip(indices[start:], axes, strict=False)):
             return False
-        if not same([extent(dim) for dim in tensor.shape[start : start + count]], sizes):
+        if not has_equal_extents([extent(dim) for dim in tensor.shape[start : start + count]], sizes):
             return False
     return True
 
 
 def goes_along_columns(e: Emission, stage: Stage) -> bool:
-    """Whether neighbouring results are computed together: their inputs are neighbours, or there is one for each."""
+    """Whether neighboring results are computed together: their inputs are neighbors, or there is one for each."""
     if not stage.extents:
         return False
     each = volume(stage.reduced)
@@ -158,7 +158,7 @@ def _reduced_reads(e: Emission, stage: Stage) -> list[tuple[Any, tuple[Any, ...]
 
 
 def follows(indices: Sequence[Any], shape: Sequence[Any], axis: Any) -> bool:
-    """Whether neighbours along an axis are neighbours in memory."""
+    """Whether neighbors along an axis are neighbors in memory."""
     kept = [i for i, d in zip(indices, shape, strict=True) if not (isinstance(d, tirx.IntImm) and int(d.value) == 1)]
     return bool(kept) and unit_stride(kept[-1], axis) and not any(mentions(i, axis) for i in kept[:-1])
 
@@ -174,7 +174,7 @@ def unit_stride(index: Any, axis: Any) -> bool:
     return isinstance(index, tirx.Sub) and unit_stride(index.a, axis) and not mentions(index.b, axis)
 
 
-def combined(
+def combine_elements(
     e: Emission, stage: Stage, left: Sequence[Expression], right: Sequence[Expression], *, later: bool = False
 ) -> list[Expression]:
     """The reduction's operation. `later`: the right operand is an element behind all those of the left one."""
@@ -185,19 +185,19 @@ def combined(
         return [tirx.Let(name, right[0], e.element(reducer.result[0], variables))]
     variables = {**dict(zip(reducer.lhs, left, strict=True)), **dict(zip(reducer.rhs, right, strict=True))}
     results = [e.element(result, variables) for result in reducer.result]
-    return [structural_map(r, ((tirx.Select, _decided(left[0], right[0], later)),)) for r in results]
+    return [structural_map(r, ((tirx.Select, _resolve_round_order(left[0], right[0], later)),)) for r in results]
 
 
-def _decided(left: Expression, right: Expression, smaller: bool) -> Callable[[Any], Any]:
+def _resolve_round_order(left: Expression, right: Expression, smaller: bool) -> Callable[[Any], Any]:
     """What makes of a choice by whether the left one of two numbers of rounds is smaller one of its sides: the first
     where it is, and the second, which holds for all, where that is not known."""
 
-    def decided(choice: Any) -> Any:
+    def resolve_choice(choice: Any) -> Any:
         less = choice.condition
         found = isinstance(less, tirx.LT) and less.a.same_as(left) and less.b.same_as(right)
         return choice if not found else choice.true_value if smaller else choice.false_value
 
-    return decided
+    return resolve_choice
 
 
 def _counts_rounds(stage: Stage) -> bool:
@@ -210,7 +210,7 @@ def _counts_rounds(stage: Stage) -> bool:
 
 def sources(e: Emission, stage: Stage, indices: Sequence[Expression], steps: Sequence[Expression]) -> list[Expression]:
     """What is combined at these indices and reduced indices."""
-    variables = {**e.bound(stage.axes, indices), **e.bound(stage.reduced_axes, steps)}
+    variables = {**e.axis_values(stage.axes, indices), **e.axis_values(stage.reduced_axes, steps)}
     first = stage.op.body[0]
     found = [e.element(source, variables) for source in first.source]
     if not (isinstance(first.condition, tirx.IntImm) and int(first.condition.value)):
@@ -220,12 +220,12 @@ def sources(e: Emission, stage: Stage, indices: Sequence[Expression], steps: Seq
     return found
 
 
-def _beside(
+def _elementwise_part(
     e: Emission, cluster: Cluster, indices: Sequence[Expression], steps: Sequence[Expression]
 ) -> AbstractContextManager[list[Statement]]:
     """The statements for the elementwise stages of a cluster where its loops are here."""
     point = cluster.point(indices, steps) if cluster.whole else ()
-    return made(e, cluster.whole, at(e, point), read=True)
+    return computed_elements(e, cluster.whole, elements_at(e, point), read=True)
 
 
 def _identities(cluster: Cluster) -> list[Expression]:
@@ -249,15 +249,17 @@ def _one_by_one(
     loaded = [tirx.BufferLoad(total, [zero]) for total in totals]
 
     def step(steps: Sequence[Expression]) -> list[Statement]:
-        with _beside(e, cluster, whole, steps) as found:
+        with _elementwise_part(e, cluster, whole, steps) as found:
             for stage, own in _shares(cluster, totals):
                 loads = [tirx.BufferLoad(total, [0]) for total in own]
-                found += _kept(
-                    own, zero, combined(e, stage, loads, sources(e, stage, whole, steps), later=_counts_rounds(stage))
+                found += _store_results(
+                    own,
+                    zero,
+                    combine_elements(e, stage, loads, sources(e, stage, whole, steps), later=_counts_rounds(stage)),
                 )
             return found
 
-    return [*statements, *nested(cluster.lead.reduced, e.index, step), *done(indices, loaded)]
+    return [*statements, *nested_loops(cluster.lead.reduced, e.index, step), *done(indices, loaded)]
 
 
 def updates(
@@ -270,14 +272,16 @@ def updates(
     among: Expression | None = None,
 ) -> list[Statement]:
     """What goes into one lane of the totals of all reductions at one place; only if it is `among` those that count."""
-    with _beside(e, cluster, indices, steps) as statements:
+    with _elementwise_part(e, cluster, indices, steps) as statements:
         for stage, own in _shares(cluster, totals):
             values = sources(e, stage, indices, steps)
             if among is not None:
                 identities = stage.op.body[0].combiner.identity_element
                 values = [tirx.Select(among, v, i) for v, i in zip(values, identities, strict=True)]
             loads = [tirx.BufferLoad(total, [lane]) for total in own]
-            statements += _kept(own, lane, combined(e, stage, loads, values, later=_counts_rounds(stage)))
+            statements += _store_results(
+                own, lane, combine_elements(e, stage, loads, values, later=_counts_rounds(stage))
+            )
         return statements
 
 
@@ -288,11 +292,11 @@ def _shares(cluster: Cluster, buffers: Sequence[Any]) -> Iterator[tuple[Stage, l
         yield stage, [next(rest) for _ in range(stage.op.num_outputs)]
 
 
-def _kept(buffers: Sequence[Any], lane: Expression, results: Sequence[Expression]) -> list[Statement]:
+def _store_results(buffers: Sequence[Any], lane: Expression, results: Sequence[Expression]) -> list[Statement]:
     """The results of one reduction as a lane of its buffers. Each is computed from what all of them hold."""
     if len(results) == 1:
         return [tirx.BufferStore(buffers[0], results[0], [lane])]
-    pairs = [named(result) for result in results]
+    pairs = [bind_name(result) for result in results]
     stores = [tirx.BufferStore(buffer, name, [lane]) for buffer, (name, _) in zip(buffers, pairs, strict=True)]
     return [*(statement for _, statement in pairs), *stores]
 
@@ -331,12 +335,14 @@ def _along_columns(e: Emission, cluster: Cluster, fixed: Sequence[Expression], d
 
         return [
             *statements,
-            *nested(cluster.lead.reduced, e.index, step),
+            *nested_loops(cluster.lead.reduced, e.index, step),
             *loop(width, e.index, store, "VECTORIZED"),
         ]
 
     widths = [lanes_] if len(cluster.whole) + len(cluster.reductions) > FEW else [4 * lanes_, lanes_]
-    return nested(outer, e.index, lambda ahead: tiles(columns, widths, e.index, lambda at_, w: tile(ahead, at_, w)))
+    return nested_loops(
+        outer, e.index, lambda ahead: tiles(columns, widths, e.index, lambda at_, w: tile(ahead, at_, w))
+    )
 
 
 def tiles(
@@ -372,7 +378,7 @@ def _boundary(
     place = e.places[key(tensor)]
     if place.address is None:
         return None
-    variables = {**e.bound(stage.axes, indices), **e.bound(stage.reduced_axes, steps)}
+    variables = {**e.axis_values(stage.axes, indices), **e.axis_values(stage.reduced_axes, steps)}
     first = e.offset([e.element(index, variables) for index in read], place.dims)
     itemsize, in_vector = BaseType(str(tensor.dtype)).dtype.itemsize, e.lanes(str(tensor.dtype))
     position = tirx.indexdiv(place.address, tirx.const(itemsize, "int64")) + cast(first, "int64")
@@ -422,14 +428,14 @@ def along_rows(
 
                 def update(v: Expression, indices: Any = indices, into: Any = into) -> list[Statement]:
                     counts = None if among is None else among(v)
-                    steps = [*ahead, *decoded(first + v, last, e.index)]
+                    steps = [*ahead, *unravel_index(first + v, last, e.index)]
                     steps[0] = steps[0] if part is None else part[0] + steps[0]
                     return updates(e, cluster, into, v, [*fixed, *indices], steps, counts)
 
                 statements += loop(size, e.index, update, "VECTORIZED")
             return statements
 
-        def plain() -> list[Statement]:
+        def unaligned_row() -> list[Statement]:
             known = part is None and isinstance(inner, int) and inner > width
             if known and not cluster.whole:  # nothing but sums: no harm in twice
                 left = inner % width
@@ -439,7 +445,7 @@ def along_rows(
             along = inner if outer else first_axis
             return tiles(along, [width, lanes_] if width > lanes_ else [width], e.index, block)
 
-        def aligned() -> list[Statement]:
+        def aligned_row() -> list[Statement]:
             """In vectors that lie in one cache line each, which streams through memory are a third faster in: what is
             before the first and behind the last of them are some lanes of vectors at the row's ends."""
             size, start, count = number(inner, e.index), tirx.Var("start", e.index), tirx.Var("count", e.index)
@@ -453,13 +459,13 @@ def along_rows(
 
         first = [*ahead, *(tirx.const(0, e.index) for _ in last)]
         boundary = _boundary(e, cluster.lead, [*fixed, *rows[0]], first) if len(rows) > 1 else None
-        return plain() if boundary is None else enough(inner, VERY_LONG, aligned, plain)
+        return unaligned_row() if boundary is None else enough(inner, VERY_LONG, aligned_row, unaligned_row)
 
-    statements += nested([first_axis, *outer[1:]] if outer else (), e.index, row)
+    statements += nested_loops([first_axis, *outer[1:]] if outer else (), e.index, row)
     for whole, left_over, indices in zip(totals, rests, rows, strict=True):
         names = []
         for (stage, total), (_, rest) in zip(_shares(cluster, whole), _shares(cluster, left_over), strict=True):
-            statements += folded(e, stage, total, rest, width, lanes_)
+            statements += reduce_lanes(e, stage, total, rest, width, lanes_)
             for buffer, dtype in zip(rest, stage.dtypes, strict=True):
                 names.append(tirx.Var("result", dtype))
                 statements.append(tirx.Bind(names[-1], tirx.BufferLoad(buffer, [0])))
@@ -467,7 +473,7 @@ def along_rows(
     return statements
 
 
-def folded(
+def reduce_lanes(
     e: Emission, stage: Stage, total: Sequence[Any], rest: Sequence[Any], width: int, lanes_: int
 ) -> list[Statement]:
     """All of `width` lanes of two lists of buffers combined in the first lane of the second one.
@@ -477,17 +483,17 @@ def folded(
     read in the end: LLVM 22 compares this lane with itself then, where vectors are compared in masks (AVX-512).
     """
 
-    def both(
+    def combine_lanes(
         left: Sequence[Any], right: Sequence[Any], into: Sequence[Any], far: int, v: Expression
     ) -> list[Statement]:
         loads = [tirx.BufferLoad(buffer, [v]) for buffer in left], [tirx.BufferLoad(b, [v + far]) for b in right]
-        return _kept(into, v, combined(e, stage, *loads))
+        return _store_results(into, v, combine_elements(e, stage, *loads))
 
-    statements = loop(width, e.index, partial(both, total, rest, rest, 0), "VECTORIZED")
+    statements = loop(width, e.index, partial(combine_lanes, total, rest, rest, 0), "VECTORIZED")
     shuffles = not any(dtype in ("bool", "bfloat16") for dtype in stage.dtypes)  # of these TVM takes no vectors apart
     while width > (lanes_ if shuffles else 1):
         width //= 2
-        statements += loop(width, e.index, partial(both, rest, rest, rest, width), "VECTORIZED")
+        statements += loop(width, e.index, partial(combine_lanes, rest, rest, rest, width), "VECTORIZED")
     whole, zero = rest, tirx.const(0, e.index)
     while width > 1:
         parts: list[list[Any]] = [[], []]
@@ -501,7 +507,7 @@ def folded(
         width //= 2
         lower, upper = parts
         whole = lower if width > 1 else rest
-        statements += loop(width, e.index, partial(both, lower, upper, whole, 0), "VECTORIZED")
+        statements += loop(width, e.index, partial(combine_lanes, lower, upper, whole, 0), "VECTORIZED")
     return statements
 
 

@@ -1,4 +1,4 @@
-"""Short rows, as many at once as a vector has lanes: softmax over a few classes, means of small images.
+"""Row batching: short rows, as many at once as a vector has lanes, such as softmax over a few classes.
 
     for blocks of `lanes` rows:                                        shared among threads
         tile[place, lane] = input[row of the lane, place]              for each input: squares, transposed in registers
@@ -18,13 +18,13 @@ from typing import Any
 import attrs
 
 from relay.codegen.kernels.clusters import Cluster
-from relay.codegen.kernels.elementwise.pointwise import stored
-from relay.codegen.kernels.elementwise.transposition import run, transposed
+from relay.codegen.kernels.elementwise.pointwise import store_elements
+from relay.codegen.kernels.elementwise.transposition import run, transpose_square
 from relay.codegen.kernels.emission import Emission, Place, key
 from relay.codegen.kernels.gemm.recognition import pieces, registers
-from relay.codegen.kernels.loops import loop, nested, number, shared
+from relay.codegen.kernels.loops import loop, nested_loops, number, shared_loop
 from relay.codegen.kernels.reduction.reductions import LONG, finish, registers_of, updates
-from relay.codegen.kernels.stage import Extent, Stage, extent, is_one, mentions, same, volume
+from relay.codegen.kernels.stage import Extent, Stage, extent, has_equal_extents, is_one, mentions, volume
 from relay.codegen.tvm.tir import Expression, Statement, sequence, tirx
 from relay.ir.types import BaseType
 
@@ -35,7 +35,7 @@ ALONE = 128
 
 
 @attrs.frozen(eq=False)
-class _Row:
+class _RowPart:
     """A tensor's part of a row: its place in memory before, and how many elements it has."""
 
     place: Place
@@ -51,16 +51,16 @@ class ShortRows:
     count: int
     rows: Extent
     lanes: int
-    inputs: Mapping[Any, _Row]
-    outputs: Mapping[Any, _Row]
-    between: Mapping[Any, _Row]  # what is computed on the way, and read in other loops
+    inputs: Mapping[Any, _RowPart]
+    outputs: Mapping[Any, _RowPart]
+    between: Mapping[Any, _RowPart]  # what is computed on the way, and read in other loops
 
 
-def recognise(e: Emission, steps: Sequence[Cluster], count: int, remembered: Sequence[Any]) -> ShortRows | None:
+def recognize(e: Emission, steps: Sequence[Cluster], count: int, remembered: Sequence[Any]) -> ShortRows | None:
     """Stages with these first axes in common as such rows; None if they are none, or if these loops are not quicker."""
     stages = [stage for step in steps for stage in step.stages]
     rows_extents = stages[0].extents[:count]
-    if not all(same(stage.extents[:count], rows_extents) for stage in stages):
+    if not all(has_equal_extents(stage.extents[:count], rows_extents) for stage in stages):
         return None  # a result of all elements, say, whose axes have extent 1, beside one of each
     if not count or not all(isinstance(d, int) for s in stages for d in (*s.extents[count:], *s.reduced)):
         return None
@@ -91,7 +91,7 @@ def recognise(e: Emission, steps: Sequence[Cluster], count: int, remembered: Seq
     rows = volume(rows_extents)
     if lanes < 4 or (isinstance(rows, int) and rows < lanes):
         return None
-    taken: dict[Any, dict[Any, _Row]] = {"inputs": {}, "outputs": {}, "between": {}}
+    taken: dict[Any, dict[Any, _RowPart]] = {"inputs": {}, "outputs": {}, "between": {}}
     for name, tensor in {**{k: k[0].output(k[1]) for k in made}, **reads}.items():
         place = e.places[name]
         kind = "inputs" if name not in made else "between" if name[0] in remembered else "outputs"
@@ -100,7 +100,7 @@ def recognise(e: Emission, steps: Sequence[Cluster], count: int, remembered: Seq
         dims = tuple(map(extent, tensor.shape))[count:]
         if not all(isinstance(d, int) for d in dims) or volume(dims) > most:
             return None
-        taken[kind][name] = _Row(place, int(volume(dims)), str(tensor.dtype))
+        taken[kind][name] = _RowPart(place, int(volume(dims)), str(tensor.dtype))
     return ShortRows(tuple(steps), count, rows, lanes, **taken)
 
 
@@ -118,10 +118,10 @@ def _bodies(stage: Stage) -> list[Expression]:
 
 def _is_plain(e: Emission, stage: Stage) -> bool:
     if not stage.is_reduction:
-        return stage.op.num_outputs == 1 and e.vectorises(stage.op.body)
+        return stage.op.num_outputs == 1 and e.vectorizes(stage.op.body)
     first = stage.op.body[0]
     always = isinstance(first.condition, tirx.IntImm) and bool(int(first.condition.value))
-    return always and e.vectorises([*first.source, *first.combiner.result])
+    return always and e.vectorizes([*first.source, *first.combiner.result])
 
 
 def _stored_dtypes(e: Emission, stages: Sequence[Stage], remembered: Sequence[Any]) -> set[str]:
@@ -138,7 +138,7 @@ def _has_rows(stage: Stage, count: int, tensor: Any, indices: Sequence[Any]) -> 
     dims = tuple(map(extent, tensor.shape))
     return (
         len(dims) >= count
-        and same(dims[:count], stage.extents[:count])
+        and has_equal_extents(dims[:count], stage.extents[:count])
         and all(i.same_as(v) or is_one(d) for i, v, d in zip(indices, stage.axes, dims[:count], strict=False))
         and not any(mentions(index, axis) for index in indices[count:] for axis in stage.axes[:count])
     )
@@ -155,15 +155,15 @@ def share(e: Emission, found: ShortRows) -> list[Statement]:
         work = step.lead.work if isinstance(work, int) and work == 0 else work + step.lead.work
 
     def part(number_: Expression, begin: Expression, end: Expression) -> list[Statement]:
-        return _Blocks(e, found, number_).statements(begin, end - begin)
+        return _RowBlocks(e, found, number_).statements(begin, end - begin)
 
     def serial() -> list[Statement]:
-        return _Blocks(e, found, tirx.const(0, "int32")).statements(tirx.const(0, e.index), blocks)
+        return _RowBlocks(e, found, tirx.const(0, "int32")).statements(tirx.const(0, e.index), blocks)
 
-    return shared(blocks, work, e.threads, e.index, part, serial)
+    return shared_loop(blocks, work, e.threads, e.index, part, serial)
 
 
-class _Blocks:
+class _RowBlocks:
     """The blocks of one thread."""
 
     def __init__(self, e: Emission, found: ShortRows, part: Expression) -> None:
@@ -203,16 +203,22 @@ class _Blocks:
             tile = e.places[name].buffer
             # squares of rows shorter than a vector read on in the next rows
             fits = left >= self.lanes + -(-max(self.lanes - row.size, 0) // row.size)
-            inside = self._in(row, row.place.buffer, first * row.size, tile)
+            inside = self._load_tile(row, row.place.buffer, first * row.size, tile)
             edge = edges[row.dtype]
-            outside = [*self._copied_in(row, first, left, edge), *self._in(row, edge, tirx.const(0, e.index), tile)]
+            outside = [
+                *self._copied_in(row, first, left, edge),
+                *self._load_tile(row, edge, tirx.const(0, e.index), tile),
+            ]
             statements.append(tirx.IfThenElse(fits, sequence(inside), sequence(outside)))
         for step in found.steps:
             statements += self._reductions(step, first) if step.reductions else self._elements(step, first)
         for name, row in found.outputs.items():
             tile, edge = e.places[name].buffer, edges[row.dtype]
-            inside = self._out(row, tile, row.place.buffer, first * row.size)
-            outside = [*self._out(row, tile, edge, tirx.const(0, e.index)), *self._copied_out(row, first, left, edge)]
+            inside = self._store_tile(row, tile, row.place.buffer, first * row.size)
+            outside = [
+                *self._store_tile(row, tile, edge, tirx.const(0, e.index)),
+                *self._copied_out(row, first, left, edge),
+            ]
             statements.append(tirx.IfThenElse(left >= self.lanes, sequence(inside), sequence(outside)))
         return statements
 
@@ -224,7 +230,7 @@ class _Blocks:
         yield
         self.e.lane = None
 
-    def _each(
+    def _lane_loop(
         self, first: Expression, body: Callable[[list[Expression], Expression], list[Statement]]
     ) -> list[Statement]:
         """body(indices of the row, lane) for all lanes."""
@@ -240,9 +246,9 @@ class _Blocks:
         inner = step.lead.extents[self.found.count :]
 
         def place(indices: Sequence[Expression]) -> list[Statement]:
-            return self._each(first, lambda row, _: stored(self.e, step.whole, [*row, *indices]))
+            return self._lane_loop(first, lambda row, _: store_elements(self.e, step.whole, [*row, *indices]))
 
-        return nested(inner, self.e.index, place)
+        return nested_loops(inner, self.e.index, place)
 
     def _reductions(self, step: Cluster, first: Expression) -> list[Statement]:
         e = self.e
@@ -251,14 +257,14 @@ class _Blocks:
             totals, statements = registers_of(e, step, self.lanes)
 
             def add(steps: Sequence[Expression]) -> list[Statement]:
-                return self._each(first, lambda row, lane: updates(e, step, totals, lane, [*row, *indices], steps))
+                return self._lane_loop(first, lambda row, lane: updates(e, step, totals, lane, [*row, *indices], steps))
 
             def store(row: list[Expression], lane: Expression) -> list[Statement]:
                 return finish(e, step, row)(indices, [tirx.BufferLoad(total, [lane]) for total in totals])
 
-            return [*statements, *nested(step.lead.reduced, e.index, add), *self._each(first, store)]
+            return [*statements, *nested_loops(step.lead.reduced, e.index, add), *self._lane_loop(first, store)]
 
-        return nested(step.lead.extents[self.found.count :], e.index, place)
+        return nested_loops(step.lead.extents[self.found.count :], e.index, place)
 
     # ---- memory and tiles
 
@@ -267,7 +273,7 @@ class _Blocks:
         starts = list(range(0, size - self.lanes + 1, self.lanes)) or [0]
         return starts if size <= self.lanes or size % self.lanes == 0 else [*starts, size - self.lanes]
 
-    def _in(self, row: _Row, source: Any, base: Expression, tile: Any) -> list[Statement]:
+    def _load_tile(self, row: _RowPart, source: Any, base: Expression, tile: Any) -> list[Statement]:
         """A tile from rows that lie behind each other from `base` on."""
         lanes, zero = self.lanes, tirx.const(0, self.e.index)
         if row.size == 1:
@@ -284,10 +290,10 @@ class _Blocks:
                     return tirx.Evaluate(tirx.const(0, "int32"))
                 return tirx.BufferStore(tile, vector, [run(zero + at * lanes, lanes)])
 
-            statements += transposed(row.dtype, lanes, load, store)
+            statements += transpose_square(row.dtype, lanes, load, store)
         return statements
 
-    def _out(self, row: _Row, tile: Any, target: Any, base: Expression) -> list[Statement]:
+    def _store_tile(self, row: _RowPart, tile: Any, target: Any, base: Expression) -> list[Statement]:
         """Rows behind each other from a tile."""
         lanes, zero = self.lanes, tirx.const(0, self.e.index)
         if row.size == 1:
@@ -306,10 +312,10 @@ class _Blocks:
                 kept = tirx.Shuffle([vector], [tirx.const(n, "int32") for n in range(row.size)])
                 return tirx.BufferStore(target, kept, [run(base + at, row.size)])
 
-            statements += transposed(row.dtype, lanes, load, store)
+            statements += transpose_square(row.dtype, lanes, load, store)
         return statements
 
-    def _copied_in(self, row: _Row, first: Expression, left: Expression, edge: Any) -> list[Statement]:
+    def _copied_in(self, row: _RowPart, first: Expression, left: Expression, edge: Any) -> list[Statement]:
         """The rows that there are, the last of them again for those that are not."""
 
         def copy(lane: Expression) -> list[Statement]:
@@ -322,11 +328,11 @@ class _Blocks:
 
         return loop(self.lanes, self.e.index, copy)
 
-    def _copied_out(self, row: _Row, first: Expression, left: Expression, edge: Any) -> list[Statement]:
+    def _copied_out(self, row: _RowPart, first: Expression, left: Expression, edge: Any) -> list[Statement]:
         def one(n: Expression) -> list[Statement]:
             return [tirx.BufferStore(row.place.buffer, tirx.BufferLoad(edge, [n]), [first * row.size + n])]
 
         return loop(left * row.size, self.e.index, one)
 
 
-__all__ = ["ShortRows", "pays_alone", "recognise", "share"]
+__all__ = ["ShortRows", "pays_alone", "recognize", "share"]

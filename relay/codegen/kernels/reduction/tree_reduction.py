@@ -1,4 +1,4 @@
-"""Reductions to single numbers: each thread combines a part, then the parts are combined in their order."""
+"""Tree reduction to single numbers: each thread combines a part, then the parts are combined in their order."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 from relay.codegen.kernels.clusters import Cluster
 from relay.codegen.kernels.emission import Emission
-from relay.codegen.kernels.loops import PARALLEL_WORK, cast, enough, loop, shared
+from relay.codegen.kernels.loops import PARALLEL_WORK, cast, enough, loop, shared_loop
 from relay.codegen.kernels.reduction.reductions import (
     Finish,
     along_rows,
     are_plain,
-    combined,
+    combine_elements,
     dtypes_of,
     finish,
     is_long,
@@ -67,12 +67,14 @@ def in_parts(
         return part(begin, end, keep)
 
     def parallel() -> list[Statement]:
-        shares = shared(total, PARALLEL_WORK, e.threads, e.index, on_thread, list, step)
+        shares = shared_loop(total, PARALLEL_WORK, e.threads, e.index, on_thread, list, step)
         totals, made_ = registers_of(e, cluster, 1)
 
         def add(number_: Expression) -> list[Statement]:
             return [
-                tirx.BufferStore(t, combined(e, s, [tirx.BufferLoad(t, [0])], [tirx.BufferLoad(b, [number_])])[0], [0])
+                tirx.BufferStore(
+                    t, combine_elements(e, s, [tirx.BufferLoad(t, [0])], [tirx.BufferLoad(b, [number_])])[0], [0]
+                )
                 for s, t, b in zip(cluster.reductions, totals, parts, strict=True)
             ]
 

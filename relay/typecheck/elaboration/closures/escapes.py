@@ -1,4 +1,4 @@
-"""Functions that outlive the round of the loop in which they were made.
+"""Closure escape check: functions that outlive the iteration that created them.
 
 A function of Python sees the variables around it as they are when it is called; one of Relay as they were when it was
 made. The two differ for a function that a round hands on to the next one, which assigns the same variables again. The
@@ -30,9 +30,9 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.intrinsic import Intrinsic
-from relay.ir.traverse import blocks, bound, free_variables, operands, terminator_operands
+from relay.ir.traverse import blocks, bound_variables, free_variables, operands, terminator_operands
 from relay.ir.types import FunctionType, RefType, StackType, TupleType, Type, prune
-from relay.typecheck.elaboration.abstract_values import FUNCTIONS, Entity, Tuple, Typed
+from relay.typecheck.elaboration.abstract_values import FUNCTIONS, AbstractValue, DynamicValue, Tuple
 
 
 @attrs.frozen
@@ -44,23 +44,25 @@ class Capture:
 
 
 @attrs.frozen(eq=False)
-class Survivors:
+class EscapingVariables:
     """The variables of a loop's body that may hold a function of the round, each with what it captured."""
 
     loop: Loop | ForEach
     holding: dict[Var, Capture]
     carried: tuple[bool, ...]  # for each parameter, whether the next round may read it
 
-    def refuse(self, values: Sequence[Atom], entities: Sequence[Entity]) -> None:
+    def refuse(self, values: Sequence[Atom], entities: Sequence[AbstractValue]) -> None:
         """Raise TypeCheckError if a function of this round is handed on to the next one."""
         for parameter, atom, entity, carried in zip(self.loop.parameters, values, entities, self.carried, strict=True):
             captured = self.holding.get(atom) if isinstance(atom, Var) else None
             if captured is not None and carried and holds_function(entity):
                 self._fail(f"`{parameter.name}`", captured)
 
-    def refuse_stored(self, atoms: Sequence[Atom], entities: Sequence[Entity]) -> None:
+    def refuse_stored(self, atoms: Sequence[Atom], entities: Sequence[AbstractValue]) -> None:
         """Raise TypeCheckError if a function of this round may be stored in a reference that holds functions."""
-        if any(isinstance(e, Typed) and isinstance(prune(e.type), RefType) and holds_function(e) for e in entities):
+        if any(
+            isinstance(e, DynamicValue) and isinstance(prune(e.type), RefType) and holds_function(e) for e in entities
+        ):
             for atom, entity in zip(atoms, entities, strict=True):
                 captured = self.holding.get(atom) if isinstance(atom, Var) else None
                 if captured is not None and holds_function(entity):
@@ -76,10 +78,10 @@ class Survivors:
         )
 
 
-def holds_function(entity: Entity) -> bool:
+def holds_function(entity: AbstractValue) -> bool:
     """Whether a value is or holds a function, as far as its type is known."""
     match entity:
-        case Typed(_, type_):
+        case DynamicValue(_, type_):
             return _mentions_function(type_)
         case Tuple(items):
             return any(holds_function(item) for item in items)
@@ -99,7 +101,7 @@ def _mentions_function(type_: Type) -> bool:
             return False
 
 
-def survivors(loop: Loop | ForEach) -> Survivors | None:
+def survivors(loop: Loop | ForEach) -> EscapingVariables | None:
     """What a loop's body may hand on, or None if no function is made in it."""
     bindings = list(_bindings(loop.body))
     lambdas = {b.targets[0]: b.value.function for b in bindings if isinstance(b.value, Lambda)}
@@ -112,7 +114,7 @@ def survivors(loop: Loop | ForEach) -> Survivors | None:
             continue  # the cell of a comprehension's variable, which is another one in each round
         own.update(binding.targets)
         if not isinstance(binding.value, Lambda):
-            own.update(bound(binding.value))
+            own.update(bound_variables(binding.value))
     captured = {variable: list(free_variables(function)) for variable, function in lambdas.items()}
     holding: dict[Var, Capture] = {}
     before = -1
@@ -130,14 +132,14 @@ def survivors(loop: Loop | ForEach) -> Survivors | None:
             else:
                 atoms = (*operands(binding.value), *(a for t in _ends(binding.value) for a in terminator_operands(t)))
                 found = next((holding[a] for a in atoms if isinstance(a, Var) and a in holding), None)
-                reached = (*binding.targets, *bound(binding.value))
+                reached = (*binding.targets, *bound_variables(binding.value))
             if found is not None:
                 for variable in reached:
                     holding.setdefault(variable, found)
     if not holding:
         return None
     read = free_variables(loop.body)
-    return Survivors(loop, holding, tuple(p in read for p in loop.parameters))
+    return EscapingVariables(loop, holding, tuple(p in read for p in loop.parameters))
 
 
 def _is_unset(value: Expr) -> bool:
@@ -170,24 +172,24 @@ def _ends(value: object) -> Iterator[Terminator]:
         pending += [inner for b in block.bindings if not isinstance(b.value, Lambda) for inner in blocks(b.value)]
 
 
-class Rounds:
+class EnclosingLoops:
     """The loops whose bodies are being elaborated."""
 
     def __init__(self) -> None:
-        self._found: dict[LoopLabel, Survivors | None] = {}
+        self._found: dict[LoopLabel, EscapingVariables | None] = {}
 
     def enter(self, loop: Loop | ForEach) -> None:
         """A loop's body is going to be elaborated."""
         if loop.label not in self._found:
             self._found[loop.label] = survivors(loop)
 
-    def hand_on(self, terminator: Next, entities: Sequence[Entity]) -> None:
+    def hand_on(self, terminator: Next, entities: Sequence[AbstractValue]) -> None:
         """Check what a round hands on to the next one. Raises TypeCheckError."""
         found = self._found.get(terminator.label)
         if found is not None:
             found.refuse(terminator.values, entities)
 
-    def store(self, atoms: Sequence[Atom], entities: Sequence[Entity]) -> None:
+    def store(self, atoms: Sequence[Atom], entities: Sequence[AbstractValue]) -> None:
         """Check what a call may store in a reference. Raises TypeCheckError."""
         for found in self._found.values():
             if found is not None:

@@ -1,4 +1,4 @@
-"""Functions that the run of another program has chosen, in this one.
+"""Closures returned by another program, linked into this one.
 
 Such a function is a value of a data type of that program: a constructor for each function that it may be, with what
 that has captured. A function of that program calls it. It becomes a part of this program, and the value a function that
@@ -35,8 +35,14 @@ from relay.ir.expr import (
 )
 from relay.ir.traverse import map_parts, map_terminator, operands, walk
 from relay.ir.types import DataDefinition, DataType, FunctionType, RefType, StackType, TupleType, Type, prune
-from relay.typecheck.elaboration.abstract_values import Context, Entity, LocalFunction, Output, Typed
-from relay.typecheck.elaboration.checker import Instance, Session
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    Context,
+    DynamicValue,
+    LocalFunction,
+    TypedBlockBuilder,
+)
+from relay.typecheck.elaboration.checker import Checker, Instance
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -86,24 +92,24 @@ def calling_code(program: Module, applied: str) -> tuple[Var, Function]:
     return itself, Function("chosen", parameters, body, label, None, tuple(Parameter() for _ in parameters))
 
 
-def as_function(session: Session, out: Output, entity: Entity) -> LocalFunction | None:
+def as_function(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue) -> LocalFunction | None:
     """The function that a value is, to pass on; None for a value of another type."""
-    from relay.typecheck.elaboration.derivatives.templates import Bound
+    from relay.typecheck.elaboration.derivatives.templates import TemplateScope
 
-    owner = closure_class(entity.type) if isinstance(entity, Typed) else None
+    owner = closure_class(entity.type) if isinstance(entity, DynamicValue) else None
     if owner is None or owner.code is None:
         return None
     itself, function = owner.code
-    context = Context({}, {}, Bound({}))
-    return LocalFunction(function, {itself: entity}, out.slot(), session.sizes_in_scope(), context, function.name)
+    context = Context({}, {}, TemplateScope({}))
+    return LocalFunction(function, {itself: entity}, out.slot(), checker.sizes_in_scope(), context, function.name)
 
 
-def to_call(session: Session, out: Output, entity: Entity, span: Span | None) -> Typed | None:
+def to_call(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> DynamicValue | None:
     """The function that a value is, to call it; None for a value of another type."""
-    owner = closure_class(entity.type) if isinstance(entity, Typed) else None
-    if owner is None or owner.applied is None or not isinstance(entity, Typed):
+    owner = closure_class(entity.type) if isinstance(entity, DynamicValue) else None
+    if owner is None or owner.applied is None or not isinstance(entity, DynamicValue):
         return None
-    target = _linked(session, owner.program)[owner.applied]
+    target = _link_functions(checker, owner.program)[owner.applied]
     callee = owner.program.functions[owner.applied]
     result = callee.type.result
     parameters = tuple(Var("x", t, span) for t in callee.type.parameters[:-1])
@@ -115,36 +121,36 @@ def to_call(session: Session, out: Output, entity: Entity, span: Span | None) ->
     function = Function("chosen", parameters, body, label, result, span=span)
     effects = Effects([Effect(kind, _WHAT[kind], span) for kind in sorted(owner.effects)])
     type_ = FunctionType(callee.type.parameters[:-1], result, (), effects)
-    return session.bind(out, Lambda(function, span), type_, "chosen", span)
+    return checker.bind(out, Lambda(function, span), type_, "chosen", span)
 
 
 _WHAT = {"io": "prints", "ref": "reads or writes references", "assert": "may fail in an assertion"}
 
 
-def _linked(session: Session, program: Module) -> Mapping[str, Global]:
+def _link_functions(checker: Checker, program: Module) -> Mapping[str, Global]:
     """The functions of another program in this one, by their names there."""
-    found = session.linked.get(program)
+    found = checker.linked.get(program)
     if found is not None:
         return found
-    own = {name: f for name, f in program.functions.items() if name in _reached(program)}
-    found = session.linked[program] = {}
+    own = {name: f for name, f in program.functions.items() if name in _reachable_functions(program)}
+    found = checker.linked[program] = {}
     for name, function in own.items():
-        target = Global(session.unique_name(name), function.type)
+        target = Global(checker.unique_name(name), function.type)
         found[name] = target
-        session.globals[target.name] = Instance(target.name, program, (), (), function.type.result, target)
+        checker.globals[target.name] = Instance(target.name, program, (), (), function.type.result, target)
     names = {name: target.name for name, target in found.items()}
     for name, function in own.items():
-        session.globals[names[name]].build = _build(function, names)
+        checker.globals[names[name]].build = _build(function, names)
     for definition in program.data:
-        session.monomorphisation.type(DataType(definition))
+        checker.monomorphization.type(DataType(definition))
     return found
 
 
 def _build(function: Function | Derivative, names: Mapping[str, str]) -> Callable[[], Function | Derivative]:
-    return lambda: _renamed(function, names)
+    return lambda: _rename_function(function, names)
 
 
-def _reached(program: Module) -> set[str]:
+def _reachable_functions(program: Module) -> set[str]:
     """The functions that those lead to which call functions of the result."""
     origins = [d.origin for d in program.data]
     pending = [o.applied for o in origins if isinstance(o, ClosureClass) and o.applied is not None]
@@ -163,7 +169,7 @@ def _reached(program: Module) -> set[str]:
     return found
 
 
-def _renamed(function: Function | Derivative, names: Mapping[str, str]) -> Function | Derivative:
+def _rename_function(function: Function | Derivative, names: Mapping[str, str]) -> Function | Derivative:
     def atom(given: Atom) -> Atom:
         return Global(names[given.name], given.type, given.span) if isinstance(given, Global) else given
 
@@ -182,7 +188,7 @@ def _renamed(function: Function | Derivative, names: Mapping[str, str]) -> Funct
     return attrs.evolve(function, name=name, body=block(function.body), rule=rule)  # type: ignore[misc]
 
 
-def plain(value: Any) -> Any:
+def unwrap_closure(value: Any) -> Any:
     """What Python has for a function that a run has chosen as the value that it is in programs; others are
     themselves."""
     closure = getattr(value, "__relay_closure__", None)

@@ -25,25 +25,25 @@ from relay.typecheck.dims import at_least
 from relay.typecheck.elaboration.abstract_values import (
     FUNCTIONS,
     OPERATORS,
+    AbstractValue,
     Context,
-    Entity,
+    DeferredBinding,
+    DynamicValue,
     Handler,
-    Later,
     Number,
-    Object,
-    Output,
     Progression,
+    PythonObject,
     Range,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
     Zip,
     dim_of,
     size,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import loop_copies, trip_counts
 from relay.typecheck.elaboration.control_flow.joins import Join, assign, assign_joined
-from relay.typecheck.elaboration.control_flow.loops import Carried, elaborate_round
+from relay.typecheck.elaboration.control_flow.loops import LoopState, elaborate_round
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
@@ -51,43 +51,45 @@ from relay.typecheck.elaboration.expressions import intrinsics, operators
 from relay.typecheck.elaboration.expressions.blocks import atom_entity, elaborate_block, handed_entities
 from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.values import data_iteration, range_numbers
-from relay.typecheck.elaboration.values.records import iterated
+from relay.typecheck.elaboration.values.records import iteration_items
 from relay.typecheck.elaboration.values.tensors import tensor_type
 
 FEW_ROUNDS = 16
 """Of how many rounds a loop is unrolled that makes functions of functions."""
 
 
-def elaborate_for(session: Session, context: Context, targets: tuple[Var, ...], node: ForEach, out: Output) -> None:
+def elaborate_for(
+    checker: Checker, context: Context, targets: tuple[Var, ...], node: ForEach, out: TypedBlockBuilder
+) -> None:
     """A `for` loop."""
-    session.rounds.enter(node)
+    checker.rounds.enter(node)
     iterable = atom_entity(context, node.iterable)
-    if isinstance(iterable, Typed):
-        iterable = expand(session, out, iterable, node.span)
-    if isinstance(iterable, Typed) and data_iteration.list_constructors(iterable) is not None:
-        data_iteration.elaborate_for_list(session, context, targets, node, iterable, out)
+    if isinstance(iterable, DynamicValue):
+        iterable = expand(checker, out, iterable, node.span)
+    if isinstance(iterable, DynamicValue) and data_iteration.list_constructors(iterable) is not None:
+        data_iteration.elaborate_for_list(checker, context, targets, node, iterable, out)
         return
-    iterable = loop_copies.with_ranges(session, context, node, iterable)
-    items = _static_items(session, out, iterable, node.span)
-    if items is None and loop_copies.is_copied(session, context, node, iterable):
-        items = intrinsics.elements(session, out, iterable, node.span)
+    iterable = loop_copies.with_ranges(checker, context, node, iterable)
+    items = _static_items(checker, out, iterable, node.span)
+    if items is None and loop_copies.is_copied(checker, context, node, iterable):
+        items = intrinsics.elements(checker, out, iterable, node.span)
     if items is None and any(map(_is_function, handed_entities(context, node.initial))):
         items = _few_numbers(iterable, node.span)
     if items is not None:
-        with loop_copies.rounds(session, len(items)):
-            _unroll(session, context, targets, node, items, out)
+        with loop_copies.rounds(checker, len(items)):
+            _unroll(checker, context, targets, node, items, out)
     else:
-        _counted(session, context, targets, node, iterable, out)
+        _elaborate_counted_loop(checker, context, targets, node, iterable, out)
 
 
-def _is_function(entity: Entity) -> bool:
+def _is_function(entity: AbstractValue) -> bool:
     """Whether an entity is a function of the program, or has one in it."""
     if isinstance(entity, Tuple):
         return any(map(_is_function, entity.items))
-    return isinstance(entity, FUNCTIONS) or (isinstance(entity, Object) and isinstance(entity.value, OPERATORS))
+    return isinstance(entity, FUNCTIONS) or (isinstance(entity, PythonObject) and isinstance(entity.value, OPERATORS))
 
 
-def _few_numbers(iterable: Entity, span: Span | None) -> list[Entity] | None:
+def _few_numbers(iterable: AbstractValue, span: Span | None) -> list[AbstractValue] | None:
     """The numbers of a range that is known and short. Rounds that make new functions of the last one's, as derivatives
     of higher orders, are unrolled: the functions stay known, and may be as many as there are rounds."""
     if (
@@ -103,22 +105,24 @@ def _few_numbers(iterable: Entity, span: Span | None) -> list[Entity] | None:
     return [Number(n, span) for n in numbers] if len(numbers) <= FEW_ROUNDS else None
 
 
-def _static_items(session: Session, out: Output, iterable: Entity, span: Span | None) -> list[Entity] | None:
+def _static_items(
+    checker: Checker, out: TypedBlockBuilder, iterable: AbstractValue, span: Span | None
+) -> list[AbstractValue] | None:
     """The elements, if the checker knows them one by one: of a tuple, or a zip with one in it."""
     match iterable:
         case Tuple():
-            return list(iterated(iterable, span))
+            return list(iteration_items(iterable, span))
         case Zip(parts):
-            parts = tuple(expand(session, out, p, span) if isinstance(p, Typed) else p for p in parts)
-            columns = [_static_items(session, out, p, span) for p in parts]
+            parts = tuple(expand(checker, out, p, span) if isinstance(p, DynamicValue) else p for p in parts)
+            columns = [_static_items(checker, out, p, span) for p in parts]
             lengths = [len(c) for c in columns if c is not None]
             if not lengths:
                 return None
             count = min(lengths)
-            rows: list[Entity] = []
+            rows: list[AbstractValue] = []
             for position in range(count):
                 row = [
-                    column[position] if column is not None else _at(session, out, part, position, span)
+                    column[position] if column is not None else _element_at(checker, out, part, position, span)
                     for part, column in zip(parts, columns, strict=True)
                 ]
                 if any(r is None for r in row):
@@ -129,11 +133,13 @@ def _static_items(session: Session, out: Output, iterable: Entity, span: Span | 
             return None
 
 
-def _at(session: Session, out: Output, part: Entity, position: int, span: Span | None) -> Entity | None:
+def _element_at(
+    checker: Checker, out: TypedBlockBuilder, part: AbstractValue, position: int, span: Span | None
+) -> AbstractValue | None:
     """The element of a range or tensor at a known position, None past its end."""
     from relay.typecheck.elaboration.values.tensors import index
 
-    if isinstance(part, Range) and isinstance(part.start, Number) and not isinstance(part.stop, Typed):
+    if isinstance(part, Range) and isinstance(part.start, Number) and not isinstance(part.stop, DynamicValue):
         start = dim_of(part.start)
         assert start is not None
         value = add(start, position * part.step)
@@ -141,18 +147,27 @@ def _at(session: Session, out: Output, part: Entity, position: int, span: Span |
         if stop is not None and (at_least(value, stop) if part.step > 0 else at_least(stop, value)):
             return None
         return size(value, span)
-    if isinstance(part, Typed) and dynamic_lists.is_growing(part) and (count := dynamic_lists.count(part)) is not None:
-        return index(session, out, part, [Number(position, span)], span) if position < count else None
-    if isinstance(part, Typed) and (type_ := tensor_type(part)) is not None and type_.rank > 0:
+    if (
+        isinstance(part, DynamicValue)
+        and dynamic_lists.is_growing(part)
+        and (count := dynamic_lists.count(part)) is not None
+    ):
+        return index(checker, out, part, [Number(position, span)], span) if position < count else None
+    if isinstance(part, DynamicValue) and (type_ := tensor_type(part)) is not None and type_.rank > 0:
         inside = at_least(type_.shape[0], position + 1)
-        return index(session, out, part, [Number(position, span)], span) if inside else None
-    if session.is_open(part):
+        return index(checker, out, part, [Number(position, span)], span) if inside else None
+    if checker.is_open(part):
         raise SchemeOnly(span, "what the zip goes through")
     raise TypeCheckError("a zip with a tuple needs lengths that are known before the program runs", span)
 
 
 def _unroll(
-    session: Session, context: Context, targets: tuple[Var, ...], node: ForEach, items: Sequence[Entity], out: Output
+    checker: Checker,
+    context: Context,
+    targets: tuple[Var, ...],
+    node: ForEach,
+    items: Sequence[AbstractValue],
+    out: TypedBlockBuilder,
 ) -> None:
     """One copy of the body for each element. `continue` and `break` leave loops that run once."""
     current = handed_entities(context, node.initial)
@@ -164,82 +179,92 @@ def _unroll(
         for item in items:
             if out.terminator is not None:
                 return
-            current = _simple_round(session, context, node, item, current, out)
+            current = _simple_round(checker, context, node, item, current, out)
         assign(context, targets, current)
         return
     outer = LoopLabel(node.label.name)
-    outer_join = Join(session, [t.name for t in targets])
-    everything = Output()
-    ended, failures = False, session.failures
-    with session.scope(everything) as depth:
+    outer_join = Join(checker, [t.name for t in targets])
+    everything = TypedBlockBuilder()
+    ended, failures = False, checker.failures
+    with checker.scope(everything) as depth:
         for item in items:
-            inside = context.inside()
+            inside = context.child_context()
             inside.environment[node.element] = item
-            current, ended = elaborate_round(session, inside, node, current, everything, outer_join, depth)
+            current, ended = elaborate_round(checker, inside, node, current, everything, outer_join, depth)
             if ended:
                 break
         if not ended:
-            session.escaping = session.made_since(depth)
+            checker.escaping = checker.made_since(depth)
             outer_join.add(everything, current, node.span)
     bound, entities = outer_join.close(lambda atoms, span: Exit(outer, atoms, span))
-    out.items.append(Later(bound, lambda: Loop(outer, (), (), everything.block(), None, node.span)))
-    entities = tuple(data_dependent.all_opened(session, out, e, node.span) for e in entities)
-    if not assign_joined(session, context, targets, outer_join, entities, failures):
+    out.items.append(DeferredBinding(bound, lambda: Loop(outer, (), (), everything.block(), None, node.span)))
+    entities = tuple(data_dependent.all_opened(checker, out, e, node.span) for e in entities)
+    if not assign_joined(checker, context, targets, outer_join, entities, failures):
         out.terminator = Dead()
 
 
 def _simple_round(
-    session: Session, context: Context, node: ForEach, item: Entity, current: tuple[Entity, ...], out: Output
-) -> tuple[Entity, ...]:
-    context = context.inside()
+    checker: Checker,
+    context: Context,
+    node: ForEach,
+    item: AbstractValue,
+    current: tuple[AbstractValue, ...],
+    out: TypedBlockBuilder,
+) -> tuple[AbstractValue, ...]:
+    context = context.child_context()
     context.environment[node.element] = item
     assign(context, node.parameters, current)
     result = current
 
-    def on_next(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+    def on_next(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], span: Span | None) -> None:
         nonlocal result
         result = entities
 
-    context.handlers[node.label] = Handler(node.label, on_next, on_next, len(session.scopes))
-    elaborate_block(session, context, node.body, out, None)
+    context.handlers[node.label] = Handler(node.label, on_next, on_next, len(checker.scopes))
+    elaborate_block(checker, context, node.body, out, None)
     return result
 
 
-def _counted(
-    session: Session, context: Context, targets: tuple[Var, ...], node: ForEach, iterable: Entity, out: Output
+def _elaborate_counted_loop(
+    checker: Checker,
+    context: Context,
+    targets: tuple[Var, ...],
+    node: ForEach,
+    iterable: AbstractValue,
+    out: TypedBlockBuilder,
 ) -> None:
     parts = list(trip_counts.parts(iterable))
-    base = trip_counts.element_base(session, parts)
-    counting = trip_counts.counter_base(session, parts, base)
-    found = {id(p): trip_counts.count(session, out, p, base, counting, node.span) for p in parts}
+    base = trip_counts.element_base(checker, parts)
+    counting = trip_counts.counter_base(checker, parts, base)
+    found = {id(p): trip_counts.count(checker, out, p, base, counting, node.span) for p in parts}
     counts = [c for c in found.values() if c is not None]
     if not counts:
         raise TypeCheckError("this loop has no end", node.span, help="add a range or a tensor to the zip")
     count = counts[0]
     for other in counts[1:]:
-        count = trip_counts.minimum(session, out, count, other, node.span)
-    carried = Carried(session, out, node, handed_entities(context, node.initial))
+        count = trip_counts.minimum(checker, out, count, other, node.span)
+    carried = LoopState(checker, out, node, handed_entities(context, node.initial))
     label = LoopLabel(node.label.name)
-    index = session.variable(f"{node.element.name}_index", scalar(counting), node.span)
-    body = Output()
+    index = checker.variable(f"{node.element.name}_index", scalar(counting), node.span)
+    body = TypedBlockBuilder()
 
-    def on_next(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+    def on_next(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], span: Span | None) -> None:
         place.terminator = Next(label, carried.fit(place, entities, span), span)
 
     leaves_early = False
 
-    def on_exit(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+    def on_exit(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], span: Span | None) -> None:
         nonlocal leaves_early
         leaves_early = True
         place.terminator = Exit(label, carried.fit(place, entities, span), span)
 
-    context.handlers[node.label] = Handler(label, on_next, on_exit, len(session.scopes))
-    with session.where_it_may_not_run(), session.scope(body), loop_copies.once(session, node):
-        element = _element(session, body, iterable, Typed(index, scalar(counting)), found, base, node.span)
+    context.handlers[node.label] = Handler(label, on_next, on_exit, len(checker.scopes))
+    with checker.where_it_may_not_run(), checker.scope(body), loop_copies.uncopied_body(checker, node):
+        element = _element(checker, body, iterable, DynamicValue(index, scalar(counting)), found, base, node.span)
         context.environment[node.element] = element
-        assign(context, node.parameters, carried.inside(body))
-        elaborate_block(session, context, node.body, body, None)
-    results = [session.variable(p.name, p.type or scalar(base), p.span) for p in carried.parameters]
+        assign(context, node.parameters, carried.round_entities(body))
+        elaborate_block(checker, context, node.body, body, None)
+    results = [checker.variable(p.name, p.type or scalar(base), p.span) for p in carried.parameters]
     renamed = dict(zip(carried.parameters, results, strict=True))
     rounds = None if leaves_early or not carried.has_lists else loop_copies.rounds_of(iterable)
     counter = Counter(index, count.atom)
@@ -247,16 +272,16 @@ def _counted(
     def build() -> Loop:
         return Loop(label, tuple(carried.parameters), tuple(carried.initial), body.block(), counter, node.span)
 
-    out.items.append(Later(tuple(results), build))
-    after = [rename(carried.settled(e, rounds), renamed) for e in carried.entities]
-    assign(context, targets, [data_dependent.all_opened(session, out, e, node.span) for e in after])
+    out.items.append(DeferredBinding(tuple(results), build))
+    after = [rename(carried.exit_entity(e, rounds), renamed) for e in carried.entities]
+    assign(context, targets, [data_dependent.all_opened(checker, out, e, node.span) for e in after])
 
 
-def rename(entity: Entity, renamed: dict[Var, Var]) -> Entity:
+def rename(entity: AbstractValue, renamed: dict[Var, Var]) -> AbstractValue:
     """An entity with other variables."""
     match entity:
-        case Typed(Var() as var, type_, _, length):
-            return Typed(renamed[var], type_, length=length)
+        case DynamicValue(Var() as var, type_, _, length):
+            return DynamicValue(renamed[var], type_, length=length)
         case Tuple(items, form):
             return Tuple(tuple(rename(i, renamed) for i in items), form)
         case _:
@@ -264,55 +289,55 @@ def rename(entity: Entity, renamed: dict[Var, Var]) -> Entity:
 
 
 def _element(
-    session: Session,
-    body: Output,
-    part: Entity,
-    index: Typed,
-    counts: Mapping[int, Typed | None],
+    checker: Checker,
+    body: TypedBlockBuilder,
+    part: AbstractValue,
+    index: DynamicValue,
+    counts: Mapping[int, DynamicValue | None],
     base: BaseType,
     span: Span | None,
-) -> Entity:
+) -> AbstractValue:
     """The element of a round. `counts`: the elements of each part, by identity; `base`: the dtype of numbers."""
 
-    def compute(name: str, *operands: Typed) -> Typed:
-        return trip_counts.call(session, body, name, operands, base, span)
+    def compute(name: str, *operands: DynamicValue) -> DynamicValue:
+        return trip_counts.call(checker, body, name, operands, base, span)
 
     match part:
         case Zip(items):
-            return Tuple(tuple(_element(session, body, i, index, counts, base, span) for i in items))
+            return Tuple(tuple(_element(checker, body, i, index, counts, base, span) for i in items))
         case Range(start, _, step):
-            value = trip_counts.converted(session, body, index, base, span)
+            value = trip_counts.cast_integer(checker, body, index, base, span)
             count = counts[id(part)]
             if part.backward and count is not None:
-                first = trip_counts.last(session, body, part, count, base, span)
+                first = trip_counts.last(checker, body, part, count, base, span)
                 step = -step
             else:
-                first = trip_counts.bound_of(session, body, start, base, span)
+                first = trip_counts.bound_of(checker, body, start, base, span)
             if step != 1:
-                value = compute("multiply", value, trip_counts.wrapped(step, base))
+                value = compute("multiply", value, trip_counts.wrapped_integer(step, base))
             if part.backward or not trip_counts.is_zero(start):
                 value = compute("add", value, first)
-            if trip_counts.is_natural(session, start if part.step > 0 else part.stop):
-                session.naturals.add(value.atom)
+            if trip_counts.is_natural(checker, start if part.step > 0 else part.stop):
+                checker.naturals.add(value.atom)
             return range_numbers.of_range(value)
         case Progression(start, _, step):
-            by = trip_counts.bound_of(session, body, step, base, span)
-            value = trip_counts.converted(session, body, index, base, span)
+            by = trip_counts.bound_of(checker, body, step, base, span)
+            value = trip_counts.cast_integer(checker, body, index, base, span)
             count = counts[id(part)]
             if part.backward and count is not None:
-                first = trip_counts.last(session, body, part, count, base, span)
+                first = trip_counts.last(checker, body, part, count, base, span)
                 return compute("subtract", first, compute("multiply", value, by))
-            first = trip_counts.bound_of(session, body, start, base, span)
+            first = trip_counts.bound_of(checker, body, start, base, span)
             return compute("add", compute("multiply", value, by), first)
-        case Typed() if dynamic_lists.is_growing(part):
-            position = operators.apply(session, body, lookup("cast"), [index], {"dtype": INT64}, span, [])
-            return list_items.read(session, body, part, position, span)
-        case Typed():
+        case DynamicValue() if dynamic_lists.is_growing(part):
+            position = operators.apply(checker, body, lookup("cast"), [index], {"dtype": INT64}, span, [])
+            return list_items.read(checker, body, part, position, span)
+        case DynamicValue():
             type_ = tensor_type(part)
             assert type_ is not None
             names = axis_names(type_)
             row = TensorType(type_.base, type_.shape[1:], None if names is None else names[1:])
-            value = session.bind(body, OpCall("index", (part.atom, index.atom), {}, span), row, "row", span)
+            value = checker.bind(body, OpCall("index", (part.atom, index.atom), {}, span), row, "row", span)
             return range_numbers.of_range(value) if part.of_range else value
         case _:
             raise TypeCheckError("this cannot be iterated over", span)

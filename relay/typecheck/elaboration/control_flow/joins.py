@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from relay.errors import Label, RelayError, Span, TypeMismatch
-from relay.ir.dims import MadeDim
+from relay.ir.dims import DataDependentDim
 from relay.ir.expr import (
     Atom,
     Dead,
@@ -16,20 +16,20 @@ from relay.ir.expr import (
 from relay.ir.types import BOOL, Form, Kind, TensorType, show
 from relay.typecheck.elaboration.abstract_values import (
     FUNCTIONS,
-    Consequence,
+    AbstractValue,
     Context,
-    Entity,
-    Failed,
+    DependsOnPoison,
+    DynamicValue,
     LocalFunction,
     Number,
-    Object,
-    Output,
+    Poison,
+    PythonObject,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.constant_results import same_number
-from relay.typecheck.elaboration.diagnostics.mistakes import clash_notes, shown
+from relay.typecheck.elaboration.diagnostics.mistakes import clash_notes, display_type
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import weak_types
@@ -42,39 +42,41 @@ from relay.typecheck.unification import Clash, resolve
 class Join:
     """Where several paths meet with values: the arms of an `if`, the ways out of a loop."""
 
-    def __init__(self, session: Session, names: Sequence[str]) -> None:
-        self.session = session
+    def __init__(self, checker: Checker, names: Sequence[str]) -> None:
+        self.checker = checker
         self.names = names
         self.by_call = False  # in a scheme: a call chooses the path, so what arrives may be of different types
         self.of_conditions = False  # the arms are the operands of `and` or `or`
         self.by_sizes = False  # in a scheme: sizes choose the path, so what arrives may differ in them
-        self.paths: list[tuple[Output, tuple[Entity, ...], Span | None]] = []
+        self.paths: list[tuple[TypedBlockBuilder, tuple[AbstractValue, ...], Span | None]] = []
         self._handed: list[tuple[Atom, ...]] = []
-        self._escaping: list[frozenset[MadeDim]] = []
+        self._escaping: list[frozenset[DataDependentDim]] = []
 
-    def add(self, out: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+    def add(self, out: TypedBlockBuilder, entities: tuple[AbstractValue, ...], span: Span | None) -> None:
         """One more path that arrives; nothing comes after it in its block, whose end is known when the join closes."""
-        escaping = self.session.escaping
+        escaping = self.checker.escaping
         if escaping:
-            entities = tuple(self._settled(out, e, escaping, span) for e in entities)
+            entities = tuple(self._pack_escaping_numbers(out, e, escaping, span) for e in entities)
         self._escaping.append(escaping)
         self.paths.append((out, entities, span))
-        self._handed.append(self.session.handed)
+        self._handed.append(self.checker.handed)
         out.terminator = Dead()
 
-    def _settled(self, out: Output, entity: Entity, escaping: frozenset[MadeDim], span: Span | None) -> Entity:
+    def _pack_escaping_numbers(
+        self, out: TypedBlockBuilder, entity: AbstractValue, escaping: frozenset[DataDependentDim], span: Span | None
+    ) -> AbstractValue:
         """A value that leaves a block without numbers that are made from its sizes."""
         if isinstance(entity, Tuple):
-            items = tuple(self._settled(out, i, escaping, span) for i in entity.items)
+            items = tuple(self._pack_escaping_numbers(out, i, escaping, span) for i in entity.items)
             same = all(a is b for a, b in zip(items, entity.items, strict=True))
             return entity if same else Tuple(items, entity.form)
         if isinstance(entity, Number | LocalFunction):
-            return data_dependent.packed(self.session, out, entity, escaping, None, span)
+            return data_dependent.pack_sizes(self.checker, out, entity, escaping, None, span)
         return entity
 
     def close(
         self, end: Callable[[tuple[Atom, ...], Span | None], Yield | Exit]
-    ) -> tuple[tuple[Var, ...], tuple[Entity, ...]]:
+    ) -> tuple[tuple[Var, ...], tuple[AbstractValue, ...]]:
         """End every path's block. Returns the targets to bind and what each name means after the join."""
         targets: list[Var] = []
         atoms: list[list[Atom]] = [[] for _ in self.paths]
@@ -83,15 +85,15 @@ class Join:
         for position in range(count):
             name = self.names[position] if position < len(self.names) else "value"
             places = [
-                assigned_at(name, handed, position, span)
+                assignment_span(name, handed, position, span)
                 for handed, (_, _, span) in zip(self._handed, self.paths, strict=True)
             ]
             try:
                 column = [entities[position] for _, entities, _ in self.paths]
                 merged.append(self._merge(name, column, targets, atoms, places))
-            except (Consequence, RelayError) as error:
-                self.session.report(error)
-                merged.append(Failed())
+            except (DependsOnPoison, RelayError) as error:
+                self.checker.report(error)
+                merged.append(Poison())
         for (out, _, span), values in zip(self.paths, atoms, strict=True):
             out.terminator = end(tuple(values), span)
         return tuple(targets), tuple(merged)
@@ -99,29 +101,31 @@ class Join:
     def _merge(
         self,
         name: str,
-        entities: list[Entity],
+        entities: list[AbstractValue],
         targets: list[Var],
         atoms: list[list[Atom]],
         places: Sequence[Span | None],
-    ) -> Entity:
-        if any(isinstance(e, Failed) for e in entities):
-            raise Consequence
+    ) -> AbstractValue:
+        if any(isinstance(e, Poison) for e in entities):
+            raise DependsOnPoison
         first = entities[0]
         several = len(entities) > 1
         if isinstance(first, Number) and all(isinstance(e, Number) and same_number(e, first) for e in entities):
             return first
-        if isinstance(first, Object) and all(isinstance(e, Object) and e.value is first.value for e in entities):
+        if isinstance(first, PythonObject) and all(
+            isinstance(e, PythonObject) and e.value is first.value for e in entities
+        ):
             return first
         if several and isinstance(first, FUNCTIONS) and all(e is first for e in entities):
             return first
         entities = [
-            expand(self.session, out, e, span) if isinstance(e, Typed) else e
+            expand(self.checker, out, e, span) if isinstance(e, DynamicValue) else e
             for e, (out, _, span) in zip(entities, self.paths, strict=True)
         ]
         first = entities[0]
         if all(map(dynamic_lists.is_list, entities)) and len({_fixed_length(e) for e in entities}) > 1:
             entities = [
-                dynamic_lists.as_growing(self.session, out, e, span)
+                dynamic_lists.as_growing(self.checker, out, e, span)
                 for e, (out, _, span) in zip(entities, self.paths, strict=True)
             ]
         if isinstance(first, Tuple) and all(
@@ -131,19 +135,21 @@ class Join:
             form = common_form(name, [e for e in entities if isinstance(e, Tuple)], places)
             return Tuple(tuple(self._merge(name, list(column), targets, atoms, places) for column in columns), form)
         typed = [
-            self.session.materialise(out, weak_types.freed(self.session, out, e), span)
+            self.checker.materialize(out, weak_types.free_count(self.checker, out, e), span)
             for e, (out, _, span) in zip(entities, self.paths, strict=True)
         ]
-        named = self.session.axes_of_any_size(name) if len(targets) == len(atoms[0]) else ()
-        typed = self._packed(typed, {*named, *(a for t in typed for a in self.session.axes_of_any.get(t.atom, ()))})
-        if self.by_call and not all(conditional_types.alike(typed[0].type, t.type) for t in typed[1:]):
-            made = self.session.solver.fresh(Kind.Type)
-            conditional_types.either(self.session, [t.type for t in typed], made, self.paths[0][2])
-            typed = [Typed(t.atom, made) for t in typed]
+        named = self.checker.axes_of_any_size(name) if len(targets) == len(atoms[0]) else ()
+        typed = self._pack_path_sizes(
+            typed, {*named, *(a for t in typed for a in self.checker.axes_of_any.get(t.atom, ()))}
+        )
+        if self.by_call and not all(conditional_types.is_same_type(typed[0].type, t.type) for t in typed[1:]):
+            made = self.checker.solver.fresh(Kind.Type)
+            conditional_types.either(self.checker, [t.type for t in typed], made, self.paths[0][2])
+            typed = [DynamicValue(t.atom, made) for t in typed]
         for other, span in zip(typed[1:], places[1:], strict=True):
-            dynamic_lists.refuse_lengths(self.session, typed[0].type, other.type)
+            dynamic_lists.refuse_lengths(self.checker, typed[0].type, other.type)
             try:
-                self.session.solver.unify(typed[0].type, other.type)
+                self.checker.solver.unify(typed[0].type, other.type)
             except Clash as clash:
                 notes = clash_notes(clash, other.type, typed[0].type)
                 if name == "condition" or self.of_conditions:
@@ -152,25 +158,26 @@ class Join:
                 if later[0] is not None and earlier[0] is not None and later[0].line < earlier[0].line:
                     earlier, later = later, earlier
                     notes = clash_notes(clash, later[1], earlier[1])
-                labels = (Label(earlier[0], f"here it is {shown(earlier[1])}"),) if earlier[0] else ()
+                labels = (Label(earlier[0], f"here it is {display_type(earlier[1])}"),) if earlier[0] else ()
                 raise TypeMismatch(
-                    f"{_said(name)} is {shown(earlier[1])} on one path and {shown(later[1])} on another",
+                    f"{_display_name(name)} is {display_type(earlier[1])} on one path and "
+                    f"{display_type(later[1])} on another",
                     later[0],
                     labels=labels,
                     notes=notes,
                 ) from None
-        target = self.session.variable(name, typed[0].type, self.paths[0][2])
+        target = self.checker.variable(name, typed[0].type, self.paths[0][2])
         targets.append(target)
         for values, value in zip(atoms, typed, strict=True):
             values.append(value.atom)
         length = typed[0].length if all(t.length == typed[0].length for t in typed) else None
-        return Typed(target, target.type or typed[0].type, length=length)
+        return DynamicValue(target, target.type or typed[0].type, length=length)
 
-    def _packed(self, typed: list[Typed], may: Collection[int]) -> list[Typed]:
+    def _pack_path_sizes(self, typed: list[DynamicValue], may: Collection[int]) -> list[DynamicValue]:
         """The values with `Any` for sizes that are made on their paths, or that differ and the run makes, or that `may`
         differ at these axes."""
         values = [
-            data_dependent.packed_value(self.session, out, value, escaping, None, span)
+            data_dependent.packed_value(self.checker, out, value, escaping, None, span)
             for value, (out, _, span), escaping in zip(typed, self.paths, self._escaping, strict=True)
         ]
         common = values[0].type
@@ -180,36 +187,36 @@ class Join:
                 met = data_dependent.meeting(common, other.type, of_all_sizes=True)
             common = met or common
         return [
-            data_dependent.packed_value(self.session, out, value, (), common, span)
+            data_dependent.packed_value(self.checker, out, value, (), common, span)
             for value, (out, _, span) in zip(values, self.paths, strict=True)
         ]
 
 
-def _no_condition(operands: Sequence[Typed], places: Sequence[Span | None]) -> TypeMismatch:
+def _no_condition(operands: Sequence[DynamicValue], places: Sequence[Span | None]) -> TypeMismatch:
     """The error of `and` and `or` of something else than conditions."""
     bool_ = TensorType(BOOL, ())
     pairs = zip(operands, places, strict=True)
     wrong, place = next((o, s) for o, s in pairs if resolve(o.type) != bool_)
     return TypeMismatch(
-        f"the operands of `and` and `or` must be {show(bool_)}, found {shown(wrong.type)}",
+        f"the operands of `and` and `or` must be {show(bool_)}, found {display_type(wrong.type)}",
         place,
         notes=differences(wrong.type, bool_),
         help="compare with something: `x > 0`; elementwise, `and` and `or` are `(x > 0) & (y > 0)` and `|`",
     )
 
 
-def _said(name: str) -> str:
+def _display_name(name: str) -> str:
     """A joined value in a message: the user's variable, or what the front end calls a conditional expression."""
     return "this expression" if name == "chosen" else name
 
 
-def assigned_at(name: str, handed: Sequence[Atom], position: int, otherwise: Span | None) -> Span | None:
+def assignment_span(name: str, handed: Sequence[Atom], position: int, otherwise: Span | None) -> Span | None:
     """Where a variable got the value that a path hands on."""
     atom = handed[position] if position < len(handed) else None
     return atom.span if isinstance(atom, Var) and atom.name == name and atom.span is not None else otherwise
 
 
-def _fixed_length(entity: Entity) -> int | None:
+def _fixed_length(entity: AbstractValue) -> int | None:
     """The number of items of a list that are known one by one; None for a list that grows."""
     return len(entity.items) if isinstance(entity, Tuple) else None
 
@@ -226,11 +233,11 @@ def common_form(name: str, tuples: Sequence[Tuple], spans: Sequence[Span | None]
 
 
 def assign_joined(
-    session: Session,
+    checker: Checker,
     context: Context,
     targets: Sequence[Var],
     join: Join,
-    entities: Sequence[Entity],
+    entities: Sequence[AbstractValue],
     failures: int,
 ) -> bool:
     """Note what targets mean after a join; False if no path arrives.
@@ -240,11 +247,11 @@ def assign_joined(
     if join.paths:
         assign(context, targets, entities)
         return True
-    assign(context, targets, [Failed()] * len(targets))
-    return session.failures > failures
+    assign(context, targets, [Poison()] * len(targets))
+    return checker.failures > failures
 
 
-def assign(context: Context, targets: Sequence[Var], entities: Sequence[Entity]) -> None:
+def assign(context: Context, targets: Sequence[Var], entities: Sequence[AbstractValue]) -> None:
     """Note what surface targets mean."""
     for target, entity in zip(targets, entities, strict=True):
         context.environment[target] = entity

@@ -1,4 +1,4 @@
-"""Loops that fill lists: which of them get a copy of their body for each round.
+"""Unrolling of loops that fill lists: a copy of the body for each iteration.
 
 A loop over known elements that makes lists longer or shorter is elaborated once, as all loops are: its lists grow, have
 elements of one type, and their lengths are followed. It is copied, round by round, where that costs little, and where
@@ -56,22 +56,22 @@ from relay.ir.traverse import all_blocks, blocks, operands
 from relay.ir.types import TupleType, prune
 from relay.typecheck.elaboration.abstract_values import (
     FUNCTIONS,
-    Consequence,
+    AbstractValue,
     Context,
-    Derived,
-    Entity,
+    DependsOnPoison,
+    DerivativeFunction,
+    DynamicValue,
     GlobalFunction,
     LocalFunction,
     Number,
-    Object,
+    PythonObject,
     Range,
     Tuple,
-    Typed,
     Zip,
     dim_of,
     is_constant_bool,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow.trip_counts import parts
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.expressions.blocks import atom_entity, handed_entities
@@ -106,78 +106,78 @@ DEEPEST = 40
 """Through how many calls a weight is counted."""
 
 
-def is_copied(session: Session, context: Context, node: ForEach, iterable: Entity) -> bool:
+def is_copied(checker: Checker, context: Context, node: ForEach, iterable: AbstractValue) -> bool:
     """Whether a loop that changes lists, or goes through numbers backwards, gets a copy of its body for each round."""
     if not node.resized and not (isinstance(iterable, Range) and iterable.reversed):
         return False
-    must = node.label in session.decisions.copied
+    must = node.label in checker.decisions.copied
     rounds = count_of(iterable, ask=must)
     if rounds is None:
         if not must and _is_symbolic(iterable):
-            session.uncopied.add(node.label)
+            checker.uncopied.add(node.label)
         return False
-    copies = rounds * session.copies
+    copies = rounds * checker.copies
     possible = rounds <= MOST_ROUNDS and copies <= MOST_COPIES
     if must or not possible:
         return possible
     if not node.resized:
-        session.uncopied.add(node.label)
+        checker.uncopied.add(node.label)
         return False
-    flow = _Flow(context, node, iterable)
+    flow = _StaticFlow(context, node, iterable)
     if flow.chooses:
         return True
-    weight = copies * (_weight(session, context, node.body) + _weight_of_element(iterable))
+    weight = copies * (_weight(checker, context, node.body) + _weight_of_element(iterable))
     if flow.regular and weight <= (EVALUATED if flow.everything_known else FEW_BINDINGS):
         return True
-    session.uncopied.add(node.label)
+    checker.uncopied.add(node.label)
     return False
 
 
-def with_ranges(session: Session, context: Context, node: ForEach, iterable: Entity) -> Entity:
+def with_ranges(checker: Checker, context: Context, node: ForEach, iterable: AbstractValue) -> AbstractValue:
     """What a `for` goes through, where a structure of many numbers is what a loop can count or read."""
     if isinstance(iterable, Zip):
-        return Zip(tuple(with_ranges(session, context, node, part) for part in iterable.items))
-    if not isinstance(iterable, Tuple) or len(iterable.items) <= MANY_NUMBERS or node.label in session.decisions.copied:
+        return Zip(tuple(with_ranges(checker, context, node, part) for part in iterable.items))
+    if not isinstance(iterable, Tuple) or len(iterable.items) <= MANY_NUMBERS or node.label in checker.decisions.copied:
         return iterable
     numbers = [i.value for i in iterable.items if type(i) is Number and isinstance(i.value, int)]
     if len(numbers) < len(iterable.items):
         return iterable
-    weight = len(numbers) * session.copies * _weight(session, context, node.body)
-    if weight <= (EVALUATED if _Flow(context, node, iterable).everything_known else SOME_BINDINGS):
+    weight = len(numbers) * checker.copies * _weight(checker, context, node.body)
+    if weight <= (EVALUATED if _StaticFlow(context, node, iterable).everything_known else SOME_BINDINGS):
         return iterable
     step = numbers[1] - numbers[0]
-    session.uncopied.add(node.label)
+    checker.uncopied.add(node.label)
     if step and numbers == list(range(numbers[0], numbers[-1] + (1 if step > 0 else -1), step)):
         return Range(Number(numbers[0]), Number(numbers[0] + step * len(numbers)), step)
     small = np.array_equal(numbers, np.asarray(numbers, np.int64).astype(np.int32))
     constant = Constant(np.asarray(numbers, np.int32 if small else np.int64), node.span)
-    return Typed(constant, constant.type, of_range=True)
+    return DynamicValue(constant, constant.type, of_range=True)
 
 
 @contextmanager
-def once(session: Session, node: ForEach) -> Iterator[None]:
+def uncopied_body(checker: Checker, node: ForEach) -> Iterator[None]:
     """While the body of a loop is elaborated that might be copied: mistakes in it may come from that it is not."""
-    if node.label not in session.uncopied:
+    if node.label not in checker.uncopied:
         yield
         return
-    session.entered.append(node.label)
+    checker.entered.append(node.label)
     try:
         yield
     finally:
-        session.entered.pop()
+        checker.entered.pop()
 
 
 @contextmanager
-def rounds(session: Session, count: int) -> Iterator[None]:
+def rounds(checker: Checker, count: int) -> Iterator[None]:
     """While so many copies of a body are elaborated."""
-    session.copies *= max(1, count)
+    checker.copies *= max(1, count)
     try:
         yield
     finally:
-        session.copies //= max(1, count)
+        checker.copies //= max(1, count)
 
 
-def count_of(entity: Entity, *, ask: bool = True) -> int | None:
+def count_of(entity: AbstractValue, *, ask: bool = True) -> int | None:
     """How many elements a `for` goes through at most; None if it is not known. `ask`: a symbolic size becomes the
     number that it is in the call at hand."""
     counts: list[int] = []
@@ -198,7 +198,7 @@ def count_of(entity: Entity, *, ask: bool = True) -> int | None:
     return min(counts, default=None)
 
 
-def rounds_of(iterable: Entity) -> Dim | None:
+def rounds_of(iterable: AbstractValue) -> Dim | None:
     """The number of rounds as a dim, if it is known."""
     found: list[Dim] = []
     for part in parts(iterable):
@@ -208,7 +208,7 @@ def rounds_of(iterable: Entity) -> Dim | None:
                 if first is None or last is None:
                     return None
                 found.append(steps(first, last, step))
-            case Range(_, Object(None), _):
+            case Range(_, PythonObject(None), _):
                 pass
             case _:
                 dim = _extent(part)
@@ -221,22 +221,22 @@ def rounds_of(iterable: Entity) -> Dim | None:
     return found[0] if found and all(d == found[0] for d in found) else None
 
 
-def _extent(part: Entity) -> Dim | None:
+def _extent(part: AbstractValue) -> Dim | None:
     match part:
         case Tuple(items):
             return len(items)
-        case Typed(_, type_) if isinstance(known := prune(type_), TupleType):
+        case DynamicValue(_, type_) if isinstance(known := prune(type_), TupleType):
             return len(known.items)
-        case Typed() if dynamic_lists.is_growing(part):
+        case DynamicValue() if dynamic_lists.is_growing(part):
             return part.length.absolute if part.length is not None else None
-        case Typed():
+        case DynamicValue():
             tensor = tensor_type(part)
             return tensor.shape[0] if tensor is not None and is_known(tensor.shape) and tensor.shape else None
         case _:
             return None
 
 
-def _is_symbolic(iterable: Entity) -> bool:
+def _is_symbolic(iterable: AbstractValue) -> bool:
     """Whether the number of rounds is a size of an argument."""
     return any(isinstance(p, Range) or not isinstance(_extent(p), int | None) for p in parts(iterable))
 
@@ -244,7 +244,7 @@ def _is_symbolic(iterable: Entity) -> bool:
 # ---- costs
 
 
-def _weight(session: Session, context: Context, block: Block, depth: int = 0) -> int:
+def _weight(checker: Checker, context: Context, block: Block, depth: int = 0) -> int:
     """How many bindings a block has, with those of the functions that it calls."""
     total = 0
     for inside in all_blocks(block):
@@ -253,20 +253,20 @@ def _weight(session: Session, context: Context, block: Block, depth: int = 0) ->
                 case Var() | Constant() | Static() | Global() | Attribute() | Annotated() | Project() | Unpack():
                     pass
                 case Apply(function):
-                    total += 1 + _weight_of_call(session, context, function, depth)
+                    total += 1 + _weight_of_call(checker, context, function, depth)
                 case _:
                     total += 1
     return min(total, HUGE)
 
 
-def _weight_of_element(iterable: Entity) -> int:
+def _weight_of_element(iterable: AbstractValue) -> int:
     """How many bindings it takes to have an element, and to put what it becomes together again."""
-    return 2 * sum(isinstance(p, Typed) for p in parts(iterable))
+    return 2 * sum(isinstance(p, DynamicValue) for p in parts(iterable))
 
 
-def _weight_of_call(session: Session, context: Context, function: Atom, depth: int) -> int:
+def _weight_of_call(checker: Checker, context: Context, function: Atom, depth: int) -> int:
     entity, times = _meaning(context, function), 1
-    while isinstance(entity, Derived):
+    while isinstance(entity, DerivativeFunction):
         entity, times = entity.of, 3 * times
     if depth > DEEPEST:
         return 0
@@ -279,13 +279,13 @@ def _weight_of_call(session: Session, context: Context, function: Atom, depth: i
             return 0
     else:
         return 0
-    if code not in session.weights:
-        session.weights[code] = 0  # of what calls itself
-        session.weights[code] = _weight(session, inner, code.body, depth + 1)
-    return min(times * session.weights[code], HUGE)
+    if code not in checker.weights:
+        checker.weights[code] = 0  # of what calls itself
+        checker.weights[code] = _weight(checker, inner, code.body, depth + 1)
+    return min(times * checker.weights[code], HUGE)
 
 
-def _meaning(context: Context, atom: Atom) -> Entity | None:
+def _meaning(context: Context, atom: Atom) -> AbstractValue | None:
     """What a surface atom means, or None: inside of the loop's body that is not known yet."""
     if isinstance(atom, Var):
         around: Context | None = context
@@ -294,15 +294,15 @@ def _meaning(context: Context, atom: Atom) -> Entity | None:
         return None if around is None else around.environment[atom]
     try:
         return atom_entity(context, atom)
-    except (RelayError, Consequence):
+    except (RelayError, DependsOnPoison):
         return None
 
 
-class _Flow:
+class _StaticFlow:
     """What of a loop's body is known before the run if the number of the round is. `regular`: so is which list changes
     a round makes. `everything_known`: so is all of it. `chooses`: it is the index of an item of a structure."""
 
-    def __init__(self, context: Context, node: ForEach, iterable: Entity) -> None:
+    def __init__(self, context: Context, node: ForEach, iterable: AbstractValue) -> None:
         self.context = context
         self.regular = True
         self.chooses = False
@@ -345,7 +345,7 @@ class _Flow:
                 return all(map(self._is_known, (*arguments, *(v for _, v in keywords))))
             case Apply(function, arguments, keywords):
                 callee = _meaning(self.context, function)
-                computes = isinstance(callee, Object) and any(callee.value is f for f in _COMPUTING)
+                computes = isinstance(callee, PythonObject) and any(callee.value is f for f in _COMPUTING)
                 return computes and all(map(self._is_known, (*arguments, *(v for _, v in keywords))))
             case Unpack(Var() as whole) if whole in self._rows and len(targets) == len(self._rows[whole]):
                 self._known.update(t for t, known in zip(targets, self._rows[whole], strict=True) if known)
@@ -384,10 +384,10 @@ class _Flow:
         return everything and certain
 
 
-def _is_known(entity: Entity) -> bool:
+def _is_known(entity: AbstractValue) -> bool:
     """Whether an entity is known before the run."""
     match entity:
-        case Number() | Object():
+        case Number() | PythonObject():
             return True
         case Range(start, stop):
             return _is_known(start) and _is_known(stop)

@@ -1,4 +1,4 @@
-"""Which parameters a surface loop hands on unchanged, found from names alone, before anything in the loop has a type.
+"""Loop-invariant parameters of a surface loop, found from names alone, before inference.
 
 A function that a loop does not change stays known to the checker, with all its uses; one that it changes is a value.
 """
@@ -36,7 +36,7 @@ Place: TypeAlias = tuple[int, ...]
 _Known: TypeAlias = "tuple[Var, Place] | None"
 
 
-class Kept:
+class LoopInvariants:
     """What the rounds of a loop do with its parameters."""
 
     def __init__(self, loop: Loop | ForEach) -> None:
@@ -81,11 +81,11 @@ class Kept:
                 found = self._origin(loop.initial[position], place, root)
         elif atom in self._defined:
             binding, target = self._defined[atom]
-            found = self._of(binding.value, target, place, root)
+            found = self._value_origin(binding.value, target, place, root)
         self._seen.discard((atom, place))
         return found
 
-    def _of(self, value: Expr, target: int, place: Place, root: Var) -> _Known:
+    def _value_origin(self, value: Expr, target: int, place: Place, root: Var) -> _Known:
         match value:
             case Var() | Annotated(Var()):
                 return self._origin(value.value if isinstance(value, Annotated) else value, place, root)
@@ -97,16 +97,16 @@ class Kept:
                 return self._origin(whole, (target, *place), root)
             case If(arms, orelse):
                 ends = [block.terminator for block in (*(a.body for a in arms), orelse)]
-                return self._same([e.values[target] for e in ends if isinstance(e, Yield)], place, root)
+                return self._common_origin([e.values[target] for e in ends if isinstance(e, Yield)], place, root)
             case ForEach(parameters=parameters, initial=initial) if target < len(parameters):
                 kept = self._keeps(value, target, place)
                 return self._origin(initial[target], place, root) if kept else None
             case Loop(label):
                 left = [e.values[target] for e in self._ends.get(label, ()) if isinstance(e, Exit)]
-                return self._same(left, place, root)
+                return self._common_origin(left, place, root)
             case _:
                 return None
 
-    def _same(self, atoms: Sequence[Atom], place: Place, root: Var) -> _Known:
+    def _common_origin(self, atoms: Sequence[Atom], place: Place, root: Var) -> _Known:
         found = {self._origin(atom, place, root) for atom in atoms}
         return found.pop() if len(found) == 1 else None

@@ -1,4 +1,4 @@
-"""What a loop carries from round to round, and `while`."""
+"""Loop-carried state, and `while`."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from relay.typecheck.elaboration.abstract_values import (
     FUNCTIONS,
     NOTHING,
     OPERATORS,
-    Consequence,
+    AbstractValue,
     Context,
-    Entity,
-    Failed,
+    DeferredBinding,
+    DependsOnPoison,
+    DynamicValue,
     Handler,
-    Later,
-    Length,
-    Object,
-    Output,
+    ListLength,
+    Poison,
+    PythonObject,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
 )
-from relay.typecheck.elaboration.checker import Session
-from relay.typecheck.elaboration.control_flow.joins import Join, assign, assign_joined, assigned_at
-from relay.typecheck.elaboration.control_flow.loop_invariants import Kept
+from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.control_flow.joins import Join, assign, assign_joined, assignment_span
+from relay.typecheck.elaboration.control_flow.loop_invariants import LoopInvariants
 from relay.typecheck.elaboration.diagnostics.descriptions import structure_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, clash_notes
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
@@ -51,23 +51,25 @@ MOST_ROUNDS = 64
 """Of how many rounds a `while` may be unrolled."""
 
 
-class Carried:
+class LoopState:
     """The parameters of a loop: their structure comes from the initial values and stays.
 
     A function is a parameter where the loop changes it; otherwise it stays known.
     """
 
-    def __init__(self, session: Session, out: Output, node: Loop | ForEach, entities: Sequence[Entity]) -> None:
-        self.session = session
+    def __init__(
+        self, checker: Checker, out: TypedBlockBuilder, node: Loop | ForEach, entities: Sequence[AbstractValue]
+    ) -> None:
+        self.checker = checker
         self.label = node.label
         self.span = node.span
         self.names = [p.name for p in node.parameters]
         self.parameters: list[Var] = []
         self.initial: list[Atom] = []
-        self._kept = Kept(node)
+        self._kept = LoopInvariants(node)
         self._resized = node.resized if isinstance(node, ForEach) else ()
-        self._started: dict[object, Length | None] = {}  # by origin: the length with which a list enters the loop
-        self._growth: dict[object, set[Length | None]] = {}  # by origin: by how much a round makes it longer
+        self._started: dict[object, ListLength | None] = {}  # by origin: the length with which a list enters the loop
+        self._growth: dict[object, set[ListLength | None]] = {}  # by origin: by how much a round makes it longer
         self.changes = False  # a round ends with other types, which is reported
         self.may_change = False  # in a scheme: perhaps with other types
         self._of_any: dict[tuple[int, ...], Collection[int]] = {}  # axes that annotations leave open
@@ -75,112 +77,112 @@ class Carried:
             self._start(out, name, e, (i,)) for i, (name, e) in enumerate(zip(self.names, entities, strict=True))
         )
 
-    def _start(self, out: Output, name: str, entity: Entity, place: tuple[int, ...]) -> Entity:
-        if isinstance(entity, Failed):
+    def _start(self, out: TypedBlockBuilder, name: str, entity: AbstractValue, place: tuple[int, ...]) -> AbstractValue:
+        if isinstance(entity, Poison):
             return entity
-        if isinstance(entity, Typed):
-            entity = expand(self.session, out, entity, self.span)
-        if (self.label, place) in self.session.decisions.growing:
-            entity = dynamic_lists.as_growing(self.session, out, entity, self.span)
+        if isinstance(entity, DynamicValue):
+            entity = expand(self.checker, out, entity, self.span)
+        if (self.label, place) in self.checker.decisions.growing:
+            entity = dynamic_lists.as_growing(self.checker, out, entity, self.span)
         elif len(place) == 1 and place[0] in self._resized:
-            entity = dynamic_lists.given_as_list(self.session, out, entity, self.span)
+            entity = dynamic_lists.given_as_list(self.checker, out, entity, self.span)
         if isinstance(entity, Tuple):
             items = enumerate(entity.items)
             return Tuple(tuple(self._start(out, name, item, (*place, i)) for i, item in items), entity.form)
-        if isinstance(entity, (Object, *FUNCTIONS)):
-            is_function = not isinstance(entity, Object) or isinstance(entity.value, OPERATORS)
+        if isinstance(entity, (PythonObject, *FUNCTIONS)):
+            is_function = not isinstance(entity, PythonObject) or isinstance(entity.value, OPERATORS)
             if not is_function or self._kept.keeps(place[0], place[1:]):
                 return entity
-        typed = self.session.materialise(out, weak_types.freed(self.session, out, entity), self.span)
-        self._of_any[place] = self.session.axes_of_any.get(typed.atom, ())
-        if (axes := self.session.decisions.varying.get((self.label, place))) is not None:
-            typed = data_dependent.widened(self.session, out, typed, axes, self.span)
-        var = self.session.variable(name, typed.type, self.span)
-        self.session.axes_of_any[var] = self._of_any[place]
+        typed = self.checker.materialize(out, weak_types.free_count(self.checker, out, entity), self.span)
+        self._of_any[place] = self.checker.axes_of_any.get(typed.atom, ())
+        if (axes := self.checker.decisions.varying.get((self.label, place))) is not None:
+            typed = data_dependent.widen_axes(self.checker, out, typed, axes, self.span)
+        var = self.checker.variable(name, typed.type, self.span)
+        self.checker.axes_of_any[var] = self._of_any[place]
         self.parameters.append(var)
         self.initial.append(typed.atom)
         if not dynamic_lists.is_growing(typed):
-            return Typed(var, typed.type)
+            return DynamicValue(var, typed.type)
         origin = object()
         self._started[origin], self._growth[origin] = typed.length, set()
-        return Typed(var, typed.type, length=Length(origin, 0, NOTHING))
+        return DynamicValue(var, typed.type, length=ListLength(origin, 0, NOTHING))
 
     @property
     def has_lists(self) -> bool:
         """Whether there are lists that grow among the parameters."""
         return bool(self._started)
 
-    def inside(self, body: Output) -> tuple[Entity, ...]:
+    def round_entities(self, body: TypedBlockBuilder) -> tuple[AbstractValue, ...]:
         """What the parameters are in a round, whose block is `body`."""
-        return tuple(data_dependent.all_opened(self.session, body, e, self.span) for e in self.entities)
+        return tuple(data_dependent.all_opened(self.checker, body, e, self.span) for e in self.entities)
 
-    def settled(self, entity: Entity, rounds: Dim | None) -> Entity:
+    def exit_entity(self, entity: AbstractValue, rounds: Dim | None) -> AbstractValue:
         """An entity of the loop as what it is after it; `rounds`: their number, if it is known."""
         match entity:
             case Tuple(items, form):
-                return Tuple(tuple(self.settled(i, rounds) for i in items), form)
-            case Typed(atom, type_, known, Length(origin, more, elements)) if origin in self._started:
+                return Tuple(tuple(self.exit_entity(i, rounds) for i in items), form)
+            case DynamicValue(atom, type_, known, ListLength(origin, more, elements)) if origin in self._started:
                 start, growth = self._started[origin], self._growth[origin]
                 grown = {None if g is None else g.more for g in growth}
                 by = next(iter(grown)) if len(grown) == 1 else 0 if not grown else None
                 if start is None or by is None or (by != 0 and rounds is None):
-                    return Typed(atom, type_, known)
+                    return DynamicValue(atom, type_, known)
                 length = start.plus(add(0 if rounds is None else multiply(by, rounds), more)).holding(elements)
                 for round_ in growth:
                     length = length.holding(None if round_ is None else round_.elements)
-                return Typed(atom, type_, known, length)
+                return DynamicValue(atom, type_, known, length)
             case _:
                 return entity
 
-    def _note_growth(self, expected: Typed, entity: Typed) -> None:
+    def _note_growth(self, expected: DynamicValue, entity: DynamicValue) -> None:
         assert expected.length is not None
         origin, length = expected.length.origin, entity.length
         self._growth[origin].add(length if length is not None and length.origin is origin else None)
 
-    def fit(self, out: Output, entities: Sequence[Entity], span: Span | None) -> tuple[Atom, ...]:
+    def fit(self, out: TypedBlockBuilder, entities: Sequence[AbstractValue], span: Span | None) -> tuple[Atom, ...]:
         """The atoms of the parameters' next values. Raises TypeMismatch where one changes its type."""
         atoms: list[Atom] = []
-        handed = self.session.handed
+        handed = self.checker.handed
         for position, (name, expected, entity) in enumerate(zip(self.names, self.entities, entities, strict=True)):
-            if isinstance(expected, Failed) or isinstance(entity, Failed):
-                self.session.report(Consequence())
+            if isinstance(expected, Poison) or isinstance(entity, Poison):
+                self.checker.report(DependsOnPoison())
                 continue
             try:
-                place = assigned_at(name, handed, position, span)
+                place = assignment_span(name, handed, position, span)
                 self._fit(out, name, expected, entity, place, atoms, (position,))
-            except (Consequence, RelayError) as error:
+            except (DependsOnPoison, RelayError) as error:
                 self.changes = self.changes or isinstance(error, RelayError)
-                self.session.report(error)
+                self.checker.report(error)
         return tuple(atoms)
 
     def _fit(
         self,
-        out: Output,
+        out: TypedBlockBuilder,
         name: str,
-        expected: Entity,
-        entity: Entity,
+        expected: AbstractValue,
+        entity: AbstractValue,
         span: Span | None,
         atoms: list[Atom],
         place: tuple[int, ...],
     ) -> None:
-        if isinstance(entity, Typed):
-            entity = expand(self.session, out, entity, span)
+        if isinstance(entity, DynamicValue):
+            entity = expand(self.checker, out, entity, span)
         match expected:
-            case Typed():
+            case DynamicValue():
                 if dynamic_lists.is_growing(expected):
-                    entity = dynamic_lists.as_growing(self.session, out, entity, span)
+                    entity = dynamic_lists.as_growing(self.checker, out, entity, span)
                     self._note_growth(expected, entity)
-                typed = self.session.materialise(out, weak_types.freed(self.session, out, entity), span)
+                typed = self.checker.materialize(out, weak_types.free_count(self.checker, out, entity), span)
                 typed = data_dependent.packed_value(
-                    self.session, out, typed, self.session.escaping, expected.type, span
+                    self.checker, out, typed, self.checker.escaping, expected.type, span
                 )
-                named = self.session.axes_of_any_size(name) if len(place) == 1 else ()
+                named = self.checker.axes_of_any_size(name) if len(place) == 1 else ()
                 may = {*named, *self._of_any[place]}
-                data_dependent.refuse_sizes(self.session, typed.type, expected.type, (self.label, place), may)
-                dynamic_lists.refuse_lengths(self.session, typed.type, expected.type)
-                self.may_change = self.may_change or not conditional_types.alike(typed.type, expected.type)
+                data_dependent.refuse_sizes(self.checker, typed.type, expected.type, (self.label, place), may)
+                dynamic_lists.refuse_lengths(self.checker, typed.type, expected.type)
+                self.may_change = self.may_change or not conditional_types.is_same_type(typed.type, expected.type)
                 try:
-                    self.session.solver.unify(typed.type, expected.type)
+                    self.checker.solver.unify(typed.type, expected.type)
                 except Clash as clash:
                     notes = clash_notes(clash, typed.type, expected.type)
                     labels = (
@@ -211,103 +213,107 @@ class Carried:
                     self._fit(out, name, a, b, span, atoms, (*place, i))
             case _:
                 same = entity is expected or (
-                    isinstance(entity, Object) and isinstance(expected, Object) and entity.value is expected.value
+                    isinstance(entity, PythonObject)
+                    and isinstance(expected, PythonObject)
+                    and entity.value is expected.value
                 )
                 if not same:
-                    raise TypeCheckError(f"the loop changes {name}, which is no value at run time", span)
+                    raise TypeCheckError(f"the loop changes {name}, which is not a value at run time", span)
 
 
-def elaborate_loop(session: Session, context: Context, targets: tuple[Var, ...], node: Loop, out: Output) -> None:
+def elaborate_loop(
+    checker: Checker, context: Context, targets: tuple[Var, ...], node: Loop, out: TypedBlockBuilder
+) -> None:
     """A `while`. One that changes types, and whose condition is known before the run, is unrolled."""
-    session.rounds.enter(node)
-    if session.generic and node.label in session.decisions.by_call:
+    checker.rounds.enter(node)
+    if checker.generic and node.label in checker.decisions.by_call:
         raise SchemeOnly(node.span, "how many rounds this loop has")
-    if node.label in session.decisions.unrolled:
-        _unroll(session, context, targets, node, out)
+    if node.label in checker.decisions.unrolled:
+        _unroll(checker, context, targets, node, out)
         return
-    carried = Carried(session, out, node, handed_entities(context, node.initial))
+    carried = LoopState(checker, out, node, handed_entities(context, node.initial))
     label = LoopLabel(node.label.name)
-    join = Join(session, [t.name for t in targets])
-    outside = session.chosen_by_call, session.chosen_by_sizes
+    join = Join(checker, [t.name for t in targets])
+    outside = checker.chosen_by_call, checker.chosen_by_sizes
     chosen: list[tuple[bool, bool]] = []  # in a scheme: whether a call decides the ways out, or sizes
 
-    def on_next(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+    def on_next(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], span: Span | None) -> None:
         place.terminator = Next(label, carried.fit(place, entities, span), span)
 
-    def on_exit(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
-        chosen.append((session.chosen_by_call > outside[0], session.chosen_by_sizes > outside[1]))
+    def on_exit(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], span: Span | None) -> None:
+        chosen.append((checker.chosen_by_call > outside[0], checker.chosen_by_sizes > outside[1]))
         join.add(place, entities, span)
 
-    context.handlers[node.label] = Handler(label, on_next, on_exit, len(session.scopes))
-    body, failures = Output(), session.failures
-    with session.where_it_may_not_run(), session.scope(body):
-        assign(context, node.parameters, carried.inside(body))
-        elaborate_block(session, context, node.body, body, None)
-    if node.label not in session.decisions.endless and _is_of_several_types(session, carried, chosen):
+    context.handlers[node.label] = Handler(label, on_next, on_exit, len(checker.scopes))
+    body, failures = TypedBlockBuilder(), checker.failures
+    with checker.where_it_may_not_run(), checker.scope(body):
+        assign(context, node.parameters, carried.round_entities(body))
+        elaborate_block(checker, context, node.body, body, None)
+    if node.label not in checker.decisions.endless and _is_of_several_types(checker, carried, chosen):
         raise LoopUnrolls(node.label, by_call=bool(chosen))
     bound, entities = join.close(lambda atoms, span: Exit(label, atoms, span))
 
     def build() -> Loop:
         return Loop(label, tuple(carried.parameters), tuple(carried.initial), body.block(), None, node.span)
 
-    out.items.append(Later(bound, build))
-    entities = tuple(data_dependent.all_opened(session, out, carried.settled(e, None), node.span) for e in entities)
-    arrives = assign_joined(session, context, targets, join, entities, failures)
+    out.items.append(DeferredBinding(bound, build))
+    entities = tuple(data_dependent.all_opened(checker, out, carried.exit_entity(e, None), node.span) for e in entities)
+    arrives = assign_joined(checker, context, targets, join, entities, failures)
     if not arrives:
         out.terminator = Dead()
 
 
-def _is_of_several_types(session: Session, carried: Carried, exits: Sequence[tuple[bool, bool]]) -> bool:
+def _is_of_several_types(checker: Checker, carried: LoopState, exits: Sequence[tuple[bool, bool]]) -> bool:
     """Whether the rounds of a loop have variables of different types, and are known before the run: no way leads out of
     the first one, or, in a scheme, ways that calls and sizes choose."""
     if not exits:
         return carried.changes
-    by_call = session.generic and all(call for call, _ in exits)
-    by_sizes = session.generic and all(call or sizes for call, sizes in exits)
+    by_call = checker.generic and all(call for call, _ in exits)
+    by_sizes = checker.generic and all(call or sizes for call, sizes in exits)
     return (carried.may_change and by_call) or (carried.changes and by_sizes)
 
 
-def _unroll(session: Session, context: Context, targets: tuple[Var, ...], node: Loop, out: Output) -> None:
+def _unroll(checker: Checker, context: Context, targets: tuple[Var, ...], node: Loop, out: TypedBlockBuilder) -> None:
     """One copy of the body for each round."""
     current = handed_entities(context, node.initial)
-    outer, join = LoopLabel(node.label.name), Join(session, [t.name for t in targets])
-    everything, failures = Output(), session.failures
+    outer, join = LoopLabel(node.label.name), Join(checker, [t.name for t in targets])
+    everything, failures = TypedBlockBuilder(), checker.failures
     ended, rounds = False, 0
-    with session.scope(everything) as depth:
-        while not ended and session.failures == failures:
+    with checker.scope(everything) as depth:
+        while not ended and checker.failures == failures:
             if rounds == MOST_ROUNDS:
                 raise LoopUnrolls(node.label, is_endless=True)
-            current, ended = elaborate_round(session, context.inside(), node, current, everything, join, depth)
+            current, ended = elaborate_round(checker, context.child_context(), node, current, everything, join, depth)
             rounds += 1
     bound, entities = join.close(lambda atoms, span: Exit(outer, atoms, span))
-    out.items.append(Later(bound, lambda: Loop(outer, (), (), everything.block(), None, node.span)))
-    entities = tuple(data_dependent.all_opened(session, out, e, node.span) for e in entities)
-    if not assign_joined(session, context, targets, join, entities, failures):
+    out.items.append(DeferredBinding(bound, lambda: Loop(outer, (), (), everything.block(), None, node.span)))
+    entities = tuple(data_dependent.all_opened(checker, out, e, node.span) for e in entities)
+    if not assign_joined(checker, context, targets, join, entities, failures):
         out.terminator = Dead()
 
 
 def elaborate_round(
-    session: Session,
+    checker: Checker,
     context: Context,
     node: Loop | ForEach,
-    current: tuple[Entity, ...],
-    everything: Output,
+    current: tuple[AbstractValue, ...],
+    everything: TypedBlockBuilder,
     outer_join: Join,
     outside: int,
-) -> tuple[tuple[Entity, ...], bool]:
+) -> tuple[tuple[AbstractValue, ...], bool]:
     """One round as a loop that runs once. Returns the variables after it, and whether nothing comes after it."""
     inner = LoopLabel(node.label.name)
-    join = Join(session, [p.name for p in node.parameters])
+    join = Join(checker, [p.name for p in node.parameters])
     assign(context, node.parameters, current)
-    context.handlers[node.label] = Handler(inner, join.add, outer_join.add, len(session.scopes), outside)
-    body, failures = Output(), session.failures
-    elaborate_block(session, context, node.body, body, None)
+    context.handlers[node.label] = Handler(inner, join.add, outer_join.add, len(checker.scopes), outside)
+    body, failures = TypedBlockBuilder(), checker.failures
+    elaborate_block(checker, context, node.body, body, None)
     bound, entities = join.close(lambda atoms, span: Exit(inner, atoms, span))
-    everything.items.append(Later(bound, lambda: Loop(inner, (), (), body.block(), None, node.span)))
-    entities = tuple(data_dependent.all_opened(session, everything, e, node.span) for e in entities)
+    everything.items.append(DeferredBinding(bound, lambda: Loop(inner, (), (), body.block(), None, node.span)))
+    entities = tuple(data_dependent.all_opened(checker, everything, e, node.span) for e in entities)
     if not join.paths:
-        if session.failures > failures:
-            return tuple(Failed() for _ in current), False
+        if checker.failures > failures:
+            return tuple(Poison() for _ in current), False
         everything.terminator = Dead()
         return current, True
     return entities, False

@@ -1,4 +1,4 @@
-"""Results of recursive functions that are used before they are known.
+"""Recursive-result inference: results that are used before they are inferred.
 
     match tree:
         case Tree.Leaf(row): state = row
@@ -14,59 +14,59 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from relay.errors import RelayError
-from relay.ir.dims import Dim, settled, substitute
+from relay.ir.dims import Dim, resolve_dim, substitute
 from relay.ir.expr import Binding, LoopLabel
 from relay.ir.types import Kind, Type, TypeId, Unknown, map_dims
-from relay.typecheck.elaboration.abstract_values import Consequence, Context
-from relay.typecheck.elaboration.checker import Instance, Session
+from relay.typecheck.elaboration.abstract_values import Context, DependsOnPoison
+from relay.typecheck.elaboration.checker import Checker, Instance
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
-from relay.typecheck.elaboration.restarts import Decisions, StartAnew
+from relay.typecheck.elaboration.restarts import Assumptions, Restart
 from relay.typecheck.elaboration.schemes import stuck_terms
 from relay.typecheck.unification import is_known, resolve
 
 
-class ResultIsKnown(StartAnew):
+class ResultIsKnown(Restart):
     """A function's result is known, and was needed before. The number is that of its instance."""
 
     def __init__(self, number: int, label: LoopLabel, result: Type) -> None:
         super().__init__()
         self.number, self.label, self.result = number, label, result
 
-    def note(self, decisions: Decisions) -> None:
+    def note(self, decisions: Assumptions) -> None:
         decisions.results[self.number] = self.label, self.result
 
 
-def used(session: Session, instance: Instance) -> None:
+def note_recursive_use(checker: Checker, instance: Instance) -> None:
     """Note that a function calls itself, and that its result is not known then."""
     instance.calls_itself |= instance.build is None
     if instance.build is None and not is_known(instance.result):
         instance.used_early = True
-        session.used_early.append(instance)
+        checker.used_early.append(instance)
 
 
-def leave_open(session: Session, context: Context, binding: Binding, error: RelayError | Consequence) -> bool:
+def leave_open(checker: Checker, context: Context, binding: Binding, error: RelayError | DependsOnPoison) -> bool:
     """Leave a binding open that may need a result which is not known yet; False if there is none such."""
-    if session.generic or not isinstance(error, SchemeOnly) or not any(i.used_early for i in session.active):
+    if checker.generic or not isinstance(error, SchemeOnly) or not any(i.used_early for i in checker.active):
         return False
-    stuck_terms.open_binding(session, context, binding)
-    session.left_open.append(error)
+    stuck_terms.open_binding(checker, context, binding)
+    checker.left_open.append(error)
     return True
 
 
-def given(session: Session, number: int, label: LoopLabel) -> Type | None:
+def earlier_result(checker: Checker, number: int, label: LoopLabel) -> Type | None:
     """The result that is known of an instance from an elaboration before."""
-    found = session.decisions.results.get(number)
+    found = checker.decisions.results.get(number)
     if found is None or found[0] is not label:
         return None
-    dims = {dim.name: dim for dim in session.hints.dims}
+    dims = {dim.name: dim for dim in checker.hints.dims}
     return map_dims(found[1], _replacing(lambda v: dims.get(v.name, v) if isinstance(v, TypeId) else v))
 
 
-def finished(session: Session, number: int, label: LoopLabel, instance: Instance, opened: int) -> None:
-    """Start anew if bindings in a function (since the session had so many open ones) needed its result, and it is known
+def restart_if_used_early(checker: Checker, number: int, label: LoopLabel, instance: Instance, opened: int) -> None:
+    """Start anew if bindings in a function (since the checker had so many open ones) needed its result, and it is known
     now."""
-    left = len(session.opened) > opened
-    if not left or not instance.used_early or number in session.decisions.results or not is_known(instance.result):
+    left = len(checker.opened) > opened
+    if not left or not instance.used_early or number in checker.decisions.results or not is_known(instance.result):
         return
     result = map_dims(resolve(instance.result), _replacing(_by_name))
     raise ResultIsKnown(number, label, result)
@@ -77,4 +77,4 @@ def _by_name(variable: TypeId | Unknown) -> Dim:
 
 
 def _replacing(change: Callable[[TypeId | Unknown], Dim]) -> Callable[[Dim], Dim]:
-    return lambda dim: substitute(settled(dim), change)
+    return lambda dim: substitute(resolve_dim(dim), change)

@@ -1,4 +1,4 @@
-"""How many rounds a `for` has, as Python counts them.
+"""Trip counts of `for` loops, with Python's semantics.
 
     rounds = ceil((stop - start) / step), or 0
 
@@ -21,19 +21,19 @@ from relay.ir.types import BOOL, INT32, INT64, BaseType, TensorType, Unknown, pr
 from relay.operator import lookup
 from relay.typecheck.dims import follows_at_least
 from relay.typecheck.elaboration.abstract_values import (
-    Entity,
+    AbstractValue,
+    DynamicValue,
     Number,
-    Object,
-    Output,
     Progression,
+    PythonObject,
     Range,
     Size,
-    Typed,
+    TypedBlockBuilder,
     Zip,
     dim_of,
     size,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions
 from relay.typecheck.elaboration.expressions import operators, weak_types
@@ -57,7 +57,7 @@ _SURELY_FEW = 3
 """With steps of at least this size a range of 32-bit numbers has a number of them that is one of 32 bits."""
 
 
-def parts(iterable: Entity) -> Iterator[Entity]:
+def parts(iterable: AbstractValue) -> Iterator[AbstractValue]:
     """What a loop goes through at once: the members of zips, also nested ones."""
     if isinstance(iterable, Zip):
         for item in iterable.items:
@@ -66,109 +66,109 @@ def parts(iterable: Entity) -> Iterator[Entity]:
         yield iterable
 
 
-def element_base(session: Session, found: Sequence[Entity]) -> BaseType:
+def element_base(checker: Checker, found: Sequence[AbstractValue]) -> BaseType:
     """The dtype of the numbers that a loop over these goes through: int64 if a bound is, or needs to be."""
-    return INT64 if any(_is_int64(session, part) for part in found) else INT32
+    return INT64 if any(_is_int64(checker, part) for part in found) else INT32
 
 
-def counter_base(session: Session, found: Sequence[Entity], base: BaseType) -> BaseType:
+def counter_base(checker: Checker, found: Sequence[AbstractValue], base: BaseType) -> BaseType:
     """The dtype of the counter of a loop over these, whose numbers are of a base type."""
-    return INT64 if base == INT64 or any(_may_be_long(session, part) for part in found) else INT32
+    return INT64 if base == INT64 or any(_may_be_long(checker, part) for part in found) else INT32
 
 
-def _is_int64(session: Session, part: Entity) -> bool:
-    if isinstance(part, Typed):
+def _is_int64(checker: Checker, part: AbstractValue) -> bool:
+    if isinstance(part, DynamicValue):
         type_ = tensor_type(part)
         dim = type_.shape[0] if type_ is not None and is_known(type_.shape) and type_.shape else 0
         return isinstance(dim, int) and dim > LARGEST
     if not isinstance(part, Range | Progression):
         return False
     for bound in (part.start, part.stop, *([part.step] if isinstance(part, Progression) else [])):
-        if isinstance(bound, Typed) and (type_ := tensor_type(bound)) is not None and type_.base in _LONG:
+        if isinstance(bound, DynamicValue) and (type_ := tensor_type(bound)) is not None and type_.base in _LONG:
             return True
-        if isinstance(bound, Size) and not fits_int32(session.hints, bound.dim):
+        if isinstance(bound, Size) and not fits_int32(checker.hints, bound.dim):
             return True
         if isinstance(bound, Number) and not isinstance(bound, Size) and not -(2**31) <= bound.value < 2**31:
             return True
     return False
 
 
-def _may_be_long(session: Session, part: Entity) -> bool:
+def _may_be_long(checker: Checker, part: AbstractValue) -> bool:
     """Whether a range of 32-bit numbers may have more of them than an int32 says."""
     match part:
         case Range(Number() as start, Number() as stop, step):
-            return not fits_int32(session.hints, _between(start, stop, step))
-        case Range(_, Object(None), _):
+            return not fits_int32(checker.hints, _step_count(start, stop, step))
+        case Range(_, PythonObject(None), _):
             return False
         case Range(start, stop, step):
             near = start if step > 0 else stop
-            return abs(step) < _SURELY_FEW and not is_natural(session, near)
+            return abs(step) < _SURELY_FEW and not is_natural(checker, near)
         case Progression():
             return True
         case _:
             return False
 
 
-def is_natural(session: Session, bound: Entity) -> bool:
+def is_natural(checker: Checker, bound: AbstractValue) -> bool:
     """Whether a number is known not to be negative."""
     if isinstance(bound, Number):
         dim = dim_of(bound)
         return dim is not None and follows_at_least(dim, 0)
-    return isinstance(bound, Typed) and bound.atom in session.naturals
+    return isinstance(bound, DynamicValue) and bound.atom in checker.naturals
 
 
 def count(
-    session: Session, out: Output, part: Entity, base: BaseType, counter: BaseType, span: Span | None
-) -> Typed | None:
+    checker: Checker, out: TypedBlockBuilder, part: AbstractValue, base: BaseType, counter: BaseType, span: Span | None
+) -> DynamicValue | None:
     """The number of elements, in the dtype of the counter; None for a range without end. `base`: of its numbers."""
     match part:
         case Range(Number() as start, Number() as stop, step):
-            return _length(session, out, _between(start, stop, step), counter, span)
-        case Range(_, Object(None), _):
+            return _length(checker, out, _step_count(start, stop, step), counter, span)
+        case Range(_, PythonObject(None), _):
             return None
         case Range(start, stop, step):
             near = start if step > 0 else stop
-            low, high = (bound_of(session, out, b, base, span) for b in (start, stop))
-            if is_natural(session, near):
-                found = _count_upwards(session, out, near, (low, high), step, base, span)
+            low, high = (bound_of(checker, out, b, base, span) for b in (start, stop))
+            if is_natural(checker, near):
+                found = _count_upwards(checker, out, near, (low, high), step, base, span)
             elif base == INT64:
-                found = _count_widely(session, out, low, high, step, span)
+                found = _count_widely(checker, out, low, high, step, span)
             else:
-                found = _count_exactly(session, out, low, high, clipped(step, INT64), span)
-            return converted(session, out, found, counter, span)
+                found = _count_exactly(checker, out, low, high, saturated_integer(step, INT64), span)
+            return cast_integer(checker, out, found, counter, span)
         case Progression(start, stop, step):
-            low, high, by = (bound_of(session, out, b, base, span) for b in (start, stop, step))
+            low, high, by = (bound_of(checker, out, b, base, span) for b in (start, stop, step))
             if base == INT64:
-                found = _count_widely(session, out, low, high, by, span)
+                found = _count_widely(checker, out, low, high, by, span)
             else:
-                found = _count_exactly(session, out, low, high, by, span)
-            return converted(session, out, found, counter, span)
-        case Typed() if dynamic_lists.is_growing(part):
+                found = _count_exactly(checker, out, low, high, by, span)
+            return cast_integer(checker, out, found, counter, span)
+        case DynamicValue() if dynamic_lists.is_growing(part):
             if part.length is not None and part.length.absolute is not None:
-                return _length(session, out, part.length.absolute, counter, span)
-            found = list_positions.length64(session, out, part, span)
-            return operators.apply(session, out, lookup("cast"), [found], {"dtype": counter}, span, [])
-        case Typed():
-            return _length(session, out, _rows(part, span), counter, span)
+                return _length(checker, out, part.length.absolute, counter, span)
+            found = list_positions.length64(checker, out, part, span)
+            return operators.apply(checker, out, lookup("cast"), [found], {"dtype": counter}, span, [])
+        case DynamicValue():
+            return _length(checker, out, _rows(part, span), counter, span)
         case _:
             raise TypeCheckError(
                 "this cannot be iterated over", span, help="use range, a tensor, a tuple, zip or enumerate"
             )
 
 
-def length(session: Session, out: Output, part: Range | Progression, span: Span | None) -> Entity:
+def length(checker: Checker, out: TypedBlockBuilder, part: Range | Progression, span: Span | None) -> AbstractValue:
     """`len` of a range."""
     if isinstance(part, Range) and isinstance(part.start, Number) and isinstance(part.stop, Number):
-        return size(_between(part.start, part.stop, part.step), span)
-    base = element_base(session, [part])
-    counter = counter_base(session, [part], base)
-    found = count(session, out, part, base, counter, span)
+        return size(_step_count(part.start, part.stop, part.step), span)
+    base = element_base(checker, [part])
+    counter = counter_base(checker, [part], base)
+    found = count(checker, out, part, base, counter, span)
     if found is None:
         raise TypeCheckError("what has no end has no length", span)
     return range_numbers.of_range(found)
 
 
-def _rows(part: Typed, span: Span | None) -> Dim:
+def _rows(part: DynamicValue, span: Span | None) -> Dim:
     """The extent of the first axis of a tensor."""
     type_ = tensor_type(part)
     if isinstance(prune(part.type), Unknown):
@@ -182,171 +182,201 @@ def _rows(part: Typed, span: Span | None) -> Dim:
     return type_.shape[0]
 
 
-def _between(start: Number, stop: Number, step: int) -> Dim:
+def _step_count(start: Number, stop: Number, step: int) -> Dim:
     first, last = dim_of(start), dim_of(stop)
     assert first is not None and last is not None
     return steps(first, last, step)
 
 
 def _count_upwards(
-    session: Session,
-    out: Output,
-    near: Entity,
-    bounds: tuple[Typed, Typed],
+    checker: Checker,
+    out: TypedBlockBuilder,
+    near: AbstractValue,
+    bounds: tuple[DynamicValue, DynamicValue],
     step: int,
     base: BaseType,
     span: Span | None,
-) -> Typed:
+) -> DynamicValue:
     """The count where the lower bound is not negative: no difference wraps around."""
     low, high = bounds if step > 0 else bounds[::-1]
-    top = call(session, out, "maximum", [high, low], base, span)
+    top = call(checker, out, "maximum", [high, low], base, span)
     if abs(step) == 1:
-        return top if is_zero(near) else call(session, out, "subtract", [top, low], base, span)
-    below = call(session, out, "subtract", [low, top], base, span)
-    quotient = call(session, out, "floor_divide", [below, clipped(abs(step), base)], base, span)
-    return call(session, out, "negative", [quotient], base, span)
+        return top if is_zero(near) else call(checker, out, "subtract", [top, low], base, span)
+    below = call(checker, out, "subtract", [low, top], base, span)
+    quotient = call(checker, out, "floor_divide", [below, saturated_integer(abs(step), base)], base, span)
+    return call(checker, out, "negative", [quotient], base, span)
 
 
-def _count_exactly(session: Session, out: Output, low: Typed, high: Typed, step: Typed, span: Span | None) -> Typed:
+def _count_exactly(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    low: DynamicValue,
+    high: DynamicValue,
+    step: DynamicValue,
+    span: Span | None,
+) -> DynamicValue:
     """The count of 32-bit numbers, in int64: the quotient, rounded up."""
-    wide = [converted(session, out, number, INT64, span) for number in (low, high, step)]
-    below = call(session, out, "subtract", wide[:2], INT64, span)
-    quotient = call(session, out, "floor_divide", [below, wide[2]], INT64, span)
-    rounds = call(session, out, "negative", [quotient], INT64, span)
-    return call(session, out, "maximum", [rounds, integer(0, INT64)], INT64, span)
+    wide = [cast_integer(checker, out, number, INT64, span) for number in (low, high, step)]
+    below = call(checker, out, "subtract", wide[:2], INT64, span)
+    quotient = call(checker, out, "floor_divide", [below, wide[2]], INT64, span)
+    rounds = call(checker, out, "negative", [quotient], INT64, span)
+    return call(checker, out, "maximum", [rounds, integer(0, INT64)], INT64, span)
 
 
 def _count_widely(
-    session: Session, out: Output, low: Typed, high: Typed, step: Typed | int, span: Span | None
-) -> Typed:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    low: DynamicValue,
+    high: DynamicValue,
+    step: DynamicValue | int,
+    span: Span | None,
+) -> DynamicValue:
     """The count of 64-bit numbers: the quotient of unsigned numbers, rounded up."""
 
-    def unsigned(name: str, *operands: Typed) -> Typed:
-        return call(session, out, name, operands, UINT64, span)
+    def unsigned_op(name: str, *operands: DynamicValue) -> DynamicValue:
+        return call(checker, out, name, operands, UINT64, span)
 
-    def distance(first: Typed, last: Typed) -> Typed:
-        top = call(session, out, "maximum", [last, first], INT64, span)
-        return unsigned("subtract", *(converted(session, out, n, UINT64, span) for n in (top, first)))
+    def distance(first: DynamicValue, last: DynamicValue) -> DynamicValue:
+        top = call(checker, out, "maximum", [last, first], INT64, span)
+        return unsigned_op("subtract", *(cast_integer(checker, out, n, UINT64, span) for n in (top, first)))
 
     if isinstance(step, int):
-        away, by = distance(*((low, high) if step > 0 else (high, low))), clipped(abs(step), UINT64)
+        away, by = distance(*((low, high) if step > 0 else (high, low))), saturated_integer(abs(step), UINT64)
     else:
-        upward = session.bind(
+        upward = checker.bind(
             out, OpCall(lookup("greater").name, (step.atom, integer(0, INT64).atom), {}, span), scalar(BOOL), "up", span
         )
-        downward = call(session, out, "negative", [step], INT64, span)
-        by = converted(session, out, call(session, out, "where", [upward, step, downward], INT64, span), UINT64, span)
-        away = unsigned("where", upward, distance(low, high), distance(high, low))
+        downward = call(checker, out, "negative", [step], INT64, span)
+        by = cast_integer(
+            checker, out, call(checker, out, "where", [upward, step, downward], INT64, span), UINT64, span
+        )
+        away = unsigned_op("where", upward, distance(low, high), distance(high, low))
     if isinstance(step, int) and abs(step) == 1:
         rounds = away
     else:  # one more than the quotient of one less, where there are any
-        some = unsigned("minimum", away, integer(1, UINT64))
-        whole = unsigned("floor_divide", unsigned("subtract", away, some), by)
-        rounds = unsigned("add", whole, some)
-    return converted(session, out, unsigned("minimum", rounds, integer(_MOST, UINT64)), INT64, span)
+        some = unsigned_op("minimum", away, integer(1, UINT64))
+        whole = unsigned_op("floor_divide", unsigned_op("subtract", away, some), by)
+        rounds = unsigned_op("add", whole, some)
+    return cast_integer(checker, out, unsigned_op("minimum", rounds, integer(_MOST, UINT64)), INT64, span)
 
 
 def last(
-    session: Session, out: Output, part: Range | Progression, rounds: Typed, base: BaseType, span: Span | None
-) -> Typed:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    part: Range | Progression,
+    rounds: DynamicValue,
+    base: BaseType,
+    span: Span | None,
+) -> DynamicValue:
     """The last number of a range that has so many, also of one that has more than a count says."""
 
-    def compute(name: str, *operands: Typed) -> Typed:
-        return call(session, out, name, operands, base, span)
+    def compute(name: str, *operands: DynamicValue) -> DynamicValue:
+        return call(checker, out, name, operands, base, span)
 
-    by = wrapped(part.step, base) if isinstance(part, Range) else bound_of(session, out, part.step, base, span)
-    before_stop = compute("subtract", bound_of(session, out, part.stop, base, span), by)
+    by = wrapped_integer(part.step, base) if isinstance(part, Range) else bound_of(checker, out, part.step, base, span)
+    before_stop = compute("subtract", bound_of(checker, out, part.stop, base, span), by)
     if isinstance(part, Range) and abs(part.step) == 1:
         return before_stop
-    before = compute("subtract", converted(session, out, rounds, base, span), integer(1, base))
-    found = compute("add", compute("multiply", before, by), bound_of(session, out, part.start, base, span))
+    before = compute("subtract", cast_integer(checker, out, rounds, base, span), integer(1, base))
+    found = compute("add", compute("multiply", before, by), bound_of(checker, out, part.start, base, span))
     if isinstance(part, Range):
         return found
     atoms: tuple[Atom, ...] = (compute("multiply", by, by).atom, integer(1, base).atom)
-    is_one = session.bind(out, OpCall(lookup("equal").name, atoms, {}, span), scalar(BOOL), "is_one", span)
-    return call(session, out, "where", [is_one, before_stop, found], base, span)
+    is_one = checker.bind(out, OpCall(lookup("equal").name, atoms, {}, span), scalar(BOOL), "is_one", span)
+    return call(checker, out, "where", [is_one, before_stop, found], base, span)
 
 
-def is_zero(bound: Entity) -> bool:
+def is_zero(bound: AbstractValue) -> bool:
     """Whether a bound is the number 0."""
     return isinstance(bound, Number) and not isinstance(bound, Size) and bound.value == 0
 
 
-def _length(session: Session, out: Output, dim: Dim, base: BaseType, span: Span | None) -> Typed:
+def _length(checker: Checker, out: TypedBlockBuilder, dim: Dim, base: BaseType, span: Span | None) -> DynamicValue:
     if isinstance(dim, int):
         return integer(min(dim, _MOST), base)
-    return sizes.extent(session, out, dim, base, span)
+    return sizes.extent(checker, out, dim, base, span)
 
 
-def integer(value: int, base: BaseType) -> Typed:
+def integer(value: int, base: BaseType) -> DynamicValue:
     """A number as an atom."""
     constant = Constant(np.asarray(value, dtype=base.dtype))
-    return Typed(constant, constant.type)
+    return DynamicValue(constant, constant.type)
 
 
-def clipped(value: int, base: BaseType) -> Typed:
+def saturated_integer(value: int, base: BaseType) -> DynamicValue:
     """A number, or the one nearest to it that a dtype has."""
     limits = np.iinfo(base.name)
     return integer(min(max(value, int(limits.min)), int(limits.max)), base)
 
 
-def wrapped(value: int, base: BaseType) -> Typed:
+def wrapped_integer(value: int, base: BaseType) -> DynamicValue:
     """A number as arithmetic that wraps around has it."""
     size = 1 << (8 * base.dtype.itemsize)
     return integer((value + size // 2) % size - size // 2, base)
 
 
-def bound_of(session: Session, out: Output, bound: Entity, base: BaseType, span: Span | None) -> Typed:
+def bound_of(
+    checker: Checker, out: TypedBlockBuilder, bound: AbstractValue, base: BaseType, span: Span | None
+) -> DynamicValue:
     """A bound of a range in the dtype of its numbers."""
     if isinstance(bound, Size):
-        return sizes.extent(session, out, bound.dim, base, span)
+        return sizes.extent(checker, out, bound.dim, base, span)
     if isinstance(bound, Number):
         return integer(int(bound.value), base)
-    assert isinstance(bound, Typed)
+    assert isinstance(bound, DynamicValue)
     own = tensor_type(bound)
     if own is not None and own.base in _HELD[base] and own == scalar(own.base):
-        return operators.apply(session, out, lookup("cast"), [bound], {"dtype": base}, span, [])
+        return operators.apply(checker, out, lookup("cast"), [bound], {"dtype": base}, span, [])
     if base == INT64 and weak_types.is_weak(bound):
-        return weak_types.converted(session, out, bound, base, span)
-    bound = weak_types.counting(session, out, bound)
-    session.unify_at(bound.type, scalar(base), span, "a bound of range")
+        return weak_types.cast_weak(checker, out, bound, base, span)
+    bound = weak_types.counting(checker, out, bound)
+    checker.unify_at(bound.type, scalar(base), span, "a bound of range")
     return bound
 
 
-def signed(session: Session, out: Output, bound: Entity, span: Span | None) -> Entity:
+def signed(checker: Checker, out: TypedBlockBuilder, bound: AbstractValue, span: Span | None) -> AbstractValue:
     """A bound of a range; one of uint64 as an int64, which the run checks."""
-    if not isinstance(bound, Typed) or prune(bound.type) != scalar(UINT64):
+    if not isinstance(bound, DynamicValue) or prune(bound.type) != scalar(UINT64):
         return bound
-    found = converted(session, out, bound, INT64, span)
+    found = cast_integer(checker, out, bound, INT64, span)
     atoms: tuple[Atom, ...] = (found.atom, integer(0, INT64).atom)
-    holds = session.bind(out, OpCall(lookup("greater_equal").name, atoms, {}, span), scalar(BOOL), "holds", span)
+    holds = checker.bind(out, OpCall(lookup("greater_equal").name, atoms, {}, span), scalar(BOOL), "holds", span)
     out.items.append(Binding((), Assert(holds.atom, "a bound of range must be less than 2**63", span)))
     return found
 
 
-def converted(session: Session, out: Output, value: Typed, base: BaseType, span: Span | None) -> Typed:
+def cast_integer(
+    checker: Checker, out: TypedBlockBuilder, value: DynamicValue, base: BaseType, span: Span | None
+) -> DynamicValue:
     """An integer of a known dtype in another one."""
     if prune(value.type) == scalar(base):
         return value
     if isinstance(value.atom, Constant):
         constant = Constant(value.atom.value.astype(base.dtype))  # what wraps around does so here, too
-        return Typed(constant, constant.type)
+        return DynamicValue(constant, constant.type)
     atoms: tuple[Atom, ...] = (value.atom,)
-    return session.bind(out, OpCall(lookup("cast").name, atoms, {"dtype": base}, span), scalar(base), "count", span)
+    return checker.bind(out, OpCall(lookup("cast").name, atoms, {"dtype": base}, span), scalar(base), "count", span)
 
 
 def call(
-    session: Session, out: Output, name: str, operands: Sequence[Typed], base: BaseType, span: Span | None
-) -> Typed:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    name: str,
+    operands: Sequence[DynamicValue],
+    base: BaseType,
+    span: Span | None,
+) -> DynamicValue:
     """An integer operation that cannot fail, without the run-time requirements of its operator."""
     atoms: tuple[Atom, ...] = tuple(o.atom for o in operands)
-    return session.bind(out, OpCall(lookup(name).name, atoms, {}, span), scalar(base), "count", span)
+    return checker.bind(out, OpCall(lookup(name).name, atoms, {}, span), scalar(base), "count", span)
 
 
-def minimum(session: Session, out: Output, a: Typed, b: Typed, span: Span | None) -> Typed:
+def minimum(
+    checker: Checker, out: TypedBlockBuilder, a: DynamicValue, b: DynamicValue, span: Span | None
+) -> DynamicValue:
     """The smaller one of two counts of one dtype."""
     if isinstance(a.atom, Constant) and isinstance(b.atom, Constant):
         return a if a.atom.value <= b.atom.value else b
     type_ = tensor_type(a)
     assert type_ is not None and isinstance(type_.base, BaseType)
-    return call(session, out, "minimum", [a, b], type_.base, span)
+    return call(checker, out, "minimum", [a, b], type_.base, span)

@@ -12,21 +12,28 @@ from relay.ir.definition import DefinedGradient, Definition
 from relay.ir.derivative import cotangent_type
 from relay.ir.expr import CustomGradient
 from relay.ir.types import Kind, TupleType, Type, Unknown
-from relay.typecheck.elaboration.abstract_values import Derived, Entity, GlobalFunction, LocalFunction, Object, Typed
-from relay.typecheck.elaboration.checker import Instance, Session
-from relay.typecheck.elaboration.derivatives.templates import Bound
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DerivativeFunction,
+    DynamicValue,
+    GlobalFunction,
+    LocalFunction,
+    PythonObject,
+)
+from relay.typecheck.elaboration.checker import Checker, Instance
+from relay.typecheck.elaboration.derivatives.templates import TemplateScope
 from relay.typecheck.elaboration.expressions.attributes import static_value
 from relay.typecheck.elaboration.instances import instantiate
 from relay.typecheck.unification import resolve, unknowns
 
 
 def define_gradient(
-    session: Session,
+    checker: Checker,
     callee: GlobalFunction,
     gradient: DefinedGradient,
     instance: Instance,
-    entities: Sequence[Entity],
-    values: Sequence[Typed | None],
+    entities: Sequence[AbstractValue],
+    values: Sequence[DynamicValue | None],
 ) -> None:
     """Make the instances of a function's gradient, as soon as the types of its parameters and result are known.
 
@@ -45,7 +52,9 @@ def define_gradient(
             if not dynamic[i]
         }
         of = GlobalFunction(
-            Definition(gradient.adapted(dynamic), Bound({"backward__": gradient.backward, "tuple": tuple, **statics}))
+            Definition(
+                gradient.adapted(dynamic), TemplateScope({"backward__": gradient.backward, "tuple": tuple, **statics})
+            )
         )
 
     def attempt() -> Sequence[Unknown] | None:
@@ -57,41 +66,41 @@ def define_gradient(
         saved: Type = TupleType(tuple(types))
         forward = None
         try:
-            gradients = tuple(cotangent_type(t, session.monomorphic) for t in types)
-            seed = cotangent_type(result, session.monomorphic)
+            gradients = tuple(cotangent_type(t, checker.monomorphic) for t in types)
+            seed = cotangent_type(result, checker.monomorphic)
         except DifferentiationError as error:
             raise error.at(code.span) from None
         if gradient.forward is not None:
             span = gradient.forward.function.span
-            forward = instantiate(session, GlobalFunction(gradient.forward), entities, values, span)
+            forward = instantiate(checker, GlobalFunction(gradient.forward), entities, values, span)
             instance.effects.include(forward.effects)  # derivatives have the effects of the function
-            saved = session.solver.fresh(Kind.Type)
-            session.unify_at(forward.result, TupleType((result, saved)), span, "the result of `saving`")
-        arguments = [Typed(session.variable(n, t, code.span), t) for n, t in (("saved", saved), ("seed", seed))]
-        backward = instantiate(session, of, arguments, arguments, code.span)
+            saved = checker.solver.fresh(Kind.Type)
+            checker.unify_at(forward.result, TupleType((result, saved)), span, "the result of `saving`")
+        arguments = [DynamicValue(checker.variable(n, t, code.span), t) for n, t in (("saved", saved), ("seed", seed))]
+        backward = instantiate(checker, of, arguments, arguments, code.span)
         instance.effects.include(backward.effects)
         expected = gradients[0] if len(gradients) == 1 else TupleType(gradients)
         help = "there is one cotangent for each parameter, None only for integers; zeros: relay.zeros_like(x)"
-        session.unify_at(backward.result, expected, code.span, f"the result of {code.name}", help=help)
+        checker.unify_at(backward.result, expected, code.span, f"the result of {code.name}", help=help)
         instance.rule = CustomGradient(backward.name, None if forward is None else forward.name)
         return None
 
-    session.defer(attempt, code.span, f"the parameters of {callee.definition.function.name}")
+    checker.defer(attempt, code.span, f"the parameters of {callee.definition.function.name}")
 
 
-def _refuse_others(callee: GlobalFunction, entities: Sequence[Entity], dynamic: Sequence[bool]) -> None:
+def _refuse_others(callee: GlobalFunction, entities: Sequence[AbstractValue], dynamic: Sequence[bool]) -> None:
     """Raise TypeCheckError for functions as arguments, for what they capture would get no gradient, and for strings and
     their like, which cannot be saved."""
     function = callee.definition.function
     kept = callee.definition.gradient is not None and callee.definition.gradient.forward is not None
     for parameter, entity, is_dynamic in zip(function.parameters, entities, dynamic, strict=True):
-        if isinstance(entity, Object) and entity.value is not None and not kept:
+        if isinstance(entity, PythonObject) and entity.value is not None and not kept:
             raise TypeCheckError(
-                f"{parameter.name} is no value of the run, so the gradient of {function.name} cannot get it",
+                f"{parameter.name} is not a value of the run, so the gradient of {function.name} cannot get it",
                 parameter.span,
                 help="def_gradient(saving=..) takes the function's own parameters and keeps what the gradient needs",
             )
-        if not is_dynamic and isinstance(entity, LocalFunction | Derived):
+        if not is_dynamic and isinstance(entity, LocalFunction | DerivativeFunction):
             raise TypeCheckError(
                 f"{function.name} has a gradient of its own, so {parameter.name} cannot be a function that captures",
                 parameter.span,

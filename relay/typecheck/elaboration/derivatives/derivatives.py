@@ -1,4 +1,4 @@
-"""`relay.grad` and its kin inside of programs."""
+"""`relay.grad` and the other derivative operators inside programs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TypeGuard
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.expr import Grad, Static
-from relay.typecheck.elaboration.abstract_values import Derived, Entity, Output
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.abstract_values import AbstractValue, DerivativeFunction, TypedBlockBuilder
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.derivatives import templates
 from relay.typecheck.elaboration.effects.effects import evaluated_often
 from relay.typecheck.elaboration.expressions import weak_types
@@ -16,15 +16,19 @@ from relay.typecheck.elaboration.expressions.attributes import static_value
 from relay.typecheck.elaboration.instances import call_function
 from relay.typecheck.elaboration.values.objects import position_of
 
-Keywords = Sequence[tuple[str, Entity]]
+Keywords = Sequence[tuple[str, AbstractValue]]
 
 
-def grad(with_value: bool) -> Callable[..., Entity]:
+def grad(with_value: bool) -> Callable[..., AbstractValue]:
     """The rule for `grad`, or for `value_and_grad`."""
 
     def rule(
-        session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None
-    ) -> Entity:
+        checker: Checker,
+        out: TypedBlockBuilder,
+        arguments: Sequence[AbstractValue],
+        keywords: Keywords,
+        span: Span | None,
+    ) -> AbstractValue:
         names = ("f", "wrt", "output", "keeping", "seedable", "memory", "has_aux")
         if len(arguments) > len(names):
             raise TypeCheckError(f"grad takes at most {len(names)} arguments, found {len(arguments)}", span)
@@ -49,7 +53,7 @@ def grad(with_value: bool) -> Callable[..., Entity]:
             memory = memory_option(options.get("memory", "store"))
         except TypeCheckError as error:
             raise error.at(span) from None
-        return Derived(
+        return DerivativeFunction(
             function, Grad(Static(None), positions, output, kept, seedable, with_value, has_aux, memory, span)
         )
 
@@ -98,13 +102,13 @@ def memory_option(value: object) -> str | int:
 
 
 def from_template(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     template: templates.Template,
-    arguments: Sequence[Entity],
+    arguments: Sequence[AbstractValue],
     keywords: Keywords,
     span: Span | None,
-) -> Entity:
+) -> AbstractValue:
     """Call `relay.vjp`, `relay.jacobian` and their kin: `arguments` begin with the function that they are about."""
     given = dict(keywords)
     if not arguments and "f" in given:
@@ -115,22 +119,24 @@ def from_template(
     if not template.called:
         given.update(zip(template.options, rest, strict=False))
         if len(rest) > len(template.options) or not given.keys() <= set(template.options):
-            raise TypeCheckError(f"{template.name} takes {_listed(('f', *template.options))}", span)
+            raise TypeCheckError(f"{template.name} takes {_comma_list(('f', *template.options))}", span)
         if template.of_gradient:
             wrt = [(name, v) for name, v in given.items() if name == "wrt"]
-            function = grad(False)(session, out, [function], wrt, span)
+            function = grad(False)(checker, out, [function], wrt, span)
         options = {name: static_value(v, name, span) for name, v in given.items()}
-        made = templates.instantiate(session, out, template, function, None, options, span)
+        made = templates.instantiate(checker, out, template, function, None, options, span)
         if template.repeats:
             evaluated_often(made, function, template.name, span)
         return made
     rest += [given.pop(name) for name in template.options if name in given]
     if given or (template.options and len(rest) != len(template.options)):
-        raise TypeCheckError(f"{template.name} takes {_listed(('f', *(template.options or ('its arguments',))))}", span)
-    made = templates.instantiate(session, out, template, function, len(rest), {}, span)
-    rest = [weak_types.undecided(session, out, argument) for argument in rest]
-    return call_function(session, out, made, rest, (), span)
+        raise TypeCheckError(
+            f"{template.name} takes {_comma_list(('f', *(template.options or ('its arguments',))))}", span
+        )
+    made = templates.instantiate(checker, out, template, function, len(rest), {}, span)
+    rest = [weak_types.open_integer_bases(checker, out, argument) for argument in rest]
+    return call_function(checker, out, made, rest, (), span)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _comma_list(names: Sequence[str]) -> str:
     return ", ".join(names)

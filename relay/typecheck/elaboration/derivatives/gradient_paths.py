@@ -1,4 +1,4 @@
-"""Where a function's result stops to be differentiable: the line, and the variables that lead there."""
+"""Gradient-path diagnostics: the line and the variables at which a result loses its gradient."""
 
 from __future__ import annotations
 
@@ -33,25 +33,27 @@ from relay.ir.expr import (
 )
 from relay.ir.traverse import operands
 from relay.ir.types import UNIT, BaseType, FunctionType, TensorType, TupleType, prune, show
-from relay.typecheck.elaboration.abstract_values import Derived, Entity, GlobalFunction, LocalFunction
-from relay.typecheck.elaboration.checker import Instance, Session
+from relay.typecheck.elaboration.abstract_values import AbstractValue, DerivativeFunction, GlobalFunction, LocalFunction
+from relay.typecheck.elaboration.checker import Checker, Instance
 from relay.typecheck.elaboration.expressions.arguments import surface_function
 from relay.typecheck.unification import resolve
 
 
-def explain(error: DifferentiationError, session: Session, entity: Entity, output: int | None) -> DifferentiationError:
+def explain(
+    error: DifferentiationError, checker: Checker, entity: AbstractValue, output: int | None
+) -> DifferentiationError:
     """The error about a function's result, with the place in the user's code that makes the result what it is."""
-    function = _typed(session, entity)
+    function = _typed_function(checker, entity)
     if function is None:
         return error
-    graph = _Graph(session, function)
+    graph = _Graph(checker, function)
     result = graph.result(output or 0)
     if result is None:
         return error
-    lost, source = (result, result) if _is_float(result) else graph.lost(result) or (result, result)
+    lost, source = (result, result) if _is_float(result) else graph.lost_gradient(result) or (result, result)
     span, type_ = graph.spans.get(lost), None if lost.type is None else resolve(lost.type)
     if span is not None and type_ is not None and type_ != UNIT:
-        text = f"{graph.named(lost)}: {show(type_)}" if _is_float(lost) else f"{show(type_)} has no gradient"
+        text = f"{graph.display_name(lost)}: {show(type_)}" if _is_float(lost) else f"{show(type_)} has no gradient"
         error.labels = (*error.labels, Label(span, text))
     path = graph.path(source)
     if lost is not source and path:
@@ -62,8 +64,8 @@ def explain(error: DifferentiationError, session: Session, entity: Entity, outpu
 
 
 def check_parameters(
-    session: Session,
-    entity: Entity,
+    checker: Checker,
+    entity: AbstractValue,
     function: FunctionType,
     wrt: Iterable[int],
     fixed: frozenset[int],
@@ -71,13 +73,13 @@ def check_parameters(
 ) -> None:
     """Raises DifferentiationError where a parameter that `wrt` names has no gradient. `fixed` are the positions of
     those that the function's type leaves out."""
-    while isinstance(entity, Derived):
+    while isinstance(entity, DerivativeFunction):
         entity = entity.of
     code = surface_function(entity) if isinstance(entity, GlobalFunction | LocalFunction) else None
     named = [p for i, p in enumerate(code.parameters) if i not in fixed] if code is not None else []
     for position in wrt:
         if not 0 <= position < len(function.parameters) or has_gradient(
-            function.parameters[position], session.monomorphic
+            function.parameters[position], checker.monomorphic
         ):
             continue
         type_ = show(resolve(function.parameters[position]))
@@ -92,15 +94,15 @@ def check_parameters(
         )
 
 
-def _typed(session: Session, entity: object) -> Function | None:
+def _typed_function(checker: Checker, entity: object) -> Function | None:
     """The typed code of a function as far as it is known."""
     code: object = entity.definition if isinstance(entity, GlobalFunction) else entity
     if not isinstance(entity, GlobalFunction | LocalFunction):
         return None
-    return _built(i for i in (*session.globals.values(), *session.instances.values()) if i.code is code)
+    return _build_first(i for i in (*checker.globals.values(), *checker.instances.values()) if i.code is code)
 
 
-def _built(instances: Iterable[Instance]) -> Function | None:
+def _build_first(instances: Iterable[Instance]) -> Function | None:
     for instance in instances:
         if instance.build is not None:
             try:
@@ -129,11 +131,11 @@ LONGEST_TEXT = 40
 class _Graph:
     """What each variable is computed from: those of a function, and of the functions that it calls."""
 
-    def __init__(self, session: Session, function: Function) -> None:
+    def __init__(self, checker: Checker, function: Function) -> None:
         self.sources: dict[Var, list[Var]] = {}
         self.spans: dict[Var, Span | None] = {}
         self.values: dict[Var, Expr] = {}
-        self._session = session
+        self._checker = checker
         self._parameters = function.parameters
         self._returned: dict[Function, list[Var]] = {}
         self._entry = function
@@ -150,11 +152,11 @@ class _Graph:
             self._block(function.body, (), {function.label: ((), found)})
         return found
 
-    def _called(self, function: Atom) -> Function | None:
+    def _callee_function(self, function: Atom) -> Function | None:
         match function:
             case Global(name):
-                instance = self._session.globals.get(name)
-                return None if instance is None else _built([instance])
+                instance = self._checker.globals.get(name)
+                return None if instance is None else _build_first([instance])
             case Var():
                 made = self.values.get(function)
                 return made.function if isinstance(made, Lambda) else None
@@ -171,7 +173,7 @@ class _Graph:
             match value:
                 case If() | Loop() | Match():
                     self._construct(value, targets, labels)
-                case Call(function, arguments) if (callee := self._called(function)) is not None:
+                case Call(function, arguments) if (callee := self._callee_function(function)) is not None:
                     self._flow(arguments, callee.parameters)
                     self.sources[targets[0]] += self._read(callee)
                 case (
@@ -235,7 +237,7 @@ class _Graph:
             return item if isinstance(item, Var) else None
         return results[0]
 
-    def lost(self, result: Var) -> tuple[Var, Var] | None:
+    def lost_gradient(self, result: Var) -> tuple[Var, Var] | None:
         """The nearest variable without a gradient that is computed from a float variable, and that one."""
         seen, pending = {result}, [result]
         for var in pending:
@@ -256,7 +258,7 @@ class _Graph:
                 names: list[str] = []
                 step: Var | None = var
                 while step is not None:
-                    name = self.named(step)
+                    name = self.display_name(step)
                     if not names or names[-1] != name:
                         names.append(name)
                     step = after[step]
@@ -267,7 +269,7 @@ class _Graph:
                     pending.append(source)
         return []
 
-    def named(self, var: Var) -> str:
+    def display_name(self, var: Var) -> str:
         """A variable's name, or the text of what it is the value of if the user has not given it one."""
         text = _text(self.spans.get(var))
         if text is None or var in self._parameters or var.name in re.findall(r"\w+", _line(self.spans[var])):
@@ -282,7 +284,7 @@ class _Graph:
             case Call(Global(name)):
                 return name
             case _:
-                return self.named(var)
+                return self.display_name(var)
 
 
 def _line(span: Span | None) -> str:

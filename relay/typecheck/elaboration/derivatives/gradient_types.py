@@ -5,10 +5,10 @@ from __future__ import annotations
 from relay.errors import Span
 from relay.ir.expr import Grad
 from relay.ir.types import FunctionType, Kind, TupleType, Type, Unknown, prune
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 
 
-def foreseen(session: Session, function: Type, grad: Grad) -> FunctionType | None:
+def foreseen(checker: Checker, function: Type, grad: Grad) -> FunctionType | None:
     """The type of a derivative as far as it follows from the structures of the parameters, whose dtypes and sizes may
     be found later; None where they are not known. `g["w"]` needs no more."""
     if not isinstance(function, FunctionType):
@@ -22,20 +22,20 @@ def foreseen(session: Session, function: Type, grad: Grad) -> FunctionType | Non
         known = prune(type_)
         if isinstance(known, TupleType):
             return TupleType(tuple(map(gradient, known.items)), known.form)
-        return session.solver.fresh(Kind.Type)
+        return checker.solver.fresh(Kind.Type)
 
     gradients = [gradient(function.parameters[p]) for p in places]
     if grad.has_aux and len(gradients) > 1:
         gradients = [TupleType(tuple(gradients))]
-    kept = [session.solver.fresh(Kind.Type) for _ in grad.keeping]
+    kept = [checker.solver.fresh(Kind.Type) for _ in grad.keeping]
     result: Type = gradients[0] if len(gradients) == 1 and not kept else TupleType((*gradients, *kept))
     if grad.with_value:
         result = TupleType((function.result, result))
-    seed = (session.solver.fresh(Kind.Type),) if grad.seedable else ()
+    seed = (checker.solver.fresh(Kind.Type),) if grad.seedable else ()
     return FunctionType((*function.parameters, *seed), result, (), function.effects)
 
 
-def unify_kept(session: Session, result: TupleType, derivative: Type, grad: Grad, span: Span | None) -> None:
+def unify_kept(checker: Checker, result: TupleType, derivative: Type, grad: Grad, span: Span | None) -> None:
     """Let the components that a derivative hands on have the types that they have in a function's result, also where
     the dtype of an argument is found later."""
     known = prune(derivative)
@@ -46,4 +46,4 @@ def unify_kept(session: Session, result: TupleType, derivative: Type, grad: Grad
         return
     for position, kept in zip(grad.keeping, found.items[-len(grad.keeping) :], strict=True):
         if -len(result.items) <= position < len(result.items):
-            session.unify_at(kept, result.items[position], span, "the derivative")
+            checker.unify_at(kept, result.items[position], span, "the derivative")

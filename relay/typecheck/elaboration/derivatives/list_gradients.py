@@ -1,4 +1,4 @@
-"""Derivatives by lists whose length only the run knows.
+"""Gradients with respect to dynamic-length lists.
 
     grad(f)(xs)  =  rows of grad(g)(stack(xs)),  g(s) = f(rows of s)
 
@@ -14,8 +14,16 @@ from relay.errors import Span
 from relay.ir.expr import Apply, Binding, Block, Exit, Function, Global, Grad, LoopLabel, Parameter, Var
 from relay.ir.types import ANY, BaseType, Form, RefType, StackType, TensorType, TupleType, Type, prune
 from relay.operator import lookup
-from relay.typecheck.elaboration.abstract_values import Context, Entity, LocalFunction, Number, Output, Tuple, Typed
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    Context,
+    DynamicValue,
+    LocalFunction,
+    Number,
+    Tuple,
+    TypedBlockBuilder,
+)
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.library import ordering
@@ -29,11 +37,11 @@ class _Stacked:
 _STACKED = Form(_Stacked, ())
 
 
-def listed(
-    session: Session,
-    out: Output,
+def list_arguments(
+    checker: Checker,
+    out: TypedBlockBuilder,
     grad: Grad,
-    arguments: Sequence[Entity],
+    arguments: Sequence[AbstractValue],
     fixed: Collection[int],
     span: Span | None,
 ) -> frozenset[int]:
@@ -43,17 +51,22 @@ def listed(
     """
     positions = [p for p in range(len(arguments) + len(fixed)) if p not in fixed]
     wanted = [i for i, p in enumerate(positions) if grad.wrt is None or p in grad.wrt]
-    known = {i: _known(session, out, arguments[i]) for i in wanted}
-    if session.generic and any(map(_holds_unknown_list, known.values())):
+    known = {i: _expand_solved(checker, out, arguments[i]) for i in wanted}
+    if checker.generic and any(map(_holds_unknown_list, known.values())):
         raise SchemeOnly(span, "the type of a list's elements")
     return frozenset(i for i, argument in known.items() if _holds_list(argument))
 
 
 def without_lists(
-    session: Session, out: Output, function: Typed, count: int, places: Collection[int], span: Span | None
+    checker: Checker,
+    out: TypedBlockBuilder,
+    function: DynamicValue,
+    count: int,
+    places: Collection[int],
+    span: Span | None,
 ) -> LocalFunction:
     """A function of so many parameters that calls another one, with stacked tensors for the lists at these places."""
-    from relay.typecheck.elaboration.derivatives.templates import Bound
+    from relay.typecheck.elaboration.derivatives.templates import TemplateScope
 
     parameters = tuple(Var(f"x{i}", None, span) for i in range(count))
     bindings, given = [], []
@@ -67,76 +80,78 @@ def without_lists(
     body = Block(tuple(bindings), Exit(label, (result,), span))
     signature = tuple(Parameter() for _ in parameters)
     code = Function("stacked", parameters, body, label, None, signature, None, span)
-    context = Context({}, {}, Bound({"f__": function}))
-    return LocalFunction(code, {}, out.slot(), session.sizes_in_scope(), context, code.name)
+    context = Context({}, {}, TemplateScope({"f__": function}))
+    return LocalFunction(code, {}, out.slot(), checker.sizes_in_scope(), context, code.name)
 
 
-def stacked(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+def stack_lists(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
     """An argument with stacked tensors in place of the lists in it."""
     from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 
-    entity = _known(session, out, entity)
+    entity = _expand_solved(checker, out, entity)
     if isinstance(entity, Tuple) and _holds_list(entity):
-        return Tuple(tuple(stacked(session, out, item, span) for item in entity.items), entity.form)
-    if isinstance(entity, Typed) and dynamic_lists.is_growing(entity):
-        return Tuple((_columns(session, out, entity, dynamic_lists.element_type(entity), span),), _STACKED)
+        return Tuple(tuple(stack_lists(checker, out, item, span) for item in entity.items), entity.form)
+    if isinstance(entity, DynamicValue) and dynamic_lists.is_growing(entity):
+        return Tuple((_columns(checker, out, entity, dynamic_lists.element_type(entity), span),), _STACKED)
     return entity
 
 
-def rows(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+def rows(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
     """A structure with lists in place of the stacked tensors in it."""
-    entity = _known(session, out, entity)
+    entity = _expand_solved(checker, out, entity)
     if not isinstance(entity, Tuple):
         return entity
     if entity.form is not None and entity.form.cls is _Stacked:
-        return _rows(session, out, _known(session, out, entity.items[0]), span)
-    return Tuple(tuple(rows(session, out, item, span) for item in entity.items), entity.form)
+        return _rows(checker, out, _expand_solved(checker, out, entity.items[0]), span)
+    return Tuple(tuple(rows(checker, out, item, span) for item in entity.items), entity.form)
 
 
-def _columns(session: Session, out: Output, xs: Entity, element: Type, span: Span | None) -> Entity:
+def _columns(
+    checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, element: Type, span: Span | None
+) -> AbstractValue:
     from relay.typecheck.elaboration.expressions.calls import call_operator
 
     known = prune(element)
     if not isinstance(known, TupleType):
-        return call_operator(session, out, lookup("stack"), [xs], (), span, [])
+        return call_operator(checker, out, lookup("stack"), [xs], (), span, [])
     parts = []
     for place, item in enumerate(known.items):
-        column = ordering.written(session, out, "column__", [xs, Number(place)], span)
-        parts.append(_columns(session, out, column, item, span))
+        column = ordering.call_library(checker, out, "column__", [xs, Number(place)], span)
+        parts.append(_columns(checker, out, column, item, span))
     return Tuple(tuple(parts), known.form)
 
 
-def _rows(session: Session, out: Output, whole: Entity, span: Span | None) -> Entity:
+def _rows(checker: Checker, out: TypedBlockBuilder, whole: AbstractValue, span: Span | None) -> AbstractValue:
     if not isinstance(whole, Tuple):
-        return ordering.written(session, out, "rows__", [whole], span)
-    first, *rest = (_rows(session, out, _known(session, out, item), span) for item in whole.items)
-    found = ordering.written(session, out, "alone__", [first], span)
+        return ordering.call_library(checker, out, "rows__", [whole], span)
+    first, *rest = (_rows(checker, out, _expand_solved(checker, out, item), span) for item in whole.items)
+    found = ordering.call_library(checker, out, "alone__", [first], span)
     for column in rest:
-        found = ordering.written(session, out, "joined__", [found, column], span)
+        found = ordering.call_library(checker, out, "joined__", [found, column], span)
     if whole.form is not None:
-        found = ordering.written(session, out, "as_lists__", [found], span)
+        found = ordering.call_library(checker, out, "as_lists__", [found], span)
     return found
 
 
-def _known(session: Session, out: Output, entity: Entity) -> Entity:
-    if not isinstance(entity, Typed):
+def _expand_solved(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue) -> AbstractValue:
+    if not isinstance(entity, DynamicValue):
         return entity
-    session.solver.run()
-    return expand(session, out, entity, entity.atom.span)
+    checker.solver.run()
+    return expand(checker, out, entity, entity.atom.span)
 
 
-def _holds_list(entity: Entity) -> bool:
+def _holds_list(entity: AbstractValue) -> bool:
     """Whether there is a list by which one can differentiate in a value."""
     if isinstance(entity, Tuple):
         return any(map(_holds_list, entity.items))
-    return isinstance(entity, Typed) and _is_list(entity.type)
+    return isinstance(entity, DynamicValue) and _is_list(entity.type)
 
 
-def _holds_unknown_list(entity: Entity) -> bool:
+def _holds_unknown_list(entity: AbstractValue) -> bool:
     """Whether there is a list in a value whose elements nothing describes yet."""
     if isinstance(entity, Tuple):
         return any(map(_holds_unknown_list, entity.items))
-    if not isinstance(entity, Typed):
+    if not isinstance(entity, DynamicValue):
         return False
     known = prune(entity.type)
     return isinstance(known, StackType) and any(True for _ in unknowns(known))

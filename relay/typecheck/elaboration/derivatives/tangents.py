@@ -57,22 +57,24 @@ from relay.ir.types import (
     show,
 )
 from relay.operator import Emitter, lookup
-from relay.typecheck.elaboration.abstract_values import Entity, Output, Tuple, Typed
-from relay.typecheck.elaboration.checker import Instance, Session
+from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Tuple, TypedBlockBuilder
+from relay.typecheck.elaboration.checker import Checker, Instance
 from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.unification import resolve, unknowns
 
 
-def has_tangents(session: Session, type_: Type) -> bool:
+def has_tangents(checker: Checker, type_: Type) -> bool:
     """Whether a data type has a gradient."""
-    made = cotangent_type(type_, session.monomorphic)
+    made = cotangent_type(type_, checker.monomorphic)
     return isinstance(made, DataType)
 
 
-def dot(session: Session, out: Output, left: Typed, right: Typed, span: Span | None) -> Entity | None:
+def dot(
+    checker: Checker, out: TypedBlockBuilder, left: DynamicValue, right: DynamicValue, span: Span | None
+) -> AbstractValue | None:
     """The sum of the products of the float tensors at the same places of two values, the second being a tangent or
     cotangent of the first; None if they have none."""
-    one, tangent = _definition(session, left, span), session.final(_known(session, right, span))
+    one, tangent = _definition(checker, left, span), checker.final(_solved_type(checker, right, span))
     other = tangent.definition if isinstance(tangent, DataType) else None
     if other is None or other not in (one, gradient_definition(one)):
         raise TypeMismatch(f"a tangent of {one.name} was expected, found {show(tangent)}", span)
@@ -80,84 +82,90 @@ def dot(session: Session, out: Output, left: Typed, right: Typed, span: Span | N
     if base is None:
         return None
     total = TensorType(base, ())
-    name = _Functions(session, span).dot(one, other, total)
-    zero = _zero(session, out, total, span)
-    return session.bind(out, Call(name, (left.atom, right.atom, zero.atom), span), total, "dot", span)
+    name = _TangentFunctions(checker, span).dot(one, other, total)
+    zero = _zero(checker, out, total, span)
+    return checker.bind(out, Call(name, (left.atom, right.atom, zero.atom), span), total, "dot", span)
 
 
-def dot_of_lists(session: Session, out: Output, left: Typed, right: Typed, span: Span | None) -> Entity | None:
-    """The same of two lists whose length only the run knows."""
-    element, tangent = (_list_element(session, xs, span) for xs in (left, right))
+def dot_of_lists(
+    checker: Checker, out: TypedBlockBuilder, left: DynamicValue, right: DynamicValue, span: Span | None
+) -> AbstractValue | None:
+    """The same of two dynamic lists."""
+    element, tangent = (_list_element(checker, xs, span) for xs in (left, right))
     base = _base_of([element])
     if base is None:
         return None
     total = TensorType(base, ())
-    zero = _zero(session, out, total, span)
+    zero = _zero(checker, out, total, span)
     emitter = Emitter(span)
-    found = _Functions(session, span).add_lists(emitter, zero.atom, (left.atom, right.atom), (element, tangent), total)
+    found = _TangentFunctions(checker, span).add_lists(
+        emitter, zero.atom, (left.atom, right.atom), (element, tangent), total
+    )
     out.items += emitter.bindings
-    return Typed(found, total)
+    return DynamicValue(found, total)
 
 
-def of_parts(session: Session, out: Output, operator: str, entity: Entity, span: Span | None) -> Entity | None:
+def of_parts(
+    checker: Checker, out: TypedBlockBuilder, operator: str, entity: AbstractValue, span: Span | None
+) -> AbstractValue | None:
     """An operator applied to each float tensor of a structure or of data; None for another value."""
     from relay.typecheck.elaboration.expressions import operators
 
-    def visit(part: Entity) -> Entity:
-        if isinstance(part, Typed):
-            part = expand(session, out, part, span)
+    def visit(part: AbstractValue) -> AbstractValue:
+        if isinstance(part, DynamicValue):
+            part = expand(checker, out, part, span)
         if isinstance(part, Tuple):
             return Tuple(tuple(map(visit, part.items)), part.form)
-        if not isinstance(part, Typed):
+        if not isinstance(part, DynamicValue):
             return part
         type_ = prune(part.type)
         if isinstance(type_, DataType):
-            definition = _definition(session, part, span)
+            definition = _definition(checker, part, span)
             if gradient_definition(definition) is None:
                 return part
-            name = _Functions(session, span).each(definition, operator)
-            return session.bind(out, Call(name, (part.atom,), span), type_, operator, span)
+            name = _TangentFunctions(checker, span).map_global(definition, operator)
+            return checker.bind(out, Call(name, (part.atom,), span), type_, operator, span)
         base = prune(type_.base) if isinstance(type_, TensorType) else None
         if isinstance(base, BaseType) and not base.is_float:
             return part
-        return operators.apply(session, out, lookup(operator), [part], {}, span, [])
+        return operators.apply(checker, out, lookup(operator), [part], {}, span, [])
 
-    whole = expand(session, out, entity, span) if isinstance(entity, Typed) else entity
-    is_data = isinstance(whole, Typed) and isinstance(prune(whole.type), DataType)
+    whole = expand(checker, out, entity, span) if isinstance(entity, DynamicValue) else entity
+    is_data = isinstance(whole, DynamicValue) and isinstance(prune(whole.type), DataType)
     return visit(whole) if is_data or isinstance(whole, Tuple) else None
 
 
-def _zero(session: Session, out: Output, type_: TensorType, span: Span | None) -> Typed:
+def _zero(checker: Checker, out: TypedBlockBuilder, type_: TensorType, span: Span | None) -> DynamicValue:
     assert isinstance(type_.base, BaseType)
-    return session.bind(out, OpCall("zeros", (), {"shape": (), "dtype": type_.base}, span), type_, "zero", span)
+    return checker.bind(out, OpCall("zeros", (), {"shape": (), "dtype": type_.base}, span), type_, "zero", span)
 
 
-def _list_element(session: Session, xs: Typed, span: Span | None) -> Type:
-    type_ = session.final(_known(session, xs, span))
+def _list_element(checker: Checker, xs: DynamicValue, span: Span | None) -> Type:
+    type_ = checker.final(_solved_type(checker, xs, span))
     assert isinstance(type_, StackType) and isinstance(type_.element, RefType)
     return type_.element.content
 
 
-def blank(session: Session, out: Output, value: Typed, span: Span | None) -> Entity:
+def blank(checker: Checker, out: TypedBlockBuilder, value: DynamicValue, span: Span | None) -> AbstractValue:
     """A cotangent of a value of a data type. If they are of one type the value itself serves: what is linear in the
     cotangent has the same derivative everywhere."""
-    definition = _definition(session, value, span)
+    definition = _definition(checker, value, span)
     made = gradient_definition(definition)
     assert made is not None
     if made is definition:
         return value
-    name = _Functions(session, span).blank(definition)
-    return session.bind(out, Call(name, (value.atom,), span), DataType(made), "blank", span)
+    name = _TangentFunctions(checker, span).blank(definition)
+    return checker.bind(out, Call(name, (value.atom,), span), DataType(made), "blank", span)
 
 
-def _definition(session: Session, value: Typed, span: Span | None) -> DataDefinition:
-    return session.definition(_known(session, value, span))
+def _definition(checker: Checker, value: DynamicValue, span: Span | None) -> DataDefinition:
+    return checker.definition(_solved_type(checker, value, span))
 
 
-def _known(session: Session, value: Typed, span: Span | None) -> Type:
+def _solved_type(checker: Checker, value: DynamicValue, span: Span | None) -> Type:
     type_ = resolve(value.type)
     if next(unknowns(type_), None) is not None:
-        session.force()
+        checker.force()
         type_ = resolve(value.type)
     if next(unknowns(type_), None) is not None:
         raise TypeCheckError("the type of the value that is differentiated is not known here", span, help="annotate it")
@@ -185,14 +193,14 @@ def _base_of(types: Sequence[Type]) -> BaseType | None:
     return max(found, key=lambda b: (b.dtype.itemsize, b.name), default=None)
 
 
-class _Functions:
+class _TangentFunctions:
     """Makes the functions, under names that tell what they are of."""
 
-    def __init__(self, session: Session, span: Span | None) -> None:
-        self.session = session
+    def __init__(self, checker: Checker, span: Span | None) -> None:
+        self.checker = checker
         self.span = span
 
-    def _named(
+    def _helper_global(
         self,
         key: tuple[object, ...],
         name: str,
@@ -200,12 +208,12 @@ class _Functions:
         result: Type,
         build: Callable[[str], Function],
     ) -> Global:
-        found = self.session.instances.get(key)
+        found = self.checker.instances.get(key)
         if found is None:
-            name = self.session.unique_name(name)
+            name = self.checker.unique_name(name)
             target = Global(name, FunctionType(types, result))
-            found = self.session.instances[key] = Instance(name, key, types, (), result, target)
-            self.session.globals[name] = found
+            found = self.checker.instances[key] = Instance(name, key, types, (), result, target)
+            self.checker.globals[name] = found
             function = build(name)
             found.build = lambda: function
         assert isinstance(found.target, Global)
@@ -217,7 +225,7 @@ class _Functions:
         """The function for two data types."""
         types = (DataType(one), DataType(other), total)
         key = ("dot", one, other, total)
-        return self._named(key, f"dot_{one.name}", types, total, lambda name: self._dot(name, types))
+        return self._helper_global(key, f"dot_{one.name}", types, total, lambda name: self._dot(name, types))
 
     def _dot(self, name: str, types: tuple[DataType, DataType, TensorType]) -> Function:
         one, other, total = types
@@ -273,7 +281,7 @@ class _Functions:
     def add_lists(
         self, emitter: Emitter, so_far: Atom, lists: tuple[Atom, Atom], elements: tuple[Type, Type], total: TensorType
     ) -> Atom:
-        """The same of two lists of such elements, whose length only the run knows, but is equal."""
+        """The same of two lists of such elements, of dynamic length, but is equal."""
         length, truth = TensorType(INT64, ()), TensorType(BOOL, ())
         one, other = (emitter.bind(StackLength(xs, self.span), length, "length").atom for xs in lists)
         same = emitter.bind(OpCall("equal", (one, other), {}, self.span), truth, "same").atom
@@ -291,15 +299,19 @@ class _Functions:
 
     # ---- the same operator on all parts
 
-    def each(self, definition: DataDefinition, operator: str) -> Global:
+    def map_global(self, definition: DataDefinition, operator: str) -> Global:
         """The function that applies an operator to each float tensor in a value."""
         whole = DataType(definition)
         key = ("each", operator, definition)
-        return self._named(
-            key, f"{operator}_{definition.name}", (whole,), whole, lambda name: self._each(name, definition, operator)
+        return self._helper_global(
+            key,
+            f"{operator}_{definition.name}",
+            (whole,),
+            whole,
+            lambda name: self._map_function(name, definition, operator),
         )
 
-    def _each(self, name: str, definition: DataDefinition, operator: str) -> Function:
+    def _map_function(self, name: str, definition: DataDefinition, operator: str) -> Function:
         whole, label, arms = DataType(definition), LoopLabel(name), []
         x = Var("x", whole, self.span)
         for constructor in definition.constructors:
@@ -319,7 +331,9 @@ class _Functions:
                 made = MakeTuple(tuple(self._part(emitter, p, operator) for p in parts), self.span)
                 return emitter.bind(made, whole, "whole").atom
             case DataType(definition) as type_ if gradient_definition(definition) is not None:
-                return emitter.bind(Call(self.each(definition, operator), (value,), self.span), type_, "part").atom
+                return emitter.bind(
+                    Call(self.map_global(definition, operator), (value,), self.span), type_, "part"
+                ).atom
             case _:
                 return value
 
@@ -331,7 +345,7 @@ class _Functions:
         assert made is not None
         types, result = (DataType(definition),), DataType(made)
         key = ("blank", definition)
-        return self._named(
+        return self._helper_global(
             key, f"blank_{definition.name}", types, result, lambda name: self._blank(name, definition, made)
         )
 

@@ -1,4 +1,4 @@
-"""Functions of functions that are written in the language: `relay.vjp`, `relay.jacobian` and their kin.
+"""Higher-order functions written in the language: `relay.vjp`, `relay.jacobian` and other templates.
 
 A template makes the surface code for a function with given parameters. In the code `f__` is the function that it is
 about; the other names that end in two underscores are the structural operations of this file:
@@ -7,7 +7,7 @@ about; the other names that end in two underscores are the structural operations
     blank__(f, args)         f(*args) with zeros in place of its float tensors, and None in place of the rest
     pick__(a, k)             the k-th float tensor of a
     leaves__(g, a)           a with g(x, k) in place of its k-th float tensor x, and None in place of the rest
-    lists__(g, a)            a with g(xs) in place of lists whose length only the run knows
+    lists__(g, a)            a with g(xs) in place of dynamic lists
     listed__(g, b, a)        b with g(part) in place of its parts where such a list stands in a
     often__(f)               f, which must not write references that it is given
     partial__(f)             f, whose derivative leaves out references
@@ -18,7 +18,7 @@ about; the other names that end in two underscores are the structural operations
     merge__(g, a, b)         a with g(x, y) in place of its float tensors x, where y stands at the same place of b
 
 Tuples, lists, dicts and records are structures. A value of a data type is one thing to `dot__` and `blank__`
-(`tangents`), and a record is a dict of its fields to the others. Everything else that is no float tensor has no
+(`tangents`), and a record is a dict of its fields to the others. Everything else that is not a float tensor has no
 tangents.
 """
 
@@ -31,24 +31,24 @@ import attrs
 import numpy as np
 
 from relay.errors import InternalError, Span, TypeCheckError
-from relay.ir.definition import MISSING, Scope, completed
-from relay.ir.expr import Constant, Function, Parameter, Quiet, Static
+from relay.ir.definition import MISSING, Scope, complete_definition
+from relay.ir.expr import Constant, Function, Parameter, PrintErased, Static
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.types import BaseType, DataType, Form, FunctionType, StackType, TensorType, Unknown, prune, show
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
     Context,
-    Derived,
-    Entity,
+    DerivativeFunction,
+    DynamicValue,
     GlobalFunction,
     LocalFunction,
     Number,
-    Object,
-    Output,
+    PythonObject,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.derivatives import tangents
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
@@ -68,7 +68,7 @@ STRUCTURAL = (
 
 
 class Template(Protocol):
-    """What `relay.vjp` and its kin carry as `__relay_template__`."""
+    """What `relay.vjp` and the like carry as `__relay_template__`."""
 
     name: str
     called: bool  # the function is called at once, with the arguments that follow f
@@ -86,7 +86,7 @@ class Template(Protocol):
 
 
 @attrs.frozen(eq=False)
-class Bound(Scope):
+class TemplateScope(Scope):
     """The names that a template's code sees."""
 
     found: Mapping[str, object]
@@ -101,42 +101,42 @@ class Bound(Scope):
 
 
 def instantiate(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     template: Template,
-    function: Entity,
+    function: AbstractValue,
     count: int | None,
     options: Mapping[str, object],
     span: Span | None,
 ) -> LocalFunction:
     """The function that a template makes of a function. `count`: the number of arguments, if it is called at once."""
-    parameters = parameters_of(function, template.name, span) if count is None else plain(count)
+    parameters = parameters_of(function, template.name, span) if count is None else positional_parameters(count)
     try:
         code = template.function(parameters, options)
     except TypeCheckError as error:
         raise error.at(span) from None
-    scope = Bound({**template.globals(), "f__": function})
-    return LocalFunction(code, {}, out.slot(), session.sizes_in_scope(), Context({}, {}, scope), code.name)
+    scope = TemplateScope({**template.globals(), "f__": function})
+    return LocalFunction(code, {}, out.slot(), checker.sizes_in_scope(), Context({}, {}, scope), code.name)
 
 
-def plain(count: int) -> list[tuple[str, Parameter]]:
+def positional_parameters(count: int) -> list[tuple[str, Parameter]]:
     """So many parameters."""
     return [(f"x{i}", Parameter()) for i in range(count)]
 
 
-def parameters_of(function: Entity, name: str, span: Span | None) -> list[tuple[str, Parameter]]:
+def parameters_of(function: AbstractValue, name: str, span: Span | None) -> list[tuple[str, Parameter]]:
     """The parameters of a function. Raises TypeCheckError if their number is not known."""
     seeds = 0
-    while isinstance(function, Derived):
+    while isinstance(function, DerivativeFunction):
         seeds += function.grad.seedable
         function = function.of
     seed = [(f"seed{i or ''}", Parameter()) for i in range(seeds)]
     if isinstance(function, GlobalFunction | LocalFunction):
         return [*parameters_of_code(surface_function(function)), *seed]
-    if isinstance(function, Typed):
+    if isinstance(function, DynamicValue):
         type_ = prune(function.type)
         if isinstance(type_, FunctionType):
-            return [*plain(len(type_.parameters)), *seed]
+            return [*positional_parameters(len(type_.parameters)), *seed]
         if isinstance(type_, Unknown):
             raise TypeCheckError(
                 f"how many parameters the function has must be known where {name} is applied", span, help="annotate it"
@@ -158,165 +158,179 @@ def parameters_of_code(code: Function) -> list[tuple[str, Parameter]]:
 
 
 def apply(
-    session: Session, context: Context, out: Output, name: str, arguments: Sequence[Entity], span: Span | None
-) -> Entity:
+    checker: Checker,
+    context: Context,
+    out: TypedBlockBuilder,
+    name: str,
+    arguments: Sequence[AbstractValue],
+    span: Span | None,
+) -> AbstractValue:
     """Call a structural operation."""
     from relay.typecheck.elaboration.expressions import calls
 
     match name:
         case "dot__":
-            return _dot(session, out, arguments[0], arguments[1], span)
+            return _dot(checker, out, arguments[0], arguments[1], span)
         case "blank__":
-            return _blank(session, context, out, arguments[0], arguments[1], span)
+            return _blank(checker, context, out, arguments[0], arguments[1], span)
         case "unstacked__":
             from relay.typecheck.elaboration.derivatives import list_gradients
 
-            return list_gradients.rows(session, out, arguments[0], span)
+            return list_gradients.rows(checker, out, arguments[0], span)
         case "often__":
             return writing_nothing(arguments[0], "jacobian", span)
         case "partial__" | "quiet__":
             (of,) = arguments
             assert isinstance(of, LocalFunction)
-            rule = Quiet() if name == "quiet__" else None
+            rule = PrintErased() if name == "quiet__" else None
             function = attrs.evolve(of.function, rule=rule)  # type: ignore[misc]
             return attrs.evolve(of, function=function, partial=True)
         case "axes__":
-            return _named(arguments)
+            return _with_operand_names(arguments)
         case "tensor__":
-            return session.materialise(out, arguments[0], span) if isinstance(arguments[0], Number) else arguments[0]
+            return checker.materialize(out, arguments[0], span) if isinstance(arguments[0], Number) else arguments[0]
         case "pick__":
             number = _position(arguments[1])
-            return list(_leaves(session, out, arguments[0], span))[number]
+            return list(_leaves(checker, out, arguments[0], span))[number]
         case "leaves__":
 
-            def call(leaf: Entity, position: int) -> Entity:
-                return calls.apply(session, context, out, arguments[0], [leaf, Number(position)], (), span, [])
+            def call(leaf: AbstractValue, position: int) -> AbstractValue:
+                return calls.apply(checker, context, out, arguments[0], [leaf, Number(position)], (), span, [])
 
-            return _map(session, out, arguments[1], call, span)
+            return _map(checker, out, arguments[1], call, span)
         case "lists__":
 
-            def change(part: Entity) -> Entity:
-                return calls.apply(session, context, out, arguments[0], [part], (), span, [])
+            def change(part: AbstractValue) -> AbstractValue:
+                return calls.apply(checker, context, out, arguments[0], [part], (), span, [])
 
-            return _with_lists(session, out, arguments[1], arguments[1], change, span)
+            return _with_lists(checker, out, arguments[1], arguments[1], change, span)
         case "listed__":
 
-            def change(part: Entity) -> Entity:
-                return calls.apply(session, context, out, arguments[0], [part], (), span, [])
+            def change(part: AbstractValue) -> AbstractValue:
+                return calls.apply(checker, context, out, arguments[0], [part], (), span, [])
 
-            return _with_lists(session, out, arguments[1], arguments[2], change, span)
+            return _with_lists(checker, out, arguments[1], arguments[2], change, span)
         case "merge__":
-            others = list(_beside(session, out, arguments[1], arguments[2], span))
+            others = list(_matching_leaves(checker, out, arguments[1], arguments[2], span))
 
-            def both(leaf: Entity, position: int) -> Entity:
-                return calls.apply(session, context, out, arguments[0], [leaf, others[position]], (), span, [])
+            def apply_pair(leaf: AbstractValue, position: int) -> AbstractValue:
+                return calls.apply(checker, context, out, arguments[0], [leaf, others[position]], (), span, [])
 
-            return _map(session, out, arguments[1], both, span)
+            return _map(checker, out, arguments[1], apply_pair, span)
         case _:
-            raise InternalError(f"{name} is no structural operation")
+            raise InternalError(f"{name} is not a structural operation")
 
 
 def _blank(
-    session: Session, context: Context, out: Output, function: Entity, arguments: Entity, span: Span | None
-) -> Entity:
+    checker: Checker,
+    context: Context,
+    out: TypedBlockBuilder,
+    function: AbstractValue,
+    arguments: AbstractValue,
+    span: Span | None,
+) -> AbstractValue:
     from relay.typecheck.elaboration.expressions import calls, operators
 
-    opened = _opened(session, out, arguments, span)
+    opened = _open_structure(checker, out, arguments, span)
     if not isinstance(opened, Tuple):
         raise TypeCheckError("the primals and the tangents are tuples, one component for each argument", span)
-    # Of tensors only the type of what is written here is of interest, if it has no size that the run makes.
-    aside = Output()
-    value = calls.apply(session, context, aside, function, opened.items, (), span, [])
+    # Of tensors only the type of what is written here is of interest, if it has no data-dependent size.
+    aside = TypedBlockBuilder()
+    value = calls.apply(checker, context, aside, function, opened.items, (), span, [])
 
-    def zeros(leaf: Entity, position: int) -> Entity:
-        assert isinstance(leaf, Typed)
+    def zeros(leaf: AbstractValue, position: int) -> AbstractValue:
+        assert isinstance(leaf, DynamicValue)
         type_ = resolve(leaf.type)
         if isinstance(type_, StackType):
             raise _no_list(type_, span)
-        if (isinstance(type_, DataType) or data_dependent.mentioned(type_)) and aside not in out.items:
+        if (isinstance(type_, DataType) or data_dependent.data_dependent_dims(type_)) and aside not in out.items:
             out.items.append(aside)
         if isinstance(type_, DataType):
-            return tangents.blank(session, out, leaf, span)
+            return tangents.blank(checker, out, leaf, span)
         assert isinstance(type_, TensorType)
         attributes: dict[str, object] = {"shape": type_.shape, "dtype": type_.base}
-        made = operators.apply(session, out, lookup("zeros"), [], attributes, span, [])
+        made = operators.apply(checker, out, lookup("zeros"), [], attributes, span, [])
         return with_names(made, names_of(leaf))
 
-    return _map(session, aside, value, zeros, span, _opened)
+    return _map(checker, aside, value, zeros, span, _open_structure)
 
 
-def _named(arguments: Sequence[Entity]) -> Entity:
+def _with_operand_names(arguments: Sequence[AbstractValue]) -> AbstractValue:
     """A derivative of one tensor by another with the names of the axes of both."""
     found, *parts = arguments
-    if not isinstance(found, Typed):
+    if not isinstance(found, DynamicValue):
         return found
     names: list[str | None] = []
     for part in parts:
-        type_ = resolve(part.type) if isinstance(part, Typed) else None
+        type_ = resolve(part.type) if isinstance(part, DynamicValue) else None
         rank = len(type_.shape) if isinstance(type_, TensorType) else 0
-        names += (names_of(part) if isinstance(part, Typed) else None) or (None,) * rank
+        names += (names_of(part) if isinstance(part, DynamicValue) else None) or (None,) * rank
     return with_names(found, tuple(names) if any(names) else None)
 
 
-def _position(entity: Entity) -> int:
+def _position(entity: AbstractValue) -> int:
     assert isinstance(entity, Number)
     return int(entity.value)
 
 
-def _operator(session: Session, out: Output, name: str, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def _operator(
+    checker: Checker, out: TypedBlockBuilder, name: str, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     from relay.typecheck.elaboration.expressions import calls
 
-    return calls.call_operator(session, out, lookup(name), arguments, (), span, [])
+    return calls.call_operator(checker, out, lookup(name), arguments, (), span, [])
 
 
-def _opened(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+def _open_structure(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None
+) -> AbstractValue:
     """A structure as a Tuple; a float tensor, or a value of a data type with some, as Typed; Object(None) for the
     rest."""
     if isinstance(entity, Number):
-        entity = session.materialise(out, entity, span)
-    if isinstance(entity, Typed):
-        session.solver.run()
-        entity = expand(session, out, entity, span)
+        entity = checker.materialize(out, entity, span)
+    if isinstance(entity, DynamicValue):
+        checker.solver.run()
+        entity = expand(checker, out, entity, span)
     match entity:
         case Tuple():
             return entity
-        case Typed():
+        case DynamicValue():
             type_ = prune(entity.type)
-            if isinstance(type_, Unknown) and not session.generic:
-                session.force()  # as at the end: nothing that follows tells more of its type
-                entity = expand(session, out, entity, span)
+            if isinstance(type_, Unknown) and not checker.generic:
+                checker.force()  # as at the end: nothing that follows tells more of its type
+                entity = expand(checker, out, entity, span)
                 if isinstance(entity, Tuple):
                     return entity
                 type_ = prune(entity.type)  # type: ignore[union-attr]
             if isinstance(type_, Unknown):
                 raise SchemeOnly(span, "the type of the function's result")
             if isinstance(type_, DataType):
-                return entity if tangents.has_tangents(session, resolve(type_)) else Object(None)
+                return entity if tangents.has_tangents(checker, resolve(type_)) else PythonObject(None)
             if isinstance(type_, StackType):
                 return entity
             if not isinstance(type_, TensorType):
-                return Object(None)
+                return PythonObject(None)
             base = prune(type_.base)
-            return Object(None) if isinstance(base, BaseType) and not base.is_float else entity
-        case Object(None):
+            return PythonObject(None) if isinstance(base, BaseType) and not base.is_float else entity
+        case PythonObject(None):
             return entity
         case _:
             raise TypeCheckError("a function has no tangent", span, help="differentiate what it captures")
 
 
-def _record(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+def _record(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
     """As `_opened`, but a record is a Tuple, too, with its fields' names, and a number that is known before the run,
     as a parameter's default, is nothing that a derivative is by. Raises TypeCheckError for other data."""
     if isinstance(entity, Number):
-        return Object(None)
-    entity = _opened(session, out, entity, span)
-    if isinstance(entity, Typed) and isinstance(stack := prune(entity.type), StackType):
+        return PythonObject(None)
+    entity = _open_structure(checker, out, entity, span)
+    if isinstance(entity, DynamicValue) and isinstance(stack := prune(entity.type), StackType):
         raise _no_list(stack, span)
     type_ = data.data_type(entity)
     if type_ is None:
         return entity
-    assert isinstance(entity, Typed)
-    definition = completed(type_.definition)
+    assert isinstance(entity, DynamicValue)
+    definition = complete_definition(type_.definition)
     if len(definition.constructors) != 1:
         raise TypeCheckError(
             f"all elements are those of tensors, structures and records; this is {show(resolve(type_))}",
@@ -324,7 +338,7 @@ def _record(session: Session, out: Output, entity: Entity, span: Span | None) ->
             help="relay.vjp and relay.jvp take any data type; a List becomes a list by `[x for x in xs]`",
         )
     (constructor,) = definition.constructors
-    fields = data.read_fields(session, out, entity, type_, range(len(constructor.names)), span)
+    fields = data.read_fields(checker, out, entity, type_, range(len(constructor.names)), span)
     return Tuple(fields, Form(dict, constructor.names))
 
 
@@ -336,43 +350,47 @@ def _no_list(type_: StackType, span: Span | None) -> TypeCheckError:
     )
 
 
-def _leaves(session: Session, out: Output, entity: Entity, span: Span | None) -> Iterator[Entity]:
-    entity = _record(session, out, entity, span)
+def _leaves(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None
+) -> Iterator[AbstractValue]:
+    entity = _record(checker, out, entity, span)
     if isinstance(entity, Tuple):
         for item in entity.items:
-            yield from _leaves(session, out, item, span)
-    elif isinstance(entity, Typed):
+            yield from _leaves(checker, out, item, span)
+    elif isinstance(entity, DynamicValue):
         yield entity
 
 
-def _beside(session: Session, out: Output, entity: Entity, other: Entity, span: Span | None) -> Iterator[Entity]:
+def _matching_leaves(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, other: AbstractValue, span: Span | None
+) -> Iterator[AbstractValue]:
     """What stands in another structure of the same form where one has leaves."""
-    entity = _record(session, out, entity, span)
+    entity = _record(checker, out, entity, span)
     if isinstance(entity, Tuple):
-        others = _record(session, out, other, span)
+        others = _record(checker, out, other, span)
         assert isinstance(others, Tuple)
         for item, beside in zip(entity.items, others.items, strict=True):
-            yield from _beside(session, out, item, beside, span)
-    elif isinstance(entity, Typed):
+            yield from _matching_leaves(checker, out, item, beside, span)
+    elif isinstance(entity, DynamicValue):
         yield other
 
 
 def _map(
-    session: Session,
-    out: Output,
-    entity: Entity,
-    change: Callable[[Entity, int], Entity],
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: AbstractValue,
+    change: Callable[[AbstractValue, int], AbstractValue],
     span: Span | None,
-    opened: Callable[[Session, Output, Entity, Span | None], Entity] = _record,
-) -> Entity:
+    opened: Callable[[Checker, TypedBlockBuilder, AbstractValue, Span | None], AbstractValue] = _record,
+) -> AbstractValue:
     position = 0
 
-    def visit(part: Entity) -> Entity:
+    def visit(part: AbstractValue) -> AbstractValue:
         nonlocal position
-        part = opened(session, out, part, span)
+        part = opened(checker, out, part, span)
         if isinstance(part, Tuple):
             return Tuple(tuple(map(visit, part.items)), part.form)
-        if isinstance(part, Typed):
+        if isinstance(part, DynamicValue):
             position += 1
             return change(part, position - 1)
         return part
@@ -381,70 +399,72 @@ def _map(
 
 
 def _with_lists(
-    session: Session,
-    out: Output,
-    entity: Entity,
-    like: Entity,
-    change: Callable[[Entity], Entity],
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: AbstractValue,
+    like: AbstractValue,
+    change: Callable[[AbstractValue], AbstractValue],
     span: Span | None,
-) -> Entity:
-    """The structure with `change` of its parts where the other one has lists whose length only the run knows."""
-    like = _opened(session, out, like, span)
+) -> AbstractValue:
+    """The structure with `change` of its parts where the other one has dynamic lists."""
+    like = _open_structure(checker, out, like, span)
     if isinstance(like, Tuple):
-        entity = _opened(session, out, entity, span)
+        entity = _open_structure(checker, out, entity, span)
         if not isinstance(entity, Tuple):  # there is no tangent here
             return entity
         items = (
-            _with_lists(session, out, e, part, change, span) for e, part in zip(entity.items, like.items, strict=True)
+            _with_lists(checker, out, e, part, change, span) for e, part in zip(entity.items, like.items, strict=True)
         )
         return Tuple(tuple(items), entity.form)
-    if isinstance(like, Typed) and isinstance(type_ := prune(like.type), StackType):
+    if isinstance(like, DynamicValue) and isinstance(type_ := prune(like.type), StackType):
         if not isinstance(prune(dynamic_lists.element_type(like)), TensorType):
             raise _no_list(type_, span)
         return change(entity)
     return entity
 
 
-def _dot(session: Session, out: Output, left: Entity, right: Entity, span: Span | None) -> Entity:
-    total: Entity | None = None
+def _dot(
+    checker: Checker, out: TypedBlockBuilder, left: AbstractValue, right: AbstractValue, span: Span | None
+) -> AbstractValue:
+    total: AbstractValue | None = None
     pending = [(left, right)]
     while pending:
         one, other = pending.pop()
-        one, other = _opened(session, out, one, span), _opened(session, out, other, span)
+        one, other = _open_structure(checker, out, one, span), _open_structure(checker, out, other, span)
         if isinstance(one, Tuple):
             if isinstance(other, Tuple) and len(one.items) == len(other.items):
                 pending += reversed(list(zip(one.items, other.items, strict=True)))
                 continue
-            if _is_none(other) or not list(_leaves(session, out, one, span)):
+            if _is_none(other) or not list(_leaves(checker, out, one, span)):
                 continue  # no tangent is a tangent of zero
             raise TypeCheckError(f"a tangent of {len(one.items)} components was expected", span)
-        if isinstance(one, Object):
+        if isinstance(one, PythonObject):
             continue
-        assert isinstance(one, Typed)
-        if isinstance(prune(one.type), StackType) and not isinstance(other, Object):
-            part = tangents.dot_of_lists(session, out, one, dynamic_lists.as_growing(session, out, other, span), span)
+        assert isinstance(one, DynamicValue)
+        if isinstance(prune(one.type), StackType) and not isinstance(other, PythonObject):
+            part = tangents.dot_of_lists(checker, out, one, dynamic_lists.as_growing(checker, out, other, span), span)
             if part is not None:
-                total = part if total is None else _operator(session, out, "add", [total, part], span)
+                total = part if total is None else _operator(checker, out, "add", [total, part], span)
             continue
-        if not isinstance(other, Typed):
+        if not isinstance(other, DynamicValue):
             if not _is_none(other):
                 raise TypeCheckError(f"a tangent of type {show(resolve(one.type))} was expected, found a tuple", span)
             continue
         if isinstance(prune(one.type), DataType):
-            part = tangents.dot(session, out, one, other, span)
+            part = tangents.dot(checker, out, one, other, span)
             if part is not None:
-                total = part if total is None else _operator(session, out, "add", [total, part], span)
+                total = part if total is None else _operator(checker, out, "add", [total, part], span)
             continue
         if data_dependent.meeting(other.type, one.type) is None:  # or the product checks that they are equal
-            session.unify_at(other.type, one.type, span, "the tangent or cotangent")
-        product = _operator(session, out, "multiply", [one, other], span)
-        part = _operator(session, out, "sum", [product], span)
-        total = part if total is None else _operator(session, out, "add", [total, part], span)
+            checker.unify_at(other.type, one.type, span, "the tangent or cotangent")
+        product = _operator(checker, out, "multiply", [one, other], span)
+        part = _operator(checker, out, "sum", [product], span)
+        total = part if total is None else _operator(checker, out, "add", [total, part], span)
     if total is None:
         constant = Constant(np.zeros((), np.float32), span)
-        return Typed(constant, constant.type)
+        return DynamicValue(constant, constant.type)
     return total
 
 
-def _is_none(entity: Entity) -> bool:
-    return isinstance(entity, Object) or (isinstance(entity, Tuple) and not entity.items)
+def _is_none(entity: AbstractValue) -> bool:
+    return isinstance(entity, PythonObject) or (isinstance(entity, Tuple) and not entity.items)

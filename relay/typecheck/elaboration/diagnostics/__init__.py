@@ -1,1 +1,1 @@
-"""Several mistakes in one report: notes, unresolved names, descriptions of operands."""
+"""Multi-error diagnostics: collected errors, unresolved names, descriptions of operands."""

@@ -1,4 +1,4 @@
-"""What messages call operators, their operands and what stands in the place of one."""
+"""Descriptions of operators and operands for error messages."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from relay.ir.types import (
 from relay.operator import Operator
 from relay.typecheck.elaboration.abstract_values import (
     FUNCTIONS,
-    Computed,
-    Entity,
+    AbstractValue,
+    DynamicValue,
     Number,
     NumpyFunction,
-    Object,
+    PythonObject,
     Size,
+    SizeExpression,
     Text,
     Tuple,
-    Typed,
 )
-from relay.typecheck.elaboration.diagnostics.mistakes import shown
+from relay.typecheck.elaboration.diagnostics.mistakes import display_type
 from relay.typecheck.type_differences import name_unknowns
 
 # How Python spells an operator, for messages.
@@ -31,24 +31,24 @@ _SYMBOLS = {
 }  # fmt: skip
 
 
-def kind_of(entity: Entity) -> str:
+def kind_of(entity: AbstractValue) -> str:
     """What stands where a tensor must, in words."""
     match entity:
         case Tuple(_, form):
             return "a tuple" if form is None else f"a {form.cls.__name__}"
-        case Size() | Computed():
+        case Size() | SizeExpression():
             return "a number"
         case Number(value):
             return f"the number {value}"
-        case Object(None):
+        case PythonObject(None):
             return "None"
-        case Object(str() as text):
+        case PythonObject(str() as text):
             return f"the string {text!r}"
-        case Object(BaseType() as base):
+        case PythonObject(BaseType() as base):
             return f"the dtype {base}"
-        case Object(Operator() | NumpyFunction() as operator):
+        case PythonObject(Operator() | NumpyFunction() as operator):
             return f"the operator {operator.name}, which is not called"
-        case Object(value):
+        case PythonObject(value):
             return f"a Python {type(value).__name__}"
         case Text():
             return "a text with values of the run"
@@ -60,7 +60,7 @@ def operator_name(operator: Operator) -> str:
     return f"`{_SYMBOLS[operator.name]}`" if operator.name in _SYMBOLS else operator.name
 
 
-def structure_of(entity: Entity) -> str:
+def structure_of(entity: AbstractValue) -> str:
     """The type of a value for a message, also of a tuple or record that is known by its parts."""
     match entity:
         case Tuple(items, form) if form is not None and form.names:
@@ -68,8 +68,8 @@ def structure_of(entity: Entity) -> str:
         case Tuple(items, form):
             inside = ", ".join(map(structure_of, items))
             return f"[{inside}]" if form is not None else f"({inside}{',' * (len(items) == 1)})"
-        case Typed(_, type_):
-            return shown(type_)
+        case DynamicValue(_, type_):
+            return display_type(type_)
         case Number():
             return "a number"
         case _:
@@ -84,8 +84,8 @@ def operand_texts(count: int, described: Sequence[str]) -> Sequence[str]:
     return described
 
 
-def operand_notes(found: Sequence[Typed | None], described: Sequence[str]) -> tuple[str, ...]:
+def operand_notes(found: Sequence[DynamicValue | None], described: Sequence[str]) -> tuple[str, ...]:
     described = operand_texts(len(found), described)
     told = [(value, text) for value, text in zip(found, described, strict=False) if value is not None]
     name_unknowns(*(value.type for value, _ in told))
-    return tuple(dict.fromkeys(f"{text}: {shown(value.type)}" for value, text in told))
+    return tuple(dict.fromkeys(f"{text}: {display_type(value.type)}" for value, text in told))

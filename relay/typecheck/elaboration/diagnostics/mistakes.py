@@ -1,4 +1,4 @@
-"""Mistakes that elaboration finds: they are noted, it goes on without what depends on them; all are told together."""
+"""Error recovery: errors are collected, their dependents are poisoned, and all are reported together."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from relay.ir.types import (
 )
 from relay.operator.relation import Undetermined
 from relay.typecheck.elaboration.abstract_values import (
-    Consequence,
-    Enough,
-    Entity,
+    AbortElaboration,
+    AbstractValue,
+    DependsOnPoison,
+    DynamicValue,
     LocalFunction,
-    Typed,
     is_of_template,
 )
 from relay.typecheck.elaboration.effects.effect_notes import EffectNotes
-from relay.typecheck.elaboration.restarts import Decisions, NumbersSpecialise
-from relay.typecheck.guards import Hints, SizeQuestion
+from relay.typecheck.elaboration.restarts import Assumptions, NumbersSpecialize
+from relay.typecheck.guards import DataDependentGuard, Guards
 from relay.typecheck.type_differences import differences, name_unknowns
 from relay.typecheck.unification import Clash, resolve
 
@@ -61,7 +61,9 @@ class SchemeOnly(TypeCheckError):
         super().__init__(f"{what} is not known here", span, help="annotate the parameter")
 
 
-def undecided(error: RelayError | Consequence | Undetermined | Clash, span: Span | None) -> RelayError | Consequence:
+def reportable_error(
+    error: RelayError | DependsOnPoison | Undetermined | Clash, span: Span | None
+) -> RelayError | DependsOnPoison:
     """The error; a size that is asked for where there is no call is one that only a call gives, and a type that cannot
     be another one is a mismatch."""
     if isinstance(error, Clash):
@@ -82,7 +84,7 @@ def not_for_all(question: DimConstraint, example: str, span: Span | None, notes:
     return ShapeError(f"cannot show that {question}: it fails for {example}", span, notes=notes, help=help)
 
 
-def shown(type_: Type) -> str:
+def display_type(type_: Type) -> str:
     """A type for a message. That of a number whose dtype is still open is what users call it."""
     match resolve(type_):
         case TensorType(Unknown() as base, ()) if base.literals:
@@ -110,12 +112,12 @@ def clash_notes(clash: Clash, found: Type, expected: Type) -> tuple[str, ...]:
     return (clash.reason,) if clash.reason else differences(found, expected)
 
 
-class Mistakes(EffectNotes):
+class DiagnosticCollector(EffectNotes):
     """The mistakes of an elaboration, and where it stands."""
 
-    hints: Hints  # of the elaboration, with the place at hand
+    hints: Guards  # of the elaboration, with the place at hand
 
-    def __init__(self, generic: bool, decisions: Decisions) -> None:
+    def __init__(self, generic: bool, decisions: Assumptions) -> None:
         super().__init__()
         self.generic = generic
         self.decisions = decisions
@@ -126,7 +128,7 @@ class Mistakes(EffectNotes):
         self.left_open: list[RelayError] = []  # what was left open until a function's result is known
         self.is_incomplete = False  # a scheme's body has ways out that were not looked at
         self.is_partial = False  # a scheme's body was not looked at where a call's types decide what it means
-        self.unknown: Consequence | None = None  # of a subclass: what depends on a name that the scope cannot tell
+        self.unknown: DependsOnPoison | None = None  # of a subclass: what depends on a name that the scope cannot tell
         self.uncopied: set[LoopLabel] = set()  # loops that fill lists, and might be copied for each round (copies.py)
         self.entered: list[LoopLabel] = []  # of those, whose bodies are being elaborated
         self.blamed: set[LoopLabel] = set()  # of those, in whose bodies there are mistakes
@@ -136,9 +138,9 @@ class Mistakes(EffectNotes):
         # local functions whose bodies were not looked at
         self.unseen_functions: dict[int, tuple[LocalFunction, Expr]] = {}
 
-    def is_open(self, entity: Entity) -> bool:
+    def is_open(self, entity: AbstractValue) -> bool:
         """Whether nothing is known of a value since only a scheme is sought: it may be a tensor, or a structure."""
-        return self.generic and isinstance(entity, Typed) and isinstance(prune(entity.type), Unknown)
+        return self.generic and isinstance(entity, DynamicValue) and isinstance(prune(entity.type), Unknown)
 
     def guess(self, type_: object) -> None:
         """Note that nothing but an attribute tells that an argument is a tensor or a reference."""
@@ -150,24 +152,24 @@ class Mistakes(EffectNotes):
         if any(type_ is guess for guess in self._guesses):
             raise SchemeOnly(span, f"the type of {described}")
 
-    def specialise_to_numbers(self) -> None:
+    def specialize_to_numbers(self) -> None:
         """Where a number is needed before the run: start anew, if a call around this writes one."""
         for instance in reversed(self.active):
-            if new := instance.numbers - self.decisions.specialising:
-                raise NumbersSpecialise(new)
+            if new := instance.numbers - self.decisions.specializing:
+                raise NumbersSpecialize(new)
 
-    def report(self, error: RelayError | Consequence, labels: tuple[Label, ...] | None = None) -> None:
+    def report(self, error: RelayError | DependsOnPoison, labels: tuple[Label, ...] | None = None) -> None:
         """Note a mistake and go on. `labels`: the call in which it arose, if that is not the present one.
 
-        Raises NumbersSpecialise where known numbers may avoid the mistake.
+        Raises NumbersSpecialize where known numbers may avoid the mistake.
         """
         if isinstance(error, TypeCheckError) and error.needs_value:
-            self.specialise_to_numbers()
-        if isinstance(error, SizeQuestion):  # nobody has found an answer
+            self.specialize_to_numbers()
+        if isinstance(error, DataDependentGuard):  # nobody has found an answer
             error = ShapeError(error.message, error.span, notes=error.notes, help=error.help, labels=error.labels)
         self.failures += 1
-        if isinstance(error, Consequence):
-            if self.unknown is None and type(error) is not Consequence:
+        if isinstance(error, DependsOnPoison):
+            if self.unknown is None and type(error) is not DependsOnPoison:
                 self.unknown = error
             return
         if isinstance(error, SchemeOnly):
@@ -191,12 +193,12 @@ class Mistakes(EffectNotes):
             self._meaningless.add(error.message)
         self.errors.append(error)
         if len(self.errors) >= MANY_ERRORS:
-            raise Enough
+            raise AbortElaboration
 
     def stop(self) -> None:
         """Raise the errors that were found."""
         if self.errors:
-            with contextlib.suppress(Enough):
+            with contextlib.suppress(AbortElaboration):
                 self.before_raising()
             raise together(self.errors)
         if self.unknown is not None:

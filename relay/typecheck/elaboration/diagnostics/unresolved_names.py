@@ -1,5 +1,6 @@
-"""Names without a meaning in what elaboration does not look at, since another mistake keeps it from that: the blocks of
-a binding that has failed, and local functions that are not called. They are told together with that mistake.
+"""Unresolved names in skipped code: blocks of failed bindings, and local functions without a call.
+
+They are told together with that mistake.
 """
 
 from __future__ import annotations
@@ -10,23 +11,23 @@ from types import ModuleType
 from relay.errors import RelayError
 from relay.ir.expr import Attribute, Expr, Global
 from relay.ir.traverse import all_blocks, blocks, operands, terminator_operands
-from relay.typecheck.elaboration.abstract_values import Consequence, Context, Object, Output
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.abstract_values import Context, DependsOnPoison, PythonObject, TypedBlockBuilder
+from relay.typecheck.elaboration.checker import Checker
 
 
-def report(session: Session, context: Context, expression: Expr) -> None:
+def report(checker: Checker, context: Context, expression: Expr) -> None:
     """Report the names without a meaning in a binding that has failed, and in its blocks."""
-    report_operands(session, context, expression)
-    for inner in _inside(expression):
-        report_operands(session, context, inner)
+    report_operands(checker, context, expression)
+    for inner in _nested_expressions(expression):
+        report_operands(checker, context, inner)
         if isinstance(inner, Attribute) and isinstance(inner.value, Global):
             try:
-                _look_at(session, context, inner)
-            except (Consequence, RelayError) as error:
-                session.report(error)
+                _look_at(checker, context, inner)
+            except (DependsOnPoison, RelayError) as error:
+                checker.report(error)
 
 
-def report_operands(session: Session, context: Context, expression: Expr) -> None:
+def report_operands(checker: Checker, context: Context, expression: Expr) -> None:
     """Report the names without a meaning that an expression mentions itself."""
     from relay.typecheck.elaboration.expressions.blocks import atom_entity
 
@@ -34,29 +35,29 @@ def report_operands(session: Session, context: Context, expression: Expr) -> Non
         if isinstance(atom, Global):
             try:
                 atom_entity(context, atom)
-            except (Consequence, RelayError) as error:
-                session.report(error)
+            except (DependsOnPoison, RelayError) as error:
+                checker.report(error)
 
 
-def report_unseen_functions(session: Session) -> None:
+def report_unseen_functions(checker: Checker) -> None:
     """Report the names without a meaning in local functions that were not called."""
-    unseen, session.unseen_functions = session.unseen_functions, {}
+    unseen, checker.unseen_functions = checker.unseen_functions, {}
     for function, expression in unseen.values():
-        report(session, function.context, expression)
+        report(checker, function.context, expression)
 
 
-def _inside(expression: Expr) -> Iterator[Expr]:
+def _nested_expressions(expression: Expr) -> Iterator[Expr]:
     for outer in blocks(expression):
         for block in all_blocks(outer):
             yield from (binding.value for binding in block.bindings)
             yield from terminator_operands(block.terminator)
 
 
-def _look_at(session: Session, context: Context, expression: Attribute) -> None:
+def _look_at(checker: Checker, context: Context, expression: Attribute) -> None:
     """Find what an attribute of a module means."""
     from relay.typecheck.elaboration.expressions.blocks import atom_entity
     from relay.typecheck.elaboration.values.tensors import attribute
 
     entity = atom_entity(context, expression.value)
-    if isinstance(entity, Object) and isinstance(entity.value, ModuleType):
-        attribute(session, Output(), entity, expression.name, expression.span, "")
+    if isinstance(entity, PythonObject) and isinstance(entity.value, ModuleType):
+        attribute(checker, TypedBlockBuilder(), entity, expression.name, expression.span, "")

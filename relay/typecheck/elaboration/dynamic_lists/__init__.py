@@ -1,1 +1,1 @@
-"""Lists whose length is known at run time only."""
+"""Dynamic-length lists: construction, items, methods, positions, reductions."""

@@ -1,4 +1,4 @@
-"""Lists whose length only the run knows.
+"""Dynamic-length lists.
 
 Such a list is a stack of cells: `Stack[Ref[T]]`, which is written `list[T]` to users. A cell is written once, when its
 value is appended, so lists that share cells are values like all others; and since the derivative of a cell is a cell,
@@ -48,42 +48,51 @@ from relay.ir.types import (
 )
 from relay.operator import lookup
 from relay.typecheck.elaboration import constant_results
-from relay.typecheck.elaboration.abstract_values import NOTHING, Entity, Later, Length, Number, Output, Tuple, Typed
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.abstract_values import (
+    NOTHING,
+    AbstractValue,
+    DeferredBinding,
+    DynamicValue,
+    ListLength,
+    Number,
+    Tuple,
+    TypedBlockBuilder,
+)
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import list_positions
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import operators, weak_types
 from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.restarts import ListGrows, Place, RoundsDiffer
-from relay.typecheck.unification import flat_shape, plain
+from relay.typecheck.unification import erase_forms, flat_shape
 
 IN_REFERENCES: Place = (LoopLabel("references"), ())
 """Where lists grow if one that a reference holds gets another length."""
 
 
-def is_growing(entity: Entity) -> bool:
-    """Whether a value is a list whose length only the run knows."""
-    return isinstance(entity, Typed) and isinstance(prune(entity.type), StackType)
+def is_growing(entity: AbstractValue) -> bool:
+    """Whether a value is a dynamic list."""
+    return isinstance(entity, DynamicValue) and isinstance(prune(entity.type), StackType)
 
 
-def is_list(entity: Entity) -> bool:
+def is_list(entity: AbstractValue) -> bool:
     """Whether a value is a list of either kind."""
     return is_growing(entity) or is_literal(entity)
 
 
-def is_literal(entity: Entity) -> bool:
+def is_literal(entity: AbstractValue) -> bool:
     """Whether a value is a list whose items are known one by one."""
     return isinstance(entity, Tuple) and entity.form is not None and entity.form.cls is list
 
 
-def count(xs: Typed) -> int | None:
+def count(xs: DynamicValue) -> int | None:
     """The number of elements, if it is known. A symbolic one becomes that of the call at hand."""
     length = xs.length.absolute if xs.length is not None else None
     return facts().number(length) if length is not None else None
 
 
-def element_type(xs: Typed) -> Type:
+def element_type(xs: DynamicValue) -> Type:
     """The type of the elements."""
     stack = prune(xs.type)
     assert isinstance(stack, StackType)
@@ -95,117 +104,125 @@ def element_type(xs: Typed) -> Type:
 # ---- making
 
 
-def empty(session: Session, out: Output, element: Type, span: Span | None) -> Typed:
+def empty(checker: Checker, out: TypedBlockBuilder, element: Type, span: Span | None) -> DynamicValue:
     """A list of nothing."""
     cell = RefType(element)
-    var = session.variable("list", StackType(cell), span)
-    out.items.append(Later((var,), lambda: StackNew(plain(session.final(cell)), span)))
-    return Typed(var, StackType(cell), length=Length(None, 0, NOTHING))
+    var = checker.variable("list", StackType(cell), span)
+    out.items.append(DeferredBinding((var,), lambda: StackNew(erase_forms(checker.final(cell)), span)))
+    return DynamicValue(var, StackType(cell), length=ListLength(None, 0, NOTHING))
 
 
-def as_growing(session: Session, out: Output, entity: Entity, span: Span | None, written: Type | None = None) -> Typed:
-    """A list, or any tuple, as a list whose length only the run knows. Its items must have one type, but for the sizes
+def as_growing(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None, written: Type | None = None
+) -> DynamicValue:
+    """A list, or any tuple, as a dynamic list. Its items must have one type, but for the sizes
     that are `Any` in its `written` type."""
-    if isinstance(entity, Typed):
-        entity = expand(session, out, entity, span)
-    if isinstance(entity, Typed) and is_growing(entity):
+    if isinstance(entity, DynamicValue):
+        entity = expand(checker, out, entity, span)
+    if isinstance(entity, DynamicValue) and is_growing(entity):
         return entity
-    if session.generic and isinstance(entity, Typed) and isinstance(prune(entity.type), Unknown):
+    if checker.generic and isinstance(entity, DynamicValue) and isinstance(prune(entity.type), Unknown):
         raise SchemeOnly(span, "whether this is a list")
     if not isinstance(entity, Tuple):
         raise TypeCheckError("only a list can grow", span, help="start with `xs = []`")
-    element: Type = session.solver.fresh(Kind.Type)
+    element: Type = checker.solver.fresh(Kind.Type)
     if entity.parts is not None:
-        element = TupleType(tuple(session.solver.fresh(Kind.Type) for _ in range(entity.parts)))
-    xs = empty(session, out, element, span)
+        element = TupleType(tuple(checker.solver.fresh(Kind.Type) for _ in range(entity.parts)))
+    xs = empty(checker, out, element, span)
     for item in entity.items:
         if isinstance(written, StackType) and isinstance(written.element, RefType):
-            item = _of_any_sizes(session, out, item, written.element.content, span)
-        xs = push(session, out, xs, item, span)
+            item = _of_any_sizes(checker, out, item, written.element.content, span)
+        xs = push(checker, out, xs, item, span)
     return xs
 
 
-def _of_any_sizes(session: Session, out: Output, entity: Entity, written: Type, span: Span | None) -> Entity:
+def _of_any_sizes(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, written: Type, span: Span | None
+) -> AbstractValue:
     """A value that forgets the sizes which are `Any` in its written type."""
     if isinstance(entity, Tuple) and isinstance(written, StackType):
-        return as_growing(session, out, entity, span, written)
+        return as_growing(checker, out, entity, span, written)
     if isinstance(entity, Tuple) and isinstance(written, TupleType) and len(entity.items) == len(written.items):
         parts = zip(entity.items, written.items, strict=True)
-        return Tuple(tuple(_of_any_sizes(session, out, e, w, span) for e, w in parts), entity.form)
+        return Tuple(tuple(_of_any_sizes(checker, out, e, w, span) for e, w in parts), entity.form)
     axes = data_dependent.any_axes(written)
-    if not axes or not isinstance(entity, Typed) or not _has_rank(entity, written):
+    if not axes or not isinstance(entity, DynamicValue) or not _has_rank(entity, written):
         return entity
-    return data_dependent.widened(session, out, entity, axes, span)
+    return data_dependent.widen_axes(checker, out, entity, axes, span)
 
 
-def _has_rank(entity: Typed, written: Type) -> bool:
+def _has_rank(entity: DynamicValue, written: Type) -> bool:
     type_ = prune(entity.type)
     if not isinstance(type_, TensorType) or not isinstance(written, TensorType):
         return False
     return len(flat_shape(type_.shape)) == len(written.shape)
 
 
-def given_as_list(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
-    """What is given where a list whose length only the run knows is wanted: a list of a known length becomes one."""
-    return as_growing(session, out, entity, span) if is_literal(entity) else entity
+def given_as_list(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
+    """What is given where a dynamic list is wanted: a list of a known length becomes one."""
+    return as_growing(checker, out, entity, span) if is_literal(entity) else entity
 
 
-def push(session: Session, out: Output, xs: Typed, value: Entity, span: Span | None) -> Typed:
+def push(
+    checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, value: AbstractValue, span: Span | None
+) -> DynamicValue:
     """The list with one more element."""
-    cell = new_cell(session, out, xs, value, span)
-    longer = session.bind(out, StackPush(xs.atom, cell.atom, span), xs.type, "list", span)
+    cell = new_cell(checker, out, xs, value, span)
+    longer = checker.bind(out, StackPush(xs.atom, cell.atom, span), xs.type, "list", span)
     return attrs.evolve(longer, length=None if xs.length is None else xs.length.plus(1).holding(cell.length))
 
 
-def new_cell(session: Session, out: Output, xs: Typed, value: Entity, span: Span | None) -> Typed:
+def new_cell(
+    checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, value: AbstractValue, span: Span | None
+) -> DynamicValue:
     """A cell for a list, with a value. Its length is that of the list that it holds."""
     element = element_type(xs)
     starts_empty = isinstance(value, Tuple) and not value.items  # `[[], []]` is there to be filled
     if is_literal(value) and (starts_empty or isinstance(prune(element), StackType)):
-        value = as_growing(session, out, value, span)
-    elif session.decisions.nested:
-        value = growing_inside(session, out, value, span)
+        value = as_growing(checker, out, value, span)
+    elif checker.decisions.has_nested_growth:
+        value = growing_inside(checker, out, value, span)
     base, made = prune(element), value
     if isinstance(value, Number) and isinstance(base, TensorType) and base.shape == ():
-        typed = session.constant(out, value, base.base)
+        typed = checker.constant(out, value, base.base)
     else:
-        made, value = value, data_dependent.packed(session, out, value, None, element, span)
-        typed = session.materialise(out, weak_types.freed(session, out, value), span)
-    if session.entered and isinstance(made, Typed):
-        _refuse_sizes_of_rounds(session, made)
-    refuse_lengths(session, typed.type, element)
-    session.unify_at(
+        made, value = value, data_dependent.pack_sizes(checker, out, value, None, element, span)
+        typed = checker.materialize(out, weak_types.free_count(checker, out, value), span)
+    if checker.entered and isinstance(made, DynamicValue):
+        _refuse_sizes_of_rounds(checker, made)
+    refuse_lengths(checker, typed.type, element)
+    checker.unify_at(
         typed.type,
         element,
         span,
         "an element of the list",
         help="the elements of a list that a loop fills have one type",
     )
-    cell = session.bind(out, RefNew(typed.atom, span), RefType(element), "cell", span)
+    cell = checker.bind(out, RefNew(typed.atom, span), RefType(element), "cell", span)
     return attrs.evolve(cell, length=constant_results.length_of(typed))
 
 
-def _refuse_sizes_of_rounds(session: Session, value: Typed) -> None:
+def _refuse_sizes_of_rounds(checker: Checker, value: DynamicValue) -> None:
     """Begin anew with copies of the rounds of loops where the size of an element follows from the number of the round,
     so that each has a known one."""
-    if any(dim in session.sizes_of_rounds for dim in data_dependent.mentioned(value.type)):
-        raise RoundsDiffer(session.entered)
+    if any(dim in checker.sizes_of_rounds for dim in data_dependent.data_dependent_dims(value.type)):
+        raise RoundsDiffer(checker.entered)
 
 
-def growing_inside(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+def growing_inside(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
     """A value whose lists can grow, also those in tuples."""
-    if isinstance(entity, Typed):
-        entity = expand(session, out, entity, span)
+    if isinstance(entity, DynamicValue):
+        entity = expand(checker, out, entity, span)
     if is_literal(entity):
-        return as_growing(session, out, entity, span)
+        return as_growing(checker, out, entity, span)
     if isinstance(entity, Tuple):
-        return Tuple(tuple(growing_inside(session, out, i, span) for i in entity.items), entity.form)
+        return Tuple(tuple(growing_inside(checker, out, i, span) for i in entity.items), entity.form)
     return entity
 
 
-def refuse_lengths(session: Session, left: Type, right: Type) -> None:
+def refuse_lengths(checker: Checker, left: Type, right: Type) -> None:
     """Begin anew with lists that grow inside of others, if two types differ by the lengths of lists."""
-    if not session.decisions.nested and lengths_differ(left, right):
+    if not checker.decisions.has_nested_growth and lengths_differ(left, right):
         raise ListGrows(None)
 
 
@@ -224,70 +241,74 @@ def lengths_differ(left: Type, right: Type) -> bool:
             return False
 
 
-def extended(
-    session: Session,
-    out: Output,
-    xs: Typed,
-    source: Typed,
+def extend_list(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    xs: DynamicValue,
+    source: DynamicValue,
     span: Span | None,
-    start: Typed | None = None,
-    count: Typed | None = None,
+    start: DynamicValue | None = None,
+    count: DynamicValue | None = None,
     step: int = 1,
-) -> Typed:
+) -> DynamicValue:
     """The list with cells of another one at its end: `count` of them from `start`, each `step` further (all: int64)."""
-    refuse_lengths(session, source.type, xs.type)
-    session.unify_at(source.type, xs.type, span, "the list")
+    refuse_lengths(checker, source.type, xs.type)
+    checker.unify_at(source.type, xs.type, span, "the list")
     whole = start is None and count is None
     if count is None:
-        count = list_positions.length64(session, out, source, span)
-    stack, index = session.variable("list", xs.type, span), session.variable("i", scalar(INT64), span)
-    label, body = LoopLabel("list"), Output()
-    position = Typed(index, scalar(INT64))
+        count = list_positions.length64(checker, out, source, span)
+    stack, index = checker.variable("list", xs.type, span), checker.variable("i", scalar(INT64), span)
+    label, body = LoopLabel("list"), TypedBlockBuilder()
+    position = DynamicValue(index, scalar(INT64))
     if step != 1:
-        position = list_positions.compute(session, body, "multiply", position, list_positions.number(step), span)
+        position = list_positions.compute(checker, body, "multiply", position, list_positions.number(step), span)
     if start is not None:
-        position = list_positions.compute(session, body, "add", position, start, span)
-    cell = session.bind(body, StackGet(source.atom, position.atom, span), RefType(element_type(xs)), "cell", span)
-    longer = session.bind(body, StackPush(stack, cell.atom, span), xs.type, "list", span)
+        position = list_positions.compute(checker, body, "add", position, start, span)
+    cell = checker.bind(body, StackGet(source.atom, position.atom, span), RefType(element_type(xs)), "cell", span)
+    longer = checker.bind(body, StackPush(stack, cell.atom, span), xs.type, "list", span)
     body.terminator = Next(label, (longer.atom,), span)
-    result = session.variable("list", xs.type, span)
+    result = checker.variable("list", xs.type, span)
     trip, initial = Counter(index, count.atom), (xs.atom,)
-    out.items.append(Later((result,), lambda: Loop(label, (stack,), initial, body.block(), trip, span)))
+    out.items.append(DeferredBinding((result,), lambda: Loop(label, (stack,), initial, body.block(), trip, span)))
     if not whole or source.length is None or source.length.absolute is None or xs.length is None:
-        return Typed(result, xs.type)
-    return Typed(result, xs.type, length=xs.length.plus(source.length.absolute).holding(source.length.elements))
+        return DynamicValue(result, xs.type)
+    return DynamicValue(result, xs.type, length=xs.length.plus(source.length.absolute).holding(source.length.elements))
 
 
-def concatenated(session: Session, out: Output, parts: Sequence[Entity], span: Span | None) -> Typed:
+def concatenate_lists(
+    checker: Checker, out: TypedBlockBuilder, parts: Sequence[AbstractValue], span: Span | None
+) -> DynamicValue:
     """`[*xs, *ys]`, `xs + ys`: lists and tuples, of which one at least is growing."""
-    result: Typed | None = None
+    result: DynamicValue | None = None
     for part in parts:
-        if isinstance(part, Typed):
-            part = expand(session, out, part, span)
+        if isinstance(part, DynamicValue):
+            part = expand(checker, out, part, span)
         if result is None:
-            result = as_growing(session, out, part, span)
+            result = as_growing(checker, out, part, span)
         elif isinstance(part, Tuple):
             for item in part.items:
-                result = push(session, out, result, item, span)
+                result = push(checker, out, result, item, span)
         else:
-            result = extended(session, out, result, as_growing(session, out, part, span), span)
+            result = extend_list(checker, out, result, as_growing(checker, out, part, span), span)
     assert result is not None
     return result
 
 
-def repeated(session: Session, out: Output, items: Entity, count: Typed, span: Span | None) -> Typed:
+def repeat_list(
+    checker: Checker, out: TypedBlockBuilder, items: AbstractValue, count: DynamicValue, span: Span | None
+) -> DynamicValue:
     """`xs * n`"""
-    session.unify_at(
-        count.type, TensorType(session.solver.fresh(Kind.BaseType), ()), span, "how often the list is repeated"
+    checker.unify_at(
+        count.type, TensorType(checker.solver.fresh(Kind.BaseType), ()), span, "how often the list is repeated"
     )
-    once = as_growing(session, out, items, span)
-    start = empty(session, out, element_type(once), span)
-    stack, index = session.variable("list", once.type, span), session.variable("i", scalar(INT64), span)
-    label, body = LoopLabel("list"), Output()
-    longer = extended(session, body, Typed(stack, once.type), once, span)
+    once = as_growing(checker, out, items, span)
+    start = empty(checker, out, element_type(once), span)
+    stack, index = checker.variable("list", once.type, span), checker.variable("i", scalar(INT64), span)
+    label, body = LoopLabel("list"), TypedBlockBuilder()
+    longer = extend_list(checker, body, DynamicValue(stack, once.type), once, span)
     body.terminator = Next(label, (longer.atom,), span)
-    result = session.variable("list", once.type, span)
-    rounds = operators.apply(session, out, lookup("cast"), [count], {"dtype": INT64}, span, [])
-    trip = Counter(index, list_positions.compute(session, out, "maximum", rounds, list_positions.number(0), span).atom)
-    out.items.append(Later((result,), lambda: Loop(label, (stack,), (start.atom,), body.block(), trip, span)))
-    return Typed(result, once.type)
+    result = checker.variable("list", once.type, span)
+    rounds = operators.apply(checker, out, lookup("cast"), [count], {"dtype": INT64}, span, [])
+    trip = Counter(index, list_positions.compute(checker, out, "maximum", rounds, list_positions.number(0), span).atom)
+    out.items.append(DeferredBinding((result,), lambda: Loop(label, (stack,), (start.atom,), body.block(), trip, span)))
+    return DynamicValue(result, once.type)

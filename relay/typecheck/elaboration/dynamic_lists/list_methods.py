@@ -1,4 +1,4 @@
-"""Methods that change a list, as functions: the front end gives their results to the variable."""
+"""List methods as pure functions: the front end assigns their results to the variable."""
 
 from __future__ import annotations
 
@@ -6,23 +6,32 @@ from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.types import Form
-from relay.typecheck.elaboration.abstract_values import Entity, Method, Number, Output, Tuple, Typed
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DynamicValue,
+    Method,
+    Number,
+    Tuple,
+    TypedBlockBuilder,
+)
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.values import data, records
 
 
-def pop(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def pop(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """`v = xs.pop(i)` as the pair of v and the new xs; `d.pop(key)`; a method of that name."""
     xs, *given = arguments
-    xs = _opened(session, out, xs, span)
+    xs = _expand_list(checker, out, xs, span)
     if data.data_type(xs) is not None:
-        return Tuple((data.call_method(session, out, Method(xs, "pop"), given, (), span), xs))
+        return Tuple((data.call_method(checker, out, Method(xs, "pop"), given, (), span), xs))
     if isinstance(xs, Tuple) and xs.form is not None and xs.form.cls is dict:
         return _pop_key(xs, given, span)
-    index: Entity = given[0] if given else Number(-1, span)
+    index: AbstractValue = given[0] if given else Number(-1, span)
     if len(given) > 1:
         raise TypeCheckError(f"pop takes at most one argument, found {len(given)}", span)
     if (
@@ -33,19 +42,19 @@ def pop(session: Session, out: Output, arguments: Sequence[Entity], span: Span |
     ):
         items = list(xs.items)
         if not -len(items) <= index.value < len(items):
-            if session.maybe:  # it may have more items when this runs
-                grown = dynamic_lists.as_growing(session, out, xs, span)
-                return Tuple(list_items.popped(session, out, grown, index, span))
+            if checker.maybe:  # it may have more items when this runs
+                grown = dynamic_lists.as_growing(checker, out, xs, span)
+                return Tuple(list_items.pop_item(checker, out, grown, index, span))
             raise TypeCheckError(f"the list has {len(items)} items; there is no {index.value}", span)
         found = items.pop(index.value)
         return Tuple((found, Tuple(tuple(items), xs.form)))
     if not dynamic_lists.is_list(xs):
         raise TypeCheckError("only a list or a dict has `pop`", span)
-    found, rest = list_items.popped(session, out, dynamic_lists.as_growing(session, out, xs, span), index, span)
+    found, rest = list_items.pop_item(checker, out, dynamic_lists.as_growing(checker, out, xs, span), index, span)
     return Tuple((found, rest))
 
 
-def _pop_key(record: Tuple, given: Sequence[Entity], span: Span | None) -> Entity:
+def _pop_key(record: Tuple, given: Sequence[AbstractValue], span: Span | None) -> AbstractValue:
     assert record.form is not None
     if not 1 <= len(given) <= 2:
         raise TypeCheckError("pop of a dict takes a key, and a value for where it is missing", span)
@@ -57,45 +66,51 @@ def _pop_key(record: Tuple, given: Sequence[Entity], span: Span | None) -> Entit
     return Tuple((found, Tuple(tuple(v for _, v in kept), Form(dict, tuple(n for n, _ in kept)))))
 
 
-def insert(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def insert(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """The list after `xs.insert(i, v)`."""
     xs, index, value = arguments
-    xs = _opened(session, out, xs, span)
+    xs = _expand_list(checker, out, xs, span)
     if isinstance(xs, Tuple) and dynamic_lists.is_literal(xs) and isinstance(index, Number):
         items = list(xs.items)
         items.insert(int(index.value), value)
         return Tuple(tuple(items), xs.form)
     _require_list(xs, "insert", span)
-    return list_items.inserted(session, out, dynamic_lists.as_growing(session, out, xs, span), index, value, span)
+    return list_items.insert_item(checker, out, dynamic_lists.as_growing(checker, out, xs, span), index, value, span)
 
 
-def clear(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def clear(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """The list after `xs.clear()`."""
-    xs = _opened(session, out, arguments[0], span)
+    xs = _expand_list(checker, out, arguments[0], span)
     _require_list(xs, "clear", span)
     if isinstance(xs, Tuple):
         return Tuple((), xs.form)
-    assert isinstance(xs, Typed)
-    return dynamic_lists.empty(session, out, dynamic_lists.element_type(xs), span)
+    assert isinstance(xs, DynamicValue)
+    return dynamic_lists.empty(checker, out, dynamic_lists.element_type(xs), span)
 
 
-def reverse(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def reverse(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """The list after `xs.reverse()`."""
-    xs = _opened(session, out, arguments[0], span)
+    xs = _expand_list(checker, out, arguments[0], span)
     _require_list(xs, "reverse", span)
     if isinstance(xs, Tuple):
         return Tuple(xs.items[::-1], xs.form)
-    assert isinstance(xs, Typed)
-    return list_items.sliced(session, out, xs, None, None, Number(-1, span), span)
+    assert isinstance(xs, DynamicValue)
+    return list_items.slice_list(checker, out, xs, None, None, Number(-1, span), span)
 
 
-def _opened(session: Session, out: Output, xs: Entity, span: Span | None) -> Entity:
+def _expand_list(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Span | None) -> AbstractValue:
     """What is known of a list. Raises SchemeOnly where only a call tells whether it is one."""
-    if session.is_open(xs):
+    if checker.is_open(xs):
         raise SchemeOnly(span, "whether this is a list")
-    return expand(session, out, xs, span) if isinstance(xs, Typed) else xs
+    return expand(checker, out, xs, span) if isinstance(xs, DynamicValue) else xs
 
 
-def _require_list(xs: Entity, method: str, span: Span | None) -> None:
+def _require_list(xs: AbstractValue, method: str, span: Span | None) -> None:
     if not dynamic_lists.is_list(xs):
         raise TypeCheckError(f"only a list has `{method}`", span, help="start with `xs = []`")

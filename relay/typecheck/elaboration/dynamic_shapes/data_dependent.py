@@ -1,4 +1,4 @@
-"""Sizes that the run makes: where they begin, and what leaves their scope.
+"""Data-dependent sizes: their introduction, their scope, and values that leave it.
 
 A number of the run becomes a dim by `BindDim`, in the rest of the block at hand; everything that knows symbolic dims
 works with it there. A tensor that leaves the block has `Any` in its type for such dims, and whoever gets it (a call's
@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.dims import Dim, MadeDim, made_dim, product, settled, substitute, subtract, variables
+from relay.ir.dims import DataDependentDim, Dim, made_dim, product, resolve_dim, substitute, subtract, variables
 from relay.ir.expr import Ascribe, Assert, AxisSize, BindDim, Binding, Constant, Function, OpCall
 from relay.ir.facts import AT_LEAST, EQUAL, DimConstraint, mentions_made, solve
 from relay.ir.types import (
@@ -43,91 +43,98 @@ from relay.ir.types import (
 from relay.operator import lookup
 from relay.typecheck.dims import follows_equal, is_dim
 from relay.typecheck.elaboration.abstract_values import (
-    Computed,
-    Entity,
+    AbstractValue,
+    DynamicValue,
     LocalFunction,
     Number,
-    Output,
     Size,
+    SizeExpression,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
     dim_of,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.expressions import weak_types
 from relay.typecheck.elaboration.restarts import CalledAtSizes, Place, SizeVaries
 from relay.typecheck.elaboration.values import range_numbers, sizes
-from relay.typecheck.guards import SizeQuestion
+from relay.typecheck.guards import DataDependentGuard
 from relay.typecheck.unification import flat_shape, is_known, resolve, shape_variable
 
 
-def make(session: Session, out: Output, count: Typed, name: str, span: Span | None, is_wide: bool = False) -> MadeDim:
+def make(
+    checker: Checker, out: TypedBlockBuilder, count: DynamicValue, name: str, span: Span | None, is_wide: bool = False
+) -> DataDependentDim:
     """A dim that is this number (int32 or int64) in the rest of the block. `is_wide`: an int32 may not hold it."""
     of_range = count.of_range
     if resolve(count.type) != scalar(INT64):
         call = OpCall("cast", (count.atom,), {"dtype": INT64}, span)
-        count = session.bind(out, call, scalar(INT64), "size", span)
-    number = session.made[name] = session.made.get(name, 0) + 1
+        count = checker.bind(out, call, scalar(INT64), "size", span)
+    number = checker.made[name] = checker.made.get(name, 0) + 1
     dim = made_dim(name if number == 1 else f"{name}_{number}", is_wide)
     out.items.append(Binding((), BindDim(dim, count.atom, span)))
-    session.scopes[-1][1].append(dim)
-    session.places_of_sizes[dim] = out.slot()
+    checker.scopes[-1][1].append(dim)
+    checker.places_of_sizes[dim] = out.slot()
     if of_range:
-        session.sizes_of_rounds.add(dim)
+        checker.sizes_of_rounds.add(dim)
     return dim
 
 
-def as_sizes(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+def as_sizes(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
     """Integers of the run as sizes, also in a tuple: `zeros((n, 4))`."""
     match entity:
         case Tuple(items, form):
-            return Tuple(tuple(as_sizes(session, out, i, span) for i in items), form)
-        case Typed(atom) if not isinstance(atom, Constant) and resolve(entity.type) in (scalar(INT32), scalar(INT64)):
+            return Tuple(tuple(as_sizes(checker, out, i, span) for i in items), form)
+        case DynamicValue(atom) if not isinstance(atom, Constant) and resolve(entity.type) in (
+            scalar(INT32),
+            scalar(INT64),
+        ):
             is_wide = resolve(entity.type) == scalar(INT64) and not entity.of_range
-            return Size(make(session, out, entity, getattr(atom, "name", "size"), span, is_wide), span)
-        case Typed(atom) if not isinstance(atom, Constant) and _is_python_integer(entity):
-            session.specialise_to_numbers()
-            entity = weak_types.counting(session, out, entity)
-            session.solver.unify(entity.type, scalar(INT32))
-            return Size(make(session, out, entity, getattr(atom, "name", "size"), span), span)
-        case Typed(atom) if atom in session.places_of_numbers and _is_float(entity):
-            range_numbers.must_count(session, entity)
+            return Size(make(checker, out, entity, getattr(atom, "name", "size"), span, is_wide), span)
+        case DynamicValue(atom) if not isinstance(atom, Constant) and _is_python_integer(entity):
+            checker.specialize_to_numbers()
+            entity = weak_types.counting(checker, out, entity)
+            checker.solver.unify(entity.type, scalar(INT32))
+            return Size(make(checker, out, entity, getattr(atom, "name", "size"), span), span)
+        case DynamicValue(atom) if atom in checker.places_of_numbers and _is_float(entity):
+            range_numbers.must_count(checker, entity)
             return entity
         case _:
             return entity
 
 
-def with_found_extent(session: Session, out: Output, value: Entity, shape: object, span: Span | None) -> object:
-    """The shape `(n, -1)` of a tensor, where the run makes n, with a size that the run makes in place of -1. It checks
+def with_found_extent(
+    checker: Checker, out: TypedBlockBuilder, value: AbstractValue, shape: object, span: Span | None
+) -> object:
+    """The shape `(n, -1)` of a tensor, where the run makes n, with a data-dependent size in place of -1. It checks
     that there is one."""
     from relay.typecheck.elaboration.expressions import operators
 
-    known = prune(value.type) if isinstance(value, Typed) else None
+    known = prune(value.type) if isinstance(value, DynamicValue) else None
     if not isinstance(shape, Tuple) or not isinstance(known, TensorType):
         return shape
     dims = [dim_of(item) if isinstance(item, Number) else None for item in shape.items]
-    source = tuple(settled(dim) for dim in flat_shape(known.shape))
+    source = tuple(resolve_dim(dim) for dim in flat_shape(known.shape))
     is_known = shape_variable(source) is None and ANY not in source and None not in dims
     if not is_known or dims.count(-1) != 1 or not any(mentions_made(d) for d in dims if d is not None):
         return shape
-    total, others = (number(session, out, d, span) for d in (product(source), product(d for d in dims if d != -1)))  # type: ignore[misc]
+    total, others = (number(checker, out, d, span) for d in (product(source), product(d for d in dims if d != -1)))  # type: ignore[misc]
 
-    def call(name: str, *operands: Typed) -> Typed:
-        return operators.apply(session, out, lookup(name), list(operands), {}, span, [])
+    def call(name: str, *operands: DynamicValue) -> DynamicValue:
+        return operators.apply(checker, out, lookup(name), list(operands), {}, span, [])
 
-    def check(holds: Typed, text: str) -> None:
+    def check(holds: DynamicValue, text: str) -> None:
         out.items.append(Binding((), Assert(holds.atom, text, span)))
 
-    one = number(session, out, 1, span)
+    one = number(checker, out, 1, span)
     check(call("greater_equal", others, one), "an extent of the new shape must be at least 1, for another one is -1")
     found = call("floor_divide", total, call("maximum", others, one))
     text = "the elements of the tensor cannot be divided among the extents of the new shape"
     check(call("equal", call("multiply", found, others), total), text)
-    extent = Size(make(session, out, found, "extent", span), span)
+    extent = Size(make(checker, out, found, "extent", span), span)
     return Tuple(tuple(extent if d == -1 else i for i, d in zip(shape.items, dims, strict=True)), shape.form)
 
 
-def _is_float(entity: Typed) -> bool:
+def _is_float(entity: DynamicValue) -> bool:
     type_ = prune(entity.type)
     base = prune(type_.base) if isinstance(type_, TensorType) else None
     if isinstance(base, BaseType):
@@ -135,7 +142,7 @@ def _is_float(entity: Typed) -> bool:
     return isinstance(base, Unknown) and base.classes == range_numbers.FLOATS
 
 
-def _is_python_integer(entity: Typed) -> bool:
+def _is_python_integer(entity: DynamicValue) -> bool:
     """Whether a value is made of integers that Python gave, whose dtype is open."""
     type_ = prune(entity.type)
     if not isinstance(type_, TensorType) or flat_shape(type_.shape):
@@ -144,19 +151,19 @@ def _is_python_integer(entity: Typed) -> bool:
     return isinstance(base, Unknown) and bool(base.literals) and BaseClass.INTEGER in (base.classes or ())
 
 
-def mentioned(type_: Type) -> set[MadeDim]:
-    """The sizes that the run makes in a type."""
-    found: set[MadeDim] = set()
+def data_dependent_dims(type_: Type) -> set[DataDependentDim]:
+    """The data-dependent sizes in a type."""
+    found: set[DataDependentDim] = set()
 
     def look(dim: Dim) -> Dim:
-        found.update(v for v in variables(settled(dim)) if isinstance(v, MadeDim))
+        found.update(v for v in variables(resolve_dim(dim)) if isinstance(v, DataDependentDim))
         return dim
 
     map_dims(resolve(type_), look)
     return found
 
 
-def opened(session: Session, out: Output, typed: Typed, span: Span | None) -> Typed:
+def open_sizes(checker: Checker, out: TypedBlockBuilder, typed: DynamicValue, span: Span | None) -> DynamicValue:
     """A tensor with a dim for each `Any` in its type."""
     type_ = prune(typed.type)
     if not isinstance(type_, TensorType) or ANY not in (shape := flat_shape(type_.shape)):
@@ -164,42 +171,44 @@ def opened(session: Session, out: Output, typed: Typed, span: Span | None) -> Ty
     found: list[Dim] = []
     for axis, dim in enumerate(shape):
         if dim is ANY:
-            size = session.bind(out, AxisSize(typed.atom, axis, span), scalar(INT64), "size", span)
-            dim = make(session, out, size, f"{getattr(typed.atom, 'name', 'axis')}_{axis}", span)
+            size = checker.bind(out, AxisSize(typed.atom, axis, span), scalar(INT64), "size", span)
+            dim = make(checker, out, size, f"{getattr(typed.atom, 'name', 'axis')}_{axis}", span)
         found.append(dim)
-    return ascribed(session, out, typed, attrs.evolve(type_, shape=tuple(found)), span)
+    return ascribe_type(checker, out, typed, attrs.evolve(type_, shape=tuple(found)), span)
 
 
-def all_opened(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+def all_opened(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
     """A value with a dim for each `Any` in the types of its tensors."""
     match entity:
         case Tuple(items, form):
-            return _same_or(entity, tuple(all_opened(session, out, i, span) for i in items), form)
-        case Typed():
-            return opened(session, out, entity, span)
+            return _same_or(entity, tuple(all_opened(checker, out, i, span) for i in items), form)
+        case DynamicValue():
+            return open_sizes(checker, out, entity, span)
         case _:
             return entity
 
 
-def _same_or(entity: Tuple, items: tuple[Entity, ...], form: Form | None) -> Tuple:
+def _same_or(entity: Tuple, items: tuple[AbstractValue, ...], form: Form | None) -> Tuple:
     """A tuple with other items; itself if they are its own, since it is known by its identity."""
     return entity if all(a is b for a, b in zip(items, entity.items, strict=True)) else Tuple(items, form)
 
 
-def ascribed(session: Session, out: Output, typed: Typed, type_: Type, span: Span | None) -> Typed:
+def ascribe_type(
+    checker: Checker, out: TypedBlockBuilder, typed: DynamicValue, type_: Type, span: Span | None
+) -> DynamicValue:
     """A tensor at another type with the same extents."""
     name = getattr(typed.atom, "name", "value")
-    return session.bind(out, Ascribe(typed.atom, span), type_, name, span)
+    return checker.bind(out, Ascribe(typed.atom, span), type_, name, span)
 
 
-def packed(
-    session: Session,
-    out: Output,
-    entity: Entity,
-    escaping: Container[MadeDim] | None,
+def pack_sizes(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: AbstractValue,
+    escaping: Container[DataDependentDim] | None,
     expected: Type | None,
     span: Span | None,
-) -> Entity:
+) -> AbstractValue:
     """A value that leaves the scope of sizes (None: of all), or goes where `expected` says `Any`.
 
     Raises TypeCheckError for a value that holds such tensors inside and cannot be changed.
@@ -210,14 +219,14 @@ def packed(
             same = isinstance(expected, TupleType) and len(expected.items) == len(items)
             types: Sequence[Type | None] = expected.items if same else [None] * len(items)  # type: ignore[union-attr]
             parts = zip(items, types, strict=True)
-            return _same_or(entity, tuple(packed(session, out, i, escaping, t, span) for i, t in parts), form)
-        case Size() | Computed() if _escapes(mentioned_in_number(entity), escaping):
-            return session.materialise(out, entity, span)
-        case Typed():
-            return packed_value(session, out, entity, escaping, expected, span)
+            return _same_or(entity, tuple(pack_sizes(checker, out, i, escaping, t, span) for i, t in parts), form)
+        case Size() | SizeExpression() if _escapes(mentioned_in_number(entity), escaping):
+            return checker.materialize(out, entity, span)
+        case DynamicValue():
+            return packed_value(checker, out, entity, escaping, expected, span)
         case LocalFunction(environment=captured) if escaping:
             for variable, inside in captured.items():
-                if isinstance(inside, Typed) and _escapes(mentioned(inside.type), escaping):
+                if isinstance(inside, DynamicValue) and _escapes(data_dependent_dims(inside.type), escaping):
                     raise TypeCheckError(
                         f"a function that uses {variable.name}, whose size is made in this block, cannot leave it",
                         span,
@@ -229,13 +238,13 @@ def packed(
 
 
 def packed_value(
-    session: Session,
-    out: Output,
-    typed: Typed,
-    escaping: Container[MadeDim] | None,
+    checker: Checker,
+    out: TypedBlockBuilder,
+    typed: DynamicValue,
+    escaping: Container[DataDependentDim] | None,
     expected: Type | None,
     span: Span | None,
-) -> Typed:
+) -> DynamicValue:
     """As `packed`, of one value."""
     type_ = prune(typed.type)
     if isinstance(type_, TensorType):
@@ -245,13 +254,17 @@ def packed_value(
         if len(others) != len(shape):
             others = shape
         found = tuple(
-            ANY if other is ANY or _escapes(mentioned_in(dim), escaping) else dim
+            ANY if other is ANY or _escapes(dims_in_expression(dim), escaping) else dim
             for dim, other in zip(shape, others, strict=True)
         )
         if found == shape:
             return typed
-        return ascribed(session, out, typed, attrs.evolve(type_, shape=found), span)
-    if escaping is not None and not isinstance(type_, TupleType) and _escapes(mentioned(typed.type), escaping):
+        return ascribe_type(checker, out, typed, attrs.evolve(type_, shape=found), span)
+    if (
+        escaping is not None
+        and not isinstance(type_, TupleType)
+        and _escapes(data_dependent_dims(typed.type), escaping)
+    ):
         raise TypeCheckError(
             f"a {show(resolve(typed.type))} cannot leave the block in which the sizes in it are made",
             span,
@@ -260,34 +273,36 @@ def packed_value(
     return typed
 
 
-def mentioned_in(dim: Dim) -> set[MadeDim]:
-    """The sizes that the run makes in a dim."""
-    return {v for v in variables(settled(dim)) if isinstance(v, MadeDim)}
+def dims_in_expression(dim: Dim) -> set[DataDependentDim]:
+    """The data-dependent sizes in a dim."""
+    return {v for v in variables(resolve_dim(dim)) if isinstance(v, DataDependentDim)}
 
 
-def mentioned_in_number(number: Number) -> set[MadeDim]:
-    """The sizes that the run makes which a number is computed from."""
-    if isinstance(number, Computed):
+def mentioned_in_number(number: Number) -> set[DataDependentDim]:
+    """The data-dependent sizes which a number is computed from."""
+    if isinstance(number, SizeExpression):
         return {dim for operand in number.operands for dim in mentioned_in_number(operand)}
     found = dim_of(number)
-    return set() if found is None else mentioned_in(found)
+    return set() if found is None else dims_in_expression(found)
 
 
-def _escapes(found: Collection[MadeDim], escaping: Container[MadeDim] | None) -> bool:
+def _escapes(found: Collection[DataDependentDim], escaping: Container[DataDependentDim] | None) -> bool:
     return bool(found) if escaping is None else any(dim in escaping for dim in found)
 
 
-def place_of(session: Session, function: LocalFunction, parameters: Sequence[Type]) -> Output:
+def place_of(checker: Checker, function: LocalFunction, parameters: Sequence[Type]) -> TypedBlockBuilder:
     """Where an instance of a function is bound: where the function is defined, or, if its parameters have sizes that
     are made later, behind the last of these."""
-    later = {dim for p in parameters for dim in mentioned(p)}
+    later = {dim for p in parameters for dim in data_dependent_dims(p)}
     later = {dim for dim in later if dim not in function.sizes}
     if not later:
         return function.slot
-    return session.places_of_sizes[max(later, key=list(session.places_of_sizes).index)]
+    return checker.places_of_sizes[max(later, key=list(checker.places_of_sizes).index)]
 
 
-def given(session: Session, out: Output, value: Entity, parameter: Type, span: Span | None) -> Entity:
+def pack_argument(
+    checker: Checker, out: TypedBlockBuilder, value: AbstractValue, parameter: Type, span: Span | None
+) -> AbstractValue:
     """The argument of a function value of whose parameter the sizes are not known yet: with `Any` for those that are
     made after the function, which it cannot know."""
     known = prune(parameter)
@@ -295,17 +310,17 @@ def given(session: Session, out: Output, value: Entity, parameter: Type, span: S
         same = isinstance(known, TupleType) and len(known.items) == len(value.items)
         wanted = known.items if same and isinstance(known, TupleType) else [parameter] * len(value.items)
         parts = zip(value.items, wanted, strict=True)
-        return _same_or(value, tuple(given(session, out, v, p, span) for v, p in parts), value.form)
-    if isinstance(value, Typed) and not isinstance(prune(value.type), TensorType):
+        return _same_or(value, tuple(pack_argument(checker, out, v, p, span) for v, p in parts), value.form)
+    if isinstance(value, DynamicValue) and not isinstance(prune(value.type), TensorType):
         return value
-    if not isinstance(value, Typed | Size | Computed):
+    if not isinstance(value, DynamicValue | Size | SizeExpression):
         return value
-    if isinstance(known, Unknown) and known in session.sizes_of_parameters:
-        return packed(session, out, value, session.sizes_of_parameters[known].others(), None, span)
+    if isinstance(known, Unknown) and known in checker.sizes_of_parameters:
+        return pack_sizes(checker, out, value, checker.sizes_of_parameters[known].complement(), None, span)
     is_open = isinstance(known, Unknown)
     if isinstance(known, TensorType):
         is_open = any(isinstance(prune(d), Unknown) for d in flat_shape(known.shape))
-    return packed(session, out, value, None if is_open else (), known, span)  # type: ignore[arg-type]
+    return pack_sizes(checker, out, value, None if is_open else (), known, span)  # type: ignore[arg-type]
 
 
 def meeting(left: Type, right: Type, of_all_sizes: bool = False) -> Type | None:
@@ -319,7 +334,7 @@ def meeting(left: Type, right: Type, of_all_sizes: bool = False) -> Type | None:
         return None
     found = []
     for x, y in zip(first, second, strict=True):
-        x, y = settled(x), settled(y)
+        x, y = resolve_dim(x), resolve_dim(y)
         of_the_run = of_all_sizes or mentions_made(x) or mentions_made(y)
         if x is ANY or y is ANY or (of_the_run and follows_equal(x, y) is not True):
             found.append(ANY)
@@ -353,10 +368,10 @@ def is_function_of_any(annotation: Type | None) -> bool:
     return isinstance(annotation, FunctionType) and any(any_axes(p) for p in annotation.parameters)
 
 
-def refuse_one_size(session: Session, callee: Typed, arguments: Sequence[Typed]) -> None:
+def refuse_one_size(checker: Checker, callee: DynamicValue, arguments: Sequence[DynamicValue]) -> None:
     """Begin anew where a function of tensors with `Any` is called at other sizes than before."""
     type_ = prune(callee.type)
-    place = session.functions_of_any.get(callee.atom)
+    place = checker.functions_of_any.get(callee.atom)
     if place is None or not isinstance(type_, FunctionType):
         return
     for argument, wanted in zip(arguments, type_.parameters, strict=False):
@@ -364,37 +379,41 @@ def refuse_one_size(session: Session, callee: Typed, arguments: Sequence[Typed])
             raise CalledAtSizes(place)
 
 
-def of_any_size(session: Session, out: Output, argument: Typed, wanted: Type, span: Span | None) -> Typed:
+def of_any_size(
+    checker: Checker, out: TypedBlockBuilder, argument: DynamicValue, wanted: Type, span: Span | None
+) -> DynamicValue:
     """An argument of a function value, with `Any` where its parameter has that."""
     known = prune(wanted)
-    return widened(session, out, argument, any_axes(known) if isinstance(known, TensorType) else (), span)
+    return widen_axes(checker, out, argument, any_axes(known) if isinstance(known, TensorType) else (), span)
 
 
-def note_any(session: Session, entity: Entity, written: Type | None) -> None:
+def note_any(checker: Checker, entity: AbstractValue, written: Type | None) -> None:
     """Note which axes of a parameter, or of the tensors in it, its annotation leaves open."""
     match entity, written:
-        case Typed(atom), TensorType() if axes := any_axes(written):
-            session.axes_of_any[atom] = axes
+        case DynamicValue(atom), TensorType() if axes := any_axes(written):
+            checker.axes_of_any[atom] = axes
         case Tuple(items), TupleType(parts) if len(items) == len(parts):
             for item, part in zip(items, parts, strict=True):
-                note_any(session, item, part)
+                note_any(checker, item, part)
         case _:
             pass
 
 
-def widened(session: Session, out: Output, typed: Typed, axes: Collection[int], span: Span | None) -> Typed:
+def widen_axes(
+    checker: Checker, out: TypedBlockBuilder, typed: DynamicValue, axes: Collection[int], span: Span | None
+) -> DynamicValue:
     """A tensor with `Any` at axes."""
     type_ = prune(typed.type)
     if not isinstance(type_, TensorType):
         return typed
     shape = tuple(ANY if axis in axes else dim for axis, dim in enumerate(flat_shape(type_.shape)))
-    return typed if shape == type_.shape else ascribed(session, out, typed, attrs.evolve(type_, shape=shape), span)
+    return typed if shape == type_.shape else ascribe_type(checker, out, typed, attrs.evolve(type_, shape=shape), span)
 
 
-def refuse_sizes(session: Session, found: Type, expected: Type, place: Place, may: Collection[int] | None = ()) -> None:
+def refuse_sizes(checker: Checker, found: Type, expected: Type, place: Place, may: Collection[int] | None = ()) -> None:
     """Begin anew with `Any` at axes of a place whose size changes, unless that has been tried. `may`: axes that may
     have sizes that are known and differ (None: all)."""
-    axes = varying_axes(found, expected, may) - session.decisions.varying.get(place, set())
+    axes = varying_axes(found, expected, may) - checker.decisions.varying.get(place, set())
     if axes:
         raise SizeVaries(place, axes)
 
@@ -402,9 +421,13 @@ def refuse_sizes(session: Session, found: Type, expected: Type, place: Place, ma
 # ---- checks
 
 
-def fitted(
-    session: Session, out: Output, function: Function, values: Sequence[Typed | None], span: Span | None
-) -> list[Typed | None]:
+def fit_arguments(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    function: Function,
+    values: Sequence[DynamicValue | None],
+    span: Span | None,
+) -> list[DynamicValue | None]:
     """The arguments of a function whose annotations give sizes to axes that the run makes: it checks them."""
     found = list(values)
     types = [None if v is None else prune(v.type) for v in values]
@@ -419,39 +442,41 @@ def fitted(
             value = found[position]
             if value is None or not mentions_made(dim) or follows_equal(dim, size) is True:
                 continue
-            solved = solve(subtract(dim, size), lambda v: isinstance(v, MadeDim))
+            solved = solve(subtract(dim, size), lambda v: isinstance(v, DataDependentDim))
             if solved is None:
                 continue
             number = f"{size} elements" if isinstance(size, int) else f"as many elements as {wanted} is in the others"
             text = f"axis {axis} of argument {parameter.name} of {function.name} must have {number}"
-            require(session, out, DimConstraint(dim, EQUAL, size), span, f"{text}, and has another number")
+            require(checker, out, DimConstraint(dim, EQUAL, size), span, f"{text}, and has another number")
             type_ = map_dims(resolve(value.type), replacing(*solved))
-            found[position] = ascribed(session, out, value, type_, span)
+            found[position] = ascribe_type(checker, out, value, type_, span)
     return found
 
 
-def narrowed(session: Session, out: Output, entity: Entity, wanted: Type, what: str, span: Span | None) -> Entity:
+def narrow_to_annotation(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, wanted: Type, what: str, span: Span | None
+) -> AbstractValue:
     """A value where an annotation says more of its sizes than is known before the run, which checks them."""
     known = prune(wanted)
     if isinstance(entity, Tuple) and isinstance(known, TupleType) and len(entity.items) == len(known.items):
         pairs = enumerate(zip(entity.items, known.items, strict=True))
-        parts = tuple(narrowed(session, out, e, w, f"item {i} of {what}", span) for i, (e, w) in pairs)
+        parts = tuple(narrow_to_annotation(checker, out, e, w, f"item {i} of {what}", span) for i, (e, w) in pairs)
         return _same_or(entity, parts, entity.form)
-    if not isinstance(entity, Typed) or not isinstance(known, TensorType):
+    if not isinstance(entity, DynamicValue) or not isinstance(known, TensorType):
         return entity
     type_ = prune(entity.type)
     if not isinstance(type_, TensorType) or len(flat_shape(type_.shape)) != len(flat_shape(known.shape)):
         return entity
-    for axis, size in enumerate(map(settled, flat_shape(known.shape))):
-        dim = settled(flat_shape(resolve(entity.type).shape)[axis])  # type: ignore[union-attr]
+    for axis, size in enumerate(map(resolve_dim, flat_shape(known.shape))):
+        dim = resolve_dim(flat_shape(resolve(entity.type).shape)[axis])  # type: ignore[union-attr]
         is_open = size is ANY or isinstance(size, Unknown) or mentions_made(size)
         if is_open or not mentions_made(dim) or follows_equal(dim, size) is True:
             continue
-        solved = solve(subtract(dim, size), lambda v: isinstance(v, MadeDim))
+        solved = solve(subtract(dim, size), lambda v: isinstance(v, DataDependentDim))
         if solved is not None:
             text = f"axis {axis} of {what} must have {size} elements, and has another number"
-            require(session, out, DimConstraint(dim, EQUAL, size), span, text)
-            entity = ascribed(session, out, entity, map_dims(resolve(entity.type), replacing(*solved)), span)
+            require(checker, out, DimConstraint(dim, EQUAL, size), span, text)
+            entity = ascribe_type(checker, out, entity, map_dims(resolve(entity.type), replacing(*solved)), span)
     return entity
 
 
@@ -471,17 +496,17 @@ def _is_size(dim: object) -> bool:
 
 
 def require(
-    session: Session, out: Output, constraint: DimConstraint, span: Span | None, text: str | None = None
+    checker: Checker, out: TypedBlockBuilder, constraint: DimConstraint, span: Span | None, text: str | None = None
 ) -> None:
     """Check at run time what is needed of sizes. `text`: what is wrong where it does not hold."""
-    left, right = (number(session, out, dim, span) for dim in (constraint.left, constraint.right))
+    left, right = (number(checker, out, dim, span) for dim in (constraint.left, constraint.right))
     operator = {EQUAL: "equal", AT_LEAST: "greater_equal"}[constraint.relation]
     call = OpCall(lookup(operator).name, (left.atom, right.atom), {}, span)
-    holds = session.bind(out, call, scalar(BOOL), "holds", span)
-    out.items.append(Binding((), Assert(holds.atom, text or _needed(constraint), span)))
+    holds = checker.bind(out, call, scalar(BOOL), "holds", span)
+    out.items.append(Binding((), Assert(holds.atom, text or _assertion_text(constraint), span)))
 
 
-def _needed(constraint: DimConstraint) -> str:
+def _assertion_text(constraint: DimConstraint) -> str:
     if constraint.relation == AT_LEAST and constraint.right == 1:
         return "an axis is empty here, and must not be"
     if constraint.relation == AT_LEAST and isinstance(constraint.left, int):
@@ -493,55 +518,57 @@ def _needed(constraint: DimConstraint) -> str:
     return "two axes must have the same number of elements here, and have different ones"
 
 
-def number(session: Session, out: Output, dim: Dim, span: Span | None) -> Typed:
+def number(checker: Checker, out: TypedBlockBuilder, dim: Dim, span: Span | None) -> DynamicValue:
     """A dim as an int64."""
-    dim = settled(dim)
+    dim = resolve_dim(dim)
     if isinstance(dim, int):
         constant = Constant(np.asarray(dim, np.int64), span)
-        return Typed(constant, constant.type)
-    return sizes.extent(session, out, dim, INT64, span)
+        return DynamicValue(constant, constant.type)
+    return sizes.extent(checker, out, dim, INT64, span)
 
 
 def agree(
-    session: Session,
-    out: Output,
-    question: SizeQuestion,
-    operands: Sequence[Entity],
+    checker: Checker,
+    out: TypedBlockBuilder,
+    question: DataDependentGuard,
+    operands: Sequence[AbstractValue],
     attributes: dict[str, object],
     span: Span | None,
     described: Sequence[str],
-) -> tuple[list[Entity], dict[str, object]]:
+) -> tuple[list[AbstractValue], dict[str, object]]:
     """Check that two sizes are equal, and put one for the other in what an operator gets. Raises the question if that
-    is no answer to it. `described`: the operands as they are written."""
+    is not an answer to it. `described`: the operands as they are written."""
     solved = None
     if question.relation == EQUAL:
-        solved = solve(subtract(question.left, question.right), lambda v: isinstance(v, MadeDim))
+        solved = solve(subtract(question.left, question.right), lambda v: isinstance(v, DataDependentDim))
     if solved is None:
         raise question
     variable, value = solved
     text = _unequal(question, operands, described) if len(described) == len(operands) else None
-    require(session, out, DimConstraint(variable, EQUAL, value), span, text)
+    require(checker, out, DimConstraint(variable, EQUAL, value), span, text)
 
     replaced = replacing(variable, value)
-    changed: list[Entity] = []
+    changed: list[AbstractValue] = []
     for operand in operands:
-        if isinstance(operand, Typed) and variable in mentioned(operand.type):
-            operand = ascribed(session, out, operand, map_dims(resolve(operand.type), replaced), span)
-        elif isinstance(operand, Size) and variable in mentioned_in(operand.dim):
+        if isinstance(operand, DynamicValue) and variable in data_dependent_dims(operand.type):
+            operand = ascribe_type(checker, out, operand, map_dims(resolve(operand.type), replaced), span)
+        elif isinstance(operand, Size) and variable in dims_in_expression(operand.dim):
             operand = Size(replaced(operand.dim), operand.span)
         changed.append(operand)
-    return changed, {name: _replaced_in(value, replaced) for name, value in attributes.items()}
+    return changed, {name: _replace_dims(value, replaced) for name, value in attributes.items()}
 
 
-def _unequal(question: SizeQuestion, operands: Sequence[Entity], described: Sequence[str]) -> str | None:
+def _unequal(question: DataDependentGuard, operands: Sequence[AbstractValue], described: Sequence[str]) -> str | None:
     """The error of two sizes that have to be equal: which axes of which operands they are of, if that is known."""
     places = [
-        (settled(dim), f"axis {axis} of {text}")
+        (resolve_dim(dim), f"axis {axis} of {text}")
         for operand, text in zip(operands, described, strict=True)
-        if isinstance(operand, Typed) and isinstance(type_ := resolve(operand.type), TensorType)
+        if isinstance(operand, DynamicValue) and isinstance(type_ := resolve(operand.type), TensorType)
         for axis, dim in enumerate(type_.shape)
     ]
-    left, right = (next((t for d, t in places if d == settled(side)), None) for side in (question.left, question.right))
+    left, right = (
+        next((t for d, t in places if d == resolve_dim(side)), None) for side in (question.left, question.right)
+    )
     number = next((side for side in (question.left, question.right) if isinstance(side, int)), None)
     if number is not None:
         place = left if isinstance(question.right, int) else right
@@ -553,10 +580,10 @@ def _unequal(question: SizeQuestion, operands: Sequence[Entity], described: Sequ
 
 def replacing(variable: object, value: Dim) -> Callable[[Dim], Dim]:
     """What puts a dim in place of a variable."""
-    return lambda dim: substitute(settled(dim), lambda v: value if v is variable else v)
+    return lambda dim: substitute(resolve_dim(dim), lambda v: value if v is variable else v)
 
 
-def _replaced_in(value: object, replaced: Callable[[Dim], Dim]) -> object:
+def _replace_dims(value: object, replaced: Callable[[Dim], Dim]) -> object:
     if isinstance(value, tuple):
-        return tuple(_replaced_in(v, replaced) for v in value)
+        return tuple(_replace_dims(v, replaced) for v in value)
     return replaced(value) if is_dim(value) and not isinstance(value, int) else value  # type: ignore[arg-type]

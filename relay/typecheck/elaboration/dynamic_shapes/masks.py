@@ -1,4 +1,4 @@
-"""Subscripts by masks, where the size of the result is known before the program runs.
+"""Boolean masks with a static result size.
 
 x[[True, False, True]], x[MASK]     the mask is known: the positions where it holds
 x[mask] = value                     a scalar for the elements where the mask holds: where(mask, value, x)
@@ -17,114 +17,120 @@ from relay.ir.expr import Constant
 from relay.ir.types import BOOL, TensorType, prune
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (
-    Entity,
-    Masked,
+    AbstractValue,
+    DynamicValue,
+    MaskedElements,
     Number,
-    Output,
     SliceItem,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
     is_constant_bool,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import Clash
 
 
-def known(item: Entity | SliceItem) -> np.ndarray | None:
-    """The truth values of a mask of one axis that is known before the program runs; None for everything else."""
+def constant_mask(item: AbstractValue | SliceItem) -> np.ndarray | None:
+    """The booleans of a mask of one axis that is known before the program runs; None for everything else."""
     match item:
         case Tuple(items) if items and None not in (truths := [is_constant_bool(i) for i in items]):
             return np.asarray(truths)
-        case Typed(Constant(value)) if value.dtype == np.bool_ and value.ndim == 1:
+        case DynamicValue(Constant(value)) if value.dtype == np.bool_ and value.ndim == 1:
             return value
         case _:
             return None
 
 
-def positions(session: Session, truths: np.ndarray, extent: Dim, span: Span | None) -> Typed:
+def positions(checker: Checker, truths: np.ndarray, extent: Dim, span: Span | None) -> DynamicValue:
     """Where a known mask holds, as indices. Raises ShapeError if it is not as long as the axis."""
     try:
-        session.solver.unify_dim(extent, len(truths))
+        checker.solver.unify_dim(extent, len(truths))
     except Clash:
         raise ShapeError(f"a mask of {len(truths)} elements for an axis of {extent}", span) from None
     constant = Constant(np.flatnonzero(truths).astype(np.int32), span)
-    return Typed(constant, constant.type)
+    return DynamicValue(constant, constant.type)
 
 
-def _mask(items: Sequence[Entity | SliceItem]) -> Typed | None:
+def _mask(items: Sequence[AbstractValue | SliceItem]) -> DynamicValue | None:
     """The only item of a subscript, if it is a mask in a tensor."""
     item = items[0] if len(items) == 1 else None
-    if not isinstance(item, Typed):
+    if not isinstance(item, DynamicValue):
         return None
     mask = tensor_type(item)
     return item if mask is not None and prune(mask.base) == BOOL and mask.rank > 0 else None
 
 
-def chosen(
-    session: Session, out: Output, entity: Entity, items: Sequence[Entity | SliceItem], span: Span | None
-) -> Masked | None:
+def masked_elements(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: AbstractValue,
+    items: Sequence[AbstractValue | SliceItem],
+    span: Span | None,
+) -> MaskedElements | None:
     """The elements that `x[mask] += ..` changes, in their places; 1 stands in the others, for which every operator has
-    a value and a derivative. None if the subscript is no mask of the run."""
+    a value and a derivative. None if the subscript is not a mask of the run."""
     mask = _mask(items)
-    type_ = tensor_type(entity) if isinstance(entity, Typed) else None
-    if mask is None or type_ is None or not isinstance(entity, Typed):
+    type_ = tensor_type(entity) if isinstance(entity, DynamicValue) else None
+    if mask is None or type_ is None or not isinstance(entity, DynamicValue):
         return None
-    session.unify_at(
+    checker.unify_at(
         mask.type,
         TensorType(BOOL, type_.shape),
         span,
         "the mask of an assignment",
         help="for whole rows: x = relay.where(mask[:, None], value, x)",
     )
-    one = session.constant(out, Number(1, span), type_.base)
-    return Masked(operators.apply(session, out, lookup("where"), [mask, entity, one], {}, span, []), mask)
+    one = checker.constant(out, Number(1, span), type_.base)
+    return MaskedElements(operators.apply(checker, out, lookup("where"), [mask, entity, one], {}, span, []), mask)
 
 
-def combined(session: Session, out: Output, name: str, operands: Sequence[Entity], span: Span | None) -> Masked:
+def combine_masked(
+    checker: Checker, out: TypedBlockBuilder, name: str, operands: Sequence[AbstractValue], span: Span | None
+) -> MaskedElements:
     """An operator of chosen elements and scalars."""
-    mask = next(o.mask for o in operands if isinstance(o, Masked))
+    mask = next(o.mask for o in operands if isinstance(o, MaskedElements))
     for operand in operands:
-        known = tensor_type(operand) if isinstance(operand, Typed) else None
+        known = tensor_type(operand) if isinstance(operand, DynamicValue) else None
         if known is not None and known.rank > 0:
             raise TypeMismatch(
                 "what is added to the elements of a mask must be a scalar",
                 span,
                 help="for values of x's shape: x = relay.where(mask, x + values, x)",
             )
-    values = [o.value if isinstance(o, Masked) else o for o in operands]
-    return Masked(operators.apply(session, out, lookup(name), values, {}, span, []), mask)
+    values = [o.value if isinstance(o, MaskedElements) else o for o in operands]
+    return MaskedElements(operators.apply(checker, out, lookup(name), values, {}, span, []), mask)
 
 
 def update(
-    session: Session,
-    out: Output,
-    entity: Typed,
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: DynamicValue,
     type_: TensorType,
-    items: Sequence[Entity | SliceItem],
-    new: Entity,
+    items: Sequence[AbstractValue | SliceItem],
+    new: AbstractValue,
     span: Span | None,
-) -> Typed | None:
-    """`x[mask] = value` for a mask of x's shape and a scalar. None if the subscript is no mask."""
+) -> DynamicValue | None:
+    """`x[mask] = value` for a mask of x's shape and a scalar. None if the subscript is not a mask."""
     item = _mask(items)
     if item is None:
         return None
-    if isinstance(new, Masked) and new.mask is item:
-        return operators.apply(session, out, lookup("where"), [item, new.value, entity], {}, span, [])
-    session.unify_at(
+    if isinstance(new, MaskedElements) and new.mask is item:
+        return operators.apply(checker, out, lookup("where"), [item, new.value, entity], {}, span, [])
+    checker.unify_at(
         item.type,
         TensorType(BOOL, type_.shape),
         span,
         "the mask of an assignment",
         help="for whole rows: x = relay.where(mask[:, None], value, x)",
     )
-    value = session.materialise(out, new, span)
-    session.unify_at(
+    value = checker.materialize(out, new, span)
+    checker.unify_at(
         value.type,
         TensorType(type_.base, ()),
         span,
         "what is assigned to the elements of a mask",
         help="for values of x's shape: x = relay.where(mask, values, x)",
     )
-    return operators.apply(session, out, lookup("where"), [item, value, entity], {}, span, [])
+    return operators.apply(checker, out, lookup("where"), [item, value, entity], {}, span, [])

@@ -14,77 +14,77 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.dims import Dim, settled
+from relay.ir.dims import Dim, resolve_dim
 from relay.ir.expr import Function
 from relay.ir.types import Form, Kind, TensorType, TupleType, Type, TypeId, Unknown, map_dims, prune, type_variables
 from relay.operator.relation import substitute
-from relay.typecheck.elaboration.abstract_values import GlobalFunction, LocalFunction, Output, Typed
-from relay.typecheck.elaboration.checker import Instance, InstanceKey, Session
-from relay.typecheck.elaboration.diagnostics.mistakes import shown
+from relay.typecheck.elaboration.abstract_values import DynamicValue, GlobalFunction, LocalFunction, TypedBlockBuilder
+from relay.typecheck.elaboration.checker import Checker, Instance, InstanceKey
+from relay.typecheck.elaboration.diagnostics.mistakes import display_type
 from relay.typecheck.elaboration.expressions.arguments import definition_context, surface_function
 from relay.typecheck.elaboration.restarts import ListGrows, Place, SizeVaries
 from relay.typecheck.elaboration.schemes import rank_n_types
-from relay.typecheck.elaboration.schemes.schemes import closed
+from relay.typecheck.elaboration.schemes.schemes import close_type
 from relay.typecheck.unification import flat_shape, resolve, shape_variable, unknowns
 
 
-def note_sizes(session: Session, key: InstanceKey, instance: Instance) -> None:
+def note_sizes(checker: Checker, key: InstanceKey, instance: Instance) -> None:
     """Let `at_equal_sizes` find an instance."""
-    if session.hints.is_open:
-        session.instances_at_numbers.setdefault(_at_numbers(session, key), instance)
+    if checker.hints.is_open:
+        checker.instances_at_numbers.setdefault(_at_numbers(checker, key), instance)
 
 
-def at_equal_sizes(session: Session, key: InstanceKey, types: Sequence[Type]) -> Instance | None:
+def at_equal_sizes(checker: Checker, key: InstanceKey, types: Sequence[Type]) -> Instance | None:
     """For a function that calls itself at other symbolic sizes, an instance whose sizes are the same in this call: they
     become numbers then. Halves of `n`, rounded up and down, would be sizes of their own, and a recursion with two calls
     would have twice as many instances at each depth, for a program that is right for few sizes."""
-    found = session.instances_at_numbers.get(_at_numbers(session, key)) if session.hints.is_open else None
+    found = checker.instances_at_numbers.get(_at_numbers(checker, key)) if checker.hints.is_open else None
     if found is None:
         return None
     for left, right in zip(_dims(types), _dims(found.parameters), strict=True):
-        if settled(left) == settled(right):
+        if resolve_dim(left) == resolve_dim(right):
             continue
-        number = session.hints.number(left)  # also of sizes that are known to be equal: types have to be the same
-        if number is None or number != session.hints.number(right):
+        number = checker.hints.number(left)  # also of sizes that are known to be equal: types have to be the same
+        if number is None or number != checker.hints.number(right):
             return None
     return found
 
 
-def has_other_sizes(session: Session, found: Sequence[Type], expected: Sequence[Type]) -> bool:
+def has_other_sizes(checker: Checker, found: Sequence[Type], expected: Sequence[Type]) -> bool:
     """Whether sizes differ that are known in both, of types whose dtypes may not be."""
     pairs = list(zip(_dims(found), _dims(expected), strict=False))
-    numbers = [(session.hints.hinted(a), session.hints.hinted(b)) for a, b in pairs]
+    numbers = [(checker.hints.hinted_number(a), checker.hints.hinted_number(b)) for a, b in pairs]
     return any(a is not None and b is not None and a != b for a, b in numbers)
 
 
-def note_made(session: Session, first: Instance, instance: Instance) -> None:
+def note_made(checker: Checker, first: Instance, instance: Instance) -> None:
     """Let `made_for` find an instance that a recursion needs at types that are not known yet."""
-    if (sizes := _structure(session, instance.parameters)) is not None:
+    if (sizes := _structure(checker, instance.parameters)) is not None:
         first.inside.setdefault(sizes, instance)
 
 
-def made_for(session: Session, first: Instance, types: Sequence[Type]) -> Instance | None:
+def recursive_instance(checker: Checker, first: Instance, types: Sequence[Type]) -> Instance | None:
     """The instance that a recursion, whose outermost call is `first`, has at these sizes: it has one set of dtypes."""
-    sizes = _structure(session, types)
+    sizes = _structure(checker, types)
     return None if sizes is None else first.inside.get(sizes)
 
 
-def _structure(session: Session, types: Sequence[Type]) -> object:
+def _structure(checker: Checker, types: Sequence[Type]) -> object:
     """Types without their dtypes; None where their sizes are not known."""
     is_open = False
 
-    def inside(type_: Type) -> object:
+    def hinted_structure(type_: Type) -> object:
         nonlocal is_open
         known = prune(type_)
         if isinstance(known, TupleType):
-            return tuple(map(inside, known.items))
+            return tuple(map(hinted_structure, known.items))
         if not isinstance(known, TensorType):
             return known
-        sizes = tuple(map(session.hints.hinted, flat_shape(known.shape)))
+        sizes = tuple(map(checker.hints.hinted_number, flat_shape(known.shape)))
         is_open = is_open or None in sizes
         return TensorType, sizes
 
-    found = tuple(map(inside, types))
+    found = tuple(map(hinted_structure, types))
     return None if is_open else found
 
 
@@ -101,9 +101,9 @@ def _dims(types: Sequence[Type]) -> list[Dim]:
     return found
 
 
-def _at_numbers(session: Session, key: InstanceKey) -> object:
+def _at_numbers(checker: Checker, key: InstanceKey) -> object:
     def number(dim: Dim) -> Dim:
-        found = session.hints.hinted(dim)
+        found = checker.hints.hinted_number(dim)
         return dim if found is None else found
 
     code, shape, types, names, statics = key
@@ -118,7 +118,7 @@ GROWING_DEPTH = 6
 
 
 def general_use(
-    session: Session,
+    checker: Checker,
     callee: GlobalFunction | LocalFunction,
     running: Instance,
     types: Sequence[Type],
@@ -135,7 +135,7 @@ def general_use(
     from relay.typecheck.elaboration.instances import annotation_type
 
     function = surface_function(callee)
-    if not session.generic or len(function.parameters) != len(types):
+    if not checker.generic or len(function.parameters) != len(types):
         return None
     if not any(p.type is not None and type_variables(p.type) for p in function.parameters):
         return None
@@ -145,18 +145,18 @@ def general_use(
     for parameter, found, own in zip(function.parameters, types, running.parameters, strict=True):
         expected = own
         if parameter.type is not None:
-            expected = annotation_type(session, context, parameter.type, span=span)
-        session.unify_at(found, expected, span, f"argument {parameter.name} of {function.name}")
+            expected = annotation_type(checker, context, parameter.type, span=span)
+        checker.unify_at(found, expected, span, f"argument {parameter.name} of {function.name}")
         parameters.append(expected)
     meaning = context.annotated
     if all(v in running.annotated and _is_same(running.annotated[v], value) for v, value in meaning.items()):
         return None
     if function.result is not None:
-        result = annotation_type(session, context, function.result, any_stays=True, span=span)
+        result = annotation_type(checker, context, function.result, any_stays=True, span=span)
     elif running.is_general:
-        result = _result_there(session, function, running, meaning, span)
+        result = _result_there(checker, function, running, meaning, span)
     else:
-        general = _general_result(session, callee, running, span)
+        general = _general_result(checker, callee, running, span)
         result = substitute(general, meaning)
     return attrs.evolve(running, parameters=tuple(map(resolve, parameters)), result=result, known=None)
 
@@ -170,57 +170,58 @@ def _is_same(left: object, right: object) -> bool:
 
 
 def _result_there(
-    session: Session, function: Function, running: Instance, meaning: Mapping[TypeId, object], span: Span | None
+    checker: Checker, function: Function, running: Instance, meaning: Mapping[TypeId, object], span: Span | None
 ) -> Type:
     """The result of a function under other values of its variables, while its body is typed."""
-    result = session.solver.fresh(Kind.Type)
+    result = checker.solver.fresh(Kind.Type)
 
     def attempt() -> Sequence[Unknown] | None:
         waiting = [u for u in unknowns(running.result) if u.kind is not Kind.BaseType and not u.rigid]
         if waiting:
             return waiting
         there = substitute(_closed_result(running), meaning)
-        session.unify_at(there, result, span, f"the result of {function.name}")
+        checker.unify_at(there, result, span, f"the result of {function.name}")
         return None
 
-    session.defer(attempt, span, f"the result of {function.name}")
+    checker.defer(attempt, span, f"the result of {function.name}")
     return result
 
 
 def _closed_result(running: Instance) -> Type:
     """The result of a general instance, by the variables of the annotations."""
     rigid = {v: name for name, value in running.annotated.items() if isinstance(v := prune(value), Unknown)}  # type: ignore[arg-type]
-    return closed(running.result, rigid)  # type: ignore[return-value]
+    return close_type(running.result, rigid)  # type: ignore[return-value]
 
 
 def _general_result(
-    session: Session, callee: GlobalFunction | LocalFunction, running: Instance, span: Span | None
+    checker: Checker, callee: GlobalFunction | LocalFunction, running: Instance, span: Span | None
 ) -> Type:
     """The result of a function by the variables of its annotations, found by typing its body for all of them. Raises
     TypeCheckError if that does not tell it."""
     from relay.typecheck.elaboration.instances import annotation_type, instantiate
 
     function = surface_function(callee)
-    if function.label in session.general_results:
-        return session.general_results[function.label]
+    if function.label in checker.general_results:
+        return checker.general_results[function.label]
     context = definition_context(callee)
     context.annotated = dict(context.annotated)  # variables of the functions around keep their meaning
     for variable in (v for p in function.parameters if p.type is not None for v in type_variables(p.type)):
         rigid = variable if variable.kind is Kind.Dim else Unknown(variable.kind, variable.name, rigid=True)
         context.annotated.setdefault(variable, rigid)
-    errors = len(session.errors)
-    with rank_n_types.dropped(session), session.elsewhere(), _kept_slot(callee):
+    errors = len(checker.errors)
+    with rank_n_types.discarded_elaboration(checker), checker.elsewhere(), _kept_slot(callee):
         types = [
-            own if p.type is None else annotation_type(session, context, p.type, span=span)
+            own if p.type is None else annotation_type(checker, context, p.type, span=span)
             for p, own in zip(function.parameters, running.parameters, strict=True)
         ]
         values = [
-            Typed(session.variable(p.name, t, p.span), t) for p, t in zip(function.parameters, types, strict=True)
+            DynamicValue(checker.variable(p.name, t, p.span), t)
+            for p, t in zip(function.parameters, types, strict=True)
         ]
-        instance = instantiate(session, callee, values, values, span, annotated=context.annotated)
-        session.solver.run()
-        if len(session.errors) > errors:
-            raise session.errors[errors]
+        instance = instantiate(checker, callee, values, values, span, annotated=context.annotated)
+        checker.solver.run()
+        if len(checker.errors) > errors:
+            raise checker.errors[errors]
         result = _closed_result(instance)
         if any(not u.literals for u in unknowns(result)):
             raise TypeCheckError(
@@ -228,7 +229,7 @@ def _general_result(
                 span,
                 help=f"annotate the result of {function.name}",
             )
-    session.general_results[function.label] = result
+    checker.general_results[function.label] = result
     return result
 
 
@@ -244,7 +245,7 @@ def _kept_slot(callee: GlobalFunction | LocalFunction) -> Iterator[None]:
 
 
 def refuse_endless(
-    session: Session,
+    checker: Checker,
     function: Function,
     running: Sequence[Instance],
     types: Sequence[Type],
@@ -252,15 +253,15 @@ def refuse_endless(
     span: Span | None,
 ) -> None:
     """Raise TypeCheckError for a recursion whose arguments have another type at each depth, after so many. Begin anew
-    with lists whose length only the run knows where it passes longer ones."""
+    with dynamic lists where it passes longer ones."""
     larger, name = _get_larger(running, types), function.name
     if len(running) < MAX_POLYMORPHIC_DEPTH and not larger:
         return
     given = [position for position, is_static in enumerate(shape) if not is_static]
     for position, found, before in zip(given, types, running[-1].parameters, strict=True):
-        if _is_longer_list(found, before) and _place(function, position) not in session.decisions.growing:
+        if _is_longer_list(found, before) and _place(function, position) not in checker.decisions.growing:
             raise ListGrows(_place(function, position))
-    first, second = (", ".join(map(shown, i.parameters)) for i in running[:2])
+    first, second = (", ".join(map(display_type, i.parameters)) for i in running[:2])
     help = "pass an index instead of a smaller tensor, or annotate sizes that change with Any"
     raise TypeCheckError(
         f"the types of {name}'s arguments change with the depth of the recursion: {first}, then {second}, ..",
@@ -304,7 +305,7 @@ def _count(type_: Type) -> int:
 
 
 def refuse_other_sizes(
-    session: Session,
+    checker: Checker,
     function: Function,
     running: Instance,
     types: Sequence[Type],
@@ -318,14 +319,18 @@ def refuse_other_sizes(
     for position, found, before in zip(given, types, running.parameters, strict=True):
         may = any_axes(function.parameters[position].type)
         place = _place(function, position)
-        axes = varying_axes(found, before, may) & set(may) - session.decisions.varying.get(place, set())
+        axes = varying_axes(found, before, may) & set(may) - checker.decisions.varying.get(place, set())
         if axes:
             raise SizeVaries(place, axes)
 
 
-def widened(
-    session: Session, out: Output, function: Function, values: Sequence[Typed | None], span: Span | None
-) -> list[Typed | None]:
+def widen_varying_sizes(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    function: Function,
+    values: Sequence[DynamicValue | None],
+    span: Span | None,
+) -> list[DynamicValue | None]:
     """The arguments, with `Any` for the sizes that a recursion changes, and lists that grow for those whose length it
     changes."""
     from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
@@ -333,11 +338,11 @@ def widened(
 
     found = list(values)
     for position, value in enumerate(values):
-        if value is not None and _place(function, position) in session.decisions.growing:
-            found[position] = dynamic_lists.as_growing(session, out, value, span)
-        axes = session.decisions.varying.get(_place(function, position))
+        if value is not None and _place(function, position) in checker.decisions.growing:
+            found[position] = dynamic_lists.as_growing(checker, out, value, span)
+        axes = checker.decisions.varying.get(_place(function, position))
         if value is not None and axes:
-            found[position] = data_dependent.widened(session, out, value, axes, span)
+            found[position] = data_dependent.widen_axes(checker, out, value, axes, span)
     return found
 
 

@@ -1,6 +1,6 @@
-"""Conditions on sizes that elaboration cannot decide: both arms are looked at, each knowing what the condition says.
+"""Undecided size conditions: both arms are elaborated, each under what the condition implies.
 
-That is so for sizes that the run makes, and in a scheme for annotated ones, as `if n > 3` for
+That is so for data-dependent sizes, and in a scheme for annotated ones, as `if n > 3` for
 `x: Tensor[Float, (n,)]`, where a call will choose. There what the arms make may differ in its sizes, which are `Any`.
 """
 
@@ -14,12 +14,19 @@ import attrs
 from relay.ir.dims import add
 from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, Facts
 from relay.ir.types import BOOL, TensorType
-from relay.typecheck.elaboration.abstract_values import Entity, Number, Object, Typed, dim_of, is_constant_bool
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DynamicValue,
+    Number,
+    PythonObject,
+    dim_of,
+    is_constant_bool,
+)
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.unification import resolve
 
 MANY_PATHS = 8
-"""Of more paths that a truth value comes from, nothing is found that holds on all of them."""
+"""Of more paths that a boolean comes from, nothing is found that holds on all of them."""
 
 
 @attrs.frozen
@@ -31,17 +38,20 @@ class SizeCondition:
     decided: bool = True
 
 
-def note(session: Session, name: str, operands: Sequence[Entity], result: Entity) -> None:
+def note(checker: Checker, name: str, operands: Sequence[AbstractValue], result: AbstractValue) -> None:
     """Remember what a comparison, or `not`, `&` and `|` of comparisons, says of sizes."""
-    if not isinstance(result, Typed):
+    if not isinstance(result, DynamicValue):
         return
     found = None
     match name, operands:
-        case "logical_not", [Typed() as operand]:
-            said = of(session, operand)
+        case "logical_not", [DynamicValue() as operand]:
+            said = condition_of(checker, operand)
             found = None if said is None else attrs.evolve(said, holds=said.fails, fails=said.holds)
-        case (("logical_and" | "bitwise_and" | "logical_or" | "bitwise_or"), [Typed() as first, Typed() as second]):
-            sides = of(session, first), of(session, second)
+        case (
+            ("logical_and" | "bitwise_and" | "logical_or" | "bitwise_or"),
+            [DynamicValue() as first, DynamicValue() as second],
+        ):
+            sides = condition_of(checker, first), condition_of(checker, second)
             if sides != (None, None):
                 a, b = (s or SizeCondition(decided=False) for s in sides)
                 both = (*a.holds, *b.holds), _common([a.fails, b.fails])
@@ -50,7 +60,7 @@ def note(session: Session, name: str, operands: Sequence[Entity], result: Entity
         case _, [Number() as left, Number() as right]:
             found = _comparison(name, left, right)
     if found is not None:
-        session.size_conditions[result.atom] = found
+        checker.size_conditions[result.atom] = found
 
 
 def _comparison(name: str, left: Number, right: Number) -> SizeCondition | None:
@@ -74,24 +84,24 @@ def _comparison(name: str, left: Number, right: Number) -> SizeCondition | None:
     return SizeCondition((holds,), (fails,))
 
 
-def of(session: Session, condition: Typed) -> SizeCondition | None:
+def condition_of(checker: Checker, condition: DynamicValue) -> SizeCondition | None:
     """What a condition says of sizes; None if nothing."""
-    return session.size_conditions.get(condition.atom)
+    return checker.size_conditions.get(condition.atom)
 
 
 @attrs.frozen
 class Path:
-    """One way to a truth value: what holds of sizes on it, and the value; `decided`: sizes alone choose it."""
+    """One way to a boolean: what holds of sizes on it, and the value; `decided`: sizes alone choose it."""
 
     known: tuple[DimConstraint, ...]
-    value: Entity
+    value: AbstractValue
     decided: bool
 
 
-def known(name: str, operands: Sequence[Entity], result: Entity) -> Entity:
+def fold_logical(name: str, operands: Sequence[AbstractValue], result: AbstractValue) -> AbstractValue:
     """The result of `&` and `|` with its value, where the checker knows it from the operands'."""
     is_and = name in ("logical_and", "bitwise_and")
-    if not isinstance(result, Typed) or not (is_and or name in ("logical_or", "bitwise_or")):
+    if not isinstance(result, DynamicValue) or not (is_and or name in ("logical_or", "bitwise_or")):
         return result
     if resolve(result.type) != TensorType(BOOL, ()):
         return result
@@ -101,23 +111,23 @@ def known(name: str, operands: Sequence[Entity], result: Entity) -> Entity:
     return result if None in values else attrs.evolve(result, known=is_and)
 
 
-def joined(entity: Entity, paths: Sequence[Path]) -> Entity:
-    """A truth value that comes from several paths, with its value if it is the same one on all."""
-    values = {is_constant_bool(path.value) for path in paths if isinstance(path.value, Typed)}
-    is_known = len(values) == 1 and None not in values and all(isinstance(path.value, Typed) for path in paths)
-    return attrs.evolve(entity, known=values.pop()) if is_known and isinstance(entity, Typed) else entity
+def join_truth_values(entity: AbstractValue, paths: Sequence[Path]) -> AbstractValue:
+    """A boolean that comes from several paths, with its value if it is the same one on all."""
+    values = {is_constant_bool(path.value) for path in paths if isinstance(path.value, DynamicValue)}
+    is_known = len(values) == 1 and None not in values and all(isinstance(path.value, DynamicValue) for path in paths)
+    return attrs.evolve(entity, known=values.pop()) if is_known and isinstance(entity, DynamicValue) else entity
 
 
-def note_joined(session: Session, result: Entity, paths: Sequence[Path]) -> None:
-    """Remember what a truth value says of sizes that comes from several paths, as those of `a and b` do."""
-    if not isinstance(result, Typed) or not all(isinstance(p.value, Typed | Object) for p in paths):
+def note_joined(checker: Checker, result: AbstractValue, paths: Sequence[Path]) -> None:
+    """Remember what a boolean says of sizes that comes from several paths, as those of `a and b` do."""
+    if not isinstance(result, DynamicValue) or not all(isinstance(p.value, DynamicValue | PythonObject) for p in paths):
         return
     true: list[tuple[DimConstraint, ...]] = []
     false: list[tuple[DimConstraint, ...]] = []
     decided = True
     for path in paths:
         known = is_constant_bool(path.value)
-        said = (of(session, path.value) if isinstance(path.value, Typed) else None) or SizeCondition(
+        said = (condition_of(checker, path.value) if isinstance(path.value, DynamicValue) else None) or SizeCondition(
             decided=known is not None
         )
         decided = decided and path.decided and said.decided
@@ -127,7 +137,7 @@ def note_joined(session: Session, result: Entity, paths: Sequence[Path]) -> None
             false.append((*path.known, *said.fails))
     found = SizeCondition(_common(true), _common(false), decided)
     if found.holds or found.fails or decided:
-        session.size_conditions[result.atom] = found
+        checker.size_conditions[result.atom] = found
 
 
 def _common(ways: Sequence[Sequence[DimConstraint]]) -> tuple[DimConstraint, ...]:
@@ -150,23 +160,23 @@ def _weaker(constraint: DimConstraint) -> tuple[DimConstraint, ...]:
 
 
 @contextlib.contextmanager
-def arm(session: Session, known: Sequence[DimConstraint], is_chosen: bool) -> Iterator[None]:
+def arm(checker: Checker, known: Sequence[DimConstraint], is_chosen: bool) -> Iterator[None]:
     """While an arm is elaborated in which these hold; `is_chosen`: sizes choose it."""
-    session.chosen_by_sizes += is_chosen
+    checker.chosen_by_sizes += is_chosen
     try:
-        with session.where_it_may_not_run(), session.hints.where_holds(known):
+        with checker.where_it_may_not_run(), checker.hints.where_holds(known):
             yield
     finally:
-        session.chosen_by_sizes -= is_chosen
+        checker.chosen_by_sizes -= is_chosen
 
 
-def behind(
-    session: Session, known: Sequence[DimConstraint], is_chosen: bool, is_later: bool
+def later_arm(
+    checker: Checker, known: Sequence[DimConstraint], is_chosen: bool, is_later: bool
 ) -> contextlib.AbstractContextManager[None]:
     """While the condition of an arm is elaborated, which is looked at only if the arms before are not taken."""
-    return arm(session, known, is_chosen) if is_later else contextlib.nullcontext()
+    return arm(checker, known, is_chosen) if is_later else contextlib.nullcontext()
 
 
-def is_lenient(session: Session) -> bool:
+def is_lenient(checker: Checker) -> bool:
     """Whether the place at hand may be reached for some of the annotated sizes only."""
-    return session.generic and session.chosen_by_sizes > 0
+    return checker.generic and checker.chosen_by_sizes > 0

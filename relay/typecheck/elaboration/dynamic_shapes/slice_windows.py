@@ -1,4 +1,4 @@
-"""Slices whose start the run computes and whose length is known: `x[i:i + 3]`, `x[b * k:(b + 1) * k]`.
+"""Dynamic slices of static length: `x[i:i + 3]`, `x[b * k:(b + 1) * k]`.
 
 The length is the difference of the bounds, as linear forms of the integers that the run computes: each sum, difference
 and product by a known number is noted when it is elaborated. Reading gathers, assigning selects.
@@ -18,19 +18,32 @@ from relay.ir.expr import Assert, Binding, Constant, Var
 from relay.ir.facts import mentions_made
 from relay.ir.types import INT64, BaseClass, BaseType, TensorType, prune
 from relay.operator import lookup
-from relay.typecheck.elaboration.abstract_values import Entity, Number, Object, Output, SliceItem, Typed, dim_of, size
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DynamicValue,
+    Number,
+    PythonObject,
+    SliceItem,
+    TypedBlockBuilder,
+    dim_of,
+    size,
+)
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.expressions import operators
 
 Linear: TypeAlias = "tuple[dict[Var, Dim], Dim]"
 """Coefficients of variables, and a constant."""
 
 
-def note(session: Session, name: str, operands: Sequence[Entity], result: Entity) -> None:
+def note(checker: Checker, name: str, operands: Sequence[AbstractValue], result: AbstractValue) -> None:
     """Remember what an operator gives, if that is linear."""
-    if name not in ("add", "subtract", "multiply") or not isinstance(result, Typed) or not isinstance(result.atom, Var):
+    if (
+        name not in ("add", "subtract", "multiply")
+        or not isinstance(result, DynamicValue)
+        or not isinstance(result.atom, Var)
+    ):
         return
-    one, two = (_linear(session, operand) for operand in operands)
+    one, two = (_linear(checker, operand) for operand in operands)
     if one is None or two is None:
         return
     (left, constant), (right, other) = one, two
@@ -45,32 +58,32 @@ def note(session: Session, name: str, operands: Sequence[Entity], result: Entity
         for variable, coefficient in right.items():
             combined[variable] = dims.add(combined.get(variable, 0), dims.multiply(coefficient, sign))
         found = ({v: c for v, c in combined.items() if c != 0}, dims.add(constant, dims.multiply(other, sign)))
-    session.linear[result.atom] = found
+    checker.linear[result.atom] = found
 
 
-def _linear(session: Session, entity: Entity) -> Linear | None:
+def _linear(checker: Checker, entity: AbstractValue) -> Linear | None:
     match entity:
         case Number():
             dim = None if entity.is_float else dim_of(entity)
             return None if dim is None else ({}, dim)
-        case Typed(Var() as var, type_):
+        case DynamicValue(Var() as var, type_):
             found = prune(type_)
             base = prune(found.base) if isinstance(found, TensorType) and found.shape == () else None
             if base is None or (isinstance(base, BaseType) and base.base_class is not BaseClass.INTEGER):
                 return None
-            return session.linear.get(var, ({var: 1}, 0))
+            return checker.linear.get(var, ({var: 1}, 0))
         case _:
             return None
 
 
-def length(session: Session, item: SliceItem, span: Span | None) -> int | None:
+def length(checker: Checker, item: SliceItem, span: Span | None) -> int | None:
     """The length of a slice whose bounds the run computes, if it is known before the program runs."""
-    if not any(isinstance(bound, Typed) for bound in (item.start, item.stop)):
+    if not any(isinstance(bound, DynamicValue) for bound in (item.start, item.stop)):
         return None
     if not _is_missing(item.step) and not (isinstance(item.step, Number) and item.step.value == 1):
         return None
-    start = _linear(session, Number(0) if _is_missing(item.start) or item.start is None else item.start)
-    stop = None if item.stop is None else _linear(session, item.stop)
+    start = _linear(checker, Number(0) if _is_missing(item.start) or item.start is None else item.start)
+    stop = None if item.stop is None else _linear(checker, item.stop)
     if start is None or stop is None or start[0] != stop[0]:
         return None
     difference = dims.subtract(stop[1], start[1])
@@ -79,56 +92,71 @@ def length(session: Session, item: SliceItem, span: Span | None) -> int | None:
     return max(int(size(difference).value), 0)
 
 
-def _is_missing(bound: Entity | None) -> bool:
-    return bound is None or (isinstance(bound, Object) and bound.value is None)
+def _is_missing(bound: AbstractValue | None) -> bool:
+    return bound is None or (isinstance(bound, PythonObject) and bound.value is None)
 
 
 def read(
-    session: Session, out: Output, value: Typed, axis: int, item: SliceItem, count: int, span: Span | None
-) -> Typed:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    value: DynamicValue,
+    axis: int,
+    item: SliceItem,
+    count: int,
+    span: Span | None,
+) -> DynamicValue:
     """`value[.., start:start + count, ..]` on one axis."""
-    start = _start(session, out, item, span)
+    start = _start(checker, out, item, span)
     numbers = Constant(np.arange(count, dtype=np.int64), span)
-    positions = _apply(session, out, "add", [start, Typed(numbers, numbers.type)], span)
-    return operators.apply(session, out, lookup("take"), [value, positions], {"axis": axis}, span, [])
+    positions = _apply(checker, out, "add", [start, DynamicValue(numbers, numbers.type)], span)
+    return operators.apply(checker, out, lookup("take"), [value, positions], {"axis": axis}, span, [])
 
 
 def write(
-    session: Session, out: Output, value: Typed, axis: int, item: SliceItem, count: int, new: Typed, span: Span | None
-) -> Typed:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    value: DynamicValue,
+    axis: int,
+    item: SliceItem,
+    count: int,
+    new: DynamicValue,
+    span: Span | None,
+) -> DynamicValue:
     """The value after `value[.., start:start + count, ..] = new`, where new has the slice's shape."""
     type_ = prune(value.type)
     assert isinstance(type_, TensorType)
     rows = int(size(type_.shape[axis]).value)
-    start = _start(session, out, item, span)
-    room = _apply(session, out, "less_equal", [start, Number(rows - count)], span)
+    start = _start(checker, out, item, span)
+    room = _apply(checker, out, "less_equal", [start, Number(rows - count)], span)
     out.items.append(Binding((), Assert(room.atom, "index out of range", span)))
     if count == 0:
         return value
     numbers = Constant(np.arange(rows, dtype=np.int64), span)
-    position = _apply(session, out, "subtract", [Typed(numbers, numbers.type), start], span)
-    inside = _apply(session, out, "greater_equal", [position, Number(0)], span)
+    position = _apply(checker, out, "subtract", [DynamicValue(numbers, numbers.type), start], span)
+    inside = _apply(checker, out, "greater_equal", [position, Number(0)], span)
     inside = _apply(
-        session, out, "logical_and", [inside, _apply(session, out, "less", [position, Number(count)], span)], span
+        checker, out, "logical_and", [inside, _apply(checker, out, "less", [position, Number(count)], span)], span
     )
-    nearest = _apply(session, out, "maximum", [position, Number(0)], span)
-    nearest = _apply(session, out, "minimum", [nearest, Number(count - 1)], span)
-    spread = operators.apply(session, out, lookup("take"), [new, nearest], {"axis": axis}, span, [])
+    nearest = _apply(checker, out, "maximum", [position, Number(0)], span)
+    nearest = _apply(checker, out, "minimum", [nearest, Number(count - 1)], span)
+    spread = operators.apply(checker, out, lookup("take"), [new, nearest], {"axis": axis}, span, [])
     shape = tuple(rows if a == axis else 1 for a in range(len(type_.shape)))
-    inside = operators.apply(session, out, lookup("reshape"), [inside], {"shape": shape}, span, [])
-    return _apply(session, out, "where", [inside, spread, value], span)
+    inside = operators.apply(checker, out, lookup("reshape"), [inside], {"shape": shape}, span, [])
+    return _apply(checker, out, "where", [inside, spread, value], span)
 
 
-def _start(session: Session, out: Output, item: SliceItem, span: Span | None) -> Typed:
+def _start(checker: Checker, out: TypedBlockBuilder, item: SliceItem, span: Span | None) -> DynamicValue:
     """The start, int64, which may not be negative: the slice would be another one."""
     start = Number(0, span) if item.start is None or _is_missing(item.start) else item.start
     typed = operators.apply(
-        session, out, lookup("cast"), [session.materialise(out, start, span)], {"dtype": INT64}, span, []
+        checker, out, lookup("cast"), [checker.materialize(out, start, span)], {"dtype": INT64}, span, []
     )
-    positive = _apply(session, out, "greater_equal", [typed, Number(0)], span)
+    positive = _apply(checker, out, "greater_equal", [typed, Number(0)], span)
     out.items.append(Binding((), Assert(positive.atom, "the start of this slice is negative", span)))
     return typed
 
 
-def _apply(session: Session, out: Output, name: str, operands: Sequence[Entity], span: Span | None) -> Typed:
-    return operators.apply(session, out, lookup(name), operands, {}, span, [])
+def _apply(
+    checker: Checker, out: TypedBlockBuilder, name: str, operands: Sequence[AbstractValue], span: Span | None
+) -> DynamicValue:
+    return operators.apply(checker, out, lookup(name), operands, {}, span, [])

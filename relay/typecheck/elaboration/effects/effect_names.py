@@ -1,5 +1,4 @@
-"""Names in the type of a function for the effects that a call decides: `e` of a function that is a parameter, or in a
-field of one, `effects(A)` of whatever functions are in a value of a type that is not known."""
+"""Effect variables in function types: `e` of a function parameter, `effects(A)` of an abstract type."""
 
 from __future__ import annotations
 
@@ -18,14 +17,14 @@ from relay.ir.types import (
     mentioned_definitions,
     prune,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.schemes.effect_inference import effects_in
 from relay.typecheck.mapping import map_type
 from relay.typecheck.unification import resolve
 
 
 def name_effects(
-    session: Session,
+    checker: Checker,
     type_: FunctionType,
     constraints: Sequence[Constraint],
     named: Iterable[Unknown],
@@ -36,7 +35,7 @@ def name_effects(
 
     `named`: the variables of types that have names; `origins`: what others are made of.
     """
-    _name_those_of_types(session, set(named), origins)
+    _name_those_of_types(checker, set(named), origins)
     variables: list[TypeId] = []
 
     def name(effects: object) -> None:
@@ -53,24 +52,24 @@ def name_effects(
     for part in (*parameters, *values):
         map_type(part, function=named_function)
     called = set(type_.effects.reachable()) if isinstance(type_.effects, Effects) else set()
-    for effects in session.stored_effects(mentioned_definitions(parameters)):
+    for effects in checker.stored_effects(mentioned_definitions(parameters)):
         if effects in called:
             name(effects)
     return variables
 
 
-def _name_those_of_types(session: Session, named: set[Unknown], origins: Mapping[Unknown, Application]) -> None:
+def _name_those_of_types(checker: Checker, named: set[Unknown], origins: Mapping[Unknown, Application]) -> None:
     """The functions in a value of an unknown type have `effects(A)`. One that the function's type does not mention has
     those of what the value was made of."""
     done: set[Unknown] = set()
-    while new := [u for u in session.effects_of_any if u not in done]:
+    while new := [u for u in checker.effects_of_any if u not in done]:
         for unknown in new:
             done.add(unknown)
-            effects = session.effects_of_any[unknown]
+            effects = checker.effects_of_any[unknown]
             origin = origins.get(unknown)
             if unknown in named and origin is None:
                 effects.variable = f"effects({unknown.name})"
             for argument in () if origin is None else origin.arguments:
                 known = prune(argument) if not isinstance(argument, tuple) else argument
-                for part in effects_in(session, resolve(known)) if isinstance(known, Type | Unknown) else ():
+                for part in effects_in(checker, resolve(known)) if isinstance(known, Type | Unknown) else ():
                     effects.include(part)

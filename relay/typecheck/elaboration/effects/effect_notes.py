@@ -1,4 +1,4 @@
-"""What an elaboration notes of effects: those of the function at hand, and which functions must have none."""
+"""Effect bookkeeping of one elaboration: effects of the current function, and purity demands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 import attrs
 
 from relay.errors import Label, Span, TypeCheckError
-from relay.ir.definition import completed
+from relay.ir.definition import complete_definition
 from relay.ir.effects import Effect, Effects, Purity
 from relay.ir.expr import Atom, Var
 from relay.ir.types import DataDefinition, FunctionType, Type, Unknown, mentioned_definitions
@@ -71,7 +71,7 @@ class EffectNotes:
         the same ones."""
         count = 0
 
-        def opened(function: FunctionType) -> FunctionType:
+        def with_fresh_effects(function: FunctionType) -> FunctionType:
             nonlocal count
             count += 1
             effects = Effects() if owner is None else self._stored.setdefault((owner, count), Effects())
@@ -80,14 +80,14 @@ class EffectNotes:
                 self.pure.append((effects, Purity(what, span, IMPURE, call=call)))
             return attrs.evolve(function, effects=effects)
 
-        return map_type(type_, function=opened)
+        return map_type(type_, function=with_fresh_effects)
 
     def stored_effects(self, definitions: Sequence[DataDefinition]) -> list[Effects]:
         """The effects of the functions in fields of data types, also of those in their fields."""
         found = dict.fromkeys(definitions)
         pending = list(definitions)
         while pending:
-            for constructor in completed(pending.pop()).constructors:
+            for constructor in complete_definition(pending.pop()).constructors:
                 new = [d for d in mentioned_definitions(constructor.fields) if d not in found]
                 found.update(dict.fromkeys(new))
                 pending += new
@@ -97,7 +97,7 @@ class EffectNotes:
         """The effects of what must have none."""
         told: set[tuple[Purity, Effect]] = set()
         for effects, demand in self.pure:
-            found = demand.broken(effects)
+            found = demand.first_violation(effects)
             if found is not None and (demand, found) not in told:
                 told.add((demand, found))
                 said = "declared pure" if demand.only is None else "here"

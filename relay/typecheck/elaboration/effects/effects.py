@@ -1,4 +1,4 @@
-"""How effects go from function to function: through arguments, and to parameters that demand that there are none."""
+"""Effect propagation between functions: through arguments, and into parameters that must be pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from relay.errors import Span
 from relay.ir.effects import Effects, Purity
 from relay.ir.expr import Var
 from relay.ir.types import DataType, FunctionType, RefType, StackType, TupleType, Type, prune
-from relay.typecheck.elaboration.abstract_values import Derived, Entity, GlobalFunction, LocalFunction, Typed
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DerivativeFunction,
+    DynamicValue,
+    GlobalFunction,
+    LocalFunction,
+)
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.effects.effect_notes import IMPURE, WRITES
 from relay.typecheck.mapping import map_type
 
 
-def declared_pure(entity: Entity, parameter: Var, function: str, call: Span | None) -> Entity:
+def declared_pure(entity: AbstractValue, parameter: Var, function: str, call: Span | None) -> AbstractValue:
     """A function as the argument of a parameter that may demand that it has no effects."""
     demands = isinstance(parameter.type, FunctionType) and parameter.type.effects == ()
     if not demands or not isinstance(entity, GlobalFunction):
@@ -23,24 +29,24 @@ def declared_pure(entity: Entity, parameter: Var, function: str, call: Span | No
     return attrs.evolve(entity, pure=Purity(what, parameter.span, IMPURE, call=call))
 
 
-def demand_purity(session: Session, callee: GlobalFunction | LocalFunction, effects: Effects) -> None:
+def demand_purity(checker: Checker, callee: GlobalFunction | LocalFunction, effects: Effects) -> None:
     """Note that a function must have no effects, where that is said of it."""
     if callee.pure is not None:
-        session.pure.append((effects, callee.pure))
+        checker.pure.append((effects, callee.pure))
 
 
-def evaluated_often(made: LocalFunction, of: Entity, name: str, span: Span | None) -> None:
+def evaluated_often(made: LocalFunction, of: AbstractValue, name: str, span: Span | None) -> None:
     """Demand of a template's function, which evaluates another one more than once, that this writes no references of
     others: how often it does must not matter."""
-    if isinstance(of, Derived):
+    if isinstance(of, DerivativeFunction):
         evaluated_often(made, of.of, name, span)
-    elif isinstance(of, LocalFunction) and any(map(_is_reference, _captured(of))):
+    elif isinstance(of, LocalFunction) and any(map(_is_reference, _transitive_captures(of))):
         made.pure = _writes_nothing(name, span)
 
 
-def writing_nothing(of: Entity, name: str, span: Span | None) -> Entity:
+def writing_nothing(of: AbstractValue, name: str, span: Span | None) -> AbstractValue:
     """The function that a template evaluates more than once: it must not write references that it is given."""
-    if isinstance(of, Derived):
+    if isinstance(of, DerivativeFunction):
         return attrs.evolve(of, of=writing_nothing(of.of, name, span))
     if isinstance(of, GlobalFunction) and of.pure is None:
         return attrs.evolve(of, pure=_writes_nothing(name, span))
@@ -51,9 +57,9 @@ def _writes_nothing(name: str, span: Span | None) -> Purity:
     return Purity(f"what {name} evaluates many times", span, "let it return what it would write", only=WRITES)
 
 
-def _captured(function: LocalFunction) -> list[Entity]:
+def _transitive_captures(function: LocalFunction) -> list[AbstractValue]:
     """What a function sees of the function around it, also through others."""
-    found: list[Entity] = []
+    found: list[AbstractValue] = []
     seen, pending = {id(function)}, [function]
     while pending:
         captured = pending.pop().environment.values()
@@ -64,21 +70,21 @@ def _captured(function: LocalFunction) -> list[Entity]:
     return found
 
 
-def _is_reference(entity: Entity) -> bool:
-    return isinstance(entity, Typed) and isinstance(prune(entity.type), RefType)
+def _is_reference(entity: AbstractValue) -> bool:
+    return isinstance(entity, DynamicValue) and isinstance(prune(entity.type), RefType)
 
 
-def received(type_: Type) -> Type:
+def parameter_type(type_: Type) -> Type:
     """The type of an argument, as the called function sees it: the functions in it have the effects of those that are
     passed, in all calls."""
 
-    def taken(function: FunctionType) -> FunctionType:
+    def with_passed_effects(function: FunctionType) -> FunctionType:
         effects = Effects()
         if isinstance(function.effects, Effects):
             effects.include(function.effects)
         return attrs.evolve(function, effects=effects)
 
-    return map_type(type_, function=taken)
+    return map_type(type_, function=with_passed_effects)
 
 
 def flow(found: Type, expected: Type) -> None:

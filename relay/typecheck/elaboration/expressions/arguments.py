@@ -1,4 +1,4 @@
-"""Arguments of calls: which parameter each one belongs to, defaults, and which of them specialise the function."""
+"""Arguments of calls: which parameter each one belongs to, defaults, and which of them specialize the function."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from relay.ir.expr import (
 )
 from relay.ir.types import BaseType, FunctionType, QuantifiedType, TensorType, TupleType, TypeId, show
 from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
     Context,
-    Derived,
-    Entity,
+    DerivativeFunction,
+    DynamicValue,
     GlobalFunction,
     LocalFunction,
     Number,
-    Object,
+    PythonObject,
     Tuple,
-    Typed,
 )
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
 
@@ -34,18 +34,18 @@ def surface_function(entity: GlobalFunction | LocalFunction) -> Function:
 
 
 def static_positions(callee: GlobalFunction | LocalFunction) -> frozenset[int]:
-    """The parameters whose arguments specialise the function."""
+    """The parameters whose arguments specialize the function."""
     return frozenset(i for i, p in enumerate(surface_function(callee).signature) if p.static)
 
 
-def require_static(entity: Entity, function: Function, position: int, span: Span | None) -> None:
+def require_static(entity: AbstractValue, function: Function, position: int, span: Span | None) -> None:
     """Raise TypeCheckError if the argument of a static parameter is only known at run time."""
     stack = [entity]
     while stack:
         part = stack.pop()
         if isinstance(part, Tuple):
             stack += part.items
-        elif isinstance(part, Typed) and not isinstance(part.atom, Constant):
+        elif isinstance(part, DynamicValue) and not isinstance(part.atom, Constant):
             parameter = function.parameters[position]
             labels = (Label(parameter.span, "static"),) if parameter.span is not None else ()
             raise TypeCheckError(
@@ -55,8 +55,8 @@ def require_static(entity: Entity, function: Function, position: int, span: Span
             ).needing_value()
 
 
-def require_fitting(entity: Entity, function: Function, position: int, span: Span | None) -> None:
-    """Raise TypeMismatch if an argument that specialises a function is none that its annotation allows: None where a
+def require_fitting(entity: AbstractValue, function: Function, position: int, span: Span | None) -> None:
+    """Raise TypeMismatch if an argument that specializes a function is none that its annotation allows: None where a
     tensor is written, text, another function than is written. None is what nothing is given for."""
     parameter = function.parameters[position]
     written = parameter.type
@@ -64,11 +64,11 @@ def require_fitting(entity: Entity, function: Function, position: int, span: Spa
     if written is None or isinstance(written, TypeId | QuantifiedType):
         return
     match entity:
-        case Object(None):
+        case PythonObject(None):
             fits = written == TupleType(()) or (isinstance(default, Static) and default.value is None)
-        case GlobalFunction() | LocalFunction() | Derived():
+        case GlobalFunction() | LocalFunction() | DerivativeFunction():
             fits = isinstance(written, FunctionType)
-        case Object(value):
+        case PythonObject(value):
             fits = isinstance(written, FunctionType) and callable(value)
         case Tuple():
             fits = not isinstance(written, TensorType | FunctionType)
@@ -85,11 +85,11 @@ def require_fitting(entity: Entity, function: Function, position: int, span: Spa
         raise TypeMismatch(message, span or parameter.span, labels=declared)
 
 
-def specialises(entity: Entity) -> bool:
-    """Whether an argument is no value at run time."""
-    while isinstance(entity, Derived):
+def specializes(entity: AbstractValue) -> bool:
+    """Whether an argument is not a value at run time."""
+    while isinstance(entity, DerivativeFunction):
         entity = entity.of
-    return isinstance(entity, Object | GlobalFunction)
+    return isinstance(entity, PythonObject | GlobalFunction)
 
 
 def wrong_count(name: str, least: int, most: int, found: int) -> str:
@@ -100,11 +100,11 @@ def wrong_count(name: str, least: int, most: int, found: int) -> str:
 
 def bind_arguments(
     callee: GlobalFunction | LocalFunction,
-    arguments: Sequence[Entity],
-    keywords: Sequence[tuple[str, Entity]],
+    arguments: Sequence[AbstractValue],
+    keywords: Sequence[tuple[str, AbstractValue]],
     span: Span | None,
     bound: int = 0,
-) -> list[Entity]:
+) -> list[AbstractValue]:
     """One entity for each parameter, as Python binds arguments; the first ones, `bound`, are not written in the call,
     as the value of a method is not. Raises TypeCheckError."""
     function = surface_function(callee)
@@ -115,7 +115,7 @@ def bind_arguments(
         least = sum(signature[i].default is None for i in positional)
         counts = (n - bound for n in (least, len(positional), len(arguments)))
         raise TypeCheckError(wrong_count(function.name, *counts), span, labels=defined)
-    found: dict[int, Entity] = dict(enumerate(arguments))
+    found: dict[int, AbstractValue] = dict(enumerate(arguments))
     names = {p.name: i for i, p in enumerate(function.parameters) if signature[i].kind != "positional_only"}
     for name, entity in keywords:
         if name not in names:
@@ -145,15 +145,15 @@ def bind_arguments(
     return result
 
 
-def _default(callee: GlobalFunction | LocalFunction, default: Atom) -> Entity:
+def _default(callee: GlobalFunction | LocalFunction, default: Atom) -> AbstractValue:
     from relay.typecheck.elaboration.expressions.blocks import atom_entity
 
     return atom_entity(definition_context(callee), default)
 
 
-def defaults(entity: Entity) -> dict[int, Entity]:
+def defaults(entity: AbstractValue) -> dict[int, AbstractValue]:
     """The defaults of a function, or of the one that is differentiated, by position."""
-    while isinstance(entity, Derived):
+    while isinstance(entity, DerivativeFunction):
         entity = entity.of
     if not isinstance(entity, GlobalFunction | LocalFunction):
         return {}

@@ -24,13 +24,13 @@ from relay.ir.types import (
 from relay.operator import Operator
 from relay.typecheck.dims import is_dim
 from relay.typecheck.elaboration.abstract_values import (
-    Entity,
+    AbstractValue,
+    DynamicValue,
     Number,
-    Object,
+    PythonObject,
     Size,
     Text,
     Tuple,
-    Typed,
     is_constant_bool,
 )
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
@@ -45,7 +45,7 @@ def open_shape(shape: Shape) -> bool:
 _ATTRIBUTES = (bool, int, float, str, tuple, np.generic, BaseType, Unknown, TypeId, DimExpr)
 
 
-def static_value(entity: Entity, name: str, span: Span | None, *, symbolic: bool = False) -> object:
+def static_value(entity: AbstractValue, name: str, span: Span | None, *, symbolic: bool = False) -> object:
     """The Python value of an attribute. `symbolic`: sizes in it may stay dims. Raises TypeMismatch if it is only known
     at run time."""
     match entity:
@@ -53,14 +53,14 @@ def static_value(entity: Entity, name: str, span: Span | None, *, symbolic: bool
             return prune(dim)
         case Number(value):
             return value
-        case Object(value):
+        case PythonObject(value):
             found = dtype_of(value)
             if found is not None and not isinstance(found, _ATTRIBUTES):
-                raise TypeMismatch(f"{name} cannot be {_described(value)}", span)
+                raise TypeMismatch(f"{name} cannot be {_describe_object(value)}", span)
             return found
         case Tuple(items):
             return tuple(static_value(i, name, span, symbolic=symbolic) for i in items)
-        case Typed():
+        case DynamicValue():
             known = is_constant_bool(entity)
             if known is not None:
                 return known
@@ -82,8 +82,8 @@ def static_value(entity: Entity, name: str, span: Span | None, *, symbolic: bool
             raise TypeMismatch(f"{name} cannot be a function", span)
 
 
-def _described(value: object) -> str:
-    """A Python object that is no attribute, for messages."""
+def _describe_object(value: object) -> str:
+    """A Python object that is not an attribute, for messages."""
     name = getattr(value, "__name__", None)
     kind = type(value).__name__
     return f"the {kind} {name}" if isinstance(name, str) else f"of the class {kind}"
@@ -101,7 +101,7 @@ def dtype_of(value: object) -> object:
     return value
 
 
-def normalise_attribute(name: str, value: object) -> object:
+def normalize_attribute(name: str, value: object) -> object:
     """Attributes in the one form that operators expect: shapes are tuples, dtypes base types. Raises TypeMismatch."""
     if isinstance(value, BaseType) and "dtype" not in name:
         raise TypeMismatch(f"{name} cannot be a dtype, {value}")
@@ -112,12 +112,12 @@ def normalise_attribute(name: str, value: object) -> object:
             return base_of_dtype(value)
         except TypeError:
             help = "write relay.Float32, relay.Int32, relay.Bool, or one of their kind"
-            raise TypeMismatch(f"{value!r} is no dtype", help=help) from None
+            raise TypeMismatch(f"{value!r} is not a dtype", help=help) from None
     return value
 
 
 def checked_attribute(operator: Operator, name: str, value: object, span: Span | None) -> object:
-    """The value of an attribute, if it is one that the operator's signature allows; 0 and 1 are truth values where one
+    """The value of an attribute, if it is one that the operator's signature allows; 0 and 1 are booleans where one
     is wanted. Raises TypeMismatch."""
     if name == "dtype":
         if value is None or isinstance(value, BaseType | Unknown):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from relay.errors import InternalError, RelayError, Span, TypeCheckError, TypeMismatch
-from relay.ir.dims import Dim, settled
+from relay.ir.dims import Dim, resolve_dim
 from relay.ir.expr import (
     Annotated,
     Apply,
@@ -45,27 +45,27 @@ from relay.ir.traverse import free_variables
 from relay.ir.types import ANY, BOOL, Kind, RefType, StackType, TensorType, TupleType, Type, TypeId, prune, show
 from relay.operator import Undetermined
 from relay.typecheck.elaboration.abstract_values import (
-    Computed,
-    Consequence,
+    AbstractValue,
     Context,
-    Entity,
-    Failed,
-    Later,
+    DeferredBinding,
+    DependsOnPoison,
+    DynamicValue,
     LocalFunction,
     Number,
-    Object,
-    Output,
+    Poison,
+    PythonObject,
     Size,
+    SizeExpression,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
     is_constant_bool,
     size,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import recursive_results
 from relay.typecheck.elaboration.control_flow.joins import Join, assign
 from relay.typecheck.elaboration.diagnostics import unresolved_names
-from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, undecided
+from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, reportable_error
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent, size_conditions
 from relay.typecheck.elaboration.expressions import comparisons
@@ -76,88 +76,90 @@ from relay.typecheck.elaboration.schemes import conditional_types, rank_polymorp
 from relay.typecheck.elaboration.values import axis_names
 from relay.typecheck.unification import Clash, resolve
 
-OnYield = Callable[[Output, tuple[Entity, ...], "Span | None"], None]
+OnYield = Callable[[TypedBlockBuilder, tuple[AbstractValue, ...], "Span | None"], None]
 
 
-def elaborate_block(session: Session, context: Context, block: Block, out: Output, on_yield: OnYield | None) -> None:
+def elaborate_block(
+    checker: Checker, context: Context, block: Block, out: TypedBlockBuilder, on_yield: OnYield | None
+) -> None:
     """Elaborate a block into `out`. What its `yield` does is the caller's; `next` and `exit` are the handlers'.
 
     A binding with a mistake is reported, and elaboration goes on without what depends on it.
     """
-    with session.scope(out) as depth, session.facts_of_block():
-        _elaborate_block(session, context, block, out, on_yield, depth)
+    with checker.scope(out) as depth, checker.facts_of_block():
+        _elaborate_block(checker, context, block, out, on_yield, depth)
 
 
 def _elaborate_block(
-    session: Session, context: Context, block: Block, out: Output, on_yield: OnYield | None, depth: int
+    checker: Checker, context: Context, block: Block, out: TypedBlockBuilder, on_yield: OnYield | None, depth: int
 ) -> None:
     for binding in block.bindings:
-        session.hints.span = binding.value.span or session.hints.span
-        opened = len(session.opened)
-        if session.is_partial:
-            stuck_terms.doubt(session, binding)
+        checker.hints.span = binding.value.span or checker.hints.span
+        opened = len(checker.opened)
+        if checker.is_partial:
+            stuck_terms.doubt(checker, binding)
         try:
-            elaborate_binding(session, context, binding, out)
-            session.solver.run()
-            if len(session.opened) > opened:
-                session.doubtful.update(binding.targets)
-            if session.generic:
-                conditional_types.note(session, context, binding, len(session.opened) > opened)
-        except (Consequence, RelayError, Undetermined, Clash) as error:
-            error = undecided(error, session.hints.span)
-            if session.generic and stuck_terms.is_open(session, context, binding, error):
-                unresolved_names.report_operands(session, context, binding.value)
-                stuck_terms.open_binding(session, context, binding)
-                conditional_types.note(session, context, binding, True)
+            elaborate_binding(checker, context, binding, out)
+            checker.solver.run()
+            if len(checker.opened) > opened:
+                checker.doubtful.update(binding.targets)
+            if checker.generic:
+                conditional_types.note(checker, context, binding, len(checker.opened) > opened)
+        except (DependsOnPoison, RelayError, Undetermined, Clash) as error:
+            error = reportable_error(error, checker.hints.span)
+            if checker.generic and stuck_terms.is_open(checker, context, binding, error):
+                unresolved_names.report_operands(checker, context, binding.value)
+                stuck_terms.open_binding(checker, context, binding)
+                conditional_types.note(checker, context, binding, True)
                 continue
-            if recursive_results.leave_open(session, context, binding, error):
+            if recursive_results.leave_open(checker, context, binding, error):
                 continue
-            session.report(error.at(binding.value.span) if isinstance(error, RelayError) else error)
-            unresolved_names.report(session, context, binding.value)
-            assign(context, binding.targets, [Failed()] * len(binding.targets))
+            checker.report(error.at(binding.value.span) if isinstance(error, RelayError) else error)
+            unresolved_names.report(checker, context, binding.value)
+            assign(context, binding.targets, [Poison()] * len(binding.targets))
         if out.terminator is not None:  # a branch that the checker decided has left
             return
     try:
-        _terminate(session, context, block, out, on_yield, depth)
-    except (Consequence, RelayError, Undetermined, Clash) as error:
-        session.report(undecided(error, session.hints.span))
+        _terminate(checker, context, block, out, on_yield, depth)
+    except (DependsOnPoison, RelayError, Undetermined, Clash) as error:
+        checker.report(reportable_error(error, checker.hints.span))
         out.terminator = Dead()
 
 
 def _terminate(
-    session: Session, context: Context, block: Block, out: Output, on_yield: OnYield | None, depth: int
+    checker: Checker, context: Context, block: Block, out: TypedBlockBuilder, on_yield: OnYield | None, depth: int
 ) -> None:
     if not isinstance(block.terminator, Dead):
-        session.handed = block.terminator.values
+        checker.handed = block.terminator.values
     match block.terminator:
         case Yield(values, span):
             if on_yield is None:
                 raise InternalError("a yield outside of an arm")
-            session.escaping = session.made_since(depth)
+            checker.escaping = checker.made_since(depth)
             on_yield(out, handed_entities(context, values), span)
         case Next(label, values, span):
             handler = context.handlers[label]
             assert handler.on_next is not None
-            session.escaping = session.made_since(handler.depth)
+            checker.escaping = checker.made_since(handler.depth)
             entities = handed_entities(context, values)
-            session.rounds.hand_on(block.terminator, entities)
+            checker.rounds.hand_on(block.terminator, entities)
             handler.on_next(out, entities, span)
         case Exit(label, values, span):
             handler = context.handlers[label]
             depth = handler.depth if handler.exit_depth is None else handler.exit_depth
-            session.escaping = session.made_since(depth)
+            checker.escaping = checker.made_since(depth)
             handler.on_exit(out, handed_entities(context, values), span)
         case Dead():
             out.terminator = Dead()
 
 
-def handed_entities(context: Context, atoms: Sequence[Atom]) -> tuple[Entity, ...]:
+def handed_entities(context: Context, atoms: Sequence[Atom]) -> tuple[AbstractValue, ...]:
     """What the operands of control flow mean: of a `yield`, `next` or `exit`, or where a loop starts. Some may be
     Failed."""
     return tuple(context.lookup(atom) if isinstance(atom, Var) else atom_entity(context, atom) for atom in atoms)
 
 
-def atom_entity(context: Context, atom: Atom) -> Entity:
+def atom_entity(context: Context, atom: Atom) -> AbstractValue:
     """What a surface atom means. Raises Consequence if a mistake left it without a meaning."""
     from relay.typecheck.elaboration.values.objects import object_entity, resolve_name
 
@@ -165,7 +167,7 @@ def atom_entity(context: Context, atom: Atom) -> Entity:
         case Var():
             return context.value(atom)
         case Constant():
-            return Typed(atom, atom.type)
+            return DynamicValue(atom, atom.type)
         case Static(value, span):
             return object_entity(value, span)
         case Global(name, _, span):
@@ -178,10 +180,10 @@ def _dim_variable(context: Context, value: object) -> Dim | None:
     """The size that a variable of the annotations has here; None for everything else."""
     if not isinstance(value, TypeId) or value.kind is not Kind.Dim or value not in context.annotated:
         return None
-    return settled(context.annotated[value])  # type: ignore[arg-type]
+    return resolve_dim(context.annotated[value])  # type: ignore[arg-type]
 
 
-def elaborate_binding(session: Session, context: Context, binding: Binding, out: Output) -> None:
+def elaborate_binding(checker: Checker, context: Context, binding: Binding, out: TypedBlockBuilder) -> None:
     """Elaborate one binding: write what exists at run time, and note what its targets mean."""
     from relay.typecheck.elaboration.control_flow import iteration, loops
     from relay.typecheck.elaboration.dynamic_shapes import masks
@@ -190,114 +192,114 @@ def elaborate_binding(session: Session, context: Context, binding: Binding, out:
     from relay.typecheck.elaboration.values import item_updates, tensors
 
     targets, value = binding.targets, binding.value
-    entity: Entity | None
+    entity: AbstractValue | None
 
-    def entity_of(atom: Atom) -> Entity:
+    def entity_of(atom: Atom) -> AbstractValue:
         return atom_entity(context, atom)
 
     match value:
         case OpCall(name, arguments, attributes, span):
             operands = [entity_of(a) for a in arguments]
             described = [describe(a) for a in arguments]
-            entity = apply_named(session, out, name, operands, dict(attributes), span, described)
+            entity = apply_named(checker, out, name, operands, dict(attributes), span, described)
         case Apply(function, arguments, keywords, span):
             callee = entity_of(function)
             named = [(k, entity_of(a)) for k, a in keywords]
             described = [describe(a) for a in arguments]
             given = [entity_of(a) for a in arguments]
-            session.rounds.store(arguments, given)
-            entity = calls.apply(session, context, out, callee, given, named, span, described, describe(function))
+            checker.rounds.store(arguments, given)
+            entity = calls.apply(checker, context, out, callee, given, named, span, described, describe(function))
         case Attribute(atom, name, span):
-            entity = tensors.attribute(session, out, entity_of(atom), name, span, describe(atom))
+            entity = tensors.attribute(checker, out, entity_of(atom), name, span, describe(atom))
         case Index(atom, items, span, updated):
             whole, subscript = entity_of(atom), tensors.index_items(context, items)
-            entity = masks.chosen(session, out, whole, subscript, span) if updated else None
+            entity = masks.masked_elements(checker, out, whole, subscript, span) if updated else None
             if entity is None:
                 try:
-                    entity = tensors.index(session, out, whole, subscript, span)
+                    entity = tensors.index(checker, out, whole, subscript, span)
                 except SchemeOnly:
                     entity = (
-                        rank_polymorphism.indexed_at_any_rank(session, whole, subscript, span)
-                        if session.generic
+                        rank_polymorphism.indexed_at_any_rank(checker, whole, subscript, span)
+                        if checker.generic
                         else None
                     )
                     if entity is None:
                         raise
         case IndexUpdate(atom, items, new, span):
             entity = item_updates.index_update(
-                session, out, entity_of(atom), tensors.index_items(context, items), entity_of(new), span
+                checker, out, entity_of(atom), tensors.index_items(context, items), entity_of(new), span
             )
         case MakeTuple(items, _):
             entity = Tuple(tuple(entity_of(a) for a in items))
         case Var() | Constant() | Global() | Static():
             entity = entity_of(value)
         case If():
-            elaborate_if(session, context, targets, value, out)
+            elaborate_if(checker, context, targets, value, out)
             return
         case Loop():
-            loops.elaborate_loop(session, context, targets, value, out)
+            loops.elaborate_loop(checker, context, targets, value, out)
             return
         case ForEach():
-            iteration.elaborate_for(session, context, targets, value, out)
+            iteration.elaborate_for(checker, context, targets, value, out)
             return
         case PatternMatch():
-            matching.elaborate_match(session, context, targets, value, out)
+            matching.elaborate_match(checker, context, targets, value, out)
             return
         case Lambda(function, _):
             defaults = [p.default for p in function.signature if isinstance(p.default, Var)]
             used = (*free_variables(function), *defaults)
             captured = {v: context.lookup(v) for v in used if _is_bound(context, v)}
-            around = session.active[-1] if session.active else None
-            sizes = session.sizes_in_scope()
+            around = checker.active[-1] if checker.active else None
+            sizes = checker.sizes_in_scope()
             entity = LocalFunction(function, captured, out.slot(), sizes, context, function.name, inside=around)
-            session.unseen_functions.setdefault(id(function), (entity, value))
+            checker.unseen_functions.setdefault(id(function), (entity, value))
         case Unpack(atom, count, span):
-            for target, part in zip(targets, unpack(session, out, entity_of(atom), count, span), strict=True):
+            for target, part in zip(targets, unpack(checker, out, entity_of(atom), count, span), strict=True):
                 context.environment[target] = part
             return
         case Annotated(atom, annotation, span):
-            entity = _annotated(session, context, out, entity_of(atom), annotation, span, targets)
+            entity = _check_annotation(checker, context, out, entity_of(atom), annotation, span, targets)
         case Project(atom, index, span):
-            entity = unpack(session, out, entity_of(atom), None, span)[index]
+            entity = unpack(checker, out, entity_of(atom), None, span)[index]
         case Call(function, arguments, span):
             entity = calls.apply(
-                session, context, out, entity_of(function), [entity_of(a) for a in arguments], [], span, []
+                checker, context, out, entity_of(function), [entity_of(a) for a in arguments], [], span, []
             )
         case RefNew(atom, span):
-            typed = session.materialise(
-                out, data_dependent.packed(session, out, entity_of(atom), None, None, span), span
+            typed = checker.materialize(
+                out, data_dependent.pack_sizes(checker, out, entity_of(atom), None, None, span), span
             )
-            entity = session.bind(out, RefNew(typed.atom, span), RefType(typed.type), "ref", span)
-            session.made_reference(entity.atom)
+            entity = checker.bind(out, RefNew(typed.atom, span), RefType(typed.type), "ref", span)
+            checker.made_reference(entity.atom)
         case RefRead(atom, span):
-            entity = calls.read(session, out, entity_of(atom), span)
+            entity = calls.read(checker, out, entity_of(atom), span)
         case RefWrite(atom, new, span):
-            session.rounds.store((atom, new), (entity_of(atom), entity_of(new)))
-            calls.write(session, out, entity_of(atom), entity_of(new), span)
+            checker.rounds.store((atom, new), (entity_of(atom), entity_of(new)))
+            calls.write(checker, out, entity_of(atom), entity_of(new), span)
             entity = None
         case SetAttribute(atom, name, new, span):
             if name != "value":
                 raise TypeCheckError(
                     f"the attribute {name!r} cannot be assigned", span, help="only `.value` of a reference can"
                 )
-            session.rounds.store((atom, new), (entity_of(atom), entity_of(new)))
-            calls.write(session, out, entity_of(atom), entity_of(new), span)
+            checker.rounds.store((atom, new), (entity_of(atom), entity_of(new)))
+            calls.write(checker, out, entity_of(atom), entity_of(new), span)
             entity = None
         case Assert(atom, message, span):
-            session.effect("assert", "may fail in an assertion", span)
+            checker.effect("assert", "may fail in an assertion", span)
             held = entity_of(atom)
-            if isinstance(held, Typed) and held.known is False:
+            if isinstance(held, DynamicValue) and held.known is False:
                 raise formatting.never_holds(message, span)
-            condition = require_bool(session, out, held, span, "the condition of assert")
+            condition = require_bool(checker, out, held, span, "the condition of assert")
             out.items.append(Binding((), Assert(condition.atom, message, span)))
-            if (said := size_conditions.of(session, condition)) is not None:
-                session.keep_knowing(said.holds)
+            if (said := size_conditions.condition_of(checker, condition)) is not None:
+                checker.keep_knowing(said.holds)
             entity = None
         case _:
             raise InternalError(f"the surface IR holds {type(value).__name__}")
     if targets:
         context.environment[targets[0]] = entity if entity is not None else Tuple(())
-        if isinstance(value, OpCall | Apply) and isinstance(entity, Typed) and isinstance(entity.atom, Var):
+        if isinstance(value, OpCall | Apply) and isinstance(entity, DynamicValue) and isinstance(entity.atom, Var):
             entity.atom.name = targets[0].name
 
 
@@ -325,52 +327,58 @@ def describe(atom: Atom) -> str:
             return str(value) if value.ndim == 0 else "constant"
 
 
-def require_bool(session: Session, out: Output, entity: Entity, span: Span | None, what: str) -> Typed:
+def require_bool(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None, what: str
+) -> DynamicValue:
     """The entity as a rank-0 bool. Raises TypeMismatch."""
-    if isinstance(entity, Object) and isinstance(entity.value, bool):
+    if isinstance(entity, PythonObject) and isinstance(entity.value, bool):
         import numpy as np
 
         constant = Constant(np.asarray(entity.value), span)
-        return Typed(constant, constant.type, entity.value)
-    if isinstance(entity, Typed) and isinstance(prune(entity.type), TupleType):
-        entity = expand(session, out, entity, span)
+        return DynamicValue(constant, constant.type, entity.value)
+    if isinstance(entity, DynamicValue) and isinstance(prune(entity.type), TupleType):
+        entity = expand(checker, out, entity, span)
     if isinstance(entity, Tuple):
         return comparisons.truth(len(entity.items) > 0, span)
-    if isinstance(entity, Typed) and dynamic_lists.is_growing(entity):
-        entity = list_positions.is_not_empty(session, out, entity, span)
+    if isinstance(entity, DynamicValue) and dynamic_lists.is_growing(entity):
+        entity = list_positions.is_not_empty(checker, out, entity, span)
     if isinstance(entity, Number):
-        number = entity.dim if isinstance(entity, Size) else None if isinstance(entity, Computed) else entity.value
+        number = (
+            entity.dim if isinstance(entity, Size) else None if isinstance(entity, SizeExpression) else entity.value
+        )
         text = "a number" if number is None else f"the number {number}"
         raise TypeMismatch(f"{what} must be a bool, found {text}", span, help="compare it: `n != 0`")
-    typed = session.materialise(out, entity, span)
+    typed = checker.materialize(out, entity, span)
     found = resolve(typed.type)
     is_mask = isinstance(found, TensorType) and found.base == BOOL
     help = "compare with something: `x > 0`; or reduce: relay.any(x)"
     if is_mask:
         help = "reduce: relay.any(x), relay.all(x); elementwise, `and` and `or` are `(x > 0) & (y > 0)` and `|`"
-    session.unify_at(typed.type, TensorType(BOOL, ()), span, what, help=help)
+    checker.unify_at(typed.type, TensorType(BOOL, ()), span, what, help=help)
     return typed
 
 
-def unpack(session: Session, out: Output, entity: Entity, count: int | None, span: Span | None) -> tuple[Entity, ...]:
+def unpack(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, count: int | None, span: Span | None
+) -> tuple[AbstractValue, ...]:
     """The components of a tuple. Raises TypeCheckError if there are not `count`."""
-    if isinstance(entity, Typed):
+    if isinstance(entity, DynamicValue):
         type_ = prune(entity.type)
         if isinstance(type_, TensorType) and count is not None:
             from relay.typecheck.elaboration.values import tensors
 
-            return tensors.unpack_rows(session, out, entity, count, span)
+            return tensors.unpack_rows(checker, out, entity, count, span)
         if count is not None and dynamic_lists.is_growing(entity):
             from relay.typecheck.elaboration.dynamic_lists import list_items
 
             known = dynamic_lists.count(entity)
             if known is not None and known != count:
                 raise TypeCheckError(f"expected {count} values to unpack, found {known}", span)
-            return list_items.unpacked(session, out, entity, count, 0, False, span)
+            return list_items.unpacked(checker, out, entity, count, 0, False, span)
         if count is not None:
-            parts = TupleType(tuple(session.solver.fresh(Kind.Type) for _ in range(count)))
-            session.unify_at(entity.type, parts, span, "the unpacked value")
-        entity = expand(session, out, entity, span)
+            parts = TupleType(tuple(checker.solver.fresh(Kind.Type) for _ in range(count)))
+            checker.unify_at(entity.type, parts, span, "the unpacked value")
+        entity = expand(checker, out, entity, span)
     if not isinstance(entity, Tuple):
         raise TypeCheckError(f"{_kind(entity)} cannot be unpacked", span)
     if count is not None and len(entity.items) != count:
@@ -379,52 +387,54 @@ def unpack(session: Session, out: Output, entity: Entity, count: int | None, spa
     return entity.items
 
 
-def _kind(entity: Entity) -> str:
+def _kind(entity: AbstractValue) -> str:
     return {"Number": "a number", "Object": "this Python object"}.get(type(entity).__name__, "this value")
 
 
-def _annotated(
-    session: Session,
+def _check_annotation(
+    checker: Checker,
     context: Context,
-    out: Output,
-    entity: Entity,
+    out: TypedBlockBuilder,
+    entity: AbstractValue,
     annotation: Type,
     span: Span | None,
     targets: tuple[Var, ...],
-) -> Entity:
-    expected = annotation_type(session, context, annotation)
+) -> AbstractValue:
+    expected = annotation_type(checker, context, annotation)
     name = targets[0].name if targets else "the value"
     if isinstance(entity, Number) and isinstance(expected, TensorType):
-        return session.constant(out, entity, expected.base) if expected.shape == () else _mismatch(name, expected, span)
+        return checker.constant(out, entity, expected.base) if expected.shape == () else _mismatch(name, expected, span)
     if isinstance(expected, StackType) and dynamic_lists.is_list(entity):
-        entity = dynamic_lists.as_growing(session, out, entity, span, annotation)
-    entity = data_dependent.narrowed(session, out, entity, expected, name, span)
-    typed = session.materialise(out, entity, span)
-    session.unify_at(typed.type, expected, span, name)
-    entity = axis_names.annotated(entity, expected)
+        entity = dynamic_lists.as_growing(checker, out, entity, span, annotation)
+    entity = data_dependent.narrow_to_annotation(checker, out, entity, expected, name, span)
+    typed = checker.materialize(out, entity, span)
+    checker.unify_at(typed.type, expected, span, name)
+    entity = axis_names.with_annotated_names(entity, expected)
     if isinstance(annotation, TensorType) and ANY in annotation.shape:
         axes = [axis for axis, dim in enumerate(annotation.shape) if dim is ANY]
-        typed = session.materialise(out, entity, span)
-        return data_dependent.opened(session, out, data_dependent.widened(session, out, typed, axes, span), span)
+        typed = checker.materialize(out, entity, span)
+        return data_dependent.open_sizes(checker, out, data_dependent.widen_axes(checker, out, typed, axes, span), span)
     return entity
 
 
-def _mismatch(name: str, expected: Type, span: Span | None) -> Entity:
+def _mismatch(name: str, expected: Type, span: Span | None) -> AbstractValue:
     raise TypeMismatch(f"{name} must be {show(expected)}, found a number", span, help="use relay.full(shape, value)")
 
 
-def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], node: If, out: Output) -> None:
+def elaborate_if(
+    checker: Checker, context: Context, targets: tuple[Var, ...], node: If, out: TypedBlockBuilder
+) -> None:
     """`if`. A condition that the checker knows chooses its arm; the other arms are not looked at."""
-    join = Join(session, [t.name for t in targets])
+    join = Join(checker, [t.name for t in targets])
     join.of_conditions = _is_and_or(node)
-    arms: list[tuple[Output, Output]] = []
+    arms: list[tuple[TypedBlockBuilder, TypedBlockBuilder]] = []
     orelse: Block | None = None
     is_refused, by_sizes, by_call, decided = False, False, False, True
     known_of_sizes: list[DimConstraint] = []  # since the arms before are not taken
     paths: list[list[size_conditions.Path]] = [[] for _ in targets]
 
     def arriving(holds: Sequence[DimConstraint], decided: bool) -> OnYield:
-        def add(place: Output, entities: tuple[Entity, ...], span: Span | None) -> None:
+        def add(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], span: Span | None) -> None:
             join.add(place, entities, span)
             for ways, entity in zip(paths, entities, strict=False):
                 ways.append(size_conditions.Path(tuple(holds), entity, decided))
@@ -432,11 +442,11 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
         return add
 
     for arm in node.arms:
-        condition_out, failures = Output() if arms else out, session.failures
-        behind = size_conditions.behind(session, known_of_sizes, by_sizes, bool(arms))
-        with behind, conditional_types.arm(session, by_call):
-            condition = _condition(session, context, arm.condition, condition_out, node.span)
-        is_refused = is_refused or session.failures > failures
+        condition_out, failures = TypedBlockBuilder() if arms else out, checker.failures
+        behind = size_conditions.later_arm(checker, known_of_sizes, by_sizes, bool(arms))
+        with behind, conditional_types.arm(checker, by_call):
+            condition = _condition(checker, context, arm.condition, condition_out, node.span)
+        is_refused = is_refused or checker.failures > failures
         known = is_constant_bool(condition)
         if (known is False and not condition_out.items) or (known is False and not arms):
             continue
@@ -444,53 +454,53 @@ def elaborate_if(session: Session, context: Context, targets: tuple[Var, ...], n
             orelse = arm.body
             break
         if not arms:
-            first, condition_out = condition, Output()
+            first, condition_out = condition, TypedBlockBuilder()
             condition_out.terminator = Yield((first.atom,), node.span)
         else:
             condition_out.terminator = Yield((condition.atom,), node.span)
-        body = Output()
-        by_call = by_call or conditional_types.decides(session, arm.condition)
-        said = size_conditions.of(session, condition)
+        body = TypedBlockBuilder()
+        by_call = by_call or conditional_types.decides(checker, arm.condition)
+        said = size_conditions.condition_of(checker, condition)
         decided, by_sizes = (
             decided and said is not None and said.decided,
             by_sizes or (said is not None and said.decided),
         )
         holds = known_of_sizes if said is None else [*known_of_sizes, *said.holds]
-        with size_conditions.arm(session, holds, by_sizes), conditional_types.arm(session, by_call):
-            elaborate_block(session, context, arm.body, body, arriving(holds, decided))
+        with size_conditions.arm(checker, holds, by_sizes), conditional_types.arm(checker, by_call):
+            elaborate_block(checker, context, arm.body, body, arriving(holds, decided))
         if said is not None:
             known_of_sizes += said.fails
         arms.append((condition_out, body))
     otherwise = orelse if orelse is not None else node.orelse
     if not arms:
 
-        def direct(_: Output, entities: tuple[Entity, ...], __: Span | None) -> None:
+        def direct(_: TypedBlockBuilder, entities: tuple[AbstractValue, ...], __: Span | None) -> None:
             assign(context, targets, entities)
 
-        elaborate_block(session, context, otherwise, out, direct)
+        elaborate_block(checker, context, otherwise, out, direct)
         return
-    last = Output()
-    with size_conditions.arm(session, known_of_sizes, by_sizes), conditional_types.arm(session, by_call):
-        elaborate_block(session, context, otherwise, last, arriving(known_of_sizes, decided))
+    last = TypedBlockBuilder()
+    with size_conditions.arm(checker, known_of_sizes, by_sizes), conditional_types.arm(checker, by_call):
+        elaborate_block(checker, context, otherwise, last, arriving(known_of_sizes, decided))
     if is_refused:  # what the arms give may be of other types only because the condition is
-        assign(context, targets, [Failed()] * len(targets))
+        assign(context, targets, [Poison()] * len(targets))
         return
-    join.by_sizes, join.by_call = by_sizes and session.generic, by_call
+    join.by_sizes, join.by_call = by_sizes and checker.generic, by_call
     bound, entities = join.close(lambda atoms, span: Yield(atoms, span))
     if any(not isinstance(b.terminator, Yield) for b in (*(b for _, b in arms), last)):
-        session.may_have_ended = True
+        checker.may_have_ended = True
     if known_of_sizes and all(b.terminator is not None and not isinstance(b.terminator, Yield) for _, b in arms):
-        session.keep_knowing(known_of_sizes)  # what follows runs only where no arm was taken
+        checker.keep_knowing(known_of_sizes)  # what follows runs only where no arm was taken
 
     def build() -> If:
         return If(tuple(Arm(c.block(), b.block()) for c, b in arms), last.block(), node.span)
 
-    out.items.append(Later(bound, build))
+    out.items.append(DeferredBinding(bound, build))
     if join.paths:
-        entities = tuple(size_conditions.joined(e, ways) for e, ways in zip(entities, paths, strict=True))
-        assign(context, targets, [data_dependent.all_opened(session, out, e, node.span) for e in entities])
+        entities = tuple(size_conditions.join_truth_values(e, ways) for e, ways in zip(entities, paths, strict=True))
+        assign(context, targets, [data_dependent.all_opened(checker, out, e, node.span) for e in entities])
         for entity, ways in zip(entities, paths, strict=False):
-            size_conditions.note_joined(session, entity, ways)
+            size_conditions.note_joined(checker, entity, ways)
 
 
 def _is_and_or(node: If) -> bool:
@@ -502,19 +512,21 @@ def _is_and_or(node: If) -> bool:
     return any(isinstance(v, Constant) and v.span is not None and v.span == at for values in results for v in values)
 
 
-def _condition(session: Session, context: Context, block: Block, out: Output, span: Span | None) -> Typed:
-    found: list[Typed] = []
+def _condition(
+    checker: Checker, context: Context, block: Block, out: TypedBlockBuilder, span: Span | None
+) -> DynamicValue:
+    found: list[DynamicValue] = []
 
-    def on_yield(place: Output, entities: tuple[Entity, ...], at: Span | None) -> None:
+    def on_yield(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], at: Span | None) -> None:
         known = is_constant_bool(entities[0])
         try:
-            typed = require_bool(session, place, entities[0], at or span, "a condition")
+            typed = require_bool(checker, place, entities[0], at or span, "a condition")
         except TypeMismatch as error:  # the arms can be checked all the same
-            session.report(error)
-            typed = session.constant_bool(span)
-        found.append(typed if known is None else Typed(typed.atom, typed.type, known))
+            checker.report(error)
+            typed = checker.constant_bool(span)
+        found.append(typed if known is None else DynamicValue(typed.atom, typed.type, known))
 
-    elaborate_block(session, context, block, out, on_yield)
+    elaborate_block(checker, context, block, out, on_yield)
     if not found:
-        raise Consequence
+        raise DependsOnPoison
     return found[0]

@@ -12,24 +12,24 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
-from relay.ir.definition import completed, data_class
+from relay.ir.definition import complete_definition, data_class
 from relay.ir.expr import Block, Constant, Match, MatchArm, Yield
 from relay.ir.types import BOOL, BaseType, Form, TensorType, prune, scalar, show
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (
-    Entity,
-    Later,
+    AbstractValue,
+    DeferredBinding,
+    DynamicValue,
     Number,
-    Object,
-    Output,
     Progression,
+    PythonObject,
     Range,
     Text,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
     is_constant_bool,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_reductions
 from relay.typecheck.elaboration.expressions import operators
@@ -42,15 +42,17 @@ from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import resolve
 
 
-def truth(value: bool, span: Span | None) -> Typed:
-    """A truth value that the checker knows."""
+def truth(value: bool, span: Span | None) -> DynamicValue:
+    """A boolean that the checker knows."""
     constant = Constant(np.asarray(value), span)
-    return Typed(constant, constant.type, value)
+    return DynamicValue(constant, constant.type, value)
 
 
-def combined(session: Session, out: Output, parts: Iterable[Entity], decides: bool, span: Span | None) -> Entity:
+def combine_conditions(
+    checker: Checker, out: TypedBlockBuilder, parts: Iterable[AbstractValue], decides: bool, span: Span | None
+) -> AbstractValue:
     """`and` (decides: False) or `or` (decides: True) of conditions that have no effects."""
-    result: Entity | None = None
+    result: AbstractValue | None = None
     name = "logical_or" if decides else "logical_and"
     for part in parts:
         known = is_constant_bool(part)
@@ -58,71 +60,77 @@ def combined(session: Session, out: Output, parts: Iterable[Entity], decides: bo
             return truth(decides, span)
         if known is None:
             both = None if result is None else [result, part]
-            result = part if both is None else operators.apply(session, out, lookup(name), both, {}, span, [])
+            result = part if both is None else operators.apply(checker, out, lookup(name), both, {}, span, [])
     return truth(not decides, span) if result is None else result
 
 
-def equal(session: Session, out: Output, left: Entity, right: Entity, span: Span | None) -> Entity:
+def equal(
+    checker: Checker, out: TypedBlockBuilder, left: AbstractValue, right: AbstractValue, span: Span | None
+) -> AbstractValue:
     """`left == right` where at least one side is a structure, and inside of structures."""
-    left, right = (expand(session, out, e, span) if isinstance(e, Typed) else e for e in (left, right))
+    left, right = (expand(checker, out, e, span) if isinstance(e, DynamicValue) else e for e in (left, right))
     if isinstance(left, Tuple) and isinstance(right, Tuple):
         if len(left.items) != len(right.items) or _class(left.form) != _class(right.form):
             return truth(False, span)
         pairs = zip(left.items, right.items, strict=True)
-        return combined(session, out, (equal(session, out, a, b, span) for a, b in pairs), False, span)
+        return combine_conditions(checker, out, (equal(checker, out, a, b, span) for a, b in pairs), False, span)
     for one, other in ((left, right), (right, left)):
-        if isinstance(one, Tuple) and isinstance(other, Number | Object):
+        if isinstance(one, Tuple) and isinstance(other, Number | PythonObject):
             return truth(False, span)
-        if isinstance(one, Typed) and (type_ := tensor_type(one)) is not None and type_.rank > 0:
+        if isinstance(one, DynamicValue) and (type_ := tensor_type(one)) is not None and type_.rank > 0:
             what = "a tuple with a tensor" if isinstance(other, Tuple) else "structures that hold tensors"
             raise TypeMismatch(f"`==` of {what} has no single answer", span, help="compare the tensors: (x == y).all()")
-    return apply_named(session, out, "equal", [left, right], {}, span, [])
+    return apply_named(checker, out, "equal", [left, right], {}, span, [])
 
 
 def _class(form: Form | None) -> object:
     return (tuple,) if form is None else (form.cls, frozenset(form.names) if form.cls is dict else form.names)
 
 
-def contains(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def contains(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """`item in container`."""
-    item, container = (expand(session, out, e, span) if isinstance(e, Typed) else e for e in arguments)
+    item, container = (expand(checker, out, e, span) if isinstance(e, DynamicValue) else e for e in arguments)
     match container:
-        case Object(str(text)) if isinstance(item, Object) and isinstance(item.value, str):
+        case PythonObject(str(text)) if isinstance(item, PythonObject) and isinstance(item.value, str):
             return truth(item.value in text, span)
-        case Text() | Object(str()) if isinstance(item, Text) or isinstance(container, Text):
+        case Text() | PythonObject(str()) if isinstance(item, Text) or isinstance(container, Text):
             raise text_equality.refusal("it is not known what stands in", span)
         case Tuple(_, Form(cls, names)) if cls is dict:
-            if not isinstance(item, Object) or not isinstance(item.value, str):
+            if not isinstance(item, PythonObject) or not isinstance(item.value, str):
                 raise TypeCheckError("the keys of a dict are strings that are known before the program runs", span)
             return truth(item.value in names, span)
         case Tuple(items):
-            return combined(session, out, (equal(session, out, item, i, span) for i in items), True, span)
-        case Typed() if dynamic_lists.is_growing(container):
+            return combine_conditions(checker, out, (equal(checker, out, item, i, span) for i in items), True, span)
+        case DynamicValue() if dynamic_lists.is_growing(container):
 
-            def same_as_item(body: Output, x: Entity) -> Entity:
-                return equal(session, body, item, x, span)
+            def same_as_item(body: TypedBlockBuilder, x: AbstractValue) -> AbstractValue:
+                return equal(checker, body, item, x, span)
 
-            return list_reductions.quantified(session, out, container, same_as_item, True, span)
+            return list_reductions.any_or_all(checker, out, container, same_as_item, True, span)
         case Range():
-            return _in_range(session, out, item, container, span)
+            return _in_range(checker, out, item, container, span)
         case Progression():
             raise TypeCheckError("`in` of a range needs a step that is known", span, help="compare with the bounds")
-        case Typed() if (type_ := tensor_type(container)) is not None and type_.rank > 0:
-            same = apply_named(session, out, "equal", [container, item], {}, span, [])
-            return operators.apply(session, out, lookup("any"), [same], {}, span, [])
-        case _ if (own := special_methods.call(session, out, "__contains__", container, [item], span)) is not None:
+        case DynamicValue() if (type_ := tensor_type(container)) is not None and type_.rank > 0:
+            same = apply_named(checker, out, "equal", [container, item], {}, span, [])
+            return operators.apply(checker, out, lookup("any"), [same], {}, span, [])
+        case _ if (own := special_methods.call(checker, out, "__contains__", container, [item], span)) is not None:
             return own
         case _:
-            if session.is_open(container):
+            if checker.is_open(container):
                 raise SchemeOnly(span, "what `in` looks through")
             raise TypeCheckError(
                 "`in` needs a tuple, list, dict, range or tensor on its right", span, help="compare with `==`"
             )
 
 
-def _in_range(session: Session, out: Output, item: Entity, container: Range, span: Span | None) -> Entity:
-    def compute(name: str, *operands: Entity) -> Entity:
-        return apply_named(session, out, name, list(operands), {}, span, [])
+def _in_range(
+    checker: Checker, out: TypedBlockBuilder, item: AbstractValue, container: Range, span: Span | None
+) -> AbstractValue:
+    def compute(name: str, *operands: AbstractValue) -> AbstractValue:
+        return apply_named(checker, out, name, list(operands), {}, span, [])
 
     upward = container.step > 0
     conditions = [compute("greater_equal" if upward else "less_equal", item, container.start)]
@@ -130,42 +138,46 @@ def _in_range(session: Session, out: Output, item: Entity, container: Range, spa
     if abs(container.step) != 1:
         step = Number(container.step, span)  # no difference, which may wrap around
         conditions.append(compute("equal", compute("mod", item, step), compute("mod", container.start, step)))
-    return combined(session, out, conditions, False, span)
+    return combine_conditions(checker, out, conditions, False, span)
 
 
 # ---- isinstance
 
 
-def is_instance(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def is_instance(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """`isinstance(value, classes)`: known before the run, but for the constructor of a value of a data type."""
     value, wanted = arguments
-    if isinstance(value, Typed):
-        value = expand(session, out, value, span)
+    if isinstance(value, DynamicValue):
+        value = expand(checker, out, value, span)
     classes: list[object] = []
     for entity in wanted.items if isinstance(wanted, Tuple) else (wanted,):
-        held = entity.value if isinstance(entity, Object) else None
+        held = entity.value if isinstance(entity, PythonObject) else None
         classes += held.__args__ if isinstance(held, types.UnionType) else (held,)
     if not classes or not all(isinstance(c, type) for c in classes):
         raise TypeCheckError("isinstance needs a class, or a tuple of classes", span)
-    answers = (_is_of(session, out, value, cls, span) for cls in classes if isinstance(cls, type))
-    return combined(session, out, answers, True, span)
+    answers = (_is_of(checker, out, value, cls, span) for cls in classes if isinstance(cls, type))
+    return combine_conditions(checker, out, answers, True, span)
 
 
-def _is_of(session: Session, out: Output, value: Entity, cls: type, span: Span | None) -> Entity:
+def _is_of(
+    checker: Checker, out: TypedBlockBuilder, value: AbstractValue, cls: type, span: Span | None
+) -> AbstractValue:
     match value:
         case Number(number):
             return truth(isinstance(number, cls), span)
-        case Object(BaseType()):
+        case PythonObject(BaseType()):
             return truth(False, span)
-        case Object(held):
+        case PythonObject(held):
             return truth(isinstance(held, cls), span)
         case Text():
             return truth(issubclass(str, cls), span)
         case Tuple(_, form):
             return truth(issubclass(tuple if form is None else form.cls, cls), span)
-        case Typed() if (type_ := data.data_type(value)) is not None:
-            return _is_constructed(session, out, value, type_.definition.origin, cls, span)
-        case Typed(_, type_) if isinstance(prune(type_), TensorType):
+        case DynamicValue() if (type_ := data.data_type(value)) is not None:
+            return _is_constructed(checker, out, value, type_.definition.origin, cls, span)
+        case DynamicValue(_, type_) if isinstance(prune(type_), TensorType):
             if cls in (bool, int, float) or issubclass(cls, np.generic):
                 raise TypeCheckError(
                     f"whether a tensor is a Python {cls.__name__} is not part of the program",
@@ -173,17 +185,17 @@ def _is_of(session: Session, out: Output, value: Entity, cls: type, span: Span |
                     help="test x.ndim == 0 and x.dtype == relay.Float32",
                 )
             return truth(cls is np.ndarray or hasattr(cls, "__relay_array__"), span)
-        case Typed() if session.is_open(value):
-            return conditional_types.condition(session, span)
-        case Typed(_, type_):
+        case DynamicValue() if checker.is_open(value):
+            return conditional_types.condition(checker, span)
+        case DynamicValue(_, type_):
             raise TypeCheckError(f"isinstance of {show(resolve(type_))} is not known here", span)
         case _:
             return truth(False, span)
 
 
 def _is_constructed(
-    session: Session, out: Output, value: Typed, origin: object, cls: type, span: Span | None
-) -> Entity:
+    checker: Checker, out: TypedBlockBuilder, value: DynamicValue, origin: object, cls: type, span: Span | None
+) -> AbstractValue:
     type_ = data.data_type(value)
     assert type_ is not None
     owner = data_class(type_.definition)
@@ -192,10 +204,10 @@ def _is_constructed(
     if cls not in owner.constructors.values():
         return truth(False, span)
     arms = []
-    for constructor in completed(type_.definition).constructors:
-        fields = tuple(session.variable("field", t, span) for t in data.field_types(session, type_, constructor))
+    for constructor in complete_definition(type_.definition).constructors:
+        fields = tuple(checker.variable("field", t, span) for t in data.field_types(checker, type_, constructor))
         answer = truth(owner.constructors[constructor.name] is cls, span)
         arms.append(MatchArm(constructor.name, fields, Block((), Yield((answer.atom,), span))))
-    target = session.variable("condition", scalar(BOOL), span)
-    out.items.append(Later((target,), lambda: Match(value.atom, tuple(arms), span)))
-    return Typed(target, scalar(BOOL))
+    target = checker.variable("condition", scalar(BOOL), span)
+    out.items.append(DeferredBinding((target,), lambda: Match(value.atom, tuple(arms), span)))
+    return DynamicValue(target, scalar(BOOL))

@@ -1,4 +1,4 @@
-"""What Python's syntax calls (`relay/ir/intrinsic.py` lists it): stars, comprehensions, growing lists, `is None`."""
+"""Intrinsics of Python's syntax (see `relay/ir/intrinsic.py`): stars, comprehensions, lists, `is None`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from relay.errors import Span, TypeCheckError
 from relay.ir.facts import facts
 from relay.ir.types import Form, Kind
 from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
     Context,
-    Entity,
+    DynamicValue,
     Method,
     Number,
-    Object,
-    Output,
+    PythonObject,
     Range,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
     Zip,
     is_constant_bool,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, refuse_many
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, list_methods, list_reductions
 from relay.typecheck.elaboration.expressions import comparisons
@@ -33,34 +33,36 @@ from relay.typecheck.elaboration.values.tensors import index, tensor_type
 CHANGES = ("append", "insert", "clear", "reverse", "update", "sort", "remove")
 """The methods that change a list, if it is one."""
 
-Keywords = Sequence[tuple[str, Entity]]
-Rule = Callable[[Session, Output, Sequence[Entity], "Span | None"], Entity]
+Keywords = Sequence[tuple[str, AbstractValue]]
+Rule = Callable[[Checker, TypedBlockBuilder, Sequence[AbstractValue], "Span | None"], AbstractValue]
 
 
-def elements(session: Session, out: Output, entity: Entity, span: Span | None) -> list[Entity] | None:
+def elements(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None
+) -> list[AbstractValue] | None:
     """The elements of what can be iterated over, one by one; None where their number is not known."""
-    if isinstance(entity, Typed):
-        entity = expand(session, out, entity, span)
+    if isinstance(entity, DynamicValue):
+        entity = expand(checker, out, entity, span)
     match entity:
         case Tuple():
-            return list(records.iterated(entity, span))
+            return list(records.iteration_items(entity, span))
         case Range(Number(int(start)), Number(int(stop)), step):
             numbers = range(start, stop, step)
             refuse_many(max(0, -((start - stop) // step)), span)
             return [Number(i, span) for i in numbers]
-        case Typed() if dynamic_lists.is_growing(entity):
+        case DynamicValue() if dynamic_lists.is_growing(entity):
             if dynamic_lists.count(entity) is None:
                 return None
-            return list(list_reductions.stacked(session, out, entity, span).items)
-        case Typed():
+            return list(list_reductions.element_tuple(checker, out, entity, span).items)
+        case DynamicValue():
             known = tensor_type(entity)
             count = facts().number(known.shape[0]) if known is not None and known.shape else None
             if count is None:
                 return None
             refuse_many(count, span)
-            return [index(session, out, entity, [Number(i, span)], span) for i in range(count)]
+            return [index(checker, out, entity, [Number(i, span)], span) for i in range(count)]
         case Zip(parts):
-            columns = [_column(session, out, part, span) for part in parts]
+            columns = [_column(checker, out, part, span) for part in parts]
             finite = [c for c in columns if not isinstance(c, Range)]
             if not finite or any(c is None for c in finite):
                 return None
@@ -70,7 +72,7 @@ def elements(session: Session, out: Output, entity: Entity, span: Span | None) -
             return None
 
 
-def zipped(arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -> Entity:
+def make_zip(arguments: Sequence[AbstractValue], keywords: Keywords, span: Span | None) -> AbstractValue:
     """`zip(x, ..)`; with `strict=True` the lengths must be known and equal."""
     if not arguments:
         raise TypeCheckError("zip needs something to go through", span)
@@ -88,13 +90,15 @@ def zipped(arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -
     return Zip(tuple(arguments))
 
 
-def _column(session: Session, out: Output, part: Entity, span: Span | None) -> list[Entity] | Range | None:
-    if isinstance(part, Range) and isinstance(part.stop, Object) and isinstance(part.start, Number):
+def _column(
+    checker: Checker, out: TypedBlockBuilder, part: AbstractValue, span: Span | None
+) -> list[AbstractValue] | Range | None:
+    if isinstance(part, Range) and isinstance(part.stop, PythonObject) and isinstance(part.start, Number):
         return part  # the numbers of an enumerate, without end
-    return elements(session, out, part, span)
+    return elements(checker, out, part, span)
 
 
-def _row(column: list[Entity] | Range | None, position: int, span: Span | None) -> Entity:
+def _row(column: list[AbstractValue] | Range | None, position: int, span: Span | None) -> AbstractValue:
     if isinstance(column, Range):
         assert isinstance(column.start, Number)
         return Number(column.start.value + position * column.step, span)
@@ -103,36 +107,38 @@ def _row(column: list[Entity] | Range | None, position: int, span: Span | None) 
 
 
 def apply(
-    session: Session,
+    checker: Checker,
     context: Context,
-    out: Output,
+    out: TypedBlockBuilder,
     name: str,
-    arguments: Sequence[Entity],
+    arguments: Sequence[AbstractValue],
     keywords: Keywords,
     span: Span | None,
-) -> Entity:
+) -> AbstractValue:
     """Call the intrinsic of this name."""
     if name == "call":
-        return _call(session, context, out, arguments, keywords, span)
+        return _call(checker, context, out, arguments, keywords, span)
     if name == "print":
-        return formatting.print_(session, out, arguments, keywords, span)
+        return formatting.print_(checker, out, arguments, keywords, span)
     if name in CHANGES and data.data_type(arguments[0]) is not None:
-        data.call_method(session, out, Method(arguments[0], name), arguments[1:], keywords, span)
+        data.call_method(checker, out, Method(arguments[0], name), arguments[1:], keywords, span)
         return arguments[0]  # a method of the user's, which may write to references
     if name in ("sort", "remove"):
         from relay.typecheck.elaboration.library import ordering
 
         if name == "remove":
-            return ordering.remove(session, out, arguments, span)
-        return ordering.sort(session, context, out, arguments[0], keywords, span)
+            return ordering.remove(checker, out, arguments, span)
+        return ordering.sort(checker, context, out, arguments[0], keywords, span)
     if name == "list":
         return _list(arguments, keywords)
-    return _RULES[name](session, out, arguments, span)
+    return _RULES[name](checker, out, arguments, span)
 
 
-def _known(session: Session, out: Output, entity: Entity, what: str, span: Span | None) -> list[Entity]:
-    found = elements(session, out, entity, span)
-    if found is None and session.is_open(entity):
+def _known_elements(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, what: str, span: Span | None
+) -> list[AbstractValue]:
+    found = elements(checker, out, entity, span)
+    if found is None and checker.is_open(entity):
         raise SchemeOnly(span, f"the length that {what} needs")
     if found is None:
         raise TypeCheckError(
@@ -143,22 +149,26 @@ def _known(session: Session, out: Output, entity: Entity, what: str, span: Span 
     return found
 
 
-def _unpack(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def _unpack(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     whole, before, after = arguments
     assert isinstance(before, Number) and isinstance(after, Number)
     first, last = int(before.value), int(after.value)
-    if isinstance(whole, Typed):
-        whole = expand(session, out, whole, span)
-    if isinstance(whole, Typed) and dynamic_lists.is_growing(whole) and dynamic_lists.count(whole) is None:
-        return Tuple(list_items.unpacked(session, out, whole, first, last, True, span))
-    items = _known(session, out, whole, "unpacking with `*`", span)
+    if isinstance(whole, DynamicValue):
+        whole = expand(checker, out, whole, span)
+    if isinstance(whole, DynamicValue) and dynamic_lists.is_growing(whole) and dynamic_lists.count(whole) is None:
+        return Tuple(list_items.unpacked(checker, out, whole, first, last, True, span))
+    items = _known_elements(checker, out, whole, "unpacking with `*`", span)
     if len(items) < first + last:
         raise TypeCheckError(f"expected at least {first + last} values to unpack, found {len(items)}", span)
     end = len(items) - last
     return Tuple((*items[:first], Tuple(tuple(items[first:end]), Form(list)), *items[end:]))
 
 
-def _spread(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def _spread_items(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     from relay.typecheck.elaboration.control_flow import loop_copies
     from relay.typecheck.elaboration.library import ordering
 
@@ -166,35 +176,41 @@ def _spread(session: Session, out: Output, arguments: Sequence[Entity], span: Sp
     arguments = [
         a
         if isinstance(a, Tuple) or not (grows or loop_copies.count_of(a) is None)
-        else ordering.values(session, out, a, span)
+        else ordering.values(checker, out, a, span)
         for a in arguments
     ]
     if any(map(dynamic_lists.is_growing, arguments)):
-        return dynamic_lists.concatenated(session, out, arguments, span)
-    items = [item for a in arguments for item in _known(session, out, a, "`*`", span)]
+        return dynamic_lists.concatenate_lists(checker, out, arguments, span)
+    items = [item for a in arguments for item in _known_elements(checker, out, a, "`*`", span)]
     first = arguments[0] if arguments else None
     grown = isinstance(first, Tuple) and first.form is not None and first.form.cls is list and len(arguments) == 2
     return Tuple(tuple(items), Form(list) if grown else None)
 
 
-def _list(items: Sequence[Entity], keywords: Keywords) -> Tuple:
+def _list(items: Sequence[AbstractValue], keywords: Keywords) -> Tuple:
     parts = dict(keywords).get("parts")
     return Tuple(tuple(items), Form(list), int(parts.value) if isinstance(parts, Number) else None)
 
 
-def _each(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
-    return Tuple(tuple(_known(session, out, arguments[0], "a dict comprehension", span)))
+def _comprehension_items(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
+    return Tuple(tuple(_known_elements(checker, out, arguments[0], "a dict comprehension", span)))
 
 
-def _growing(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def _growing(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """The list that a `while` or a cell changes."""
     (entity,) = arguments
-    if isinstance(entity, Typed):
-        entity = expand(session, out, entity, span)
-    return dynamic_lists.given_as_list(session, out, entity, span)
+    if isinstance(entity, DynamicValue):
+        entity = expand(checker, out, entity, span)
+    return dynamic_lists.given_as_list(checker, out, entity, span)
 
 
-def _keep(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def _keep(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     from relay.typecheck.elaboration.values.objects import object_entity
 
     (condition,) = arguments
@@ -202,70 +218,76 @@ def _keep(session: Session, out: Output, arguments: Sequence[Entity], span: Span
     return condition if known is None else object_entity(known, span)
 
 
-def _append(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def _append(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     items, value = arguments
-    if isinstance(items, Typed):
-        items = expand(session, out, items, span)
-    if isinstance(items, Typed) and dynamic_lists.is_growing(items):
-        return dynamic_lists.push(session, out, items, value, span)
-    if session.is_open(items):
+    if isinstance(items, DynamicValue):
+        items = expand(checker, out, items, span)
+    if isinstance(items, DynamicValue) and dynamic_lists.is_growing(items):
+        return dynamic_lists.push(checker, out, items, value, span)
+    if checker.is_open(items):
         raise SchemeOnly(span, "whether this is a list")
     if not isinstance(items, Tuple) or (items.form is not None and items.form.cls is not list):
         raise TypeCheckError("only a list can be appended to", span, help="start with `xs = []`")
     return Tuple((*items.items, value), items.form)
 
 
-def _extend(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def _extend(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     record, key, value = arguments
     assert isinstance(record, Tuple)
     return records.with_item(record, records.key_of(key, span), value)
 
 
-def _is_none(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def _is_none(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     from relay.typecheck.elaboration.values.objects import object_entity
 
     (entity,) = arguments
-    if isinstance(entity, Typed):
-        entity = expand(session, out, entity, span)
-    if session.is_open(entity):
-        return conditional_types.condition(session, span)
+    if isinstance(entity, DynamicValue):
+        entity = expand(checker, out, entity, span)
+    if checker.is_open(entity):
+        return conditional_types.condition(checker, span)
     nothing = isinstance(entity, Tuple) and not entity.items and entity.form is None  # that of an empty `return`
-    return object_entity(nothing or (isinstance(entity, Object) and entity.value is None), span)
+    return object_entity(nothing or (isinstance(entity, PythonObject) and entity.value is None), span)
 
 
 def _call(
-    session: Session,
+    checker: Checker,
     context: Context,
-    out: Output,
-    arguments: Sequence[Entity],
+    out: TypedBlockBuilder,
+    arguments: Sequence[AbstractValue],
     keywords: Keywords,
     span: Span | None,
-) -> Entity:
+) -> AbstractValue:
     from relay.typecheck.elaboration.expressions import calls
 
     function, positional, *named = arguments
-    given = _known(session, out, positional, "`*` in a call", span)
+    given = _known_elements(checker, out, positional, "`*` in a call", span)
     words = list(keywords)
     for part in named:
-        record = records.as_record(session, out, part, span)
+        record = records.as_record(checker, out, part, span)
         if record is None or record.form is None or record.form.cls is not dict:
             raise TypeCheckError("`**` in a call needs a dict", span)
         words += zip(record.form.names, record.items, strict=True)
     if len({name for name, _ in words}) < len(words):
         raise TypeCheckError("two values for one keyword argument", span)
-    return calls.apply(session, context, out, function, given, words, span, [])
+    return calls.apply(checker, context, out, function, given, words, span, [])
 
 
 _RULES: dict[str, Rule] = {
     "unpack": _unpack,
-    "spread": _spread,
-    "each": _each,
+    "spread": _spread_items,
+    "each": _comprehension_items,
     "growing": _growing,
-    "unset": lambda session, out, _, span: dynamic_lists.empty(session, out, session.solver.fresh(Kind.Type), span),
+    "unset": lambda checker, out, _, span: dynamic_lists.empty(checker, out, checker.solver.fresh(Kind.Type), span),
     "pop": list_methods.pop,
     "insert": list_methods.insert,
     "clear": list_methods.clear,
-    "update": lambda session, out, arguments, span: records.make_dict(session, out, arguments, (), span),
+    "update": lambda checker, out, arguments, span: records.make_dict(checker, out, arguments, (), span),
     "reverse": list_methods.reverse,
     "keep": _keep,
     "append": _append,

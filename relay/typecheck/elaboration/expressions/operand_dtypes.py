@@ -16,7 +16,7 @@ from relay.ir.types import (
 from relay.operator import Operator
 from relay.operator.relation import BaseToken, class_names
 from relay.typecheck.elaboration.abstract_values import Number, Text
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of, operator_name
 from relay.typecheck.unification import Clash
 
@@ -33,7 +33,7 @@ def refuse_float(operator: Operator, number: Number, base: BaseType, span: Span 
 
 
 def unify_token(
-    session: Session,
+    checker: Checker,
     operator: Operator,
     token: BaseToken,
     base: object,
@@ -41,7 +41,7 @@ def unify_token(
     position: int,
     described: Sequence[str] = (),
 ) -> None:
-    if not session.solver.restrict(base, token.classes):
+    if not checker.solver.restrict(base, token.classes):
         assert token.classes is not None
         found = prune(base)  # type: ignore[arg-type]
         if operator.name == "divide":
@@ -58,7 +58,7 @@ def unify_token(
     else:
         expected = BaseType(token.text)
     try:
-        session.solver.unify_base(base, expected)
+        checker.solver.unify_base(base, expected)
     except Clash as clash:
         left, right = prune(expected), prune(base)  # type: ignore[arg-type]
         if clash.reason is not None:

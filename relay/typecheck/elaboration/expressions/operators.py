@@ -34,81 +34,88 @@ from relay.ir.types import (
 )
 from relay.operator import Emitter, Operator, Relation, Undetermined
 from relay.operator.relation import substitute
-from relay.typecheck.elaboration.abstract_values import Entity, Number, Object, Output, Tuple, Typed
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DynamicValue,
+    Number,
+    PythonObject,
+    Tuple,
+    TypedBlockBuilder,
+)
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of, operand_notes, operand_texts, operator_name
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import weak_types
 from relay.typecheck.elaboration.expressions.operand_dtypes import refuse_float, result_base, unify_token
 from relay.typecheck.elaboration.schemes import rank_polymorphism, stuck_terms
 from relay.typecheck.elaboration.values import axis_names, range_numbers
-from relay.typecheck.guards import SizeQuestion
-from relay.typecheck.relations import broadcast, same
+from relay.typecheck.guards import DataDependentGuard
+from relay.typecheck.relations import broadcast, same_shape
 from relay.typecheck.unification import Clash, flat_shape, is_known, resolve, shape_variable, unknowns
 
 
-def truth(value: bool, span: Span | None) -> Typed:
-    """A truth value that the checker knows."""
+def truth(value: bool, span: Span | None) -> DynamicValue:
+    """A boolean that the checker knows."""
     constant = Constant(np.asarray(value), span)
-    return Typed(constant, constant.type, value)
+    return DynamicValue(constant, constant.type, value)
 
 
 def apply(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     operator: Operator,
-    operands: Sequence[Entity],
+    operands: Sequence[AbstractValue],
     attributes: dict[str, object],
     span: Span | None,
     described: Sequence[str],
-) -> Typed:
+) -> DynamicValue:
     """Apply an operator; attributes that are not given have their defaults.
 
     Raises TypeMismatch or ShapeError at `span`, with the operands' types as notes.
     """
     while True:
         try:
-            return _apply(session, out, operator, operands, attributes, span, described)
-        except SizeQuestion as question:
+            return _apply(checker, out, operator, operands, attributes, span, described)
+        except DataDependentGuard as question:
             texts = operand_texts(len(operands), described)
-            operands, attributes = data_dependent.agree(session, out, question, operands, attributes, span, texts)
+            operands, attributes = data_dependent.agree(checker, out, question, operands, attributes, span, texts)
 
 
 def _apply(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     operator: Operator,
-    operands: Sequence[Entity],
+    operands: Sequence[AbstractValue],
     attributes: dict[str, object],
     span: Span | None,
     described: Sequence[str],
-) -> Typed:
+) -> DynamicValue:
     attributes = {**operator.attributes, **attributes}
-    found: list[Typed | None] = [_operand(session, out, operator, e, i, span) for i, e in enumerate(operands)]
+    found: list[DynamicValue | None] = [_operand(checker, out, operator, e, i, span) for i, e in enumerate(operands)]
     result: Type
     try:
         if isinstance(operator.relation, Relation):
-            result = _relation(session, out, operator, operator.relation, operands, found, attributes, span, described)
+            result = _relation(checker, out, operator, operator.relation, operands, found, attributes, span, described)
         elif isinstance(operator.relation, QuantifiedType | FunctionType):
-            result = _function_type(session, out, operator, operator.relation, operands, found, span)
-        elif (numbers := _relation_of_numbers(session, operator, found)) is not None:
-            result = _relation(session, out, operator, numbers, operands, found, attributes, span, described)
+            result = _function_type(checker, out, operator, operator.relation, operands, found, span)
+        elif (numbers := _relation_of_numbers(checker, operator, found)) is not None:
+            result = _relation(checker, out, operator, numbers, operands, found, attributes, span, described)
         else:
-            result = _callable(session, out, operator, operands, found, attributes, span, described)
+            result = _callable(checker, out, operator, operands, found, attributes, span, described)
     except TypeMismatch as error:
         if error.span is None:
             error.span = span
             error.notes = (*error.notes, *operand_notes(found, described))
         raise
     values = [v for v in found if v is not None]
-    session.pending_attributes.append(attributes)
+    checker.pending_attributes.append(attributes)
     if operator.requirements or operator.composition is not None:
-        _require(session, out, operator, values, attributes, span)
+        _require(checker, out, operator, values, attributes, span)
     call = OpCall(operator.name, tuple(v.atom for v in values), attributes, span)  # type: ignore[arg-type]
-    return session.bind(out, call, result, operator.name, span)
+    return checker.bind(out, call, result, operator.name, span)
 
 
-def _relation_of_numbers(session: Session, operator: Operator, found: Sequence[Typed | None]) -> Relation | None:
+def _relation_of_numbers(checker: Checker, operator: Operator, found: Sequence[DynamicValue | None]) -> Relation | None:
     """The relation that an operator's type is for numbers, if something is open in a shape. In a scheme an element type
     may be open, too, that may be a number's."""
     relation: Relation | None = getattr(operator.relation, "__of_numbers__", None)
@@ -118,7 +125,7 @@ def _relation_of_numbers(session: Session, operator: Operator, found: Sequence[T
     if all(is_known(t.shape) for t in tensors):
         return None
     numbers = {BaseClass.FLOAT, BaseClass.INTEGER}
-    if not session.generic and not all(isinstance(prune(t.base), BaseType) for t in tensors):
+    if not checker.generic and not all(isinstance(prune(t.base), BaseType) for t in tensors):
         return None
     for base in (prune(t.base) for t in tensors):
         if isinstance(base, BaseType) and base.base_class not in numbers:
@@ -129,14 +136,19 @@ def _relation_of_numbers(session: Session, operator: Operator, found: Sequence[T
 
 
 def _operand(
-    session: Session, out: Output, operator: Operator, entity: Entity, position: int, span: Span | None
-) -> Typed | None:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    operator: Operator,
+    entity: AbstractValue,
+    position: int,
+    span: Span | None,
+) -> DynamicValue | None:
     """The operand as a tensor; None for a number, which waits for the others."""
     if isinstance(entity, Number):
         return None
-    if isinstance(entity, Object) and isinstance(entity.value, bool):
+    if isinstance(entity, PythonObject) and isinstance(entity.value, bool):
         return truth(entity.value, span)
-    if isinstance(entity, Tuple | Object) or not isinstance(entity, Typed):
+    if isinstance(entity, Tuple | PythonObject) or not isinstance(entity, DynamicValue):
         what = kind_of(entity)
         instead = {"add": "make one of two by `(*a, *b)`", "multiply": "repeat it by `[x for _ in range(n)]`"}
         if isinstance(entity, Tuple) and entity.form is not None and entity.form.cls is list:
@@ -147,9 +159,9 @@ def _operand(
             help=instead.get(operator.name)
             if isinstance(entity, Tuple)
             else 'put text together in print or assert: f"{x}"'
-            if isinstance(entity, Object) and isinstance(entity.value, str)
+            if isinstance(entity, PythonObject) and isinstance(entity.value, str)
             else "test before: `if x is not None:`"
-            if isinstance(entity, Object) and entity.value is None
+            if isinstance(entity, PythonObject) and entity.value is None
             else None,
         )
     type_ = prune(entity.type)
@@ -157,7 +169,7 @@ def _operand(
         if type_.rigid:
             told = f"must be a tensor, and {type_} is annotated as any type"
             raise TypeMismatch(f"operand {position + 1} of {operator_name(operator)} {told}", span)
-        session.solver.unify(type_, session.solver.fresh_tensor())
+        checker.solver.unify(type_, checker.solver.fresh_tensor())
     elif not isinstance(type_, TensorType):
         raise TypeMismatch(
             f"operand {position + 1} of {operator_name(operator)} must be a tensor, found {show(resolve(entity.type))}",
@@ -166,19 +178,19 @@ def _operand(
     return entity
 
 
-def _tensor(typed: Typed) -> TensorType:
+def _tensor(typed: DynamicValue) -> TensorType:
     type_ = prune(typed.type)
     assert isinstance(type_, TensorType)
     return type_
 
 
 def _relation(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     operator: Operator,
     relation: Relation,
-    operands: Sequence[Entity],
-    found: list[Typed | None],
+    operands: Sequence[AbstractValue],
+    found: list[DynamicValue | None],
     attributes: dict[str, object],
     span: Span | None,
     described: Sequence[str],
@@ -186,12 +198,12 @@ def _relation(
     signature = relation.base
     bound: dict[str, object] = {}
     if any(value is not None and value.of_range for value in found):
-        found[:] = range_numbers.adapted(session, out, signature, operands, found)
+        found[:] = range_numbers.adapt_operands(checker, out, signature, operands, found)
     if any(value is not None and weak_types.is_weak(value) for value in found):
-        found[:] = weak_types.promoted(session, out, signature, operands, found, span)
+        found[:] = weak_types.promote_operands(checker, out, signature, operands, found, span)
     for position, value in enumerate(found):
         if value is not None:
-            unify_token(session, operator, signature.token(position), _tensor(value).base, bound, position, described)
+            unify_token(checker, operator, signature.token(position), _tensor(value).base, bound, position, described)
     for position, entity in enumerate(operands):
         if isinstance(entity, Number):
             token = signature.token(position)
@@ -199,9 +211,9 @@ def _relation(
             known = prune(base) if base is not None else None  # type: ignore[arg-type]
             if isinstance(known, BaseType) and entity.is_float and not known.is_float:
                 refuse_float(operator, entity, known, span, operand_notes(found, described))
-            typed = session.constant(out, entity, base)
+            typed = checker.constant(out, entity, base)
             found[position] = typed
-            unify_token(session, operator, token, _tensor(typed).base, bound, position, described)
+            unify_token(checker, operator, token, _tensor(typed).base, bound, position, described)
     base = result_base(operator, signature.result, bound, attributes)
     shapes = [_tensor(v).shape for v in found if v is not None]
     if operator.variadic:
@@ -220,10 +232,10 @@ def _relation(
         except Undetermined as undetermined:
             waiting = undetermined.unknowns
     distinct = {flat_shape(s) for s in shapes if flat_shape(s)}
-    if relation.shape in (broadcast, same) and len(distinct) == 1 and not operator.variadic:
+    if relation.shape in (broadcast, same_shape) and len(distinct) == 1 and not operator.variadic:
         names = axis_names.common_names([v for v in found if v is not None])
         return TensorType(base, distinct.pop(), names)  # type: ignore[arg-type]
-    unknown, axes = session.solver.fresh(Kind.Shape), session.solver.fresh(Kind.Shape)
+    unknown, axes = checker.solver.fresh(Kind.Shape), checker.solver.fresh(Kind.Shape)
     notes = list(found)
 
     def attempt() -> Sequence[Unknown] | None:
@@ -234,16 +246,16 @@ def _relation(
         try:
             names = axis_names.result_names(operator, values, attributes, described, span, rule)
         except Undetermined as undetermined:
-            session.question = undetermined.question
-            session.asked_of = lambda: operand_notes(notes, described)
+            checker.question = undetermined.question
+            checker.asked_of = lambda: operand_notes(notes, described)
             return undetermined.unknowns
         if names is not None and prune(axes) is axes:
-            session.solver.bind(axes, names)
+            checker.solver.bind(axes, names)
         try:
-            session.solver.unify_shape((unknown,), rule())  # type: ignore[arg-type]
+            checker.solver.unify_shape((unknown,), rule())  # type: ignore[arg-type]
         except Undetermined as undetermined:
-            session.question = undetermined.question
-            session.asked_of = lambda: operand_notes(notes, described)
+            checker.question = undetermined.question
+            checker.asked_of = lambda: operand_notes(notes, described)
             return undetermined.unknowns
         except TypeMismatch as error:
             error.span = error.span or span
@@ -257,7 +269,7 @@ def _relation(
     def at_any_rank() -> bool:
         try:
             return rank_polymorphism.solve_at_any_rank(
-                session, shapes, lambda tried: relation.apply(tried, operator.variadic, attributes), unknown
+                checker, shapes, lambda tried: relation.apply(tried, operator.variadic, attributes), unknown
             )
         except Clash as clash:
             raise TypeMismatch(
@@ -270,15 +282,15 @@ def _relation(
             error.notes = (*error.notes, *operand_notes(notes, described))
             raise
 
-    if session.generic and at_any_rank():
+    if checker.generic and at_any_rank():
         return TensorType(base, (unknown,), axes)  # type: ignore[arg-type]
-    session.defer(
+    checker.defer(
         attempt,
         span,
         lambda: str(application()),
         result=unknown,
-        application=application if session.generic else None,
-        at_any_rank=at_any_rank if session.generic else None,
+        application=application if checker.generic else None,
+        at_any_rank=at_any_rank if checker.generic else None,
     )
     return TensorType(base, (unknown,), axes)  # type: ignore[arg-type]
 
@@ -297,17 +309,17 @@ def _open(shapes: Sequence[object]) -> tuple[Unknown, ...]:
 
 
 def _function_type(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     operator: Operator,
     relation: QuantifiedType | FunctionType,
-    operands: Sequence[Entity],
-    found: list[Typed | None],
+    operands: Sequence[AbstractValue],
+    found: list[DynamicValue | None],
     span: Span | None,
 ) -> Type:
     type_: Type = relation
     if isinstance(relation, QuantifiedType):
-        fresh = {i: session.solver.fresh(i.kind) for i in relation.identifiers}
+        fresh = {i: checker.solver.fresh(i.kind) for i in relation.identifiers}
         type_ = substitute(relation.body, fresh)
     assert isinstance(type_, FunctionType)
     if len(type_.parameters) != len(operands):
@@ -317,11 +329,11 @@ def _function_type(
         if value is None:
             assert isinstance(entity, Number)
             base = prune(parameter.base) if isinstance(parameter, TensorType) else None
-            value = found[position] = session.constant(out, entity, base)
-        value = found[position] = weak_types.loosened(session, out, value)
+            value = found[position] = checker.constant(out, entity, base)
+        value = found[position] = weak_types.loosen_base(checker, out, value)
         wanted = show(resolve(parameter))
         try:
-            session.solver.unify(value.type, parameter)
+            checker.solver.unify(value.type, parameter)
         except Clash:
             raise TypeMismatch(
                 f"argument {position + 1} of {operator.name} must be {wanted}, found {show(resolve(value.type))}"
@@ -330,11 +342,11 @@ def _function_type(
 
 
 def _callable(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     operator: Operator,
-    operands: Sequence[Entity],
-    found: list[Typed | None],
+    operands: Sequence[AbstractValue],
+    found: list[DynamicValue | None],
     attributes: dict[str, object],
     span: Span | None,
     described: Sequence[str],
@@ -342,34 +354,34 @@ def _callable(
     base = next((_tensor(v).base for v in found if v is not None), None)
     for position, entity in enumerate(operands):
         if isinstance(entity, Number):
-            found[position] = session.constant(out, entity, base)
+            found[position] = checker.constant(out, entity, base)
     values = [v for v in found if v is not None]
     if all(is_known(v.type) for v in values):
-        return _inferred(operator, values, attributes, described, span)
+        return _infer_result(operator, values, attributes, described, span)
     in_any_dtype = _inferred_in_any_dtype(operator, values, attributes)
     if in_any_dtype is not None:
         names = axis_names.result_names(operator, values, attributes, described, span, lambda: in_any_dtype.shape)
         return _with_names(in_any_dtype, names)
-    if session.generic:
+    if checker.generic:
         at_any_rank = rank_polymorphism.inferred_at_any_rank(
-            session,
+            checker,
             [v.type for v in values],
             lambda types: operator.infer(types, attributes),  # type: ignore[arg-type]
         )
         if at_any_rank is not None:
             names = axis_names.result_names(operator, values, attributes, described, span, lambda: at_any_rank.shape)
             return _with_names(at_any_rank, names)
-    result = session.solver.fresh(Kind.Type)
+    result = checker.solver.fresh(Kind.Type)
 
     def attempt() -> Sequence[Unknown] | None:
         waiting = [u for v in values for u in unknowns(v.type)]
         if waiting:
             return waiting
         try:
-            inferred = _inferred(operator, values, attributes, described, span)
+            inferred = _infer_result(operator, values, attributes, described, span)
         except TypeMismatch as error:
             raise error.at(span) from None
-        session.unify_at(inferred, result, span, f"the result of {operator.name}")
+        checker.unify_at(inferred, result, span, f"the result of {operator.name}")
         return None
 
     def application() -> Application:
@@ -377,7 +389,7 @@ def _callable(
         told = tuple((n, a) for n, a in attributes.items() if n not in defaults or defaults[n] != a)
         return Application(operator.name, tuple(v.type for v in values), told)  # type: ignore[arg-type]
 
-    session.defer(attempt, span, f"the result of {operator.name}", result=result, application=application)
+    checker.defer(attempt, span, f"the result of {operator.name}", result=result, application=application)
     return result
 
 
@@ -385,7 +397,7 @@ _NUMBERS = (FLOAT32, FLOAT64, INT32, INT64)
 
 
 def _inferred_in_any_dtype(
-    operator: Operator, values: Sequence[Typed], attributes: dict[str, object]
+    operator: Operator, values: Sequence[DynamicValue], attributes: dict[str, object]
 ) -> TensorType | None:
     """The result for operands of which only one dtype is open, that of numbers without one, where it is the result's
     dtype, too, whatever number type it is. None if the operator says anything else."""
@@ -409,9 +421,9 @@ def _inferred_in_any_dtype(
     return TensorType(base, shapes.pop()) if len(shapes) == 1 else None
 
 
-def _inferred(
+def _infer_result(
     operator: Operator,
-    values: Sequence[Typed],
+    values: Sequence[DynamicValue],
     attributes: dict[str, object],
     described: Sequence[str],
     span: Span | None,
@@ -439,17 +451,17 @@ def _with_names(type_: Type, names: ResultNames) -> Type:
 
 
 def _require(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     operator: Operator,
-    values: Sequence[Typed],
+    values: Sequence[DynamicValue],
     attributes: dict[str, object],
     span: Span | None,
 ) -> None:
     """Write the operator's run-time requirements before it, once its operands' types are known; then a composite
     operator's body is checked as well."""
     place = out.slot()
-    if session.hints.is_open:
+    if checker.hints.is_open:
         _ask_for_numbers(operator, values, attributes)
 
     def finish() -> None:
@@ -469,10 +481,10 @@ def _require(
                 emitter.bindings.append(Binding((), Assert(holds.atom, requirement.message, span)))
         place.items += emitter.bindings
 
-    session.finishers.append(finish)
+    checker.finishers.append(finish)
 
 
-def _ask_for_numbers(operator: Operator, values: Sequence[Typed], attributes: dict[str, object]) -> None:
+def _ask_for_numbers(operator: Operator, values: Sequence[DynamicValue], attributes: dict[str, object]) -> None:
     """Let a body or requirement ask for the sizes that it needs as numbers while they can still become so."""
     types = [resolve(v.type) for v in values]
     if not all(is_known(t) for t in types):

@@ -20,20 +20,20 @@ from relay.ir.types import (
 )
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (
-    Computed,
-    Entity,
-    Masked,
+    AbstractValue,
+    DynamicValue,
+    MaskedElements,
     Number,
-    Object,
-    Output,
+    PythonObject,
     Size,
+    SizeExpression,
     Text,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
     dim_of,
     is_constant_bool,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.constraints import default_of
 from relay.typecheck.elaboration.diagnostics.descriptions import operator_name
 from relay.typecheck.elaboration.diagnostics.mistakes import MOST_ELEMENTS, SchemeOnly, refuse_many
@@ -57,7 +57,7 @@ def _power(base: int | float, exponent: int | float) -> int | float:
     return result
 
 
-def _shifted(number: int, bits: int) -> int:
+def _shift_left(number: int, bits: int) -> int:
     if isinstance(bits, int) and bits > LONGEST:
         raise OverflowError("the result is too large")
     return number << bits
@@ -73,7 +73,7 @@ _FOLD: dict[str, Callable[..., int | float]] = {
     "power": _power,
     "negative": python.neg,
     "bitwise_not": python.invert,
-    "left_shift": _shifted,
+    "left_shift": _shift_left,
     "right_shift": python.rshift,
     "bitwise_and": python.and_,
     "bitwise_or": python.or_,
@@ -93,45 +93,45 @@ _COMPARE: dict[str, Callable[..., bool]] = {
 
 
 def apply_named(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     name: str,
-    operands: list[Entity],
+    operands: list[AbstractValue],
     attributes: dict[str, object],
     span: Span | None,
     described: Sequence[str],
-) -> Entity:
+) -> AbstractValue:
     """An operator that Python's syntax calls: numbers are computed at once, and so are comparisons of Python
     objects."""
     from relay.typecheck.elaboration.dynamic_shapes import masks, size_conditions, slice_windows
     from relay.typecheck.elaboration.values import range_numbers, special_methods
 
-    if any(isinstance(o, Masked) for o in operands):
-        return masks.combined(session, out, name, operands, span)
-    folded = _fold(session, out, name, operands, span)
+    if any(isinstance(o, MaskedElements) for o in operands):
+        return masks.combine_masked(checker, out, name, operands, span)
+    folded = _fold(checker, out, name, operands, span)
     if folded is None and any(isinstance(o, Tuple) for o in operands):
-        folded = special_methods.of_record(session, out, name, operands, span)
+        folded = special_methods.of_record(checker, out, name, operands, span)
     if folded is None and any(isinstance(o, Tuple) or _is_growing(o) for o in operands):
-        folded = _structured(session, out, name, operands, span)
+        folded = _apply_to_structures(checker, out, name, operands, span)
     if folded is None:
-        folded = special_methods.operator(session, out, name, operands, span)
+        folded = special_methods.operator(checker, out, name, operands, span)
     if folded is not None:
         return folded
-    result = operators.apply(session, out, lookup(name), operands, attributes, span, described)
-    slice_windows.note(session, name, operands, result)
-    size_conditions.note(session, name, operands, result)
-    if (told := size_conditions.known(name, operands, result)) is not result:
+    result = operators.apply(checker, out, lookup(name), operands, attributes, span, described)
+    slice_windows.note(checker, name, operands, result)
+    size_conditions.note(checker, name, operands, result)
+    if (told := size_conditions.fold_logical(name, operands, result)) is not result:
         return told
-    return range_numbers.note(session, name, operands, result)
+    return range_numbers.note(checker, name, operands, result)
 
 
-def _is_growing(entity: Entity) -> bool:
-    return isinstance(entity, Typed) and isinstance(prune(entity.type), StackType)
+def _is_growing(entity: AbstractValue) -> bool:
+    return isinstance(entity, DynamicValue) and isinstance(prune(entity.type), StackType)
 
 
-def _structured(
-    session: Session, out: Output, name: str, operands: Sequence[Entity], span: Span | None
-) -> Entity | None:
+def _apply_to_structures(
+    checker: Checker, out: TypedBlockBuilder, name: str, operands: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue | None:
     """Python's operators of tuples and lists: `+` joins them, `*` repeats one, `==` compares them."""
     from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
     from relay.typecheck.elaboration.expressions import comparisons
@@ -141,23 +141,23 @@ def _structured(
 
     match name, list(operands):
         case "logical_not", [only]:
-            condition = require_bool(session, out, only, span, "the operand of `not`")
-            return apply_named(session, out, "logical_not", [condition], {}, span, [])
+            condition = require_bool(checker, out, only, span, "the operand of `not`")
+            return apply_named(checker, out, "logical_not", [condition], {}, span, [])
         case "add", [left, right] if (
             dynamic_lists.is_list(left)
             and dynamic_lists.is_list(right)
             and not (isinstance(left, Tuple) and isinstance(right, Tuple))
         ):
-            return dynamic_lists.concatenated(session, out, [left, right], span)
+            return dynamic_lists.concatenate_lists(checker, out, [left, right], span)
         case "multiply", [left, right] if dynamic_lists.is_growing(left) != dynamic_lists.is_growing(right):
             once, times = (left, right) if dynamic_lists.is_growing(left) else (right, left)
-            if isinstance(times, Number | Typed):
-                return dynamic_lists.repeated(session, out, once, session.materialise(out, times, span), span)
+            if isinstance(times, Number | DynamicValue):
+                return dynamic_lists.repeat_list(checker, out, once, checker.materialize(out, times, span), span)
             return None
         case (("equal" | "not_equal"), [left, right]) if dynamic_lists.is_list(left) and dynamic_lists.is_list(right):
-            lists = [dynamic_lists.as_growing(session, out, side, span) for side in (left, right)]
-            same = ordering.written(session, out, "same__", lists, span)
-            return same if name == "equal" else apply_named(session, out, "logical_not", [same], {}, span, [])
+            lists = [dynamic_lists.as_growing(checker, out, side, span) for side in (left, right)]
+            same = ordering.call_library(checker, out, "same__", lists, span)
+            return same if name == "equal" else apply_named(checker, out, "logical_not", [same], {}, span, [])
         case _ if any(map(dynamic_lists.is_growing, operands)):
             return None
     match name, list(operands):
@@ -171,30 +171,33 @@ def _structured(
                 return None
             xs = Tuple(items, form)
             if len(items) * count > MOST_ELEMENTS and dynamic_lists.is_literal(xs):
-                return dynamic_lists.repeated(session, out, xs, session.constant(out, Number(count, span), INT64), span)
+                return dynamic_lists.repeat_list(
+                    checker, out, xs, checker.constant(out, Number(count, span), INT64), span
+                )
             refuse_many(len(items) * count, span)
             return Tuple(items * count, form)
-        case ("multiply", [Tuple() as xs, Typed() as count]) | ("multiply", [Typed() as count, Tuple() as xs]) if (
-            dynamic_lists.is_literal(xs)
-        ):
-            return dynamic_lists.repeated(session, out, xs, count, span)
+        case ("multiply", [Tuple() as xs, DynamicValue() as count]) | (
+            "multiply",
+            [DynamicValue() as count, Tuple() as xs],
+        ) if dynamic_lists.is_literal(xs):
+            return dynamic_lists.repeat_list(checker, out, xs, count, span)
         case "bitwise_or", [Tuple(_, Form(left_class)), Tuple(_, Form(right_class))] if (
             left_class is dict and right_class is dict
         ):
-            return records.make_dict(session, out, operands, (), span)
-        case "add", [left, right] if any(map(session.is_open, operands)) and any(map(dynamic_lists.is_list, operands)):
+            return records.make_dict(checker, out, operands, (), span)
+        case "add", [left, right] if any(map(checker.is_open, operands)) and any(map(dynamic_lists.is_list, operands)):
             raise SchemeOnly(span, "whether both are lists")
-        case (("equal" | "not_equal"), _) if any(map(session.is_open, operands)):
+        case (("equal" | "not_equal"), _) if any(map(checker.is_open, operands)):
             raise SchemeOnly(span, "what is compared with a tuple")
         case (("less" | "less_equal" | "greater" | "greater_equal"), [Tuple() as left, Tuple() as right]) if _class(
             left.form
         ) is _class(right.form):
-            return ordering.compared(session, out, name, left, right, span)
+            return ordering.compare_sequences(checker, out, name, left, right, span)
         case "equal", [left, right]:
-            return comparisons.equal(session, out, left, right, span)
+            return comparisons.equal(checker, out, left, right, span)
         case "not_equal", [left, right]:
-            same = comparisons.equal(session, out, left, right, span)
-            return apply_named(session, out, "logical_not", [same], {}, span, [])
+            same = comparisons.equal(checker, out, left, right, span)
+            return apply_named(checker, out, "logical_not", [same], {}, span, [])
         case _:
             return None
 
@@ -203,14 +206,16 @@ def _class(form: Form | None) -> type:
     return tuple if form is None or is_named_tuple(form.cls) else form.cls
 
 
-def _fold(session: Session, out: Output, name: str, operands: list[Entity], span: Span | None) -> Entity | None:
+def _fold(
+    checker: Checker, out: TypedBlockBuilder, name: str, operands: list[AbstractValue], span: Span | None
+) -> AbstractValue | None:
     numbers = [o for o in operands if isinstance(o, Number)]
     if len(numbers) == len(operands):
-        if name in OF_BITS and any(isinstance(n, Size | Computed) for n in numbers):
-            return _shifted_size(session, out, name, numbers, span)
-        if name in _FOLD and (number := sizes.calculated(name, numbers, _FOLD[name], span)) is not None:
+        if name in OF_BITS and any(isinstance(n, Size | SizeExpression) for n in numbers):
+            return _shifted_size(checker, out, name, numbers, span)
+        if name in _FOLD and (number := sizes.size_arithmetic(name, numbers, _FOLD[name], span)) is not None:
             return number
-        if name in _COMPARE and (answer := sizes.compared(name, *numbers)) is not None:
+        if name in _COMPARE and (answer := sizes.compare_sizes(name, *numbers)) is not None:
             return truth(answer, span)
         if any(map(data_dependent.mentioned_in_number, numbers)):
             return None  # the run knows
@@ -229,81 +234,85 @@ def _fold(session: Session, out: Output, name: str, operands: list[Entity], span
         if name in _COMPARE:
             return truth(bool(_COMPARE[name](*values)), span)
     if any(isinstance(o, Text) for o in operands):
-        return _of_texts(session, out, name, operands, span)
-    if name in ("equal", "not_equal") and any(isinstance(o, Object) for o in operands):
-        left, right = (_compared(o) for o in operands)
-        dtype_is_open = session.generic and any(isinstance(o, Unknown) for o in (left, right))
-        if dtype_is_open or any(map(session.is_open, operands)):
-            return conditional_types.condition(session, span)
+        return _of_texts(checker, out, name, operands, span)
+    if name in ("equal", "not_equal") and any(isinstance(o, PythonObject) for o in operands):
+        left, right = (_comparison_key(o) for o in operands)
+        dtype_is_open = checker.generic and any(isinstance(o, Unknown) for o in (left, right))
+        if dtype_is_open or any(map(checker.is_open, operands)):
+            return conditional_types.condition(checker, span)
         if left is not right:
-            left, right = (_decided(session, side, span) for side in (left, right))
+            left, right = (_decided(checker, side, span) for side in (left, right))
         return truth((left == right) is (name == "equal"), span)
     if name == "bitwise_or":
-        classes = [o.value for o in operands if isinstance(o, Object) and isinstance(o.value, type | types.UnionType)]
+        classes = [
+            o.value for o in operands if isinstance(o, PythonObject) and isinstance(o.value, type | types.UnionType)
+        ]
         if len(classes) == len(operands):
-            return Object(classes[0] | classes[1])
+            return PythonObject(classes[0] | classes[1])
     if name == "logical_not" and (known := is_constant_bool(operands[0])) is not None:
         return truth(not known, span)
     return None
 
 
-def _of_texts(session: Session, out: Output, name: str, operands: Sequence[Entity], span: Span | None) -> Entity:
+def _of_texts(
+    checker: Checker, out: TypedBlockBuilder, name: str, operands: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """Operators of texts with values of the run."""
     from relay.typecheck.elaboration.library import formatting, text_equality
 
     match name, list(operands):
         case "equal" | "not_equal", [left, right]:
-            same = text_equality.equal(session, out, left, right, span)
-            return same if name == "equal" else apply_named(session, out, "logical_not", [same], {}, span, [])
-        case "add", [Text() | Object(str()), Text() | Object(str())]:
-            return formatting.concatenated(session, out, operands, span)
+            same = text_equality.equal(checker, out, left, right, span)
+            return same if name == "equal" else apply_named(checker, out, "logical_not", [same], {}, span, [])
+        case "add", [Text() | PythonObject(str()), Text() | PythonObject(str())]:
+            return formatting.concatenate_texts(checker, out, operands, span)
         case _:
             raise text_equality.refusal(f"{operator_name(lookup(name))} does not take", span)
 
 
 def _shifted_size(
-    session: Session, out: Output, name: str, numbers: Sequence[Number], span: Span | None
-) -> Entity | None:
-    """A size times a power of two, or divided by one; None for what is no shift by a known number."""
+    checker: Checker, out: TypedBlockBuilder, name: str, numbers: Sequence[Number], span: Span | None
+) -> AbstractValue | None:
+    """A size times a power of two, or divided by one; None for what is not a shift by a known number."""
     size, bits = numbers
     if name not in ("left_shift", "right_shift") or type(bits) is not Number or type(bits.value) is not int:
         return None
     if not 0 <= bits.value < 63:
         raise TypeMismatch(f"a size cannot be shifted by {bits.value} bits", span)
     instead = "multiply" if name == "left_shift" else "floor_divide"
-    return _fold(session, out, instead, [size, Number(1 << bits.value, span)], span)
+    return _fold(checker, out, instead, [size, Number(1 << bits.value, span)], span)
 
 
 def numbers_alone(
-    session: Session, out: Output, name: str, operands: Sequence[Entity], span: Span | None
-) -> Entity | None:
+    checker: Checker, out: TypedBlockBuilder, name: str, operands: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue | None:
     """What an operator that is called by its name gives for numbers without a dtype; None for others. It is exact, as
     Python's is."""
     if name not in _FOLD or name in ("divide", "power") or not all(type(o) is Number for o in operands):
         return None
-    return _fold(session, out, name, list(operands), span)
+    return _fold(checker, out, name, list(operands), span)
 
 
-def _decided(session: Session, value: object, span: Span | None) -> object:
+def _decided(checker: Checker, value: object, span: Span | None) -> object:
     """A dtype that is compared, which has to be known: that of numbers is the one that they have alone, from here on.
     What only ever holds integers stays as it is."""
     if not isinstance(value, Unknown) or value.kind is not Kind.BaseType:
         return value
-    session.solver.run()
+    checker.solver.run()
     base = prune(value)
     if isinstance(base, Unknown) and base.literals and base.weak:
         return default_of(base)
     if isinstance(base, Unknown) and base.literals:
-        session.default_literal(base)
+        checker.default_literal(base)
         base = prune(base)
     if isinstance(base, Unknown):
         raise TypeCheckError("the dtype is not known here", span, help="annotate the tensor, or give it a dtype")
     return base
 
 
-def _compared(entity: Entity) -> object:
+def _comparison_key(entity: AbstractValue) -> object:
     """What `==` compares: dtypes in all of NumPy's spellings are one."""
-    if not isinstance(entity, Object):
+    if not isinstance(entity, PythonObject):
         return entity
     value = dtype_of(entity.value)
     if isinstance(value, str) and value in BASE_TYPES:

@@ -1,4 +1,4 @@
-"""Integers that only literals and counts have made are weakly typed: they are converted where they meet something else.
+"""Weakly typed integers: literals and counts take the dtype of the operands that they meet.
 
      E |- n : Tensor[w, s]   E |- x : Tensor[b, t]
     ----------------------------------------------- (use: w weak, b not)
@@ -30,78 +30,78 @@ from relay.ir.expr import Assert, Binding, OpCall, Var
 from relay.ir.types import BOOL, INT32, INT64, BaseClass, BaseType, TensorType, Unknown, prune
 from relay.operator import Emitter, lookup
 from relay.operator.relation import BaseSignature
-from relay.typecheck.elaboration.abstract_values import Entity, Number, Output, Tuple, Typed
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Number, Tuple, TypedBlockBuilder
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.values import range_numbers
 from relay.typecheck.unification import Clash, holds, resolve
 
 _FLOATS = frozenset({BaseClass.FLOAT})
 
 
-def weak_base(value: Typed) -> Unknown | None:
+def weak_base(value: DynamicValue) -> Unknown | None:
     """The base type of a tensor of which only literals and counts decide so far; None for another value."""
     type_ = prune(value.type)
     base = prune(type_.base) if isinstance(type_, TensorType) else None
     return base if isinstance(base, Unknown) and base.weak else None
 
 
-def is_weak(value: Typed) -> bool:
+def is_weak(value: DynamicValue) -> bool:
     """Whether only literals and counts have been in a tensor so far."""
     return weak_base(value) is not None
 
 
-def loosened(session: Session, out: Output, value: Typed) -> Typed:
+def loosen_base(checker: Checker, out: TypedBlockBuilder, value: DynamicValue) -> DynamicValue:
     """A value that goes into something else: one of a weak base in another one, which what it goes into may change."""
     if (base := weak_base(value)) is None:
         return value
-    return converted(session, out, value, _like(session, [base]))
+    return cast_weak(checker, out, value, _new_weak_base(checker, [base]))
 
 
-def counting(session: Session, out: Output, value: Typed) -> Typed:
+def counting(checker: Checker, out: TypedBlockBuilder, value: DynamicValue) -> DynamicValue:
     """A weak integer that counts rounds or elements, as an int32. One from Python is that from now on: nothing else
     goes into it."""
     base = weak_base(value)
     if base is None or not value.of_range:
-        return loosened(session, out, value)
-    before, session.defaulting = session.defaulting, True
+        return loosen_base(checker, out, value)
+    before, checker.defaulting = checker.defaulting, True
     try:
-        session.solver.unify_base(base, INT32)
-        session.solver.run()
+        checker.solver.unify_base(base, INT32)
+        checker.solver.run()
     except Clash as clash:
         raise TypeMismatch(clash.reason or f"an int32 is needed here, found {base}", value.atom.span) from None
     finally:
-        session.defaulting = before
+        checker.defaulting = before
     return value
 
 
-def freed(session: Session, out: Output, entity: Entity) -> Entity:
+def free_count(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue) -> AbstractValue:
     """A count or weak integer that goes into a variable which other paths assign, too."""
-    if not isinstance(entity, Typed) or not range_numbers.is_count(entity):
+    if not isinstance(entity, DynamicValue) or not range_numbers.is_count(entity):
         return entity
-    return converted(session, out, entity, session.solver.literal_base(1, entity.atom.span))
+    return cast_weak(checker, out, entity, checker.solver.literal_base(1, entity.atom.span))
 
 
-def undecided(session: Session, out: Output, entity: Entity) -> Entity:
+def open_integer_bases(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue) -> AbstractValue:
     """What a program differentiates by: an integer from Python or the source becomes a float where it meets one."""
     match entity:
         case Tuple(items, form):
-            return Tuple(tuple(undecided(session, out, item) for item in items), form)
+            return Tuple(tuple(open_integer_bases(checker, out, item) for item in items), form)
         case Number(value, span) if not entity.is_float:
-            return session.constant(out, entity, session.solver.literal_base(value, span, weak=False))
-        case Typed() if is_weak(entity):
-            return converted(session, out, entity, session.solver.literal_base(1, entity.atom.span, weak=False))
+            return checker.constant(out, entity, checker.solver.literal_base(value, span, weak=False))
+        case DynamicValue() if is_weak(entity):
+            return cast_weak(checker, out, entity, checker.solver.literal_base(1, entity.atom.span, weak=False))
         case _:
             return entity
 
 
-def promoted(
-    session: Session,
-    out: Output,
+def promote_operands(
+    checker: Checker,
+    out: TypedBlockBuilder,
     signature: BaseSignature,
-    operands: Sequence[Entity],
-    values: Sequence[Typed | None],
+    operands: Sequence[AbstractValue],
+    values: Sequence[DynamicValue | None],
     span: Span | None,
-) -> list[Typed | None]:
+) -> list[DynamicValue | None]:
     """The operands of an operator, weak ones in the base type of those that must have the same one."""
     found = list(values)
     groups: dict[str, list[int]] = {}
@@ -114,21 +114,21 @@ def promoted(
         token = signature.token(positions[0])
         target: BaseType | Unknown | None = BaseType(text)
         if token.is_variable:
-            target = _target(session, token.classes, operands, found, positions)
+            target = _target(checker, token.classes, operands, found, positions)
         if target is None or target == BOOL:
             continue
         for position in weak:
             value = found[position]
             assert value is not None
-            found[position] = converted(session, out, value, target, span)
+            found[position] = cast_weak(checker, out, value, target, span)
     return found
 
 
 def _target(
-    session: Session,
+    checker: Checker,
     classes: frozenset[BaseClass] | None,
-    operands: Sequence[Entity],
-    values: Sequence[Typed | None],
+    operands: Sequence[AbstractValue],
+    values: Sequence[DynamicValue | None],
     positions: Sequence[int],
 ) -> BaseType | Unknown | None:
     """The base type of operands that must have the same one; None for that of the only weak one."""
@@ -143,19 +143,21 @@ def _target(
     for position in positions:
         entity = operands[position]
         if values[position] is None and isinstance(entity, Number) and entity.is_float:
-            return session.solver.literal_base(entity.value, entity.span)
+            return checker.solver.literal_base(entity.value, entity.span)
     if classes == _FLOATS:
-        return session.solver.literal_base(0.0, None)
-    return None if len(weak) == 1 else _like(session, list(weak))
+        return checker.solver.literal_base(0.0, None)
+    return None if len(weak) == 1 else _new_weak_base(checker, list(weak))
 
 
-def _like(session: Session, bases: Sequence[Unknown]) -> Unknown:
+def _new_weak_base(checker: Checker, bases: Sequence[Unknown]) -> Unknown:
     """A new weak base."""
     literals = [literal for base in bases for literal in base.literals]
-    return session.solver.literal_base(1, literals[0].span if literals else None)
+    return checker.solver.literal_base(1, literals[0].span if literals else None)
 
 
-def converted(session: Session, out: Output, value: Typed, base: BaseType | Unknown, span: Span | None = None) -> Typed:
+def cast_weak(
+    checker: Checker, out: TypedBlockBuilder, value: DynamicValue, base: BaseType | Unknown, span: Span | None = None
+) -> DynamicValue:
     """A weak value in another base type, which follows it if it becomes a float."""
     type_ = prune(value.type)
     assert isinstance(type_, TensorType)
@@ -164,10 +166,10 @@ def converted(session: Session, out: Output, value: Typed, base: BaseType | Unkn
         return value
     result = attrs.evolve(type_, base=base)
     name = value.atom.name if isinstance(value.atom, Var) else "number"
-    var = session.variable(name, result, span)
+    var = checker.variable(name, result, span)
     place = out.slot()
     attributes: dict[str, object] = {"dtype": base}
-    session.pending_attributes.append(attributes)
+    checker.pending_attributes.append(attributes)
 
     def finish() -> None:
         source, target = prune(own), prune(base)
@@ -178,19 +180,19 @@ def converted(session: Session, out: Output, value: Typed, base: BaseType | Unkn
         call = OpCall(lookup("cast").name, (value.atom,), attributes, span)  # type: ignore[arg-type]
         place.items.append(Binding((var,), call))
 
-    session.finishers.append(finish)
+    checker.finishers.append(finish)
     if is_weak(value):
-        session.defer(lambda: _follows(session, own, base, span), span, "the dtype of a number")
-    notes: tuple[dict[Any, Any], ...] = (session.linear, session.places_of_numbers, session.axes_of_any)
+        checker.defer(lambda: _follows(checker, own, base, span), span, "the dtype of a number")
+    notes: tuple[dict[Any, Any], ...] = (checker.linear, checker.places_of_numbers, checker.axes_of_any)
     for known in notes:
         if value.atom in known:
             known[var] = known[value.atom]
-    if value.atom in session.naturals:
-        session.naturals.add(var)
-    return Typed(var, result)
+    if value.atom in checker.naturals:
+        checker.naturals.add(var)
+    return DynamicValue(var, result)
 
 
-def _checks(value: Typed, source: object, target: object, span: Span | None) -> list[Binding]:
+def _checks(value: DynamicValue, source: object, target: object, span: Span | None) -> list[Binding]:
     """The check that integers of few bits, or without negative ones, hold a number of the run."""
     if not isinstance(source, BaseType) or not isinstance(target, BaseType) or target.is_float:
         return []
@@ -206,7 +208,7 @@ def _checks(value: Typed, source: object, target: object, span: Span | None) -> 
     return emitter.bindings
 
 
-def _follows(session: Session, own: object, base: object, span: Span | None) -> Sequence[Unknown] | None:
+def _follows(checker: Checker, own: object, base: object, span: Span | None) -> Sequence[Unknown] | None:
     """The constraint between a weak base and that to which it is converted."""
     source, target = prune(own), prune(base)  # type: ignore[arg-type]
     if source is target or source == target:
@@ -217,10 +219,10 @@ def _follows(session: Session, own: object, base: object, span: Span | None) -> 
                 raise TypeMismatch(f"the number {literal.value} is no {target}", literal.span or span)
     if isinstance(source, Unknown) and source.weak:
         return [u for u in (source, target) if isinstance(u, Unknown)]
-    if session.defaulting and (source == INT32 or (source == INT64 and getattr(target, "is_float", False))):
+    if checker.defaulting and (source == INT32 or (source == INT64 and getattr(target, "is_float", False))):
         return None
     try:
-        session.solver.unify_base(source, target)
+        checker.solver.unify_base(source, target)
     except Clash as clash:
         reason = clash.reason or f"what meets must be of one dtype, found {target} and {source}"
         raise TypeMismatch(reason, span, help="convert one: x.astype(relay.Float32)") from None

@@ -1,7 +1,7 @@
-"""Calls of the operators that make arrays: what Python's signatures leave open.
+"""Array creation calls: arguments that Python's signatures leave open.
 
 An array that is made without a dtype takes, as a literal does, the dtype of what it meets: `zeros((3,))` is float64
-beside float64. `arange(n)` starts at 0. `full(shape, v)` is of integers, floats or truth values as v is, and also
+beside float64. `arange(n)` starts at 0. `full(shape, v)` is of integers, floats or booleans as v is, and also
 takes a value that only the run knows.
 """
 
@@ -18,31 +18,31 @@ from relay.ir.facts import AT_LEAST, DimConstraint
 from relay.ir.types import BOOL, INT32, Base, BaseClass, BaseType, TensorType, Unknown, prune
 from relay.operator import Operator, Relation, lookup
 from relay.typecheck.elaboration.abstract_values import (
-    Computed,
-    Entity,
+    AbstractValue,
+    DynamicValue,
     Number,
-    Object,
-    Output,
+    PythonObject,
     Range,
     Size,
-    Typed,
+    SizeExpression,
+    TypedBlockBuilder,
     is_constant_bool,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import trip_counts
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import operators
-from relay.typecheck.elaboration.expressions.attributes import checked_attribute, normalise_attribute, static_value
+from relay.typecheck.elaboration.expressions.attributes import checked_attribute, normalize_attribute, static_value
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.guards import fits_int32
 from relay.typecheck.unification import flat_shape
 
-Keywords = Sequence[tuple[str, Entity]]
+Keywords = Sequence[tuple[str, AbstractValue]]
 
 
 def completed_arguments(
-    operator: Operator, arguments: Sequence[Entity], keywords: Mapping[str, Entity]
-) -> list[Entity]:
+    operator: Operator, arguments: Sequence[AbstractValue], keywords: Mapping[str, AbstractValue]
+) -> list[AbstractValue]:
     """The positional arguments, with the start of `arange(n)`."""
     if operator is lookup("arange") and len(arguments) == 1 and not keywords.keys() & {"start", "stop"}:
         return [Number(0, arguments[0].span if isinstance(arguments[0], Number) else None), *arguments]
@@ -50,12 +50,12 @@ def completed_arguments(
 
 
 def open_dtype(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     operator: Operator,
     named: dict[str, object],
     arguments: int,
-    keywords: Mapping[str, Entity],
+    keywords: Mapping[str, AbstractValue],
     span: Span | None,
 ) -> None:
     """Let the dtype of the result be decided by its uses, if the call does not give it."""
@@ -66,28 +66,28 @@ def open_dtype(
     if not isinstance(default, BaseType) or "dtype" in keywords or "dtype" in names[:arguments]:
         return
     value = named.get("value") if operator is lookup("full") else None
-    if isinstance(value, Typed):  # a truth value: those of the run are not here
-        named["dtype"] = Object(BOOL)
+    if isinstance(value, DynamicValue):  # a boolean: those of the run are not here
+        named["dtype"] = PythonObject(BOOL)
         return
     is_float = default.is_float and not isinstance(value, Number)
     is_float = is_float or any(value.is_float for value in named.values() if isinstance(value, Number))
-    base = session.solver.literal_base(0.0 if is_float else _largest(operator, named), span)
-    named["dtype"] = Object(base)
+    base = checker.solver.literal_base(0.0 if is_float else _largest(operator, named), span)
+    named["dtype"] = PythonObject(base)
     for size in named.values():
-        if operator is lookup("arange") and isinstance(size, Size) and not fits_int32(session.hints, size.dim):
-            _check_numbers(session, out, size, base, span)
+        if operator is lookup("arange") and isinstance(size, Size) and not fits_int32(checker.hints, size.dim):
+            _check_numbers(checker, out, size, base, span)
 
 
-def _check_numbers(session: Session, out: Output, size: Size, base: Base, span: Span | None) -> None:
+def _check_numbers(checker: Checker, out: TypedBlockBuilder, size: Size, base: Base, span: Span | None) -> None:
     """Check at run time that numbers below a size are of a dtype that is not known yet, if that is int32."""
     place = out.slot()
 
     def finish() -> None:
         if prune(base) == INT32:
             text = f"an arange of int32 has {LARGEST_SIZE} numbers at most: give dtype=relay.Int64"
-            data_dependent.require(session, place, DimConstraint(LARGEST_SIZE, AT_LEAST, size.dim), span, text)
+            data_dependent.require(checker, place, DimConstraint(LARGEST_SIZE, AT_LEAST, size.dim), span, text)
 
-    session.finishers.append(finish)
+    checker.finishers.append(finish)
 
 
 def _largest(operator: Operator, named: Mapping[str, object]) -> int:
@@ -95,65 +95,70 @@ def _largest(operator: Operator, named: Mapping[str, object]) -> int:
     if operator is not lookup("arange"):
         return 0
     bounds = named["start"], named["stop"]
-    found = [int(n.value) for n in bounds if isinstance(n, Number) and not isinstance(n, Size | Computed)]
+    found = [int(n.value) for n in bounds if isinstance(n, Number) and not isinstance(n, Size | SizeExpression)]
     return max((n - 1 if n > 0 else n for n in found), key=abs, default=0)
 
 
-def filled(
-    session: Session, out: Output, operator: Operator, named: Mapping[str, object], span: Span | None
-) -> Entity | None:
+def call_full(
+    checker: Checker, out: TypedBlockBuilder, operator: Operator, named: Mapping[str, object], span: Span | None
+) -> AbstractValue | None:
     """`full(shape, v)` with a value of the run, in its own dtype unless one is given; None for all other calls."""
     value = named.get("value")
-    if operator is not lookup("full") or not isinstance(value, Typed) or is_constant_bool(value) is not None:
+    if operator is not lookup("full") or not isinstance(value, DynamicValue) or is_constant_bool(value) is not None:
         return None
     shape, dtype = named["shape"], named["dtype"]
     static = static_value(shape, "shape", span, symbolic=True)  # type: ignore[arg-type]
-    sizes = normalise_attribute("shape", static)
+    sizes = normalize_attribute("shape", static)
     if dtype != operator.attributes["dtype"]:
-        given = normalise_attribute("dtype", static_value(dtype, "dtype", span))  # type: ignore[arg-type]
+        given = normalize_attribute("dtype", static_value(dtype, "dtype", span))  # type: ignore[arg-type]
         base = checked_attribute(operator, "dtype", given, span)
-        value = operators.apply(session, out, lookup("cast"), [value], {"dtype": base}, span, [])
-    return operators.apply(session, out, lookup("broadcast_to"), [value], {"shape": sizes}, span, ["the value"])
+        value = operators.apply(checker, out, lookup("cast"), [value], {"dtype": base}, span, [])
+    return operators.apply(checker, out, lookup("broadcast_to"), [value], {"shape": sizes}, span, ["the value"])
 
 
 def counted(
-    session: Session, out: Output, operator: Operator, named: dict[str, object], keywords: Keywords, span: Span | None
-) -> Entity | None:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    operator: Operator,
+    named: dict[str, object],
+    keywords: Keywords,
+    span: Span | None,
+) -> AbstractValue | None:
     """`arange(a, b, step)` with bounds of the run, as NumPy has it: there may be none, and negative ones. None for what
     is something else, and for `arange(n)`, whose stop becomes the number of its elements."""
     from relay.typecheck.elaboration.expressions.calls import call_operator
 
     start, stop, step = (named.get(name) for name in ("start", "stop", "step"))
-    if operator is not lookup("arange") or not any(_is_count(session, out, n) for n in (start, stop)):
+    if operator is not lookup("arange") or not any(_is_count(checker, out, n) for n in (start, stop)):
         return None
     step = Number(step, span) if isinstance(step, int) else step
     if not isinstance(step, Number) or step.is_float or not step.value:
         return None
-    if not all(_is_count(session, out, n) or (isinstance(n, Number) and not n.is_float) for n in (start, stop)):
+    if not all(_is_count(checker, out, n) or (isinstance(n, Number) and not n.is_float) for n in (start, stop)):
         return None
     part = Range(start, stop, int(step.value))  # type: ignore[arg-type]
-    base = trip_counts.element_base(session, [part])
-    found = trip_counts.count(session, out, part, base, base, span)
+    base = trip_counts.element_base(checker, [part])
+    found = trip_counts.count(checker, out, part, base, base, span)
     assert found is not None  # only a range without a stop has none
     if trip_counts.is_zero(part.start) and part.step == 1:
-        named["stop"] = attrs.evolve(found, of_range=isinstance(stop, Typed) and stop.of_range)
+        named["stop"] = attrs.evolve(found, of_range=isinstance(stop, DynamicValue) and stop.of_range)
         return None
     given = [(name, value) for name, value in keywords if name == "dtype"]
     if not given and named["dtype"] != operator.attributes["dtype"]:  # the fourth argument
         given = [("dtype", named["dtype"])]  # type: ignore[list-item]
-    places = call_operator(session, out, operator, [found], given, span, [])
+    places = call_operator(checker, out, operator, [found], given, span, [])
     if part.step != 1:
-        places = operators.apply(session, out, lookup("multiply"), [places, Number(part.step, span)], {}, span, [])
-    if isinstance(part.start, Typed):
-        first: Entity = _cast_later(session, out, part.start, tensor_type(places).base, span)  # type: ignore[arg-type, union-attr]
+        places = operators.apply(checker, out, lookup("multiply"), [places, Number(part.step, span)], {}, span, [])
+    if isinstance(part.start, DynamicValue):
+        first: AbstractValue = _cast_later(checker, out, part.start, tensor_type(places).base, span)  # type: ignore[arg-type, union-attr]
     else:
         first = part.start
-    return operators.apply(session, out, lookup("add"), [places, first], {}, span, [])
+    return operators.apply(checker, out, lookup("add"), [places, first], {}, span, [])
 
 
-def _is_count(session: Session, out: Output, entity: object) -> bool:
+def _is_count(checker: Checker, out: TypedBlockBuilder, entity: object) -> bool:
     """Whether this is an integer that only the run knows."""
-    if not isinstance(entity, Typed) or isinstance(entity.atom, Constant):
+    if not isinstance(entity, DynamicValue) or isinstance(entity.atom, Constant):
         return False
     type_ = prune(entity.type)
     if not isinstance(type_, TensorType) or flat_shape(type_.shape):
@@ -164,14 +169,16 @@ def _is_count(session: Session, out: Output, entity: object) -> bool:
     return isinstance(base, BaseType) and base.base_class is BaseClass.INTEGER
 
 
-def _cast_later(session: Session, out: Output, value: Typed, base: Base, span: Span | None) -> Typed:
+def _cast_later(
+    checker: Checker, out: TypedBlockBuilder, value: DynamicValue, base: Base, span: Span | None
+) -> DynamicValue:
     """A number in a dtype that may be open yet."""
     type_ = TensorType(base, ())
-    var, place = session.variable("start", type_, span), out.slot()
+    var, place = checker.variable("start", type_, span), out.slot()
 
     def finish() -> None:
         if isinstance(final := prune(base), BaseType):  # or it is a scheme, which is not run
             place.items.append(Binding((var,), OpCall("cast", (value.atom,), {"dtype": final}, span)))
 
-    session.finishers.append(finish)
-    return Typed(var, type_)
+    checker.finishers.append(finish)
+    return DynamicValue(var, type_)

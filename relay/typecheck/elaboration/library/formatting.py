@@ -1,4 +1,4 @@
-"""`print`, f-strings and the texts of assertions: what is known becomes text here, the rest stays as values."""
+"""String formatting: `print`, f-strings and assertion messages, with static parts as text."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from relay.ir.expr import Assert, Binding, Print
 from relay.ir.printing import check_format
 from relay.ir.types import TensorType, show
 from relay.typecheck.elaboration.abstract_values import (
-    Entity,
+    AbstractValue,
+    DynamicValue,
     Number,
-    Object,
-    Output,
+    PythonObject,
     Text,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
     is_constant_bool,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.unification import resolve
@@ -27,50 +27,50 @@ from relay.typecheck.unification import resolve
 class _Writer:
     """A text that is put together: pieces of text with values between them."""
 
-    def __init__(self, session: Session, out: Output, span: Span | None) -> None:
-        self.session = session
+    def __init__(self, checker: Checker, out: TypedBlockBuilder, span: Span | None) -> None:
+        self.checker = checker
         self.out = out
         self.span = span
         self.pieces = [""]
-        self.values: list[Typed] = []
+        self.values: list[DynamicValue] = []
         self.formats: list[str] = []
 
     def text(self, text: str) -> None:
         self.pieces[-1] += text
 
-    def put(self, entity: Entity, specification: str = "", quoted: bool = False) -> None:
+    def put(self, entity: AbstractValue, specification: str = "", quoted: bool = False) -> None:
         """Append a value. Inside of tuples, strings are quoted, as in Python."""
         known = is_constant_bool(entity)
-        if isinstance(entity, Typed) and known is None:
-            entity = expand(self.session, self.out, entity, self.span)
+        if isinstance(entity, DynamicValue) and known is None:
+            entity = expand(self.checker, self.out, entity, self.span)
         match entity:
             case Text(pieces, values, formats):
                 for piece, value, form in zip(pieces, values, formats, strict=False):
                     self.text(piece)
                     self._value(value, form)
                 self.text(pieces[-1])
-            case _ if known is not None and not isinstance(entity, Object):
-                self._known(known, specification)
+            case _ if known is not None and not isinstance(entity, PythonObject):
+                self._write_constant(known, specification)
             case Number(value):
-                self._known(value, specification)
-            case Object(str() | None as value):
+                self._write_constant(value, specification)
+            case PythonObject(str() | None as value):
                 self.text(repr(value) if quoted else format(value, specification) if value is not None else "None")
-            case Object(value):
+            case PythonObject(value):
                 self.text(str(value))
             case Tuple():
                 self._tuple(entity)
-            case Typed():
+            case DynamicValue():
                 self._value(entity, specification)
             case _:
                 raise TypeMismatch("a function has no text", self.span, help="print values")
 
-    def _known(self, value: int | float | bool, specification: str) -> None:
+    def _write_constant(self, value: int | float | bool, specification: str) -> None:
         try:
             self.text(format(value, specification))
         except ValueError as error:
             raise TypeMismatch(f"the format {specification!r} does not fit {value}: {error}", self.span) from None
 
-    def _value(self, value: Typed, specification: str) -> None:
+    def _value(self, value: DynamicValue, specification: str) -> None:
         self.values.append(value)
         self.formats.append(specification)
         self.pieces.append("")
@@ -90,64 +90,68 @@ class _Writer:
         self.text("]" if is_list else "}" if is_dict else ",)" if lone else ")")
 
 
-def make_text(session: Session, out: Output, parts: Sequence[Entity], span: Span | None) -> Entity:
+def make_text(
+    checker: Checker, out: TypedBlockBuilder, parts: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """`f"..{x}.."`: a string where all its values are known, otherwise a Text."""
-    writer = _Writer(session, out, span)
+    writer = _Writer(checker, out, span)
     for position in range(0, len(parts) - 1, 3):
         writer.text(_string(parts[position]))
         specification = _string(parts[position + 2])
         quoted = specification == "!r"
         writer.put(parts[position + 1], "" if quoted else specification, quoted)
     writer.text(_string(parts[-1]))
-    return _written(writer)
+    return _text_entity(writer)
 
 
-def concatenated(session: Session, out: Output, parts: Sequence[Entity], span: Span | None) -> Entity:
+def concatenate_texts(
+    checker: Checker, out: TypedBlockBuilder, parts: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """`a + b` of texts."""
-    writer = _Writer(session, out, span)
+    writer = _Writer(checker, out, span)
     for part in parts:
         writer.put(part)
-    return _written(writer)
+    return _text_entity(writer)
 
 
-def _written(writer: _Writer) -> Entity:
+def _text_entity(writer: _Writer) -> AbstractValue:
     if not writer.values:
-        return Object(writer.pieces[0])
+        return PythonObject(writer.pieces[0])
     return Text(tuple(writer.pieces), tuple(writer.values), tuple(writer.formats))
 
 
-def _string(entity: Entity) -> str:
-    assert isinstance(entity, Object) and isinstance(entity.value, str)
+def _string(entity: AbstractValue) -> str:
+    assert isinstance(entity, PythonObject) and isinstance(entity.value, str)
     return entity.value
 
 
 def print_(
-    session: Session,
-    out: Output,
-    arguments: Sequence[Entity],
-    keywords: Sequence[tuple[str, Entity]],
+    checker: Checker,
+    out: TypedBlockBuilder,
+    arguments: Sequence[AbstractValue],
+    keywords: Sequence[tuple[str, AbstractValue]],
     span: Span | None,
-) -> Entity:
+) -> AbstractValue:
     """`print(..)`"""
-    session.effect("io", "prints", span)
+    checker.effect("io", "prints", span)
     options = {"sep": " ", "end": "\n"}
     for name, entity in keywords:
-        if not isinstance(entity, Object) or not isinstance(entity.value, str | None):
+        if not isinstance(entity, PythonObject) or not isinstance(entity.value, str | None):
             raise TypeCheckError(f"the {name} of print must be a string known before the program runs", span)
         if entity.value is not None:
             options[name] = entity.value
-    writer = _Writer(session, out, span)
+    writer = _Writer(checker, out, span)
     for position, argument in enumerate(arguments):
         writer.text(options["sep"] if position else "")
         writer.put(argument)
     writer.text(options["end"])
     node = Print(tuple(writer.pieces), tuple(v.atom for v in writer.values), tuple(writer.formats), span)
     out.items.append(Binding((), node))
-    _check_formats(session, writer.values, writer.formats, span)
+    _check_formats(checker, writer.values, writer.formats, span)
     return Tuple(())
 
 
-def _check_formats(session: Session, values: Sequence[Typed], formats: Sequence[str], span: Span | None) -> None:
+def _check_formats(checker: Checker, values: Sequence[DynamicValue], formats: Sequence[str], span: Span | None) -> None:
     """See at the end that the values can be written."""
 
     def check() -> None:
@@ -160,8 +164,8 @@ def _check_formats(session: Session, values: Sequence[Typed], formats: Sequence[
             if wrong is not None:
                 raise TypeMismatch(wrong, span)
 
-    if not session.generic:
-        session.finishers.append(check)
+    if not checker.generic:
+        checker.finishers.append(check)
 
 
 def never_holds(message: str, span: Span | None) -> TypeCheckError:
@@ -169,22 +173,24 @@ def never_holds(message: str, span: Span | None) -> TypeCheckError:
     return TypeCheckError(f"this assertion cannot hold: {message}", span)
 
 
-def assert_(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def assert_(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """`assert c, f".."`, where c does not hold."""
     from relay.typecheck.elaboration.expressions.blocks import require_bool
 
-    session.effect("assert", "may fail in an assertion", span)
+    checker.effect("assert", "may fail in an assertion", span)
     condition, text = arguments
-    if isinstance(condition, Typed) and condition.known is False:
-        shown = text.value if isinstance(text, Object) else "".join(text.pieces) if isinstance(text, Text) else ""
+    if isinstance(condition, DynamicValue) and condition.known is False:
+        shown = text.value if isinstance(text, PythonObject) else "".join(text.pieces) if isinstance(text, Text) else ""
         raise never_holds(str(shown), span)
-    if isinstance(text, Object) and isinstance(text.value, str):
-        typed = require_bool(session, out, condition, span, "the condition of assert")
+    if isinstance(text, PythonObject) and isinstance(text.value, str):
+        typed = require_bool(checker, out, condition, span, "the condition of assert")
         out.items.append(Binding((), Assert(typed.atom, text.value, span)))
         return Tuple(())
     if not isinstance(text, Text):
         raise SchemeOnly(span, "the text of the assertion")
     values = tuple(v.atom for v in text.values)
     out.items.append(Binding((), Print(text.pieces, values, text.formats, span, fails=True)))
-    _check_formats(session, text.values, text.formats, span)
+    _check_formats(checker, text.values, text.formats, span)
     return Tuple(())

@@ -10,23 +10,25 @@ from relay.ir.dims import Dim
 from relay.ir.types import show_shape
 from relay.operator import lookup
 from relay.typecheck.dims import equal
-from relay.typecheck.elaboration.abstract_values import Entity, Output, Tuple, Typed
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Tuple, TypedBlockBuilder
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.expressions.operators import truth
 from relay.typecheck.elaboration.instances import expand
-from relay.typecheck.elaboration.library.ordering import written
-from relay.typecheck.elaboration.values.tensors import ranked, reshaped
+from relay.typecheck.elaboration.library.ordering import call_library
+from relay.typecheck.elaboration.values.tensors import ranked_type, reshape_tensor
 
-Rule = Callable[[Session, Output, Sequence[Entity], "Span | None"], Entity]
+Rule = Callable[[Checker, TypedBlockBuilder, Sequence[AbstractValue], "Span | None"], AbstractValue]
 
 
 def of_matrix(name: str, library: str) -> Rule:
     """`np.linalg.name` of a square matrix, and of the right sides of equations. Raises ShapeError."""
 
-    def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
-        matrix, *sides = (session.materialise(out, a, span) for a in arguments)
-        shape = tuple(ranked(matrix, span).shape)
+    def rule(
+        checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+    ) -> AbstractValue:
+        matrix, *sides = (checker.materialize(out, a, span) for a in arguments)
+        shape = tuple(ranked_type(matrix, span).shape)
         if len(shape) != 2 or not equal(shape[0], shape[1]):
             help = "go through a batch by a loop: `relay.stack([np.linalg." + name + "(m) for m in a])`"
             raise ShapeError(
@@ -35,40 +37,44 @@ def of_matrix(name: str, library: str) -> Rule:
                 help=help if len(shape) > 2 else None,
             )
         for side in sides:
-            other = tuple(ranked(side, span).shape)
+            other = tuple(ranked_type(side, span).shape)
             if len(other) not in (1, 2) or not equal(other[0], shape[0]):
                 raise ShapeError(
                     f"{name} of the shapes {show_shape(shape)} and {show_shape(other)}: the second must be"
                     f" ({shape[0]},) or ({shape[0]}, k)",
                     span,
                 )
-        return written(session, out, library, [matrix, *sides], span)
+        return call_library(checker, out, library, [matrix, *sides], span)
 
     return rule
 
 
-def joined(name: str) -> Rule:
+def concatenation_rule(name: str) -> Rule:
     """`np.name(xs)` as a concatenation: `hstack`, `vstack`, `column_stack`."""
 
-    def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    def rule(
+        checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+    ) -> AbstractValue:
         entity = arguments[0]
-        if isinstance(entity, Typed):
-            entity = expand(session, out, entity, span)
+        if isinstance(entity, DynamicValue):
+            entity = expand(checker, out, entity, span)
         if not isinstance(entity, Tuple) or not entity.items:
             raise TypeCheckError(f"{name} takes a tuple or list of tensors", span, help=f"np.{name}((x, y))")
         parts = []
         for item in entity.items:
-            part = session.materialise(out, item, span)
-            shape = tuple(ranked(part, span).shape)
-            parts.append(reshaped(session, out, part, _filled(name, shape), span) if len(shape) < 2 else part)
-        flat = name == "hstack" and len(tuple(ranked(parts[0], span).shape)) == 1
+            part = checker.materialize(out, item, span)
+            shape = tuple(ranked_type(part, span).shape)
+            parts.append(
+                reshape_tensor(checker, out, part, _padded_shape(name, shape), span) if len(shape) < 2 else part
+            )
+        flat = name == "hstack" and len(tuple(ranked_type(parts[0], span).shape)) == 1
         axis = 0 if flat or name == "vstack" else 1
-        return operators.apply(session, out, lookup("concatenate"), parts, {"axis": axis}, span, [])
+        return operators.apply(checker, out, lookup("concatenate"), parts, {"axis": axis}, span, [])
 
     return rule
 
 
-def _filled(name: str, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
+def _padded_shape(name: str, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
     """A shape of fewer than two axes as these functions take it."""
     if name == "hstack":
         return shape or (1,)
@@ -76,43 +82,55 @@ def _filled(name: str, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
     return (*shape, *ones) if name == "column_stack" else (*ones, *shape)
 
 
-def array_equal(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def array_equal(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """Whether two arrays have one shape and the same elements."""
-    left, right = (session.materialise(out, a, span) for a in arguments)
-    shapes = [tuple(ranked(x, span).shape) for x in (left, right)]
+    left, right = (checker.materialize(out, a, span) for a in arguments)
+    shapes = [tuple(ranked_type(x, span).shape) for x in (left, right)]
     if len(shapes[0]) != len(shapes[1]) or not all(map(equal, *shapes)):
         return truth(False, span)
-    same = operators.apply(session, out, lookup("equal"), [left, right], {}, span, [])
-    return operators.apply(session, out, lookup("all"), [same], {}, span, [])
+    same = operators.apply(checker, out, lookup("equal"), [left, right], {}, span, [])
+    return operators.apply(checker, out, lookup("all"), [same], {}, span, [])
 
 
-def isclose(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def isclose(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """|x - y| <= atol + rtol |y| for finite y, or x == y: `np.isclose(x, y, rtol, atol)`."""
     x, y, relative, absolute = arguments
 
-    def call(name: str, *operands: Entity) -> Entity:
-        return operators.apply(session, out, lookup(name), list(operands), {}, span, [])
+    def call(name: str, *operands: AbstractValue) -> AbstractValue:
+        return operators.apply(checker, out, lookup(name), list(operands), {}, span, [])
 
     bound = call("add", call("multiply", call("abs", y), relative), absolute)
     near = call("less_equal", call("abs", call("subtract", x, y)), bound)
     return call("logical_or", call("logical_and", near, call("isfinite", y)), call("equal", x, y))
 
 
-def allclose(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def allclose(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """Whether all elements are close: `np.allclose(x, y, rtol, atol)`."""
-    close = isclose(session, out, arguments, span)
-    return operators.apply(session, out, lookup("all"), [close], {}, span, [])
+    close = isclose(checker, out, arguments, span)
+    return operators.apply(checker, out, lookup("all"), [close], {}, span, [])
 
 
 def norm(
-    session: Session, out: Output, x: Typed, order: object, axis: object, keepdims: bool, span: Span | None
-) -> Typed:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    x: DynamicValue,
+    order: object,
+    axis: object,
+    keepdims: bool,
+    span: Span | None,
+) -> DynamicValue:
     """`np.linalg.norm(x, ord, axis, keepdims)`: of the elements as a vector without an order and axis, along one axis
     that of vectors, and along two that of matrices. Raises ShapeError, TypeCheckError."""
-    rank = len(tuple(ranked(x, span).shape))
+    rank = len(tuple(ranked_type(x, span).shape))
 
-    def call(name: str, operand: Typed, **attributes: object) -> Typed:
-        return operators.apply(session, out, lookup(name), [operand], attributes, span, [])
+    def call(name: str, operand: DynamicValue, **attributes: object) -> DynamicValue:
+        return operators.apply(checker, out, lookup(name), [operand], attributes, span, [])
 
     if axis is None and order is None:
         return call("norm", x, ord=2, axis=None, keepdims=keepdims)
@@ -145,4 +163,4 @@ def norm(
     return most if keepdims else call("squeeze", most, axis=places)
 
 
-__all__ = ["allclose", "array_equal", "isclose", "joined", "norm", "of_matrix", "ranked"]
+__all__ = ["allclose", "array_equal", "concatenation_rule", "isclose", "norm", "of_matrix", "ranked_type"]

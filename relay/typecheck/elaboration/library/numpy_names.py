@@ -19,23 +19,23 @@ from relay.ir.types import BOOL, INT32, UINT32, BaseClass, BaseType, TensorType,
 from relay.operator import lookup
 from relay.operator import resolve_name as resolve_operator
 from relay.typecheck.elaboration.abstract_values import (
-    Entity,
+    AbstractValue,
+    DynamicValue,
     Number,
     NumpyFunction,
-    Object,
-    Output,
+    PythonObject,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
     is_constant_bool,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.expressions import operators
-from relay.typecheck.elaboration.expressions.attributes import checked_attribute, normalise_attribute, static_value
+from relay.typecheck.elaboration.expressions.attributes import checked_attribute, normalize_attribute, static_value
 from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.library import numpy_matrices
 from relay.typecheck.elaboration.values.tensors import tensor_type
 
-Keywords = Sequence[tuple[str, Entity]]
+Keywords = Sequence[tuple[str, AbstractValue]]
 
 _SIGNATURES: dict[str, Callable[..., None]] = {
     "all": lambda a, axis=None, out=None, keepdims=False, *, where=True: None,
@@ -156,20 +156,20 @@ def numpy_function(function: object) -> NumpyFunction | None:
     if isinstance(function, np.ufunc) or not isinstance(name, str):
         return None
     is_linear = (getattr(function, "__module__", None) or "") == "numpy.linalg"
-    return _named(f"linalg.{name}" if is_linear else name, name)
+    return _numpy_function(f"linalg.{name}" if is_linear else name, name)
 
 
 def method(name: str) -> NumpyFunction | None:
     """What a method of NumPy's arrays is here; None for all others."""
-    return _named("ravel" if name == "flatten" else name, name) if name in METHODS else None
+    return _numpy_function("ravel" if name == "flatten" else name, name) if name in METHODS else None
 
 
-def _named(key: str, name: str) -> NumpyFunction | None:
+def _numpy_function(key: str, name: str) -> NumpyFunction | None:
     operator = resolve_operator(_OPERATORS.get(name, name)) if key in _SIGNATURES else None
-    return None if operator is None else NumpyFunction(key, operator, _needed(key))
+    return None if operator is None else NumpyFunction(key, operator, _required_count(key))
 
 
-def _needed(key: str) -> int:
+def _required_count(key: str) -> int:
     """How many arguments a call needs."""
     parameters = inspect.signature(_SIGNATURES[key]).parameters.values()
     return sum(p.default is p.empty and p.kind is not p.VAR_POSITIONAL for p in parameters)
@@ -179,11 +179,11 @@ def _needed(key: str) -> int:
 class _Call:
     """A call whose arguments are the operator's: `operands` by position and `attributes` by name."""
 
-    session: Session
-    out: Output
+    checker: Checker
+    out: TypedBlockBuilder
     function: NumpyFunction
-    operands: list[Entity]
-    attributes: dict[str, Entity]
+    operands: list[AbstractValue]
+    attributes: dict[str, AbstractValue]
     span: Span | None
     described: Sequence[str]
 
@@ -192,28 +192,28 @@ class _Call:
         entity = self.attributes.get(name)
         return None if entity is None else static_value(entity, name, self.span)
 
-    def apply(self, name: str, *operands: Entity, **attributes: object) -> Typed:
+    def apply(self, name: str, *operands: AbstractValue, **attributes: object) -> DynamicValue:
         """An operator of this name."""
-        return operators.apply(self.session, self.out, lookup(name), list(operands), attributes, self.span, [])
+        return operators.apply(self.checker, self.out, lookup(name), list(operands), attributes, self.span, [])
 
     def dtype(self) -> BaseType | None:
-        """The dtype that the call asks for, which is no attribute then."""
+        """The dtype that the call asks for, which is not an attribute then."""
         entity = self.attributes.pop("dtype", None)
         if entity is None:
             return None
-        base = normalise_attribute("dtype", static_value(entity, "dtype", self.span))
+        base = normalize_attribute("dtype", static_value(entity, "dtype", self.span))
         checked = checked_attribute(self.function.operator, "dtype", base, self.span)
         assert checked is None or isinstance(checked, BaseType)
         return checked
 
-    def converted(self, base: BaseType) -> None:
+    def cast_first_operand(self, base: BaseType) -> None:
         """Convert the first operand."""
-        value = self.session.materialise(self.out, self.operands[0], self.span)
+        value = self.checker.materialize(self.out, self.operands[0], self.span)
         self.operands[0] = self.apply("cast", value, dtype=base)
 
-    def tensor(self, position: int = 0) -> Typed:
+    def tensor(self, position: int = 0) -> DynamicValue:
         """An operand as a tensor."""
-        value = self.operands[position] = self.session.materialise(self.out, self.operands[position], self.span)
+        value = self.operands[position] = self.checker.materialize(self.out, self.operands[position], self.span)
         return value
 
     def rank(self, position: int = 0) -> int | None:
@@ -223,22 +223,22 @@ class _Call:
 
 
 def call(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     function: NumpyFunction,
-    arguments: Sequence[Entity],
+    arguments: Sequence[AbstractValue],
     keywords: Keywords,
     span: Span | None,
     described: Sequence[str],
     own: Sequence[str] = (),
-) -> Entity:
+) -> AbstractValue:
     """Call a function of NumPy. `own` are attributes of the operator that a method takes besides. Raises TypeCheckError
     for arguments that NumPy does not take there, or that have no meaning here."""
     from relay.typecheck.elaboration.expressions.calls import call_operator
 
-    arguments = [expand(session, out, a, span) if isinstance(a, Typed) else a for a in arguments]
-    operands, attributes = _sorted(function, arguments, keywords, own, span)
-    made = _Call(session, out, function, operands, attributes, span, described)
+    arguments = [expand(checker, out, a, span) if isinstance(a, DynamicValue) else a for a in arguments]
+    operands, attributes = _bind_arguments(function, arguments, keywords, own, span)
+    made = _Call(checker, out, function, operands, attributes, span, described)
     for name in [n for n in attributes if n not in function.operator.attributes and n not in _CHANGED]:
         _demand_harmless(function, name, attributes.pop(name), span)
     rule = _RULES.get(function.key)
@@ -248,17 +248,17 @@ def call(
     for name in [n for n in attributes if n not in function.operator.attributes]:
         _demand_harmless(function, name, attributes.pop(name), span)
     return call_operator(
-        session, out, function.operator, made.operands, list(made.attributes.items()), span, made.described
+        checker, out, function.operator, made.operands, list(made.attributes.items()), span, made.described
     )
 
 
-def _sorted(
+def _bind_arguments(
     function: NumpyFunction,
-    arguments: Sequence[Entity],
+    arguments: Sequence[AbstractValue],
     keywords: Keywords,
     own: Sequence[str],
     span: Span | None,
-) -> tuple[list[Entity], dict[str, Entity]]:
+) -> tuple[list[AbstractValue], dict[str, AbstractValue]]:
     """The arguments of a call by NumPy's signature as operands and, by the operator's names, attributes."""
     operator, name = function.operator, function.name
     parameters = inspect.signature(_SIGNATURES[function.key]).parameters
@@ -269,7 +269,7 @@ def _sorted(
         raise TypeCheckError(
             f"wrong number of arguments to {name}: it takes {len(positional)} by position, found {len(arguments)}", span
         )
-    given: dict[str, Entity] = {} if spread else dict(zip(positional, arguments, strict=False))
+    given: dict[str, AbstractValue] = {} if spread else dict(zip(positional, arguments, strict=False))
     for key, entity in keywords:
         accepted = key in own or (key in kinds and kinds[key] is not inspect.Parameter.POSITIONAL_ONLY)
         if not accepted:
@@ -292,22 +292,22 @@ def _sorted(
         is_other = key not in given and parameter.default is not parameter.empty and key != "dtype"
         if is_other and known != parameter.default and key not in positional[: len(operator.operands)]:
             attributes[_ATTRIBUTES.get(key, key)] = _entity(parameter.default, span)
-    if isinstance(given.get("dtype"), Object) and given["dtype"].value is None:  # type: ignore[union-attr]
+    if isinstance(given.get("dtype"), PythonObject) and given["dtype"].value is None:  # type: ignore[union-attr]
         attributes.pop("dtype")
     return operands, attributes
 
 
-def _entity(value: object, span: Span | None) -> Entity:
-    return Number(value, span) if isinstance(value, int) and not isinstance(value, bool) else Object(value)
+def _entity(value: object, span: Span | None) -> AbstractValue:
+    return Number(value, span) if isinstance(value, int) and not isinstance(value, bool) else PythonObject(value)
 
 
-def _demand_harmless(function: NumpyFunction, name: str, entity: Entity, span: Span | None) -> None:
+def _demand_harmless(function: NumpyFunction, name: str, entity: AbstractValue, span: Span | None) -> None:
     """Raise TypeCheckError for an argument that has no meaning here, if it changes anything."""
     parameters = inspect.signature(_SIGNATURES[function.key]).parameters
     value: object = entity
     known = is_constant_bool(entity)
-    if isinstance(entity, Object | Number) or known is not None:
-        value = known if known is not None and not isinstance(entity, Object) else entity.value  # type: ignore[union-attr]
+    if isinstance(entity, PythonObject | Number) or known is not None:
+        value = known if known is not None and not isinstance(entity, PythonObject) else entity.value  # type: ignore[union-attr]
     harmless = (parameters[name].default, *_HARMLESS.get(name, ()))
     if name == "order" and function.key not in ("ravel", "reshape", "sort", "argsort"):
         harmless = (None, "C", "F", "A", "K")  # that of elements in memory
@@ -334,12 +334,12 @@ def _totals(call: _Call) -> None:
     """Sums and products are made in the dtype that is asked for, and those of short integers in one of 32 bits."""
     wanted = call.dtype()
     if wanted == BOOL:
-        raise TypeCheckError(f"{call.function.name} has no truth values", call.span, help="np.any(x), np.all(x)")
+        raise TypeCheckError(f"{call.function.name} has no booleans", call.span, help="np.any(x), np.all(x)")
     if wanted is None and call.function.key in ("sum", "prod", "cumsum", "cumprod", "trace", "linalg.trace"):
         type_ = prune(call.tensor().type)
         wanted = _narrow(type_.base) if isinstance(type_, TensorType) else None
     if wanted is not None:
-        call.converted(wanted)
+        call.cast_first_operand(wanted)
 
 
 def _in_one_row(call: _Call) -> None:
@@ -350,7 +350,7 @@ def _in_one_row(call: _Call) -> None:
         call.attributes["axis"] = Number(0, call.span)
 
 
-def _taken(call: _Call) -> None:
+def _adapt_take(call: _Call) -> None:
     places = call.operands[1]
     if isinstance(places, Tuple) and places.items and all(isinstance(i, Number) for i in places.items):
         call.operands[1] = call.apply("stack", *places.items)
@@ -362,12 +362,12 @@ def _running(call: _Call) -> None:
     _in_one_row(call)
 
 
-def _joined(call: _Call) -> None:
+def _adapt_concatenate(call: _Call) -> None:
     """Tensors in one row where the axis is None; the result in another dtype."""
     wanted = call.dtype()
     whole = call.operands[0]
     if isinstance(whole, Tuple):
-        parts = [call.session.materialise(call.out, item, call.span) for item in whole.items]
+        parts = [call.checker.materialize(call.out, item, call.span) for item in whole.items]
         if wanted is not None:
             parts = [_converted_part(call, part, wanted) for part in parts]
         if call.function.key == "concatenate" and "axis" in call.attributes and call.static("axis") is None:
@@ -378,7 +378,7 @@ def _joined(call: _Call) -> None:
         raise TypeCheckError(f"{call.function.name} with 'dtype' is not part of Relay", call.span, help="convert it")
 
 
-def _converted_part(call: _Call, part: Typed, wanted: BaseType) -> Typed:
+def _converted_part(call: _Call, part: DynamicValue, wanted: BaseType) -> DynamicValue:
     type_ = prune(part.type)
     base = prune(type_.base) if isinstance(type_, TensorType) else None
     kinds = (BOOL.base_class, BaseClass.INTEGER, BaseClass.FLOAT)
@@ -388,10 +388,10 @@ def _converted_part(call: _Call, part: Typed, wanted: BaseType) -> Typed:
     return call.apply("cast", part, dtype=wanted)
 
 
-def _alike(call: _Call) -> None:
+def _adapt_like(call: _Call) -> None:
     wanted = call.dtype()
     if wanted is not None:
-        call.converted(wanted)
+        call.cast_first_operand(wanted)
 
 
 def _moments(call: _Call) -> None:
@@ -414,7 +414,7 @@ def _planes(call: _Call) -> None:
         axes.append(value)
     rank = call.rank()
     if rank is None:
-        rank = len(numpy_matrices.ranked(call.tensor(), call.span).shape)
+        rank = len(numpy_matrices.ranked_type(call.tensor(), call.span).shape)
     if not all(isinstance(a, int) and not isinstance(a, bool) and -rank <= a < rank for a in axes):
         raise TypeCheckError(f"{call.function.name} of rank {rank} has no axes {axes[0]} and {axes[1]}", call.span)
     first, second = (a % rank for a in axes)  # type: ignore[operator]
@@ -424,22 +424,22 @@ def _planes(call: _Call) -> None:
         call.operands[0] = call.apply("moveaxis", call.tensor(), source=(first, second), destination=(-2, -1))
 
 
-def _norm(call: _Call) -> Entity | None:
+def _norm(call: _Call) -> AbstractValue | None:
     keepdims = checked_attribute(call.function.operator, "keepdims", call.static("keepdims") or False, call.span)
     order, axis = call.static("ord"), call.static("axis")
     if isinstance(axis, str) and (order is None or isinstance(order, int | float)):  # one axis by its name
         call.attributes["ord"] = Number(2 if order is None else order, call.span)
         return None
-    return numpy_matrices.norm(call.session, call.out, call.tensor(), order, axis, keepdims is True, call.span)
+    return numpy_matrices.norm(call.checker, call.out, call.tensor(), order, axis, keepdims is True, call.span)
 
 
-def _dot(call: _Call) -> Entity | None:
+def _dot(call: _Call) -> AbstractValue | None:
     """Elements of rank 0 are factors; of a tensor of rank 3 and more the last axis but one is summed over."""
     if any(isinstance(o, Number) for o in call.operands):
         return call.apply("multiply", *call.operands)
     left, right = call.rank(0), call.rank(1)
-    if (left is None or right is None) and not call.session.generic:
-        left, right = (len(numpy_matrices.ranked(call.tensor(i), call.span).shape) for i in (0, 1))
+    if (left is None or right is None) and not call.checker.generic:
+        left, right = (len(numpy_matrices.ranked_type(call.tensor(i), call.span).shape) for i in (0, 1))
     if left is None or right is None:
         return None
     if left == 0 or right == 0:
@@ -461,7 +461,7 @@ def _grid(call: _Call) -> None:
         raise TypeMismatch("np.meshgrid takes arrays, found a number", call.span, help=help)
 
 
-def _rounded(call: _Call) -> Entity | None:
+def _adapt_round(call: _Call) -> AbstractValue | None:
     """To so many decimals, as NumPy does: scaled, rounded half to even, and scaled back."""
     digits = call.static("decimals") if "decimals" in call.attributes else 0
     call.attributes.pop("decimals", None)
@@ -478,28 +478,28 @@ def _rounded(call: _Call) -> Entity | None:
     return call.apply(back, call.apply("round", call.apply(there, call.operands[0], factor)), factor)
 
 
-def _turned(call: _Call) -> None:
+def _adapt_transpose(call: _Call) -> None:
     """The order of the axes, which of one axis may be a number."""
     entity = call.attributes.get("axes")
     if isinstance(entity, Number):
         call.attributes["axes"] = Tuple((entity,))
 
 
-_RULES: dict[str, Callable[[_Call], Entity | None]] = {
+_RULES: dict[str, Callable[[_Call], AbstractValue | None]] = {
     **dict.fromkeys(("sum", "prod", "mean", "linalg.trace"), _totals),
     **dict.fromkeys(("std", "var"), _moments),
     **dict.fromkeys(("cumsum", "cumprod"), _running),
-    "take": _taken,
+    "take": _adapt_take,
     "take_along_axis": _in_one_row,
-    **dict.fromkeys(("concatenate", "stack"), _joined),
-    **dict.fromkeys(("zeros_like", "ones_like", "full_like"), _alike),
+    **dict.fromkeys(("concatenate", "stack"), _adapt_concatenate),
+    **dict.fromkeys(("zeros_like", "ones_like", "full_like"), _adapt_like),
     **dict.fromkeys(("trace", "diagonal"), _planes),
     "linalg.norm": _norm,
     "linalg.outer": _vectors,
     "dot": _dot,
     "meshgrid": _grid,
-    "round": _rounded,
-    "transpose": _turned,
+    "round": _adapt_round,
+    "transpose": _adapt_transpose,
 }
 
 

@@ -1,4 +1,4 @@
-"""Order: `<` of tuples, `sorted`, `max` and `min` of anything and by a key, and where a value stands in a list.
+"""Ordering: `<` of tuples, `sorted`, `max`, `min`, sort keys, and the index of a value in a list.
 
 What the checker knows is decided before the run. The rest is done by functions that are written in the language
 (`relay/frontend/library.py`), which are called here like the user's own.
@@ -17,23 +17,23 @@ from relay.ir.types import Form, TensorType, Type, prune, show
 from relay.operator import lookup
 from relay.typecheck.elaboration import constant_results
 from relay.typecheck.elaboration.abstract_values import (
-    Consequence,
+    AbstractValue,
     Context,
-    Entity,
+    DependsOnPoison,
+    DynamicValue,
     GlobalFunction,
     Handler,
-    Length,
+    ListLength,
     Number,
-    Object,
-    Output,
     Progression,
+    PythonObject,
     Range,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
     Zip,
     is_constant_bool,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow.loop_copies import count_of, rounds_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, list_methods, list_positions
@@ -48,7 +48,7 @@ from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import is_known, resolve
 
-Keywords = Sequence[tuple[str, Entity]]
+Keywords = Sequence[tuple[str, AbstractValue]]
 
 FEW = 32
 """How many elements are compared one by one, each with each."""
@@ -65,73 +65,79 @@ def use_library(found: Callable[[str], Definition]) -> None:
     _library = found
 
 
-def written(session: Session, out: Output, name: str, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def call_library(
+    checker: Checker, out: TypedBlockBuilder, name: str, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """Call one of them."""
-    return call_function(session, out, GlobalFunction(_library(name)), arguments, (), span)
+    return call_function(checker, out, GlobalFunction(_library(name)), arguments, (), span)
 
 
 def written_in_place(
-    session: Session, out: Output, name: str, arguments: Sequence[Entity], span: Span | None
-) -> Entity:
-    """What one of them returns, elaborated where it is called: arguments may be what is no value of the run, as a range
+    checker: Checker, out: TypedBlockBuilder, name: str, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
+    """The result of one of them, elaborated where it is called: arguments may be static values, as a range
     is. It returns at its end only."""
     definition = _library(name)
     function = definition.function
     context = Context(dict(zip(function.parameters, arguments, strict=True)), {}, definition.scope)
-    returned: list[Entity] = []
+    returned: list[AbstractValue] = []
 
-    def on_exit(place: Output, entities: tuple[Entity, ...], at: Span | None) -> None:
+    def on_exit(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], at: Span | None) -> None:
         returned.extend(entities)
 
-    context.handlers[function.label] = Handler(function.label, None, on_exit, len(session.scopes))
-    session.call_spans.append((function.name, span))
+    context.handlers[function.label] = Handler(function.label, None, on_exit, len(checker.scopes))
+    checker.call_spans.append((function.name, span))
     try:
-        elaborate_block(session, context, function.body, out, None)
+        elaborate_block(checker, context, function.body, out, None)
     finally:
-        session.call_spans.pop()
+        checker.call_spans.pop()
     if not returned:  # which has been reported
-        raise Consequence
+        raise DependsOnPoison
     (result,) = returned
     return result
 
 
-def listed(session: Session, out: Output, xs: Entity, span: Span | None) -> Entity:
+def listed(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Span | None) -> AbstractValue:
     """`list(xs)` of what a `for` goes through: `[x for x in xs]`."""
-    return written_in_place(session, out, "listed__", [xs], span)
+    return written_in_place(checker, out, "listed__", [xs], span)
 
 
-def values(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+def values(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
     """What a function of all elements takes: a tensor, a tuple or a list."""
     if isinstance(entity, Range | Zip | Progression):
-        return listed(session, out, entity, span)
-    return expand(session, out, entity, span) if isinstance(entity, Typed) else entity
+        return listed(checker, out, entity, span)
+    return expand(checker, out, entity, span) if isinstance(entity, DynamicValue) else entity
 
 
-def _as_value(session: Session, out: Output, xs: Entity, span: Span | None) -> Entity:
+def _as_value(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Span | None) -> AbstractValue:
     """What a function of the run takes: a range or a zip becomes a list."""
     if not isinstance(xs, Range | Zip | Progression):
         return xs
-    return dynamic_lists.given_as_list(session, out, listed(session, out, xs, span), span)
+    return dynamic_lists.given_as_list(checker, out, listed(checker, out, xs, span), span)
 
 
 # ---- comparing
 
 
-def compared(session: Session, out: Output, name: str, left: Tuple, right: Tuple, span: Span | None) -> Entity:
+def compare_sequences(
+    checker: Checker, out: TypedBlockBuilder, name: str, left: Tuple, right: Tuple, span: Span | None
+) -> AbstractValue:
     """`less`, `less_equal`, `greater` or `greater_equal` of tuples and lists: the first components that differ
     decide."""
     if name.startswith("greater"):
-        return compared(session, out, name.replace("greater", "less"), right, left, span)
+        return compare_sequences(checker, out, name.replace("greater", "less"), right, left, span)
     counts = len(left.items), len(right.items)
-    result: Entity = comparisons.truth(counts[0] < counts[1] or (name == "less_equal" and counts[0] == counts[1]), span)
+    result: AbstractValue = comparisons.truth(
+        counts[0] < counts[1] or (name == "less_equal" and counts[0] == counts[1]), span
+    )
     for a, b in reversed(list(zip(left.items, right.items, strict=False))):
-        less = _less(session, out, a, b, span)
+        less = _less(checker, out, a, b, span)
         if is_constant_bool(less) is True:
             result = less
             continue
-        same = comparisons.equal(session, out, a, b, span)
-        rest = comparisons.combined(session, out, [same, result], False, span)
-        result = comparisons.combined(session, out, [less, rest], True, span)
+        same = comparisons.equal(checker, out, a, b, span)
+        rest = comparisons.combine_conditions(checker, out, [same, result], False, span)
+        result = comparisons.combine_conditions(checker, out, [less, rest], True, span)
     return result
 
 
@@ -139,109 +145,116 @@ def compared(session: Session, out: Output, name: str, left: Tuple, right: Tuple
 
 
 def call(
-    session: Session,
+    checker: Checker,
     context: Context,
-    out: Output,
+    out: TypedBlockBuilder,
     function: object,
-    arguments: Sequence[Entity],
+    arguments: Sequence[AbstractValue],
     keywords: Keywords,
     span: Span | None,
-) -> Entity | None:
+) -> AbstractValue | None:
     """Call `sorted`, or `max` and `min` of other things than numbers; None for all other calls."""
     if function is builtins.sorted:
         options = _options("sorted", keywords, ("key", "reverse"), span)
         if len(arguments) != 1:
             raise TypeCheckError(f"sorted takes what it sorts, key and reverse, found {len(arguments)} arguments", span)
         reverse = options.get("reverse", object_entity(False, span))
-        return sorted_(session, context, out, arguments[0], options.get("key"), reverse, span)
+        return sorted_(checker, context, out, arguments[0], options.get("key"), reverse, span)
     if function is not builtins.max and function is not builtins.min:
         return None
-    return _extreme(session, context, out, function is builtins.max, arguments, keywords, span)
+    return _extreme(checker, context, out, function is builtins.max, arguments, keywords, span)
 
 
-def _few(session: Session, out: Output, xs: Entity, span: Span | None) -> list[Entity] | None:
+def _few(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Span | None) -> list[AbstractValue] | None:
     """The elements one by one, of what has a known length that is not large; None for the rest."""
-    return elements(session, out, xs, span) if _is_few(xs) else None
+    return elements(checker, out, xs, span) if _is_few(xs) else None
 
 
-def _is_few(xs: Entity) -> bool:
+def _is_few(xs: AbstractValue) -> bool:
     if dynamic_lists.is_growing(xs) or isinstance(xs, Tuple):
         return isinstance(xs, Tuple)
     count = count_of(xs, ask=False)
     return count is not None and count <= FEW
 
 
-def _options(name: str, keywords: Keywords, known: Sequence[str], span: Span | None) -> dict[str, Entity]:
+def _options(name: str, keywords: Keywords, known: Sequence[str], span: Span | None) -> dict[str, AbstractValue]:
     for given, _ in keywords:
         if given not in known:
             raise TypeCheckError(f"{name} takes no argument {given!r}", span, help=f"it has {' and '.join(known)}")
-    return {k: v for k, v in keywords if not (isinstance(v, Object) and v.value is None)}
+    return {k: v for k, v in keywords if not (isinstance(v, PythonObject) and v.value is None)}
 
 
 def _key(
-    session: Session, context: Context, out: Output, key: Entity | None, item: Entity, span: Span | None
-) -> Entity:
+    checker: Checker,
+    context: Context,
+    out: TypedBlockBuilder,
+    key: AbstractValue | None,
+    item: AbstractValue,
+    span: Span | None,
+) -> AbstractValue:
     from relay.typecheck.elaboration.expressions import calls
 
-    return item if key is None else calls.apply(session, context, out, key, [item], (), span, [], "the key")
+    return item if key is None else calls.apply(checker, context, out, key, [item], (), span, [], "the key")
 
 
 def sorted_(
-    session: Session,
+    checker: Checker,
     context: Context,
-    out: Output,
-    xs: Entity,
-    key: Entity | None,
-    reverse: Entity,
+    out: TypedBlockBuilder,
+    xs: AbstractValue,
+    key: AbstractValue | None,
+    reverse: AbstractValue,
     span: Span | None,
-) -> Entity:
+) -> AbstractValue:
     """`sorted(xs, key=key, reverse=reverse)`: equal elements stay in their order."""
-    xs = expand(session, out, xs, span) if isinstance(xs, Typed) else xs
-    if isinstance(xs, Typed) and key is None and (type_ := tensor_type(xs)) is not None:
+    xs = expand(checker, out, xs, span) if isinstance(xs, DynamicValue) else xs
+    if isinstance(xs, DynamicValue) and key is None and (type_ := tensor_type(xs)) is not None:
         if type_.rank != 1:
             raise TypeCheckError(
                 f"sorted needs a list or a tensor of rank 1, found rank {type_.rank}",
                 span,
                 help="along an axis: relay.sort(x, axis=0)",
             )
-        return written(session, out, "sorted_rows__", [xs, reverse], span)
-    items = _few(session, out, xs, span)
+        return call_library(checker, out, "sorted_rows__", [xs, reverse], span)
+    items = _few(checker, out, xs, span)
     if items is None:
-        xs = _as_value(session, out, xs, span)
-        all_keys = xs if key is None else written(session, out, "keys__", [xs, key], span)
+        xs = _as_value(checker, out, xs, span)
+        all_keys = xs if key is None else call_library(checker, out, "keys__", [xs, key], span)
         if dynamic_lists.is_growing(all_keys):
-            assert isinstance(all_keys, Typed)
+            assert isinstance(all_keys, DynamicValue)
             _require_order(dynamic_lists.element_type(all_keys), span)
-        order_ = written(session, out, "order__", [all_keys, reverse], span)
-        chosen_ = written(session, out, "chosen__", [xs, order_], span)
+        order_ = call_library(checker, out, "order__", [all_keys, reverse], span)
+        chosen_ = call_library(checker, out, "chosen__", [xs, order_], span)
         count = rounds_of(xs)
-        return chosen_ if count is None else constant_results.with_lengths(chosen_, Length(None, count))
-    keys = [_key(session, context, out, key, item, span) for item in items]
+        return chosen_ if count is None else constant_results.with_lengths(chosen_, ListLength(None, count))
+    keys = [_key(checker, context, out, key, item, span) for item in items]
     downward = is_constant_bool(reverse)
-    order = None if downward is None else _known_order(session, keys, downward, span)
+    order = None if downward is None else _known_order(checker, keys, downward, span)
     if order is not None:
         return Tuple(tuple(items[i] for i in order), Form(list))
-    some = [dynamic_lists.as_growing(session, out, Tuple(tuple(part), Form(list)), span) for part in (keys, items)]
-    places = written(session, out, "order__", [some[0], reverse], span)
-    assert isinstance(places, Typed)
+    some = [dynamic_lists.as_growing(checker, out, Tuple(tuple(part), Form(list)), span) for part in (keys, items)]
+    places = call_library(checker, out, "order__", [some[0], reverse], span)
+    assert isinstance(places, DynamicValue)
     chosen = []
     for i in range(len(items)):
-        place = list_items.read(session, out, places, list_positions.number(i), span)
-        chosen.append(list_items.item(session, out, some[1], place, span))
+        place = list_items.read(checker, out, places, list_positions.number(i), span)
+        chosen.append(list_items.item(checker, out, some[1], place, span))
     return Tuple(tuple(chosen), Form(list))
 
 
-def _known_order(session: Session, keys: Sequence[Entity], downward: bool, span: Span | None) -> list[int] | None:
+def _known_order(
+    checker: Checker, keys: Sequence[AbstractValue], downward: bool, span: Span | None
+) -> list[int] | None:
     """The order of keys that the checker knows; None if the run has to compare some."""
 
     class Undecided(Exception):
         pass
 
-    aside = Output()
+    aside = TypedBlockBuilder()
 
     def order(a: int, b: int) -> int:
         for first, second, answer in ((a, b, -1), (b, a, 1)):
-            known = is_constant_bool(_less(session, aside, keys[first], keys[second], span))
+            known = is_constant_bool(_less(checker, aside, keys[first], keys[second], span))
             if known is None:
                 raise Undecided
             if known:
@@ -254,16 +267,18 @@ def _known_order(session: Session, keys: Sequence[Entity], downward: bool, span:
         return None
 
 
-def _less(session: Session, out: Output, left: Entity, right: Entity, span: Span | None) -> Entity:
-    if isinstance(left, Object) and isinstance(right, Object):
+def _less(
+    checker: Checker, out: TypedBlockBuilder, left: AbstractValue, right: AbstractValue, span: Span | None
+) -> AbstractValue:
+    if isinstance(left, PythonObject) and isinstance(right, PythonObject):
         texts = (left.value, right.value)
         if not all(isinstance(text, str) for text in texts):
             raise TypeCheckError("these Python objects have no order", span)
         return comparisons.truth(str(left.value) < str(right.value), span)
     for side in (left, right):
-        if isinstance(side, Typed):
+        if isinstance(side, DynamicValue):
             _require_order(side.type, span)
-    return apply_named(session, out, "less", [left, right], {}, span, [])
+    return apply_named(checker, out, "less", [left, right], {}, span, [])
 
 
 def _require_order(type_: Type, span: Span | None) -> None:
@@ -278,39 +293,39 @@ def _require_order(type_: Type, span: Span | None) -> None:
 
 
 def _extreme(
-    session: Session,
+    checker: Checker,
     context: Context,
-    out: Output,
+    out: TypedBlockBuilder,
     largest: bool,
-    arguments: Sequence[Entity],
+    arguments: Sequence[AbstractValue],
     keywords: Keywords,
     span: Span | None,
-) -> Entity | None:
+) -> AbstractValue | None:
     """`max` and `min` by a key, of tuples, and with a default; None for all others."""
     name = "max" if largest else "min"
     options = _options(name, keywords, ("key", "default"), span)
-    whole: Entity = arguments[0] if len(arguments) == 1 else Tuple(tuple(arguments))
-    whole = expand(session, out, whole, span) if isinstance(whole, Typed) else whole
-    if session.is_open(whole):
+    whole: AbstractValue = arguments[0] if len(arguments) == 1 else Tuple(tuple(arguments))
+    whole = expand(checker, out, whole, span) if isinstance(whole, DynamicValue) else whole
+    if checker.is_open(whole):
         raise SchemeOnly(span, f"what {name} looks through")
     key, default = options.get("key"), options.get("default")
     if isinstance(whole, Zip) or (key is not None and not _is_few(whole)):
-        whole = listed(session, out, whole, span) if _is_few(whole) else _as_value(session, out, whole, span)
-    if isinstance(whole, Typed) and dynamic_lists.is_growing(whole):
+        whole = listed(checker, out, whole, span) if _is_few(whole) else _as_value(checker, out, whole, span)
+    if isinstance(whole, DynamicValue) and dynamic_lists.is_growing(whole):
         is_plain = isinstance(prune(dynamic_lists.element_type(whole)), TensorType)
         if key is None and default is None and is_plain:
             return None
         function = key if key is not None else GlobalFunction(_library("itself__"))
         given = [whole, function, object_entity(largest, span)]
         if default is None:
-            some = list_positions.is_not_empty(session, out, whole, span)
-            _require(session, out, some, f"{name} of nothing", span)
-            return written(session, out, "best__", given, span)
-        return written(session, out, "best_or__", [*given, default], span)
-    items = _few(session, out, whole, span) if key is not None or isinstance(whole, Tuple) else None
+            some = list_positions.is_not_empty(checker, out, whole, span)
+            _require(checker, out, some, f"{name} of nothing", span)
+            return call_library(checker, out, "best__", given, span)
+        return call_library(checker, out, "best_or__", [*given, default], span)
+    items = _few(checker, out, whole, span) if key is not None or isinstance(whole, Tuple) else None
     if items is None:
         if key is not None and default is None:
-            return written(session, out, "best__", [whole, key, object_entity(largest, span)], span)
+            return call_library(checker, out, "best__", [whole, key, object_entity(largest, span)], span)
         if options:
             raise TypeCheckError(
                 f"{name} with a key or default needs a list, or a length that is known",
@@ -323,14 +338,14 @@ def _extreme(
     if not items or (key is None and not any(_is_structured(i) for i in items)):
         return None
     best = items[0]
-    score = _key(session, context, out, key, best, span)
+    score = _key(checker, context, out, key, best, span)
     for item in items[1:]:
-        new = _key(session, context, out, key, item, span)
-        better = _less(session, out, *((score, new) if largest else (new, score)), span)
+        new = _key(checker, context, out, key, item, span)
+        better = _less(checker, out, *((score, new) if largest else (new, score)), span)
         known = is_constant_bool(better)
         if known is None:
             given = [better, Tuple((item, new)), Tuple((best, score))]
-            chosen = written(session, out, "pick__", given, span)
+            chosen = call_library(checker, out, "pick__", given, span)
             assert isinstance(chosen, Tuple)
             best, score = chosen.items
         elif known:
@@ -338,67 +353,80 @@ def _extreme(
     return best
 
 
-def _is_structured(item: Entity) -> bool:
-    return isinstance(item, Tuple | Object) or (isinstance(item, Typed) and data.data_type(item) is not None)
+def _is_structured(item: AbstractValue) -> bool:
+    return isinstance(item, Tuple | PythonObject) or (
+        isinstance(item, DynamicValue) and data.data_type(item) is not None
+    )
 
 
 # ---- places
 
 
 def list_method(
-    session: Session, out: Output, name: str, xs: Entity, arguments: Sequence[Entity], span: Span | None
-) -> Entity:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    name: str,
+    xs: AbstractValue,
+    arguments: Sequence[AbstractValue],
+    span: Span | None,
+) -> AbstractValue:
     """`xs.index(v)` and `xs.count(v)` of a list or tuple, and `xs.copy()`, which is the value itself."""
     if name == "copy" and not arguments:
         return xs
     if len(arguments) != 1:
         raise TypeCheckError(f"{name} takes the value that it looks for, found {len(arguments)} arguments", span)
     if isinstance(xs, Tuple):
-        found = _known_places(session, xs, arguments[0], span)
+        found = _known_places(checker, xs, arguments[0], span)
         if found is not None and name == "count":
             return Number(len(found), span)
         if found is not None:
             if not found:
                 raise TypeCheckError("the value is not in the list", span, help="test before: `if v in xs:`")
             return Number(found[0], span)
-        xs = dynamic_lists.as_growing(session, out, Tuple(xs.items, Form(list)), span)
-    result = written(session, out, f"{name}__", [xs, arguments[0]], span)
+        xs = dynamic_lists.as_growing(checker, out, Tuple(xs.items, Form(list)), span)
+    result = call_library(checker, out, f"{name}__", [xs, arguments[0]], span)
     if name == "index":
-        found_ = apply_named(session, out, "greater_equal", [result, Number(0)], {}, span, [])
-        _require(session, out, found_, "the value is not in the list", span)
+        found_ = apply_named(checker, out, "greater_equal", [result, Number(0)], {}, span, [])
+        _require(checker, out, found_, "the value is not in the list", span)
     return result
 
 
-def _require(session: Session, out: Output, condition: Entity, message: str, span: Span | None) -> None:
-    out.items.append(Binding((), Assert(session.materialise(out, condition, span).atom, message, span)))
+def _require(
+    checker: Checker, out: TypedBlockBuilder, condition: AbstractValue, message: str, span: Span | None
+) -> None:
+    out.items.append(Binding((), Assert(checker.materialize(out, condition, span).atom, message, span)))
 
 
-def _known_places(session: Session, xs: Tuple, value: Entity, span: Span | None) -> list[int] | None:
-    aside = Output()
-    answers = [is_constant_bool(comparisons.equal(session, aside, item, value, span)) for item in xs.items]
+def _known_places(checker: Checker, xs: Tuple, value: AbstractValue, span: Span | None) -> list[int] | None:
+    aside = TypedBlockBuilder()
+    answers = [is_constant_bool(comparisons.equal(checker, aside, item, value, span)) for item in xs.items]
     return None if None in answers else [i for i, same in enumerate(answers) if same]
 
 
-def sort(session: Session, context: Context, out: Output, xs: Entity, keywords: Keywords, span: Span | None) -> Entity:
+def sort(
+    checker: Checker, context: Context, out: TypedBlockBuilder, xs: AbstractValue, keywords: Keywords, span: Span | None
+) -> AbstractValue:
     """What `xs.sort(key=key, reverse=reverse)` makes of the list xs, or of a tensor, as NumPy's method does."""
-    opened = expand(session, out, xs, span) if isinstance(xs, Typed) else xs
-    if isinstance(opened, Typed) and not dynamic_lists.is_growing(opened):
+    opened = expand(checker, out, xs, span) if isinstance(xs, DynamicValue) else xs
+    if isinstance(opened, DynamicValue) and not dynamic_lists.is_growing(opened):
         attributes = {k: static_value(v, k, span) for k, v in keywords}
-        return operators.apply(session, out, lookup("sort"), [opened], attributes, span, [])
+        return operators.apply(checker, out, lookup("sort"), [opened], attributes, span, [])
     if not dynamic_lists.is_list(opened):
         raise TypeCheckError("only a list or a tensor has `sort`", span, help="make a list: `xs = sorted(t)`")
     options = _options("sort", keywords, ("key", "reverse"), span)
     reverse = options.get("reverse", object_entity(False, span))
-    return sorted_(session, context, out, opened, options.get("key"), reverse, span)
+    return sorted_(checker, context, out, opened, options.get("key"), reverse, span)
 
 
-def remove(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def remove(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """The list after `xs.remove(v)`."""
     xs, value = arguments
-    xs = expand(session, out, xs, span) if isinstance(xs, Typed) else xs
+    xs = expand(checker, out, xs, span) if isinstance(xs, DynamicValue) else xs
     if not dynamic_lists.is_list(xs):
         raise TypeCheckError("only a list has `remove`", span, help="start with `xs = []`")
-    place = list_method(session, out, "index", xs, [value], span)
-    popped = list_methods.pop(session, out, [xs, place], span)
+    place = list_method(checker, out, "index", xs, [value], span)
+    popped = list_methods.pop(checker, out, [xs, place], span)
     assert isinstance(popped, Tuple)
     return popped.items[1]

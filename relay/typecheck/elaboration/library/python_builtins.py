@@ -1,4 +1,4 @@
-"""Functions of Python and NumPy beside the operators: `any`, `round`, `np.array`, .., and what to use for others."""
+"""Python builtins and NumPy functions that are not operators: `any`, `round`, `np.array`, .."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from relay.errors import FrontendError, Span, TypeCheckError
 from relay.ir.types import INT32, BaseClass, BaseType, Kind, TensorType, prune, scalar
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (
-    Entity,
+    AbstractValue,
+    DynamicValue,
     Number,
-    Object,
-    Output,
     Progression,
+    PythonObject,
     Range,
     Size,
     SliceItem,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, list_reductions
 from relay.typecheck.elaboration.expressions import comparisons, operators
-from relay.typecheck.elaboration.expressions.attributes import normalise_attribute, static_value
+from relay.typecheck.elaboration.expressions.attributes import normalize_attribute, static_value
 from relay.typecheck.elaboration.expressions.intrinsics import elements
 from relay.typecheck.elaboration.expressions.python_operators import apply_named
 from relay.typecheck.elaboration.instances import expand
@@ -38,24 +38,29 @@ from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.elaboration.values.tensors import index, tensor_type
 from relay.typecheck.unification import resolve
 
-Keywords = Sequence[tuple[str, Entity]]
-Rule = Callable[[Session, Output, Sequence[Entity], "Span | None"], Entity]
+Keywords = Sequence[tuple[str, AbstractValue]]
+Rule = Callable[[Checker, TypedBlockBuilder, Sequence[AbstractValue], "Span | None"], AbstractValue]
 
 
 def call(
-    session: Session, out: Output, function: object, arguments: Sequence[Entity], keywords: Keywords, span: Span | None
-) -> Entity | None:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    function: object,
+    arguments: Sequence[AbstractValue],
+    keywords: Keywords,
+    span: Span | None,
+) -> AbstractValue | None:
     """Call one of these functions; None for all others."""
     rule = next((rule for known, rule in _RULES if known is function), None)
     if rule is None:
         return None
     name = getattr(function, "__name__", "function")
     if function is np.clip:
-        return _clip_call(session, out, arguments, keywords, span)
+        return _clip_call(checker, out, arguments, keywords, span)
     given = list(arguments)
     if rule is array and len(given) == 2:
         keywords, given = [("dtype", given[1]), *keywords], given[:1]
-    dtype: Entity | None = None
+    dtype: AbstractValue | None = None
     named = dict(keywords)
     for key, default in _DEFAULTS.get(name, ())[max(len(given) - 2, 0) :]:
         given.append(named.pop(key, Number(default, span)))
@@ -66,10 +71,10 @@ def call(
     low, high = _ARITY.get(name, (1, 1))
     if not low <= len(given) <= high:
         raise TypeCheckError(f"{name} takes {low} argument{'s' * (low != 1)}, found {len(given)}", span)
-    result = rule(session, out, given, span)
+    result = rule(checker, out, given, span)
     if dtype is not None:
-        attributes = {"dtype": normalise_attribute("dtype", static_value(dtype, "dtype", span))}
-        result = operators.apply(session, out, lookup("cast"), [result], attributes, span, [])
+        attributes = {"dtype": normalize_attribute("dtype", static_value(dtype, "dtype", span))}
+        result = operators.apply(checker, out, lookup("cast"), [result], attributes, span, [])
     return result
 
 
@@ -97,28 +102,34 @@ def _hashable(value: object) -> bool:
     return True
 
 
-def _items(session: Session, out: Output, entity: Entity, span: Span | None) -> list[Entity] | None:
+def _items(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None
+) -> list[AbstractValue] | None:
     """The components of a tuple; None for a tensor."""
-    if isinstance(entity, Typed):
-        entity = expand(session, out, entity, span)
+    if isinstance(entity, DynamicValue):
+        entity = expand(checker, out, entity, span)
     return list(entity.items) if isinstance(entity, Tuple) else None
 
 
 def _quantifier(name: str, decides: bool) -> Rule:
-    def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
-        xs = ordering.values(session, out, arguments[0], span)
-        items = _items(session, out, xs, span)
-        if isinstance(xs, Typed) and dynamic_lists.is_growing(xs):
-            return list_reductions.quantified(session, out, xs, lambda body, x: x, decides, span)
+    def rule(
+        checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+    ) -> AbstractValue:
+        xs = ordering.values(checker, out, arguments[0], span)
+        items = _items(checker, out, xs, span)
+        if isinstance(xs, DynamicValue) and dynamic_lists.is_growing(xs):
+            return list_reductions.any_or_all(checker, out, xs, lambda body, x: x, decides, span)
         if items is None:
-            return operators.apply(session, out, lookup(name), [xs], {}, span, [])
+            return operators.apply(checker, out, lookup(name), [xs], {}, span, [])
         truths = (object_entity(bool(i.value), span) if isinstance(i, Number) else i for i in items)
-        return comparisons.combined(session, out, truths, decides, span)
+        return comparisons.combine_conditions(checker, out, truths, decides, span)
 
     return rule
 
 
-def _round(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def _round(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """Half to even. Of a float scalar it is int32, as in Python; of a tensor it is elementwise, as in NumPy."""
     match list(arguments):
         case [Number(value)]:
@@ -131,57 +142,63 @@ def _round(session: Session, out: Output, arguments: Sequence[Entity], span: Spa
             span,
             help="scale it: relay.round(x * 10.0) / 10.0",
         )
-    x = session.materialise(out, arguments[0], span)
+    x = checker.materialize(out, arguments[0], span)
     if not isinstance(prune(x.type), TensorType):
-        session.unify_at(x.type, scalar(session.solver.fresh(Kind.BaseType)), span, "what `round` takes")
+        checker.unify_at(x.type, scalar(checker.solver.fresh(Kind.BaseType)), span, "what `round` takes")
     type_ = resolve(x.type)
     assert isinstance(type_, TensorType)
     if isinstance(type_.base, BaseType) and type_.base.base_class is BaseClass.INTEGER:
         return x
-    rounded = operators.apply(session, out, lookup("round"), [x], {}, span, [])
+    rounded = operators.apply(checker, out, lookup("round"), [x], {}, span, [])
     if type_.shape:
         return rounded
-    return operators.apply(session, out, lookup("cast"), [rounded], {"dtype": INT32}, span, [])
+    return operators.apply(checker, out, lookup("cast"), [rounded], {"dtype": INT32}, span, [])
 
 
 def _to_integer(name: str) -> Rule:
-    """`math.floor` and its kin: of a scalar the integer, int32; of a tensor elementwise, as in NumPy."""
+    """`math.floor` and the like: of a scalar the integer, int32; of a tensor elementwise, as in NumPy."""
 
-    def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    def rule(
+        checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+    ) -> AbstractValue:
         (value,) = arguments
         if isinstance(value, Number):
             return value if isinstance(value, Size) else Number(getattr(math, name)(value.value), span)
-        x = session.materialise(out, value, span)
+        x = checker.materialize(out, value, span)
         if not isinstance(prune(x.type), TensorType):
-            session.unify_at(x.type, scalar(session.solver.fresh(Kind.BaseType)), span, f"what `math.{name}` takes")
+            checker.unify_at(x.type, scalar(checker.solver.fresh(Kind.BaseType)), span, f"what `math.{name}` takes")
         type_ = resolve(x.type)
         assert isinstance(type_, TensorType)
         if isinstance(type_.base, BaseType) and type_.base.base_class is BaseClass.INTEGER:
             return x
-        rounded = operators.apply(session, out, lookup(name), [x], {}, span, [])
+        rounded = operators.apply(checker, out, lookup(name), [x], {}, span, [])
         if type_.shape:
             return rounded
-        return operators.apply(session, out, lookup("cast"), [rounded], {"dtype": INT32}, span, [])
+        return operators.apply(checker, out, lookup("cast"), [rounded], {"dtype": INT32}, span, [])
 
     return rule
 
 
-def _pow(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
-    return apply_named(session, out, "power", list(arguments), {}, span, [])
+def _pow(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
+    return apply_named(checker, out, "power", list(arguments), {}, span, [])
 
 
-def _divmod(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def _divmod(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     names = ("floor_divide", "mod")
-    return Tuple(tuple(apply_named(session, out, n, list(arguments), {}, span, []) for n in names))
+    return Tuple(tuple(apply_named(checker, out, n, list(arguments), {}, span, []) for n in names))
 
 
-def _reversed_range(session: Session, out: Output, xs: Range, span: Span | None) -> Entity:
+def _reversed_range(checker: Checker, out: TypedBlockBuilder, xs: Range, span: Span | None) -> AbstractValue:
     """The numbers of a range whose bounds are sizes, or numbers of the run, from the last one on."""
     if not isinstance(xs.start, Number) or not isinstance(xs.stop, Number) or xs.backward:
         return attrs.evolve(xs, backward=not xs.backward, reversed=True)
 
-    def call(name: str, *operands: Entity) -> Entity:
-        return apply_named(session, out, name, list(operands), {}, span, [])
+    def call(name: str, *operands: AbstractValue) -> AbstractValue:
+        return apply_named(checker, out, name, list(operands), {}, span, [])
 
     step, one = Number(xs.step, span), Number(1 if xs.step > 0 else -1, span)
     beyond = call("subtract", call("subtract", xs.stop, one), xs.start)
@@ -189,18 +206,20 @@ def _reversed_range(session: Session, out: Output, xs: Range, span: Span | None)
     return Range(last, call("subtract", xs.start, step), -xs.step, reversed=True)
 
 
-def _reversed(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def _reversed(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     xs = arguments[0]
-    if isinstance(xs, Typed) and dynamic_lists.is_growing(xs):
-        return list_items.sliced(session, out, xs, None, None, Number(-1, span), span)
+    if isinstance(xs, DynamicValue) and dynamic_lists.is_growing(xs):
+        return list_items.slice_list(checker, out, xs, None, None, Number(-1, span), span)
     if isinstance(xs, Range):
-        return _reversed_range(session, out, xs, span)
+        return _reversed_range(checker, out, xs, span)
     if isinstance(xs, Progression):
         return attrs.evolve(xs, backward=not xs.backward)
-    if isinstance(xs, Typed) and (type_ := tensor_type(xs)) is not None and type_.rank > 0:
-        return index(session, out, xs, [SliceItem(None, None, Number(-1, span))], span)
-    found = elements(session, out, xs, span)
-    if found is None and session.generic and isinstance(xs, Typed):
+    if isinstance(xs, DynamicValue) and (type_ := tensor_type(xs)) is not None and type_.rank > 0:
+        return index(checker, out, xs, [SliceItem(None, None, Number(-1, span))], span)
+    found = elements(checker, out, xs, span)
+    if found is None and checker.generic and isinstance(xs, DynamicValue):
         raise SchemeOnly(span, "the length of what is reversed")
     if found is None:
         raise TypeCheckError(
@@ -209,85 +228,102 @@ def _reversed(session: Session, out: Output, arguments: Sequence[Entity], span: 
     return Tuple(tuple(reversed(found)))
 
 
-def array(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def array(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """`np.array([[a, b], [c, d]])`: stacked, from the inside out."""
-    entity = ordering.values(session, out, arguments[0], span)
-    if isinstance(entity, Typed) and dynamic_lists.is_growing(entity):
+    entity = ordering.values(checker, out, arguments[0], span)
+    if isinstance(entity, DynamicValue) and dynamic_lists.is_growing(entity):
         whole = list_reductions.as_tensor(
-            session, out, entity, span, lambda body, element: array(session, body, [element], span)
+            checker, out, entity, span, lambda body, element: array(checker, body, [element], span)
         )
         if whole is not None:
             return whole
-        entity = list_reductions.stacked(session, out, entity, span)
-    items = _items(session, out, entity, span)
+        entity = list_reductions.element_tuple(checker, out, entity, span)
+    items = _items(checker, out, entity, span)
     if items is None:
-        return session.materialise(out, entity, span)
+        return checker.materialize(out, entity, span)
     if not items:
         raise TypeCheckError("an array of nothing has no dtype", span, help="use relay.zeros((0,))")
-    rows = [array(session, out, [i], span) if isinstance(i, Tuple | Typed) else i for i in items]
-    return operators.apply(session, out, lookup("stack"), rows, {}, span, [])
+    rows = [array(checker, out, [i], span) if isinstance(i, Tuple | DynamicValue) else i for i in items]
+    return operators.apply(checker, out, lookup("stack"), rows, {}, span, [])
 
 
-def _log(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def _log(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """`math.log(x)` and `math.log(x, base)`."""
-    logs = [operators.apply(session, out, lookup("log"), [a], {}, span, []) for a in arguments]
-    return logs[0] if len(logs) == 1 else operators.apply(session, out, lookup("divide"), logs, {}, span, [])
+    logs = [operators.apply(checker, out, lookup("log"), [a], {}, span, []) for a in arguments]
+    return logs[0] if len(logs) == 1 else operators.apply(checker, out, lookup("divide"), logs, {}, span, [])
 
 
-def _float_power(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def _float_power(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """`math.pow(x, y)`, which is a float where `x ** y` may be an integer."""
     numbers = [Number(float(a.value), span) if type(a) is Number else a for a in arguments]
-    types = [prune(a.type) for a in numbers if isinstance(a, Typed) and not a.of_range]
+    types = [prune(a.type) for a in numbers if isinstance(a, DynamicValue) and not a.of_range]
     bases = [prune(t.base) for t in types if isinstance(t, TensorType)]
     if any(isinstance(b, BaseType) and b.base_class is BaseClass.INTEGER for b in bases):
         help = "convert: math.pow(float(n), 2.0); or n ** 2, which is an integer"
         raise TypeCheckError("math.pow is about floats, found integers", span, help=help)
-    return apply_named(session, out, "power", numbers, {}, span, [])
+    return apply_named(checker, out, "power", numbers, {}, span, [])
 
 
 def _of_floats(name: str, operator: str, instead: str) -> Rule:
     """A function that NumPy has for integers with another meaning than here."""
 
-    def rule(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+    def rule(
+        checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+    ) -> AbstractValue:
         (value,) = arguments
-        type_ = prune(value.type) if isinstance(value, Typed) and not value.of_range else None
+        type_ = prune(value.type) if isinstance(value, DynamicValue) and not value.of_range else None
         base = prune(type_.base) if isinstance(type_, TensorType) else None
         if (type(value) is Number and not value.is_float) or (
             isinstance(base, BaseType) and base.base_class is BaseClass.INTEGER
         ):
             raise TypeCheckError(f"{name} of integers is not part of Relay", span, help=instead)
-        return operators.apply(session, out, lookup(operator), [value], {}, span, [])
+        return operators.apply(checker, out, lookup(operator), [value], {}, span, [])
 
     return rule
 
 
-def _product(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def _product(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     """`math.prod(xs)`: of numbers one after the other, or of the elements of a vector."""
-    items = _items(session, out, arguments[0], span)
+    items = _items(checker, out, arguments[0], span)
     if items is None:
-        x = session.materialise(out, arguments[0], span)
-        if len(numpy_matrices.ranked(x, span).shape) != 1:
+        x = checker.materialize(out, arguments[0], span)
+        if len(numpy_matrices.ranked_type(x, span).shape) != 1:
             raise TypeCheckError("math.prod goes along one axis", span, help="of all elements: np.prod(x)")
-        return operators.apply(session, out, lookup("prod"), [x], {}, span, [])
-    result: Entity = Number(1, span)
+        return operators.apply(checker, out, lookup("prod"), [x], {}, span, [])
+    result: AbstractValue = Number(1, span)
     for item in items:
-        result = apply_named(session, out, "multiply", [result, item], {}, span, [])
+        result = apply_named(checker, out, "multiply", [result, item], {}, span, [])
     return result
 
 
-def _clip(session: Session, out: Output, arguments: Sequence[Entity], span: Span | None) -> Entity:
+def _clip(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
     value, low, high = arguments
     for name, bound in (("maximum", low), ("minimum", high)):
-        if not (isinstance(bound, Object) and bound.value is None):
-            value = operators.apply(session, out, lookup(name), [value, bound], {}, span, [])
+        if not (isinstance(bound, PythonObject) and bound.value is None):
+            value = operators.apply(checker, out, lookup(name), [value, bound], {}, span, [])
     return value
 
 
 def clip(
-    session: Session, out: Output, value: Entity, arguments: Sequence[Entity], keywords: Keywords, span: Span | None
-) -> Entity:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    value: AbstractValue,
+    arguments: Sequence[AbstractValue],
+    keywords: Keywords,
+    span: Span | None,
+) -> AbstractValue:
     """`x.clip(low, high)`, also by name."""
-    bounds: dict[str, Entity] = dict(zip(("min", "max"), arguments, strict=False))
+    bounds: dict[str, AbstractValue] = dict(zip(("min", "max"), arguments, strict=False))
     for name, bound in keywords:
         name = {"a_min": "min", "a_max": "max"}.get(name, name)
         if name not in ("min", "max") or name in bounds:
@@ -295,17 +331,17 @@ def clip(
         bounds[name] = bound
     if len(arguments) > 2:
         raise TypeCheckError("clip takes the bounds min and max", span)
-    low, high = (bounds.get(name, Object(None)) for name in ("min", "max"))
-    return _clip(session, out, [value, low, high], span)
+    low, high = (bounds.get(name, PythonObject(None)) for name in ("min", "max"))
+    return _clip(checker, out, [value, low, high], span)
 
 
 def _clip_call(
-    session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None
-) -> Entity:
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], keywords: Keywords, span: Span | None
+) -> AbstractValue:
     """`np.clip(x, low, high)`."""
     if not arguments:
         raise TypeCheckError("clip needs what it clips", span)
-    return clip(session, out, arguments[0], arguments[1:], keywords, span)
+    return clip(checker, out, arguments[0], arguments[1:], keywords, span)
 
 
 _RULES: list[tuple[object, Rule]] = [
@@ -327,7 +363,7 @@ _RULES: list[tuple[object, Rule]] = [
     (np.array, array),
     (np.asarray, array),
     (np.clip, _clip),
-    *((getattr(np, name), numpy_matrices.joined(name)) for name in ("hstack", "vstack", "column_stack")),
+    *((getattr(np, name), numpy_matrices.concatenation_rule(name)) for name in ("hstack", "vstack", "column_stack")),
     (np.array_equal, numpy_matrices.array_equal),
     (np.isclose, numpy_matrices.isclose),
     (np.allclose, numpy_matrices.allclose),

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from relay.errors import InternalError, Span, TypeCheckError
-from relay.ir.definition import completed
+from relay.ir.definition import complete_definition
 from relay.ir.expr import (
     Arm,
     Block,
@@ -47,19 +47,19 @@ from relay.ir.structure import is_record_class
 from relay.ir.traverse import pattern_variables
 from relay.ir.types import Constructor, DataDefinition, DataType, Kind, TupleType, Unknown, prune, scalar, show
 from relay.typecheck.elaboration.abstract_values import (
-    Consequence,
+    AbstractValue,
     Context,
-    Entity,
-    Later,
+    DeferredBinding,
+    DependsOnPoison,
+    DynamicValue,
     Number,
-    Object,
-    Output,
+    PythonObject,
     Text,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
     is_constant_bool,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow.joins import assign
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
@@ -71,7 +71,7 @@ from relay.typecheck.elaboration.patterns.pattern_rows import (
     Occurrence,
     Path,
     Row,
-    aligned,
+    component_patterns,
     known_value,
     mapping_fields,
     pattern_fields,
@@ -89,21 +89,21 @@ class DecisionTree:
     how deep they nest.
     """
 
-    def __init__(self, session: Session, context: Context, node: PatternMatch) -> None:
-        self.session = session
+    def __init__(self, checker: Checker, context: Context, node: PatternMatch) -> None:
+        self.checker = checker
         self.context = context
         self.node = node
-        self.leaves: dict[int, list[tuple[Output, tuple[Entity, ...]]]] = {}
+        self.leaves: dict[int, list[tuple[TypedBlockBuilder, tuple[AbstractValue, ...]]]] = {}
         self.decided = False
         self.tests = 0
         self.deepest = 0
         self.depth = 0
-        self.opened: list[tuple[Occurrence, Entity]] = []
+        self.opened: list[tuple[Occurrence, AbstractValue]] = []
         self.known: dict[Path, tuple[str, int] | None] = {}
         self.misfit: TypeCheckError | None = None  # the first pattern that fits no value here
         self.for_others: set[int] = set()  # cases that values of other structures reach
 
-    def write(self, out: Output) -> None:
+    def write(self, out: TypedBlockBuilder) -> None:
         """Write the tests. Raises TypeCheckError for values that no case covers, and for cases that others cover."""
         root = Occurrence(atom_entity(self.context, self.node.value), ())
         rows = [simple(Row(i, ((root, case.pattern),))) for i, case in enumerate(self.node.cases)]
@@ -116,7 +116,7 @@ class DecisionTree:
         """The variables that the pattern of a case binds."""
         return tuple(dict.fromkeys(pattern_variables(self.node.cases[case].pattern)))
 
-    def _compile(self, rows: Sequence[Row], out: Output) -> None:
+    def _compile(self, rows: Sequence[Row], out: TypedBlockBuilder) -> None:
         if not rows:
             raise self._missing()
         first = rows[0]
@@ -138,7 +138,7 @@ class DecisionTree:
             case _:
                 assert_never(pattern)
 
-    def _leaf(self, row: Row, others: Sequence[Row], out: Output) -> None:
+    def _leaf(self, row: Row, others: Sequence[Row], out: TypedBlockBuilder) -> None:
         """The first row fits."""
         meaning = {variable: occurrence.entity for variable, occurrence in row.bound}
         variables = self.variables(row.case)
@@ -157,38 +157,40 @@ class DecisionTree:
             else:
                 self._compile(others, out)
             return
-        body, otherwise = Output(), Output()
+        body, otherwise = TypedBlockBuilder(), TypedBlockBuilder()
         self.leaves.setdefault(row.case, []).append((body, entities))
-        test = Output()
+        test = TypedBlockBuilder()
         test.terminator = Yield((condition.atom,), self.node.span)
         self._test(out, lambda: If((Arm(test.block(), body.block()),), otherwise.block(), self.node.span))
-        with self._inside():
+        with self._arm_scope():
             self._compile(others, otherwise)
 
-    def _guard(self, block: Block, out: Output) -> Typed:
-        found: list[Typed] = []
+    def _guard(self, block: Block, out: TypedBlockBuilder) -> DynamicValue:
+        found: list[DynamicValue] = []
 
-        def on_yield(place: Output, entities: tuple[Entity, ...], at: Span | None) -> None:
+        def on_yield(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], at: Span | None) -> None:
             known = is_constant_bool(entities[0])
-            typed = require_bool(self.session, place, entities[0], at, "a guard")
-            found.append(typed if known is None else Typed(typed.atom, typed.type, known))
+            typed = require_bool(self.checker, place, entities[0], at, "a guard")
+            found.append(typed if known is None else DynamicValue(typed.atom, typed.type, known))
 
-        elaborate_block(self.session, self.context, block, out, on_yield)
+        elaborate_block(self.checker, self.context, block, out, on_yield)
         if not found:
-            raise Consequence
+            raise DependsOnPoison
         return found[0]
 
-    def _test(self, out: Output, build: Callable[[], Expr]) -> None:
+    def _test(self, out: TypedBlockBuilder, build: Callable[[], Expr]) -> None:
         """Write a test, which ends the block."""
         self.tests += 1
         self.deepest = max(self.deepest, self.depth + 1)
-        out.items.append(Later((), build))
+        out.items.append(DeferredBinding((), build))
         out.terminator = Dead()
 
-    def _inside(self) -> _Inside:
-        return _Inside(self)
+    def _arm_scope(self) -> _ArmScope:
+        return _ArmScope(self)
 
-    def _open(self, occurrence: Occurrence, entity: Entity, items: Sequence[Entity]) -> tuple[Occurrence, ...]:
+    def _open(
+        self, occurrence: Occurrence, entity: AbstractValue, items: Sequence[AbstractValue]
+    ) -> tuple[Occurrence, ...]:
         """Note the components of an occurrence, which are visible up to the end of this arm."""
         self.opened.append((occurrence, occurrence.entity))
         occurrence.entity = entity
@@ -202,15 +204,17 @@ class DecisionTree:
 
     # ---- tuples
 
-    def _tuple(self, occurrence: Occurrence, pattern: TuplePattern, rows: Sequence[Row], out: Output) -> None:
+    def _tuple(
+        self, occurrence: Occurrence, pattern: TuplePattern, rows: Sequence[Row], out: TypedBlockBuilder
+    ) -> None:
         self._note_others(occurrence, rows)
         items = self._items(occurrence, pattern, rows, out)
         if items is None:
-            self._compile([row for row in rows if not isinstance(row.at(occurrence), TuplePattern)], out)
+            self._compile([row for row in rows if not isinstance(row.pattern_at(occurrence), TuplePattern)], out)
             return
         new: list[Row] = []
         for row in rows:
-            found = row.at(occurrence)
+            found = row.pattern_at(occurrence)
             match found:
                 case None:
                     new.append(row)
@@ -223,7 +227,7 @@ class DecisionTree:
                         has = f"the pattern has {len(parts) - (star is not None)}"
                         self._leave_out(TypeCheckError(f"the tuple has {len(items)} components, {has}", span))
                         continue
-                    new += simple(row.replacing(occurrence, aligned(items, parts, star)))
+                    new += simple(row.replacing(occurrence, component_patterns(items, parts, star)))
                 case ValuePattern() if self._literal(found) is None:
                     self.decided = True
                 case ClassPattern(span=span) | ValuePattern(span=span):
@@ -235,34 +239,34 @@ class DecisionTree:
         del self.known[occurrence.path]
 
     def _note_others(self, occurrence: Occurrence, rows: Sequence[Row]) -> None:
-        """Note the cases that a value would reach that is no tuple: up to one that takes everything."""
+        """Note the cases that a value would reach that is not a tuple: up to one that takes everything."""
         for row in rows:
-            if row.at(occurrence) is None:
+            if row.pattern_at(occurrence) is None:
                 self.for_others.add(row.case)
                 if not row.patterns and self.node.cases[row.case].guard is None:
                     return
 
     def _items(
-        self, occurrence: Occurrence, pattern: TuplePattern, rows: Sequence[Row], out: Output
+        self, occurrence: Occurrence, pattern: TuplePattern, rows: Sequence[Row], out: TypedBlockBuilder
     ) -> tuple[Occurrence, ...] | None:
-        """The components of the value. None: it is no tuple, and another case may fit."""
+        """The components of the value. None: it is not a tuple, and another case may fit."""
         if occurrence.items is not None:
             return occurrence.items
         entity = occurrence.entity
-        if isinstance(entity, Typed):
+        if isinstance(entity, DynamicValue):
             if isinstance(prune(entity.type), Unknown):
-                if self.session.is_open(entity) and not _all_alike(pattern, rows, occurrence):
+                if self.checker.is_open(entity) and not _all_alike(pattern, rows, occurrence):
                     raise SchemeOnly(pattern.span, "the type of the matched value")
                 if pattern.star is not None:
                     raise TypeCheckError("the length of the tuple is not known here", pattern.span, help="annotate it")
-                parts = TupleType(tuple(self.session.solver.fresh(Kind.Type) for _ in pattern.items))
-                self.session.unify_at(entity.type, parts, pattern.span, "the matched value")
-            entity = expand(self.session, out, entity, pattern.span)
+                parts = TupleType(tuple(self.checker.solver.fresh(Kind.Type) for _ in pattern.items))
+                self.checker.unify_at(entity.type, parts, pattern.span, "the matched value")
+            entity = expand(self.checker, out, entity, pattern.span)
         if not isinstance(entity, Tuple):
             help = "unpack it before: `a, b = x`"
             if dynamic_lists.is_growing(entity):
                 help = "test its length: `if len(xs) == 0:`, then read xs[0]"
-            message = f"this pattern is a tuple, the value is {self._shown(entity)}"
+            message = f"this pattern is a tuple, the value is {self._describe_value(entity)}"
             misfit = TypeCheckError(message, pattern.span, help=help)
             if dynamic_lists.is_growing(entity):
                 raise misfit
@@ -270,11 +274,11 @@ class DecisionTree:
             return None
         return self._open(occurrence, entity, entity.items)
 
-    def _shown(self, entity: Entity) -> str:
+    def _describe_value(self, entity: AbstractValue) -> str:
         match entity:
-            case Typed(_, type_):
+            case DynamicValue(_, type_):
                 return show(resolve(type_))
-            case Number(value) | Object(value):
+            case Number(value) | PythonObject(value):
                 return repr(value)
             case Tuple():
                 return "a tuple"
@@ -283,10 +287,12 @@ class DecisionTree:
 
     # ---- constructors
 
-    def _class(self, occurrence: Occurrence, pattern: ClassPattern, rows: Sequence[Row], out: Output) -> None:
+    def _class(
+        self, occurrence: Occurrence, pattern: ClassPattern, rows: Sequence[Row], out: TypedBlockBuilder
+    ) -> None:
         entity = occurrence.entity
-        if isinstance(entity, Typed) and isinstance(prune(entity.type), TupleType):
-            entity = expand(self.session, out, entity, pattern.span)
+        if isinstance(entity, DynamicValue) and isinstance(prune(entity.type), TupleType):
+            entity = expand(self.checker, out, entity, pattern.span)
         if isinstance(entity, Tuple):
             self._record(occurrence, entity, rows, out)
             return
@@ -294,7 +300,7 @@ class DecisionTree:
             self._python_class(occurrence, cls, pattern, rows, out)
             return
         if self._is_other_record(occurrence.entity, pattern):
-            shown = self._shown(occurrence.entity)
+            shown = self._describe_value(occurrence.entity)
             self._leave_out(TypeCheckError(f"this pattern does not fit: the value is {shown}", pattern.span))
             self._compile(rows[1:], out)
             return
@@ -302,13 +308,13 @@ class DecisionTree:
         definition = type_.definition
         if len(definition.constructors) == 1 and occurrence.items is None:
             positions = range(len(definition.constructors[0].fields))
-            fields = data.read_fields(self.session, out, typed, type_, positions, pattern.span)
+            fields = data.read_fields(self.checker, out, typed, type_, positions, pattern.span)
             self._open(occurrence, typed, fields)
         if occurrence.items is not None:
             (constructor,) = definition.constructors
             self._arm(occurrence, occurrence.items, definition, constructor, rows, out)
             return
-        arms: list[tuple[Constructor, tuple[Var, ...], Output]] = []
+        arms: list[tuple[Constructor, tuple[Var, ...], TypedBlockBuilder]] = []
         value = typed.atom
         self._test(
             out,
@@ -318,34 +324,34 @@ class DecisionTree:
         )
         for constructor in definition.constructors:
             names = constructor.names or tuple("field" for _ in constructor.fields)
-            types = data.field_types(self.session, type_, constructor)
-            variables = tuple(self.session.variable(n, t, pattern.span) for n, t in zip(names, types, strict=True))
-            body = Output()
+            types = data.field_types(self.checker, type_, constructor)
+            variables = tuple(self.checker.variable(n, t, pattern.span) for n, t in zip(names, types, strict=True))
+            body = TypedBlockBuilder()
             arms.append((constructor, variables, body))
             items = tuple(
-                Occurrence(expand(self.session, body, Typed(v, t), pattern.span), (*occurrence.path, i))
+                Occurrence(expand(self.checker, body, DynamicValue(v, t), pattern.span), (*occurrence.path, i))
                 for i, (v, t) in enumerate(zip(variables, types, strict=True))
             )
-            with self._inside():
+            with self._arm_scope():
                 self._arm(occurrence, items, definition, constructor, rows, body)
 
-    def _is_other_record(self, entity: Entity, pattern: ClassPattern) -> bool:
+    def _is_other_record(self, entity: AbstractValue, pattern: ClassPattern) -> bool:
         """Whether a pattern is for a dict, dataclass or named tuple, and the value is known to be none of them."""
         wanted = atom_entity(self.context, pattern.function)
-        cls = wanted.value if isinstance(wanted, Object) else None
+        cls = wanted.value if isinstance(wanted, PythonObject) else None
         is_record = cls is dict or (isinstance(cls, type) and is_record_class(cls) and not data.is_data_class(cls))
-        return is_record and not (isinstance(entity, Typed) and isinstance(prune(entity.type), Unknown))
+        return is_record and not (isinstance(entity, DynamicValue) and isinstance(prune(entity.type), Unknown))
 
     def _scalar_class(self, pattern: ClassPattern) -> type | None:
         """The class of numbers or text that a pattern names, if it does."""
         wanted = atom_entity(self.context, pattern.function)
-        value = wanted.value if isinstance(wanted, Object) else None
+        value = wanted.value if isinstance(wanted, PythonObject) else None
         return value if isinstance(value, type) and value in (bool, int, float, str) else None
 
     def _python_class(
-        self, occurrence: Occurrence, cls: type, pattern: ClassPattern, rows: Sequence[Row], out: Output
+        self, occurrence: Occurrence, cls: type, pattern: ClassPattern, rows: Sequence[Row], out: TypedBlockBuilder
     ) -> None:
-        """`case int():` and its kin, of a value that the checker knows."""
+        """`case int():` and the like, of a value that the checker knows."""
         static = known_value(occurrence.entity)
         if static is None or pattern.items or pattern.keywords:
             raise TypeCheckError(
@@ -357,7 +363,7 @@ class DecisionTree:
         fits = isinstance(static[0], cls)
         self._compile(simple_rows(rows, occurrence, fits), out)
 
-    def _record(self, occurrence: Occurrence, entity: Tuple, rows: Sequence[Row], out: Output) -> None:
+    def _record(self, occurrence: Occurrence, entity: Tuple, rows: Sequence[Row], out: TypedBlockBuilder) -> None:
         """A dataclass, named tuple or other structure, whose class the checker knows."""
         cls: type = tuple if entity.form is None else entity.form.cls
         items = occurrence.items
@@ -366,14 +372,14 @@ class DecisionTree:
         constructor = Constructor(cls.__name__, (), () if entity.form is None else entity.form.names)
         new: list[Row] = []
         for row in rows:
-            found = row.at(occurrence)
+            found = row.pattern_at(occurrence)
             match found:
                 case None:
                     new.append(row)
                 case ClassPattern(span=span):
                     wanted = atom_entity(self.context, found.function)
-                    if not isinstance(wanted, Object) or not isinstance(wanted.value, type):
-                        raise TypeCheckError("this is no class", span)
+                    if not isinstance(wanted, PythonObject) or not isinstance(wanted.value, type):
+                        raise TypeCheckError("this is not a class", span)
                     if not issubclass(cls, wanted.value):
                         self.decided = True
                     elif wanted.value is dict:
@@ -392,7 +398,7 @@ class DecisionTree:
                     if (len(parts) != len(items)) if star is None else len(parts) - 1 > len(items):
                         self.decided = True
                     else:
-                        new += simple(row.replacing(occurrence, aligned(items, parts, star)))
+                        new += simple(row.replacing(occurrence, component_patterns(items, parts, star)))
                 case TuplePattern(span=span) | ValuePattern(span=span):
                     message = f"this pattern does not fit: the value is a {cls.__name__}"
                     self._leave_out(TypeCheckError(message, span))
@@ -402,28 +408,30 @@ class DecisionTree:
         self._compile(new, out)
         del self.known[occurrence.path]
 
-    def _data(self, occurrence: Occurrence, pattern: ClassPattern) -> tuple[Typed, DataType]:
+    def _data(self, occurrence: Occurrence, pattern: ClassPattern) -> tuple[DynamicValue, DataType]:
         """The value and its type, which the pattern may tell."""
         found = atom_entity(self.context, pattern.function)
-        unknown = isinstance(found, Object) and not data.is_data_class(found.value)
-        if unknown and self.session.is_open(occurrence.entity):
+        unknown = isinstance(found, PythonObject) and not data.is_data_class(found.value)
+        if unknown and self.checker.is_open(occurrence.entity):
             raise SchemeOnly(pattern.span, "the type of the matched value")
         owner, _ = self._constructor(pattern)
         entity = occurrence.entity
-        if not isinstance(entity, Typed):
-            raise TypeCheckError(f"this case is for {owner.name}, the value is {self._shown(entity)}", pattern.span)
+        if not isinstance(entity, DynamicValue):
+            raise TypeCheckError(
+                f"this case is for {owner.name}, the value is {self._describe_value(entity)}", pattern.span
+            )
         if data.data_type(entity) is None:
-            expected = data.fresh_type(self.session, owner)
-            self.session.unify_at(entity.type, expected, pattern.span, "the matched value")
+            expected = data.fresh_type(self.checker, owner)
+            self.checker.unify_at(entity.type, expected, pattern.span, "the matched value")
         type_ = data.data_type(entity)
         assert type_ is not None
-        completed(type_.definition)
+        complete_definition(type_.definition)
         return entity, type_
 
     def _constructor(self, pattern: ClassPattern) -> tuple[DataDefinition, Constructor]:
         entity = atom_entity(self.context, pattern.function)
-        if not isinstance(entity, Object):
-            raise TypeCheckError("this is no class of a data type", pattern.span)
+        if not isinstance(entity, PythonObject):
+            raise TypeCheckError("this is not a class of a data type", pattern.span)
         owner, constructor = data.constructor_of(entity.value, pattern.span)
         return owner.definition, constructor
 
@@ -434,12 +442,12 @@ class DecisionTree:
         definition: DataDefinition,
         constructor: Constructor,
         rows: Sequence[Row],
-        out: Output,
+        out: TypedBlockBuilder,
     ) -> None:
         """The rows that fit a constructor."""
         new: list[Row] = []
         for row in rows:
-            found = row.at(occurrence)
+            found = row.pattern_at(occurrence)
             match found:
                 case None:
                     new.append(row)
@@ -469,7 +477,9 @@ class DecisionTree:
 
     # ---- values
 
-    def _value(self, occurrence: Occurrence, pattern: ValuePattern, rows: Sequence[Row], out: Output) -> None:
+    def _value(
+        self, occurrence: Occurrence, pattern: ValuePattern, rows: Sequence[Row], out: TypedBlockBuilder
+    ) -> None:
         entity = occurrence.entity
         static = known_value(entity)
         if static is not None:
@@ -478,42 +488,44 @@ class DecisionTree:
         literal = self._literal(pattern)
         if literal is None and self._is_something(entity):
             self.decided = True
-            self._compile([row for row in rows if not self._wants_none(row.at(occurrence))], out)
+            self._compile([row for row in rows if not self._wants_none(row.pattern_at(occurrence))], out)
             return
         if isinstance(entity, Text):
             raise text_equality.refusal("a pattern does not match", pattern.span)
-        if not isinstance(entity, Typed):
-            self._leave_out(TypeCheckError(f"{self._shown(entity)} cannot be compared with a value", pattern.span))
-            self._compile([row for row in rows if not isinstance(row.at(occurrence), ValuePattern)], out)
+        if not isinstance(entity, DynamicValue):
+            self._leave_out(
+                TypeCheckError(f"{self._describe_value(entity)} cannot be compared with a value", pattern.span)
+            )
+            self._compile([row for row in rows if not isinstance(row.pattern_at(occurrence), ValuePattern)], out)
             return
-        mixed = any(isinstance(row.at(occurrence), TuplePattern | ClassPattern) for row in rows)
-        if self.session.is_open(entity) and (literal is None or isinstance(literal, str) or mixed):  # a call will tell
+        mixed = any(isinstance(row.pattern_at(occurrence), TuplePattern | ClassPattern) for row in rows)
+        if self.checker.is_open(entity) and (literal is None or isinstance(literal, str) or mixed):  # a call will tell
             raise SchemeOnly(pattern.span, "the type of the matched value")
         if literal is None:
             unit = TupleType(())
-            self.session.unify_at(entity.type, unit, pattern.span, "the matched value")
+            self.checker.unify_at(entity.type, unit, pattern.span, "the matched value")
             self._decide(occurrence, None, rows, out)
             return
         if isinstance(literal, str):
             raise TypeCheckError("no value of a running program is a string", pattern.span, help="match a number")
         self._chain(occurrence, entity, pattern, rows, out)
 
-    def _is_something(self, entity: Entity) -> bool:
+    def _is_something(self, entity: AbstractValue) -> bool:
         """Whether a value is known not to be None, as `is None` decides it."""
         if isinstance(entity, Tuple):
             return bool(entity.items)
-        type_ = prune(entity.type) if isinstance(entity, Typed) else None
+        type_ = prune(entity.type) if isinstance(entity, DynamicValue) else None
         return type_ is not None and not isinstance(type_, Unknown) and type_ != TupleType(())
 
     def _wants_none(self, pattern: Pattern | None) -> bool:
         return isinstance(pattern, ValuePattern) and self._literal(pattern) is None
 
-    def _decide(self, occurrence: Occurrence, value: object, rows: Sequence[Row], out: Output) -> None:
+    def _decide(self, occurrence: Occurrence, value: object, rows: Sequence[Row], out: TypedBlockBuilder) -> None:
         """The checker knows the value at an occurrence, so the cases for other values are allowed to be idle."""
         self.decided = True
         new = []
         for row in rows:
-            found = row.at(occurrence)
+            found = row.pattern_at(occurrence)
             if found is None:
                 new.append(row)
             elif isinstance(found, ValuePattern):
@@ -533,18 +545,18 @@ class DecisionTree:
         self._compile(new, out)
 
     def _literal(self, pattern: ValuePattern) -> bool | int | float | str | None:
-        """What a pattern compares with. Raises TypeCheckError for what is no literal."""
+        """What a pattern compares with. Raises TypeCheckError for what is not a literal."""
         entity = atom_entity(self.context, pattern.value)
         match entity:
             case Number(value):
                 return value
-            case Object(None):
+            case PythonObject(None):
                 return None
-            case Object(str() as text):
+            case PythonObject(str() as text):
                 return text
-            case Typed(Constant(value)) if value.ndim == 0:
+            case DynamicValue(Constant(value)) if value.ndim == 0:
                 return value.item()  # type: ignore[no-any-return]
-            case Object(value) if data.is_data_class(value):
+            case PythonObject(value) if data.is_data_class(value):
                 raise TypeCheckError(
                     f"the pattern names the class {getattr(value, '__name__', value)}",
                     pattern.span,
@@ -556,17 +568,22 @@ class DecisionTree:
                 )
 
     def _chain(
-        self, occurrence: Occurrence, typed: Typed, pattern: ValuePattern, rows: Sequence[Row], out: Output
+        self,
+        occurrence: Occurrence,
+        typed: DynamicValue,
+        pattern: ValuePattern,
+        rows: Sequence[Row],
+        out: TypedBlockBuilder,
     ) -> None:
         """An If with an arm for each literal that the rows have here."""
         groups: dict[tuple[bool, object], list[Row]] = {}
         equal: dict[object, list[list[Row]]] = {}  # the groups of a literal: True is 1, too
         literals: list[tuple[Row, object]] = []
         for row in rows:
-            found = row.at(occurrence)
+            found = row.pattern_at(occurrence)
             if found is not None:
                 if not isinstance(found, ValuePattern):
-                    message = f"this pattern does not fit: the value is {self._shown(typed)}"
+                    message = f"this pattern does not fit: the value is {self._describe_value(typed)}"
                     if isinstance(found, ClassPattern):
                         raise TypeCheckError(message, found.span)
                     self._leave_out(TypeCheckError(message, found.span))
@@ -576,7 +593,9 @@ class DecisionTree:
                     self.decided = True
                     continue
                 if isinstance(literal, str):
-                    raise TypeCheckError(f"this pattern does not fit: the value is {self._shown(typed)}", found.span)
+                    raise TypeCheckError(
+                        f"this pattern does not fit: the value is {self._describe_value(typed)}", found.span
+                    )
                 literals.append((row, literal))
                 if (isinstance(literal, bool), literal) not in groups:
                     group = groups[isinstance(literal, bool), literal] = []
@@ -596,43 +615,45 @@ class DecisionTree:
         values = list(groups.items())
         if truths == {True, False}:  # the last one needs no test
             others = values.pop()[1]
-        arms: list[tuple[Output, Output]] = []
-        otherwise = Output()
+        arms: list[tuple[TypedBlockBuilder, TypedBlockBuilder]] = []
+        otherwise = TypedBlockBuilder()
         for position, ((is_bool, value), _) in enumerate(values):
-            test = Output()
+            test = TypedBlockBuilder()
             condition = self._equal(typed, is_bool, value, test if position else out, pattern.span)
             test.terminator = Yield((condition.atom,), self.node.span)
-            arms.append((test, Output()))
+            arms.append((test, TypedBlockBuilder()))
         self._test(
             out, lambda: If(tuple(Arm(c.block(), b.block()) for c, b in arms), otherwise.block(), self.node.span)
         )
         for (_, body), ((_, value), group) in zip(arms, values, strict=True):
             self.known[occurrence.path] = (repr(value), -1)
-            with self._inside():
+            with self._arm_scope():
                 self._compile(group, body)
         rest = {True, False} - {v for v in truths if any(v is value for (_, value), _ in values)}
         self.known[occurrence.path] = (repr(rest.pop()), -1) if truths and len(rest) == 1 else None
-        with self._inside():
+        with self._arm_scope():
             self._compile(others, otherwise)
         del self.known[occurrence.path]
 
-    def _equal(self, typed: Typed, is_bool: bool, literal: object, out: Output, span: Span | None) -> Typed:
+    def _equal(
+        self, typed: DynamicValue, is_bool: bool, literal: object, out: TypedBlockBuilder, span: Span | None
+    ) -> DynamicValue:
         if is_bool:
-            condition = require_bool(self.session, out, typed, span, "the matched value")
+            condition = require_bool(self.checker, out, typed, span, "the matched value")
             if literal:
                 return condition
-            entity = apply_named(self.session, out, "logical_not", [condition], {}, span, [])
+            entity = apply_named(self.checker, out, "logical_not", [condition], {}, span, [])
         else:
             assert isinstance(literal, int | float)
-            self.session.unify_at(
+            self.checker.unify_at(
                 typed.type,
-                scalar(self.session.solver.fresh(Kind.BaseType)),
+                scalar(self.checker.solver.fresh(Kind.BaseType)),
                 span,
                 "the matched value",
                 help="use a guard",
             )
-            entity = apply_named(self.session, out, "equal", [typed, Number(literal, span)], {}, span, [])
-        assert isinstance(entity, Typed)
+            entity = apply_named(self.checker, out, "equal", [typed, Number(literal, span)], {}, span, [])
+        assert isinstance(entity, DynamicValue)
         return entity
 
     # ---- errors
@@ -659,13 +680,13 @@ class DecisionTree:
 
 def _all_alike(pattern: TuplePattern, rows: Sequence[Row], occurrence: Occurrence) -> bool:
     """Whether all rows have tuples of one length there, so that the value has to be one."""
-    others = [row.at(occurrence) for row in rows]
+    others = [row.pattern_at(occurrence) for row in rows]
     return pattern.star is None and all(
         isinstance(p, TuplePattern) and p.star is None and len(p.items) == len(pattern.items) for p in others
     )
 
 
-class _Inside:
+class _ArmScope:
     """While an arm is written: counts how deep tests nest, and forgets afterwards what was read inside of the arm."""
 
     def __init__(self, tree: DecisionTree) -> None:

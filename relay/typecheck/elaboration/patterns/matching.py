@@ -10,36 +10,36 @@ from collections.abc import Sequence
 
 from relay.errors import InternalError, Span
 from relay.ir.expr import Dead, Exit, Loop, LoopLabel, PatternMatch, Var, Yield
-from relay.typecheck.elaboration.abstract_values import Context, Entity, Later, Output
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.abstract_values import AbstractValue, Context, DeferredBinding, TypedBlockBuilder
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow.joins import Join, assign, assign_joined
 from relay.typecheck.elaboration.expressions.blocks import elaborate_block
 from relay.typecheck.elaboration.patterns.decision_tree import DecisionTree
 
 
 def elaborate_match(
-    session: Session, context: Context, targets: tuple[Var, ...], node: PatternMatch, out: Output
+    checker: Checker, context: Context, targets: tuple[Var, ...], node: PatternMatch, out: TypedBlockBuilder
 ) -> None:
     """`match`. Raises TypeCheckError for values that no case covers, and for cases that others cover."""
-    tree, tests = DecisionTree(session, context, node), Output()
+    tree, tests = DecisionTree(checker, context, node), TypedBlockBuilder()
     tree.write(tests)
-    bodies = _Bodies(session, context, targets, tree)
+    bodies = _CaseBodies(checker, context, targets, tree)
     if tree.tests == 0:
         bodies.direct(out, tests)
     else:
-        bodies.joined(out, tests)
+        bodies.elaborate_cases(out, tests)
 
 
-class _Bodies:
-    def __init__(self, session: Session, context: Context, targets: tuple[Var, ...], tree: DecisionTree) -> None:
-        self.session = session
+class _CaseBodies:
+    def __init__(self, checker: Checker, context: Context, targets: tuple[Var, ...], tree: DecisionTree) -> None:
+        self.checker = checker
         self.context = context
         self.targets = targets
         self.tree = tree
         self.cases = tree.node.cases
         self.span = tree.node.span
 
-    def direct(self, out: Output, tests: Output) -> None:
+    def direct(self, out: TypedBlockBuilder, tests: TypedBlockBuilder) -> None:
         """The checker knows which case is taken."""
         ((case, ((leaf, entities),)),) = self.tree.leaves.items()
         if leaf is not tests:
@@ -47,14 +47,14 @@ class _Bodies:
         out.items.append(tests)
         self._bind(case, entities)
 
-        def on_yield(_: Output, values: tuple[Entity, ...], __: Span | None) -> None:
+        def on_yield(_: TypedBlockBuilder, values: tuple[AbstractValue, ...], __: Span | None) -> None:
             assign(self.context, self.targets, values)
 
-        elaborate_block(self.session, self.context, self.cases[case].body, out, on_yield)
+        elaborate_block(self.checker, self.context, self.cases[case].body, out, on_yield)
 
-    def joined(self, out: Output, tests: Output) -> None:
+    def elaborate_cases(self, out: TypedBlockBuilder, tests: TypedBlockBuilder) -> None:
         """Cases that meet after the match."""
-        join, failures = Join(self.session, [t.name for t in self.targets]), self.session.failures
+        join, failures = Join(self.checker, [t.name for t in self.targets]), self.checker.failures
         leaves = self.tree.leaves
         shared = sorted(case for case, places in leaves.items() if len(places) > 1)
         flat = not shared and self.tree.deepest == 1
@@ -62,33 +62,33 @@ class _Bodies:
             if case not in shared:
                 ((leaf, entities),) = places
                 self._bind(case, entities)
-                elaborate_block(self.session, self.context, self.cases[case].body, leaf, join.add)
+                elaborate_block(self.checker, self.context, self.cases[case].body, leaf, join.add)
         for case in shared:
-            tests = self._shared(case, tests, join)
+            tests = self._elaborate_shared(case, tests, join)
         if flat:
             bound, entities = join.close(lambda atoms, at: Yield(atoms, at))
             last = tests.items.pop()
-            assert isinstance(last, Later)
-            out.items += [tests, Later(bound, last.build)]
+            assert isinstance(last, DeferredBinding)
+            out.items += [tests, DeferredBinding(bound, last.build)]
         else:
             label = LoopLabel("match")
             bound, entities = join.close(lambda atoms, at: Exit(label, atoms, at))
-            out.items.append(Later(bound, lambda: Loop(label, (), (), tests.block(), None, self.span)))
-        if not assign_joined(self.session, self.context, self.targets, join, entities, failures):
+            out.items.append(DeferredBinding(bound, lambda: Loop(label, (), (), tests.block(), None, self.span)))
+        if not assign_joined(self.checker, self.context, self.targets, join, entities, failures):
             out.terminator = Dead()
 
-    def _shared(self, case: int, tests: Output, join: Join) -> Output:
+    def _elaborate_shared(self, case: int, tests: TypedBlockBuilder, join: Join) -> TypedBlockBuilder:
         """The tests in a loop that the leaves of a case leave, and its body after it."""
         label = LoopLabel("case")
-        reached = Join(self.session, [v.name for v in self.tree.variables(case)])
+        reached = Join(self.checker, [v.name for v in self.tree.variables(case)])
         for leaf, entities in self.tree.leaves[case]:
             reached.add(leaf, entities, self.cases[case].span)
         bound, merged = reached.close(lambda atoms, at: Exit(label, atoms, at))
-        after = Output()
-        after.items.append(Later(bound, lambda: Loop(label, (), (), tests.block(), None, self.span)))
+        after = TypedBlockBuilder()
+        after.items.append(DeferredBinding(bound, lambda: Loop(label, (), (), tests.block(), None, self.span)))
         self._bind(case, merged)
-        elaborate_block(self.session, self.context, self.cases[case].body, after, join.add)
+        elaborate_block(self.checker, self.context, self.cases[case].body, after, join.add)
         return after
 
-    def _bind(self, case: int, entities: Sequence[Entity]) -> None:
+    def _bind(self, case: int, entities: Sequence[AbstractValue]) -> None:
         assign(self.context, self.tree.variables(case), entities)

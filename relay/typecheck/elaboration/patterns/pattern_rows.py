@@ -10,7 +10,14 @@ import attrs
 from relay.errors import TypeCheckError
 from relay.ir.expr import CapturePattern, ClassPattern, OrPattern, Pattern, Var, WildcardPattern
 from relay.ir.types import Constructor, Form
-from relay.typecheck.elaboration.abstract_values import Entity, Number, Object, Tuple, Typed, is_constant_bool
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DynamicValue,
+    Number,
+    PythonObject,
+    Tuple,
+    is_constant_bool,
+)
 
 Path: TypeAlias = "tuple[int, ...]"
 
@@ -19,7 +26,7 @@ Path: TypeAlias = "tuple[int, ...]"
 class Occurrence:
     """A part of the matched value: where it is, and its components once a pattern has looked inside."""
 
-    entity: Entity
+    entity: AbstractValue
     path: Path
     items: tuple[Occurrence, ...] | None = None
 
@@ -32,7 +39,7 @@ class Row:
     patterns: tuple[tuple[Occurrence, Pattern], ...]
     bound: tuple[tuple[Var, Occurrence], ...] = ()
 
-    def at(self, occurrence: Occurrence) -> Pattern | None:
+    def pattern_at(self, occurrence: Occurrence) -> Pattern | None:
         """The pattern at an occurrence, if the row has one."""
         return next((p for o, p in self.patterns if o is occurrence), None)
 
@@ -72,21 +79,21 @@ def simple(row: Row) -> list[Row]:
 def simple_rows(rows: Sequence[Row], occurrence: Occurrence, fits: bool) -> list[Row]:
     """The rows after a test of the first row's pattern at an occurrence, whose outcome is known."""
     first, *others = rows
-    wanted = first.at(occurrence)
+    wanted = first.pattern_at(occurrence)
     if not fits:
         return list(others)
-    same = [row for row in rows if row is first or row.at(occurrence) is not wanted]
+    same = [row for row in rows if row is first or row.pattern_at(occurrence) is not wanted]
     return [r for row in same for r in (simple(row.replacing(occurrence, ())) if row is first else [row])]
 
 
-def known_value(entity: Entity) -> tuple[object] | None:
+def known_value(entity: AbstractValue) -> tuple[object] | None:
     """The value that the checker knows, or None."""
     match entity:
         case Number(value):
             return (value,)
-        case Object(None | str() as value):
+        case PythonObject(None | str() as value):
             return (value,)
-        case Typed():
+        case DynamicValue():
             known = is_constant_bool(entity)
             return None if known is None else (known,)
         case Tuple((), None):
@@ -95,7 +102,7 @@ def known_value(entity: Entity) -> tuple[object] | None:
             return None
 
 
-def aligned(
+def component_patterns(
     items: tuple[Occurrence, ...], parts: tuple[Pattern, ...], star: int | None
 ) -> list[tuple[Occurrence, Pattern]]:
     """The patterns of a tuple with the components that they stand for."""

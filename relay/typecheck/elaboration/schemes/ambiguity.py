@@ -1,4 +1,4 @@
-"""What nothing decides: variables of a scheme that neither a parameter's type nor what follows from it tells.
+"""Ambiguity check: variables of a scheme that no parameter type determines.
 
     def f(x, k): return f(x, k - 1)[1:]        f : fn(A, ..) -> A2 where index(A2, at="1:") == A2
 
@@ -26,17 +26,17 @@ from relay.ir.types import (
     prune,
     show,
 )
-from relay.typecheck.elaboration.checker import Instance, Session
-from relay.typecheck.elaboration.schemes.stuck_terms import Open
+from relay.typecheck.elaboration.checker import Checker, Instance
+from relay.typecheck.elaboration.schemes.stuck_terms import StuckTerm
 from relay.typecheck.type_differences import name_unknowns
 from relay.typecheck.unification import outer_unknowns, resolve, unknowns
 
 
-def undecided(found: Iterable[Open], roots: Iterable[object]) -> tuple[set[Unknown], list[Open]]:
+def determined_variables(found: Iterable[StuckTerm], roots: Iterable[object]) -> tuple[set[Unknown], list[StuckTerm]]:
     """The variables that the types of a call decide, if it gives those in `roots`; and the applications that wait for
     others."""
     known = {u for root in roots for u in unknowns(root)}
-    watching: dict[Unknown, list[Open]] = {}
+    watching: dict[Unknown, list[StuckTerm]] = {}
     ready = list(found)
     while ready:
         o = ready.pop()
@@ -54,7 +54,7 @@ def undecided(found: Iterable[Open], roots: Iterable[object]) -> tuple[set[Unkno
     return known, list(left.values())
 
 
-def _missing(o: Open, known: set[Unknown]) -> list[Unknown]:
+def _missing(o: StuckTerm, known: set[Unknown]) -> list[Unknown]:
     """The variables of which an application awaits one: none if it is decided."""
     missing = []
     for part in o.awaited:
@@ -71,44 +71,44 @@ def has_default(unknown: Unknown) -> bool:
     return bool(unknown.literals)
 
 
-def given(type_: FunctionType) -> Iterator[object]:
+def caller_types(type_: FunctionType) -> Iterator[object]:
     """What callers decide of a function's type: its parameters, and in the result what functions take and what data and
     references hold."""
     yield from type_.parameters
-    yield from _chosen(type_.result)
+    yield from _result_caller_types(type_.result)
 
 
-def _chosen(type_: Type) -> Iterator[object]:
+def _result_caller_types(type_: Type) -> Iterator[object]:
     match prune(type_):
         case FunctionType(parameters, result):
             yield from parameters
-            yield from _chosen(result)
+            yield from _result_caller_types(result)
         case TupleType(items):
             for item in items:
-                yield from _chosen(item)
+                yield from _result_caller_types(item)
         case RefType() | StackType() | DataType():
             yield type_
         case _:
             pass
 
 
-def refuse(session: Session, found: Sequence[Open], type_: FunctionType) -> None:
+def refuse(checker: Checker, found: Sequence[StuckTerm], type_: FunctionType) -> None:
     """Raise TypeCheckError for the earliest variable of a function's type that no call decides."""
-    known, left = undecided(found, [*given(type_), *_uncalled(session)])
+    known, left = determined_variables(found, [*caller_types(type_), *_uncalled(checker)])
     needs = {u: o for o in reversed(left) for u in unknowns(o.awaited) if u not in known}
     for unknown in unknowns(type_.result):
         if unknown not in known and not has_default(unknown):
             needs.setdefault(unknown, None)  # type: ignore[arg-type]
-    places = _origins(session, needs)
+    places = _origins(checker, needs)
     if places:
         unknown = min(places, key=lambda u: _position(places[u].span))
-        raise ambiguous(session, places[unknown], unknown, needs[unknown])
+        raise ambiguous(checker, places[unknown], unknown, needs[unknown])
 
 
-def _uncalled(session: Session) -> Iterator[Type]:
+def _uncalled(checker: Checker) -> Iterator[Type]:
     """The parameters of function values that nothing calls, whose types nobody needs."""
-    called = {u for type_ in session.called_values for u in unknowns(_parameters(type_))}
-    for type_ in session.function_values:
+    called = {u for type_ in checker.called_values for u in unknowns(_parameters(type_))}
+    for type_ in checker.function_values:
         yield from (p for p in type_.parameters if called.isdisjoint(unknowns(p)))
 
 
@@ -117,18 +117,18 @@ def _parameters(type_: Type) -> tuple[Type, ...]:
     return known.parameters if isinstance(known, FunctionType) else ()
 
 
-def refuse_results(session: Session) -> None:
+def refuse_results(checker: Checker) -> None:
     """Raise TypeCheckError for the result of a function that calls itself, if it is not known at the end of a call's
     elaboration."""
-    wanted = {u for i in session.used_early for u in outer_unknowns(i.result) if not has_default(u)}
-    places = _origins(session, wanted)
+    wanted = {u for i in checker.used_early for u in outer_unknowns(i.result) if not has_default(u)}
+    places = _origins(checker, wanted)
     if places:
         unknown = min(places, key=lambda u: _position(places[u].span))
-        needed = next((o for o in session.opened if any(u is unknown for u in unknowns(o.awaited))), None)
-        raise ambiguous(session, places[unknown], unknown, needed)
+        needed = next((o for o in checker.opened if any(u is unknown for u in unknowns(o.awaited))), None)
+        raise ambiguous(checker, places[unknown], unknown, needed)
 
 
-def ambiguous(session: Session, place: Var, unknown: Unknown, needed: Open | None) -> TypeCheckError:
+def ambiguous(checker: Checker, place: Var, unknown: Unknown, needed: StuckTerm | None) -> TypeCheckError:
     """The error of a variable that nothing decides. `place`: the variable of the program in whose type it arose."""
     type_ = resolve(place.type)  # type: ignore[arg-type]
     name_unknowns(type_, *(() if needed is None else (*needed.application.arguments, needed.value)))  # type: ignore[arg-type]
@@ -138,20 +138,20 @@ def ambiguous(session: Session, place: Var, unknown: Unknown, needed: Open | Non
         stands = f" in {Equation(needed.application, needed.value)}"
         if needed.span is not None and needed.span != place.span:
             labels = (Label(needed.span, "this has to know it"),)
-    instance = _recursive(session, unknown)
+    instance = _recursive(checker, unknown)
     if instance is None:
         help = "annotate it, or use it where its type is known"
     else:
         help = f"annotate the result of {instance.name}, or let a path return without another call of it"
-    message = f"the type of {_described(place)} is ambiguous: nothing decides {unknown.name}{stands}"
+    message = f"the type of {_describe_place(place)} is ambiguous: nothing decides {unknown.name}{stands}"
     return TypeCheckError(message, place.span, labels=labels, help=help)
 
 
-def _origins(session: Session, wanted: Collection[Unknown]) -> dict[Unknown, Var]:
+def _origins(checker: Checker, wanted: Collection[Unknown]) -> dict[Unknown, Var]:
     """The variables of the program in whose types variables of the solver arose: the earliest ones, those
     that hold it in something else last."""
     found: dict[Unknown, Var] = {}
-    for variable in session.variables if wanted else ():
+    for variable in checker.variables if wanted else ():
         if variable.span is not None:
             for unknown in unknowns(variable.type):
                 if unknown in wanted and (unknown not in found or _rank(variable) < _rank(found[unknown])):
@@ -163,7 +163,7 @@ def _rank(variable: Var) -> tuple[bool, tuple[int, int, int, int]]:
     return not isinstance(prune(variable.type), Unknown | TensorType), _position(variable.span)  # type: ignore[arg-type]
 
 
-def _described(place: Var) -> str:
+def _describe_place(place: Var) -> str:
     from relay.typecheck.elaboration.expressions.blocks import describe
 
     text = describe(place)
@@ -174,7 +174,7 @@ def _position(span: Span | None) -> tuple[int, int, int, int]:
     return (0, 0, 0, 0) if span is None else (span.line, span.column, span.end_line, span.end_column)
 
 
-def _recursive(session: Session, unknown: Unknown) -> Instance | None:
+def _recursive(checker: Checker, unknown: Unknown) -> Instance | None:
     """The function that calls itself whose result has a variable."""
-    instances = (*session.used_early, *session.globals.values())
+    instances = (*checker.used_early, *checker.globals.values())
     return next((i for i in instances if any(u is unknown for u in unknowns(i.result))), None)

@@ -1,4 +1,4 @@
-"""Conditions that only a call decides, in a scheme: `x.ndim == 0`, `isinstance(t, tuple)`, `len(xs) == 2`, `o is None`.
+"""Conditional types: conditions in a scheme that a call decides, as `x.ndim == 0`, `o is None`.
 
 A call takes one of the arms and does not look at the others. A scheme looks at all of them, and what they make need not
 be of one type: where it is not, its type is an application, `either(T, ..)`, and so is the result of a function whose
@@ -45,46 +45,46 @@ from relay.ir.expr import (
 from relay.ir.traverse import blocks, operands
 from relay.ir.types import Application, FunctionType, Kind, TensorType, TupleType, Type, TypeId, Unknown, prune
 from relay.operator.relation import substitute
-from relay.typecheck.elaboration.abstract_values import Context, Typed
-from relay.typecheck.elaboration.checker import Instance, OpenUse, Session
-from relay.typecheck.elaboration.restarts import Decisions, StartAnew
-from relay.typecheck.elaboration.schemes.schemes import closed
-from relay.typecheck.elaboration.schemes.stuck_terms import Open
+from relay.typecheck.elaboration.abstract_values import Context, DynamicValue
+from relay.typecheck.elaboration.checker import Checker, Instance, PolymorphicRecursiveCall
+from relay.typecheck.elaboration.restarts import Assumptions, Restart
+from relay.typecheck.elaboration.schemes.schemes import close_type
+from relay.typecheck.elaboration.schemes.stuck_terms import StuckTerm
 from relay.typecheck.unification import Clash, resolve, unknowns
 
 _TELLS = frozenset({"shape", "ndim", "size", "dtype"})  # attributes that a call knows before the run
 
 
-class ResultsDiffer(StartAnew):
+class ResultsDiffer(Restart):
     """What a function returns without calling itself is not what it returns otherwise. The number is its instance's."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
         self.number = number
 
-    def note(self, decisions: Decisions) -> None:
+    def note(self, decisions: Assumptions) -> None:
         decisions.differing.add(self.number)
 
 
 # ---- which conditions
 
 
-def condition(session: Session, span: Span | None) -> Typed:
+def condition(checker: Checker, span: Span | None) -> DynamicValue:
     """The answer to a question that a call answers: `isinstance(t, tuple)`, `o is None`, `mode == "sum"`."""
-    found = session.constant_bool(span)
+    found = checker.constant_bool(span)
     assert isinstance(found.atom, Var)
-    session.decided_by_call.add(found.atom)
+    checker.decided_by_call.add(found.atom)
     return found
 
 
-def note(session: Session, context: Context, binding: Binding, is_open: bool) -> None:
+def note(checker: Checker, context: Context, binding: Binding, is_open: bool) -> None:
     """Remember what a call knows before the run: answers, shapes that are open here, and what is computed of them."""
-    if _is_decided(session, context, binding.value, binding.targets, is_open):
-        session.decided_by_call.update(binding.targets)
+    if _is_decided(checker, context, binding.value, binding.targets, is_open):
+        checker.decided_by_call.update(binding.targets)
 
 
-def _is_decided(session: Session, context: Context, value: Expr, targets: Sequence[Var], is_open: bool) -> bool:
-    known = session.decided_by_call
+def _is_decided(checker: Checker, context: Context, value: Expr, targets: Sequence[Var], is_open: bool) -> bool:
+    known = checker.decided_by_call
     match value:
         case Attribute(name=name) if is_open and name in _TELLS:
             return True
@@ -92,19 +92,19 @@ def _is_decided(session: Session, context: Context, value: Expr, targets: Sequen
             return True
         case If(arms, orelse):
             ends = [*(a.condition for a in arms), *(a.body for a in arms), orelse]
-            return all(decides(session, block) or _is_constant(block) for block in ends)
+            return all(decides(checker, block) or _is_constant(block) for block in ends)
         case OpCall() | Apply() | Index():
             used = [atom for atom in operands(value) if isinstance(atom, Var)]
             if used and all(v in known for v in used):
                 return True
     found = context.environment.get(targets[0]) if len(targets) == 1 else None
-    return isinstance(found, Typed) and found.atom in known
+    return isinstance(found, DynamicValue) and found.atom in known
 
 
-def decides(session: Session, block: Block) -> bool:
+def decides(checker: Checker, block: Block) -> bool:
     """Whether a block yields what a call knows before the run."""
     end = block.terminator
-    return isinstance(end, Yield) and any(v in session.decided_by_call for v in end.values)
+    return isinstance(end, Yield) and any(v in checker.decided_by_call for v in end.values)
 
 
 def _is_constant(block: Block) -> bool:
@@ -113,19 +113,19 @@ def _is_constant(block: Block) -> bool:
 
 
 @contextlib.contextmanager
-def arm(session: Session, is_chosen: bool) -> Iterator[None]:
+def arm(checker: Checker, is_chosen: bool) -> Iterator[None]:
     """While an arm is elaborated; `is_chosen`: a call decides whether it is taken."""
-    session.chosen_by_call += is_chosen
+    checker.chosen_by_call += is_chosen
     try:
         yield
     finally:
-        session.chosen_by_call -= is_chosen
+        checker.chosen_by_call -= is_chosen
 
 
 # ---- what the arms make
 
 
-def alike(left: object, right: object) -> bool:
+def is_same_type(left: object, right: object) -> bool:
     """Whether two types are equal, but for the dtypes of numbers in the source."""
     a, b = prune(left), prune(right)  # type: ignore[arg-type]
     if isinstance(a, TensorType) and isinstance(b, TensorType):
@@ -133,43 +133,43 @@ def alike(left: object, right: object) -> bool:
         same = bases[0] == bases[1] or any(isinstance(x, Unknown) and x.literals for x in bases)
         return same and resolve(a).shape == resolve(b).shape  # type: ignore[union-attr]
     if isinstance(a, TupleType) and isinstance(b, TupleType):
-        return len(a.items) == len(b.items) and a.form == b.form and all(map(alike, a.items, b.items))
+        return len(a.items) == len(b.items) and a.form == b.form and all(map(is_same_type, a.items, b.items))
     if isinstance(a, Unknown) or isinstance(b, Unknown):
         return a is b
     return bool(resolve(a) == resolve(b))  # type: ignore[arg-type]
 
 
-def either(session: Session, types: Sequence[Type], value: Type, span: Span | None) -> None:
+def either(checker: Checker, types: Sequence[Type], value: Type, span: Span | None) -> None:
     """Note that a type is one of several: that of the arm which a call takes. One that is known is enough: that of an
     empty list may be decided by nothing else."""
     different: list[Type] = []
     for type_ in types:
-        if not any(alike(type_, other) for other in different):
+        if not any(is_same_type(type_, other) for other in different):
             different.append(type_)
     awaited = tuple(t for t in different if not isinstance(prune(t), FunctionType))  # functions take what calls give
     application = Application("either", tuple(map(resolve, different)))
-    session.opened.append(Open(application, value, span, awaited, any_=True))
+    checker.opened.append(StuckTerm(application, value, span, awaited, any_=True))
 
 
 # ---- results of functions
 
 
-class Results:
+class ReturnTypes:
     """The types of what a function returns, while its body is elaborated for a scheme."""
 
-    def __init__(self, session: Session, instance: Instance, number: int, is_declared: bool) -> None:
-        self.session = session
+    def __init__(self, checker: Checker, instance: Instance, number: int, is_declared: bool) -> None:
+        self.checker = checker
         self.instance = instance
         self.number = number
         self.is_declared = is_declared
-        self.level = session.chosen_by_call
+        self.level = checker.chosen_by_call
         self.is_chosen = False
         self.types: list[tuple[Type, Span | None]] = []
         self.of_loops: list[tuple[Type, Span | None]] = []
 
     def is_apart(self, type_: Type, span: Span | None) -> bool:
         """Note a result. True if it may be of another type than the function's other results."""
-        self.is_chosen = self.is_chosen or (self.session.chosen_by_call > self.level and not self.is_declared)
+        self.is_chosen = self.is_chosen or (self.checker.chosen_by_call > self.level and not self.is_declared)
         self.types.append((type_, span))
         return self.is_chosen
 
@@ -188,62 +188,62 @@ class Results:
 
     def settle(self) -> None:
         """Give the function its result. Raises ResultsDiffer."""
-        session, result = self.session, self.instance.result
+        checker, result = self.checker, self.instance.result
         types = [t for t, _ in self.types if t is not result]
         if not self.types:
             types = [t for t, _ in self.of_loops]
         if not self.is_chosen and self.types:
             for use in list(self.instance.uses):
-                self._used_at(use, result)
+                self._resolve_recursive_call(use, result)
             return
         first = next((t for t in types if self._is_from_parameters(t)), None)
-        if self.instance.uses and first is not None and self.number not in session.decisions.differing:
+        if self.instance.uses and first is not None and self.number not in checker.decisions.differing:
             self._assume(first, types)
-        if types and all(alike(types[0], t) for t in types[1:]):
+        if types and all(is_same_type(types[0], t) for t in types[1:]):
             for type_ in types:
-                session.unify_at(type_, result, None, "the result")
+                checker.unify_at(type_, result, None, "the result")
         elif types:
-            either(session, types, result, (self.types or self.of_loops)[0][1])
+            either(checker, types, result, (self.types or self.of_loops)[0][1])
 
     def _is_from_parameters(self, type_: Type) -> bool:
         own = set(unknowns(self.instance.parameters))
         return all(u in own or u.kind is Kind.BaseType for u in unknowns(type_))
 
     def _assume(self, first: Type, types: Sequence[Type]) -> None:
-        failures = self.session.failures
+        failures = self.checker.failures
         try:
             for use in list(self.instance.uses):
-                if not self._used_at(use, first):
+                if not self._resolve_recursive_call(use, first):
                     raise ResultsDiffer(self.number)
-            self.session.solver.run()
+            self.checker.solver.run()
         except (Clash, RelayError):
             raise ResultsDiffer(self.number) from None
-        if self.session.failures > failures or not all(alike(first, t) for t in types):
+        if self.checker.failures > failures or not all(is_same_type(first, t) for t in types):
             raise ResultsDiffer(self.number)
 
-    def _used_at(self, use: OpenUse, result: Type) -> bool:
+    def _resolve_recursive_call(self, use: PolymorphicRecursiveCall, result: Type) -> bool:
         """Let a recursive call give the result that the function has at its arguments; False if that is not known."""
         if not self._is_from_parameters(result):
             if not set(unknowns(result)).isdisjoint(unknowns(use.opened.value)):  # nothing else tells it
-                position = self.session.opened.index(use.opened)
-                self.session.opened[position] = attrs.evolve(use.opened, awaited=(result,))
+                position = self.checker.opened.index(use.opened)
+                self.checker.opened[position] = attrs.evolve(use.opened, awaited=(result,))
             return False
         there: dict[Unknown, object] = {}
         for own, found in zip(self.instance.parameters, use.types, strict=True):
-            _match(self.session, own, found, there)
+            _match(self.checker, own, found, there)
         wanted = [u for u in unknowns(result) if u.kind is not Kind.BaseType]
         if any(u not in there for u in wanted):
             return False
         names = {u: TypeId(u.name, u.kind) for u in wanted}
-        general = closed(result, names)
+        general = close_type(result, names)
         here = substitute(general, {names[u]: there[u] for u in wanted})  # type: ignore[arg-type]
-        self.session.opened.remove(use.opened)
+        self.checker.opened.remove(use.opened)
         self.instance.uses.remove(use)
-        self.session.unify_at(use.opened.value, here, use.opened.span, "the result of the recursion")  # type: ignore[arg-type]
+        self.checker.unify_at(use.opened.value, here, use.opened.span, "the result of the recursion")  # type: ignore[arg-type]
         return True
 
 
-def _match(session: Session, own: object, found: object, there: dict[Unknown, object]) -> None:
+def _match(checker: Checker, own: object, found: object, there: dict[Unknown, object]) -> None:
     """What the variables of a parameter's type are at an argument's."""
     own, found = prune(own), prune(found)  # type: ignore[arg-type]
     new: list[Any]
@@ -252,8 +252,8 @@ def _match(session: Session, own: object, found: object, there: dict[Unknown, ob
     elif isinstance(own, TensorType):
         shape = tuple(map(prune, own.shape))
         if isinstance(found, Unknown):  # an argument has as many axes as the parameter, or any number
-            new = [session.solver.fresh(d.kind) if isinstance(d, Unknown) else d for d in shape]
-            session.solver.unify(found, TensorType(own.base, tuple(new)))
+            new = [checker.solver.fresh(d.kind) if isinstance(d, Unknown) else d for d in shape]
+            checker.solver.unify(found, TensorType(own.base, tuple(new)))
             found = prune(found)
         if isinstance(found, TensorType):
             if len(shape) == 1 and isinstance(shape[0], Unknown) and shape[0].kind is Kind.Shape:
@@ -264,32 +264,32 @@ def _match(session: Session, own: object, found: object, there: dict[Unknown, ob
                         there.setdefault(axis, extent)
     elif isinstance(own, TupleType) and isinstance(found, TupleType) and len(own.items) == len(found.items):
         for a, b in zip(own.items, found.items, strict=True):
-            _match(session, a, b, there)
+            _match(checker, a, b, there)
 
 
 def use_at_other_types(
-    session: Session, function: Function, running: Instance, types: Sequence[Type], span: Span | None
+    checker: Checker, function: Function, running: Instance, types: Sequence[Type], span: Span | None
 ) -> Instance | None:
     """The use of a function in its own body at arguments of other types than its parameters'; None if they are those
     of its parameters, or can be."""
-    if not session.generic or not any(map(_changes(session), types, running.parameters)):
+    if not checker.generic or not any(map(_changes(checker), types, running.parameters)):
         return None
-    changes = _changes(session)
+    changes = _changes(checker)
     for found, expected, parameter in zip(types, running.parameters, function.parameters, strict=False):
         if not changes(found, expected):
-            session.unify_at(found, expected, span, f"argument {parameter.name} of {function.name}")
-    result = session.solver.fresh(Kind.Type)
-    opened = Open(Application(function.name.strip("<>"), tuple(types)), result, span, tuple(types))
-    session.opened.append(opened)
-    running.uses.append(OpenUse(tuple(types), opened))
+            checker.unify_at(found, expected, span, f"argument {parameter.name} of {function.name}")
+    result = checker.solver.fresh(Kind.Type)
+    opened = StuckTerm(Application(function.name.strip("<>"), tuple(types)), result, span, tuple(types))
+    checker.opened.append(opened)
+    running.uses.append(PolymorphicRecursiveCall(tuple(types), opened))
     return attrs.evolve(running, result=result, known=None)
 
 
-def _changes(session: Session) -> Callable[[Type, Type], bool]:
+def _changes(checker: Checker) -> Callable[[Type, Type], bool]:
     """Whether an argument of a recursive call cannot be taken to have its parameter's type: what a subscript or a shape
     rule makes."""
-    made = {u for o in session.opened for u in unknowns(o.value)}
-    made |= {p.result for p in session.pending if not p.done and p.result is not None}
+    made = {u for o in checker.opened for u in unknowns(o.value)}
+    made |= {p.result for p in checker.pending if not p.done and p.result is not None}
 
     def is_changed(found: Type, expected: Type) -> bool:
         found, expected = resolve(found), resolve(expected)

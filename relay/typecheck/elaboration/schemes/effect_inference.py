@@ -1,5 +1,4 @@
-"""The effects of what a scheme does not look at: the body of a loop over anything, the arms of a match of anything, a
-function that nobody calls.
+"""Effect inference for code without types: skipped loops and match arms, functions that are not called.
 
 What it calls is found by the names in it. Of functions that are named it is assumed that they are called. Where values
 of open types come from is followed from binding to binding: a call of one, or of what has been taken out of one, has
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import attrs
 
 from relay.errors import FrontendError
-from relay.ir.definition import completed, data_class
+from relay.ir.definition import complete_definition, data_class
 from relay.ir.effects import Effects
 from relay.ir.expr import (
     Apply,
@@ -38,7 +37,7 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.intrinsic import Intrinsic
-from relay.ir.traverse import blocks, bound, free_variables, operands, terminator_operands
+from relay.ir.traverse import blocks, bound_variables, free_variables, operands, terminator_operands
 from relay.ir.types import (
     DataType,
     Form,
@@ -55,20 +54,20 @@ from relay.ir.types import (
 )
 from relay.operator import Operator
 from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
     Context,
-    Derived,
-    Entity,
-    Failed,
+    DerivativeFunction,
+    DynamicValue,
     GlobalFunction,
     LocalFunction,
     Method,
     NumpyFunction,
-    Object,
+    Poison,
+    PythonObject,
     Tuple,
-    Typed,
     Zip,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.effects.effect_notes import READS, WRITES
 from relay.typecheck.elaboration.values import data, records
 from relay.typecheck.elaboration.values.objects import object_entity
@@ -77,101 +76,101 @@ from relay.typecheck.unification import resolve
 
 
 @attrs.frozen(eq=False)
-class _Unseen:
+class _OpaqueValue:
     """What a variable of something not looked at stands for: something that is taken from these values, or from objects
     of these classes, or a function of the program (`known`); a method of that name, or this very function, if it is
     one."""
 
-    sources: frozenset[Typed] = frozenset()
+    sources: frozenset[DynamicValue] = frozenset()
     classes: frozenset[type] = frozenset()
     known: bool = False
     method: str | None = None
     function: Function | None = None
 
-    def and_(self, other: _Unseen) -> _Unseen:
+    def and_(self, other: _OpaqueValue) -> _OpaqueValue:
         """What may be either."""
-        return _Unseen(self.sources | other.sources, self.classes | other.classes, self.known or other.known)
+        return _OpaqueValue(self.sources | other.sources, self.classes | other.classes, self.known or other.known)
 
-    def within(self, other: _Unseen) -> bool:
+    def is_within(self, other: _OpaqueValue) -> bool:
         """Whether the other one stands for as much."""
         return self.sources <= other.sources and self.classes <= other.classes and self.known <= other.known
 
 
-_NOTHING = _Unseen()
+_NOTHING = _OpaqueValue()
 
-Meaning = Callable[[Atom], "Entity | _Unseen | None"]
+Meaning = Callable[[Atom], "AbstractValue | _OpaqueValue | None"]
 """What an atom means; None where nothing is known, and nothing can be called."""
 
 
-def note(session: Session, context: Context, binding: Binding) -> None:
+def note(checker: Checker, context: Context, binding: Binding) -> None:
     """Note the effects of a binding that is not looked at."""
-    reader = _Reader(session)
+    reader = _EffectWalker(checker)
     reader.bindings((binding,), _meanings(context))
     reader.finish()
 
 
-def note_function(session: Session, entity: Entity) -> None:
+def note_function(checker: Checker, entity: AbstractValue) -> None:
     """Note the effects of a function whose body is not looked at, since nobody calls it."""
-    reader = _Reader(session)
-    reader.named(entity)
+    reader = _EffectWalker(checker)
+    reader.note_callee(entity)
     reader.finish()
 
 
-def settle(session: Session) -> None:
+def settle(checker: Checker) -> None:
     """Add the effects of the functions in types to what uses values of these types, now that the types are known."""
-    for effects, type_, method in session.uses_of_values:
-        with session.effects_of(effects):
-            _settle(session, type_, method)
+    for effects, type_, method in checker.uses_of_values:
+        with checker.effects_of(effects):
+            _settle(checker, type_, method)
 
 
-def _settle(session: Session, type_: Type, method: str | None) -> None:
+def _settle(checker: Checker, type_: Type, method: str | None) -> None:
     known = prune(type_)
     owner = data_class(known.definition) if isinstance(known, DataType) else None
     if owner is not None and method is not None and method in owner.methods:
-        note_function(session, GlobalFunction(owner.methods[method]()))
+        note_function(checker, GlobalFunction(owner.methods[method]()))
         return
-    for effects in effects_in(session, resolve(known)):  # type: ignore[arg-type]
-        session.effects.include(effects)
+    for effects in effects_in(checker, resolve(known)):  # type: ignore[arg-type]
+        checker.effects.include(effects)
 
 
-def effects_in(session: Session, type_: Type) -> Iterator[Effects]:
+def effects_in(checker: Checker, type_: Type) -> Iterator[Effects]:
     """The effects of the functions in a type, and of those that they give."""
     match type_:
         case Unknown():
             if type_.kind is Kind.Type:
-                yield session.effects_of_any.setdefault(type_, Effects())
+                yield checker.effects_of_any.setdefault(type_, Effects())
         case FunctionType(_, result, _, effects):
             if isinstance(effects, Effects):
                 yield effects
-            yield from effects_in(session, result)
+            yield from effects_in(checker, result)
         case QuantifiedType(_, body):
-            yield from effects_in(session, body)
+            yield from effects_in(checker, body)
         case TupleType(items):
             for item in items:
-                yield from effects_in(session, item)
+                yield from effects_in(checker, item)
         case RefType(inner) | StackType(inner):
-            yield from effects_in(session, inner)
+            yield from effects_in(checker, inner)
         case DataType(definition, arguments):
             mentioned = list(dict.fromkeys(mentioned_definitions([type_])))
             for one in mentioned:
-                for constructor in completed(one).constructors:
-                    data.field_types(session, data.fresh_type(session, one), constructor)
-            yield from session.stored_effects([definition])
+                for constructor in complete_definition(one).constructors:
+                    data.field_types(checker, data.fresh_type(checker, one), constructor)
+            yield from checker.stored_effects([definition])
             for argument in arguments:
                 if isinstance(argument, Type):
-                    yield from effects_in(session, argument)
+                    yield from effects_in(checker, argument)
         case _:
             pass
 
 
-class _Reader:
+class _EffectWalker:
     """Walks through what is not looked at, callers before what they call."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._unseen: dict[Var, _Unseen] = {}
+    def __init__(self, checker: Checker) -> None:
+        self._checker = checker
+        self._unseen: dict[Var, _OpaqueValue] = {}
         self._written = _NOTHING  # what may be in references
-        self._passed: dict[int, Sequence[_Unseen]] = {}  # to parameters of functions, by their identity
+        self._passed: dict[int, Sequence[_OpaqueValue]] = {}  # to parameters of functions, by their identity
         self._pending: list[tuple[Function, Meaning]] = []
 
     def finish(self) -> None:
@@ -184,7 +183,7 @@ class _Reader:
     def bindings(self, bindings: Sequence[Binding], outer: Meaning, end: Terminator | None = None) -> None:
         """Note the effects of bindings, of what stands inside of them, and of functions that leave the block."""
 
-        def meaning(atom: Atom) -> Entity | _Unseen | None:
+        def meaning(atom: Atom) -> AbstractValue | _OpaqueValue | None:
             return self._unseen[atom] if isinstance(atom, Var) and atom in self._unseen else outer(atom)
 
         pending: list[tuple[Iterator[Binding], Terminator | None]] = [(iter(bindings), end)]
@@ -195,99 +194,103 @@ class _Reader:
                 self._binding(binding, meaning)
                 inside = [] if isinstance(binding.value, Lambda) else list(blocks(binding.value))
                 if inside:
-                    made = self._joined(_used(binding.value), meaning)
-                    self._unseen.update(dict.fromkeys(bound(binding.value), made))
+                    made = self._join_atoms(_used_atoms(binding.value), meaning)
+                    self._unseen.update(dict.fromkeys(bound_variables(binding.value), made))
                 if isinstance(binding.value, ForEach):
-                    self._unseen[binding.value.element] = self._joined((binding.value.iterable,), meaning)
+                    self._unseen[binding.value.element] = self._join_atoms((binding.value.iterable,), meaning)
                 pending += [(iter(b.bindings), b.terminator) for b in reversed(inside)]
                 continue
             pending.pop()
             for atom in terminator_operands(terminator) if terminator is not None else ():
-                self._named(meaning(atom), meaning)
+                self._note_value(meaning(atom), meaning)
 
     def _binding(self, binding: Binding, meaning: Meaning) -> None:
-        session, expression = self._session, binding.value
-        made = self._joined(_used(expression), meaning)
+        checker, expression = self._checker, binding.value
+        made = self._join_atoms(_used_atoms(expression), meaning)
         match expression:
             case Assert(span=span) | Apply(Static(Intrinsic("assert")), span=span):
-                session.effect("assert", "may fail in an assertion", span)
+                checker.effect("assert", "may fail in an assertion", span)
             case RefNew():
-                session.effects.own.update(binding.targets)
+                checker.effects.own.update(binding.targets)
             case RefRead(atom, span):
-                session.effect("ref", READS, span, _reference(atom, meaning))
+                checker.effect("ref", READS, span, _reference(atom, meaning))
                 made = made.and_(self._written)
             case Attribute(atom, "value", span):
                 found = meaning(atom)
                 if _is_reference(found):
-                    session.effect("ref", READS, span, _reference(atom, meaning))
-                elif isinstance(found, _Unseen) or _is_open(found):
+                    checker.effect("ref", READS, span, _reference(atom, meaning))
+                elif isinstance(found, _OpaqueValue) or _is_open(found):
                     self._uses(made)
                 made = made.and_(self._written)
             case Attribute(_, name):
                 made = attrs.evolve(made, method=name)
             case RefWrite(atom, _, span) | SetAttribute(atom, "value", _, span):
-                session.effect("ref", WRITES, span, _reference(atom, meaning))
+                checker.effect("ref", WRITES, span, _reference(atom, meaning))
                 self._written = self._written.and_(made)
             case Apply(Static(Intrinsic("print")), span=span):
-                session.effect("io", "prints", span)
+                checker.effect("io", "prints", span)
             case Apply(Static(Intrinsic("call")), (function, *arguments), keywords):  # with stars
                 self._call(meaning(function), (), [*arguments, *(atom for _, atom in keywords)], meaning)
             case Apply(function, arguments, keywords):
                 callee = meaning(function)
                 self._call(callee, arguments, [atom for _, atom in keywords], meaning)
-                if isinstance(callee, Object) and isinstance(callee.value, type):
-                    made = made.and_(_Unseen(classes=frozenset((callee.value,))))
+                if isinstance(callee, PythonObject) and isinstance(callee.value, type):
+                    made = made.and_(_OpaqueValue(classes=frozenset((callee.value,))))
             case OpCall() | Index():
-                self._special_methods(self._joined(operands(expression), meaning))
+                self._special_methods(self._join_atoms(operands(expression), meaning))
             case Lambda(function):
                 made = attrs.evolve(made, known=True, function=function)
             case Var():
                 found = meaning(expression)
-                made = found if isinstance(found, _Unseen) else made
+                made = found if isinstance(found, _OpaqueValue) else made
             case _:
                 pass
         self._unseen.update(dict.fromkeys(binding.targets, made))
         for atom in (*operands(expression), *binding.targets):
-            self._named(meaning(atom), meaning)
+            self._note_value(meaning(atom), meaning)
 
     def _call(
-        self, callee: Entity | _Unseen | None, arguments: Sequence[Atom], others: Sequence[Atom], meaning: Meaning
+        self,
+        callee: AbstractValue | _OpaqueValue | None,
+        arguments: Sequence[Atom],
+        others: Sequence[Atom],
+        meaning: Meaning,
     ) -> None:
         """Note the effects of a call. `others` are arguments of which it is not looked at which parameters they are."""
-        passed = tuple(self._joined((a, *others), meaning) for a in arguments)
-        rest = self._joined(others, meaning)
-        while isinstance(callee, Derived):
-            callee, rest = callee.of, rest.and_(_all(passed))
+        passed = tuple(self._join_atoms((a, *others), meaning) for a in arguments)
+        rest = self._join_atoms(others, meaning)
+        while isinstance(callee, DerivativeFunction):
+            callee, rest = callee.of, rest.and_(_union(passed))
         match callee:
             case GlobalFunction() | LocalFunction():
-                self.named(callee, passed, rest)
-            case Object(Operator() | NumpyFunction() | type()):
+                self.note_callee(callee, passed, rest)
+            case PythonObject(Operator() | NumpyFunction() | type()):
                 pass
-            case Object(functools.partial() as partial):
+            case PythonObject(functools.partial() as partial):
                 self._call(object_entity(partial.func, None), (), [*arguments, *others], meaning)
                 for given in (*partial.args, *partial.keywords.values()):
-                    self.named(object_entity(given, None))
-            case Object(value) if not isinstance(value, Intrinsic) and _differentiates(value):
-                self._uses(_all(passed).and_(rest))
-            case Object():  # of Python: `sorted(xs, key=f)`
+                    self.note_callee(object_entity(given, None))
+            case PythonObject(value) if not isinstance(value, Intrinsic) and _differentiates(value):
+                self._uses(_union(passed).and_(rest))
+            case PythonObject():  # of Python: `sorted(xs, key=f)`
                 self._uses(rest)
-            case _Unseen(function=Function() as function):
+            case _OpaqueValue(function=Function() as function):
                 self._function(function, meaning, passed, rest)
-            case _Unseen(method=str(name)):
+            case _OpaqueValue(method=str(name)):
                 self._method(callee, name, passed, rest)
                 self._uses(rest)
             case Method(value, name):
-                self._method(_of(value), name, passed, rest)
-            case _Unseen(known=known):
-                self._uses(callee.and_(_all(passed)).and_(rest) if known else callee)
+                self._method(_opaque_value(value), name, passed, rest)
+            case _OpaqueValue(known=known):
+                self._uses(callee.and_(_union(passed)).and_(rest) if known else callee)
                 self._method(callee, "__call__", passed, rest)
-            case Tuple() | Typed():
-                self._uses(_of(callee))
-                self._method(_of(callee), "__call__", passed, rest)
+            case Tuple() | DynamicValue():
+                self._uses(_opaque_value(callee))
+                self._method(_opaque_value(callee), "__call__", passed, rest)
             case _:
                 pass
 
-    def _method(self, value: _Unseen, name: str, passed: Sequence[_Unseen], rest: _Unseen) -> None:
+    def _method(self, value: _OpaqueValue, name: str, passed: Sequence[_OpaqueValue], rest: _OpaqueValue) -> None:
         """Note the effects of a call of `value.name`: a method of its class, or a function in a field. Of an unknown
         class, one whose name tensors and lists know is theirs."""
         of_structures = is_attribute(name) or _of_structures(name)
@@ -295,37 +298,39 @@ class _Reader:
         for source in value.sources:
             cls = _class_of(source)
             if cls is None and not of_structures:
-                self._uses(_of(source), name)
+                self._uses(_opaque_value(source), name)
             elif cls is not None:
                 classes.add(cls)
         for cls in classes:
             own = _own_method(cls, name)
             if own is not None:
-                self.named(own, (value, *passed), rest)
+                self.note_callee(own, (value, *passed), rest)
             elif not of_structures:
                 self._uses(value, name)
 
-    def _special_methods(self, value: _Unseen) -> None:
+    def _special_methods(self, value: _OpaqueValue) -> None:
         """Note the effects of the methods that Python's operators call, for a value of a known class."""
         for cls in (*value.classes, *filter(None, map(_class_of, value.sources))):
             owner = data_class(cls)
             for name in owner.methods if owner is not None else ():
                 if name.startswith("__") and owner is not None:
-                    self.named(GlobalFunction(owner.methods[name]()), (), value)
+                    self.note_callee(GlobalFunction(owner.methods[name]()), (), value)
 
-    def _uses(self, values: _Unseen, method: str | None = None) -> None:
+    def _uses(self, values: _OpaqueValue, method: str | None = None) -> None:
         """The functions in these values may be called, or their references read."""
         for source in values.sources:
-            self._session.uses_value(source.type, method)
+            self._checker.uses_value(source.type, method)
 
-    def _named(self, entity: Entity | _Unseen | None, meaning: Meaning) -> None:
-        if isinstance(entity, _Unseen):
+    def _note_value(self, entity: AbstractValue | _OpaqueValue | None, meaning: Meaning) -> None:
+        if isinstance(entity, _OpaqueValue):
             if entity.function is not None:
                 self._function(entity.function, meaning, (), _NOTHING)
         else:
-            self.named(entity)
+            self.note_callee(entity)
 
-    def named(self, entity: Entity | None, passed: Sequence[_Unseen] = (), rest: _Unseen = _NOTHING) -> None:
+    def note_callee(
+        self, entity: AbstractValue | None, passed: Sequence[_OpaqueValue] = (), rest: _OpaqueValue = _NOTHING
+    ) -> None:
         """Note the effects of a function of the program. It is called with such values, `rest` for any parameter; what
         its parameters have as defaults may be called, too."""
         match entity:
@@ -334,60 +339,62 @@ class _Reader:
                 self._function(definition.function, lambda atom: _global(scope, atom), passed, rest)
             case LocalFunction(function, context=context):
                 self._function(function, _meanings(context), passed, rest)
-            case Derived(of) | Method(of):
-                self.named(of, passed, rest)
+            case DerivativeFunction(of) | Method(of):
+                self.note_callee(of, passed, rest)
             case Tuple(items) | Zip(items):
                 for item in items:
-                    self.named(item, passed, rest)
+                    self.note_callee(item, passed, rest)
             case _:
                 pass
 
-    def _function(self, function: Function, meaning: Meaning, passed: Sequence[_Unseen], rest: _Unseen) -> None:
+    def _function(
+        self, function: Function, meaning: Meaning, passed: Sequence[_OpaqueValue], rest: _OpaqueValue
+    ) -> None:
         before = self._passed.get(id(function))
         given = [*passed, *(rest for _ in function.parameters)][: len(function.parameters)]
         given = [one.and_(rest) for one in given]
-        if before is not None and all(new.within(old) for new, old in zip(given, before, strict=True)):
+        if before is not None and all(new.is_within(old) for new, old in zip(given, before, strict=True)):
             return
         for position, parameter in enumerate(function.signature):
             if parameter.default is not None:
-                self._named(meaning(parameter.default), meaning)
-                given[position] = given[position].and_(self._joined((parameter.default,), meaning))
+                self._note_value(meaning(parameter.default), meaning)
+                given[position] = given[position].and_(self._join_atoms((parameter.default,), meaning))
         if before is not None:
             given = [new.and_(old) for new, old in zip(given, before, strict=True)]
         self._passed[id(function)] = given
         self._pending.append((function, meaning))
 
-    def _joined(self, atoms: Iterable[Atom], meaning: Meaning) -> _Unseen:
+    def _join_atoms(self, atoms: Iterable[Atom], meaning: Meaning) -> _OpaqueValue:
         """What any of these atoms may be, or what is taken out of it."""
         found = _NOTHING
         for atom in atoms:
             entity = meaning(atom)
-            found = found.and_(entity if isinstance(entity, _Unseen) else _of(entity))
+            found = found.and_(entity if isinstance(entity, _OpaqueValue) else _opaque_value(entity))
         return found
 
 
-def _of(entity: Entity | None) -> _Unseen:
+def _opaque_value(entity: AbstractValue | None) -> _OpaqueValue:
     match entity:
-        case Typed():
-            return _Unseen(frozenset((entity,)))
+        case DynamicValue():
+            return _OpaqueValue(frozenset((entity,)))
         case GlobalFunction() | LocalFunction():
-            return _Unseen(known=True)
+            return _OpaqueValue(known=True)
         case Tuple(items, form):
-            own = _NOTHING if form is None else _Unseen(classes=frozenset((form.cls,)))
-            return own.and_(_all(map(_of, items)))
+            own = _NOTHING if form is None else _OpaqueValue(classes=frozenset((form.cls,)))
+            return own.and_(_union(map(_opaque_value, items)))
         case Zip(items):
-            return _all(map(_of, items))
-        case Derived(of) | Method(of):
-            return _of(of)
+            return _union(map(_opaque_value, items))
+        case DerivativeFunction(of) | Method(of):
+            return _opaque_value(of)
         case _:
             return _NOTHING
 
 
-def _all(values: Iterable[_Unseen]) -> _Unseen:
-    return functools.reduce(_Unseen.and_, values, _NOTHING)
+def _union(values: Iterable[_OpaqueValue]) -> _OpaqueValue:
+    return functools.reduce(_OpaqueValue.and_, values, _NOTHING)
 
 
-def _class_of(value: Typed) -> type | None:
+def _class_of(value: DynamicValue) -> type | None:
     """The Python class of a value, if it is an object of one."""
     match prune(value.type):
         case DataType(definition):
@@ -412,7 +419,7 @@ def _differentiates(value: object) -> bool:
     return hasattr(value, "__relay_template__") or hasattr(value, "__relay_builtin__")
 
 
-def _used(expression: Expr) -> list[Atom]:
+def _used_atoms(expression: Expr) -> list[Atom]:
     """The operands of an expression, and what stands in it uses from outside."""
     found: dict[Atom, None] = dict.fromkeys(operands(expression))
     for block in blocks(expression):
@@ -426,39 +433,39 @@ def _of_structures(name: str) -> bool:
 
 
 def _meanings(context: Context) -> Meaning:
-    def meaning(atom: Atom) -> Entity | None:
+    def meaning(atom: Atom) -> AbstractValue | None:
         if not isinstance(atom, Var):
             return _global(context.scope, atom)
         around: Context | None = context
         while around is not None:
             if atom in around.environment:
                 found = around.environment[atom]
-                return None if isinstance(found, Failed) else found
+                return None if isinstance(found, Poison) else found
             around = around.outer
         return None
 
     return meaning
 
 
-def _global(scope: object, atom: Atom) -> Entity | None:
+def _global(scope: object, atom: Atom) -> AbstractValue | None:
     value = scope.resolve(atom.name) if isinstance(atom, Global) else None  # type: ignore[attr-defined]
     if isinstance(atom, Static):
         value = atom.value
     try:
         return None if value is None else object_entity(value, None)
     except FrontendError:
-        return Object(value)  # which is reported where its place is looked at
+        return PythonObject(value)  # which is reported where its place is looked at
 
 
 def _reference(atom: Atom, meaning: Meaning) -> Atom:
     """The variable of a reference in the typed program, if it has one there."""
     found = meaning(atom)
-    return found.atom if isinstance(found, Typed) else atom
+    return found.atom if isinstance(found, DynamicValue) else atom
 
 
 def _is_reference(entity: object) -> bool:
-    return isinstance(entity, Typed) and isinstance(prune(entity.type), RefType)
+    return isinstance(entity, DynamicValue) and isinstance(prune(entity.type), RefType)
 
 
 def _is_open(entity: object) -> bool:
-    return isinstance(entity, Typed) and isinstance(prune(entity.type), Unknown)
+    return isinstance(entity, DynamicValue) and isinstance(prune(entity.type), Unknown)

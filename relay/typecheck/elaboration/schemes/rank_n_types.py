@@ -1,6 +1,6 @@
 """Parameters that are polymorphic functions: `def f(g: Forall[[A], Fn[[A], A]], x, y): return g(x), g(y)`.
 
-The argument of such a parameter specialises the function that takes it, so each use of it has an instance of its own. A
+The argument of such a parameter specializes the function that takes it, so each use of it has an instance of its own. A
 call checks that the argument is as polymorphic as declared: its body is elaborated once, with variables for the
 quantified ones that are bound to nothing. What comes of that is dropped.
 """
@@ -20,19 +20,19 @@ from relay.ir.types import FunctionType, Kind, QuantifiedType, TypeId, Unknown, 
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.abstract_values import (
     OPERATORS,
-    Consequence,
+    AbstractValue,
     Context,
-    Derived,
-    Entity,
+    DependsOnPoison,
+    DerivativeFunction,
+    DynamicValue,
     GlobalFunction,
     LocalFunction,
-    Object,
-    Output,
-    Typed,
+    PythonObject,
+    TypedBlockBuilder,
     local_function,
 )
-from relay.typecheck.elaboration.checker import Session
-from relay.typecheck.elaboration.constraints import Pending
+from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.constraints import DeferredConstraint
 from relay.typecheck.elaboration.expressions.arguments import surface_function
 from relay.typecheck.type_differences import name_unknowns
 from relay.typecheck.unification import unknowns
@@ -43,24 +43,24 @@ def is_polymorphic(parameter: Var) -> bool:
     return isinstance(parameter.type, QuantifiedType)
 
 
-def at_fresh_types(session: Session, type_: QuantifiedType) -> FunctionType:
+def at_fresh_types(checker: Checker, type_: QuantifiedType) -> FunctionType:
     """The type of a polymorphic function for one use."""
-    found = substitute(type_.body, {i: _fresh(session, i) for i in type_.identifiers})
+    found = substitute(type_.body, {i: _fresh(checker, i) for i in type_.identifiers})
     assert isinstance(found, FunctionType)
     return found
 
 
-def _fresh(session: Session, identifier: TypeId) -> object:
-    unknown = session.solver.fresh(identifier.kind)
+def _fresh(checker: Checker, identifier: TypeId) -> object:
+    unknown = checker.solver.fresh(identifier.kind)
     return (unknown,) if identifier.kind is Kind.Shape else unknown
 
 
-def checked(
-    session: Session, out: Output, entity: Entity, parameter: Var, function: str, span: Span | None
+def check_polymorphic_argument(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, parameter: Var, function: str, span: Span | None
 ) -> GlobalFunction | LocalFunction:
     """The argument for a parameter that is polymorphic.
 
-    Raises TypeMismatch if it is no function, or has the declared type for some of its variables only.
+    Raises TypeMismatch if it is not a function, or has the declared type for some of its variables only.
     """
     from relay.typecheck.elaboration.values.function_values import operator_function
 
@@ -68,13 +68,13 @@ def checked(
     assert isinstance(declared, QuantifiedType)
     what = f"argument {parameter.name} of {function}"
     labels = (Label(parameter.span, f"declared as {show(declared)}"),) if parameter.span is not None else ()
-    if isinstance(entity, Object) and isinstance(entity.value, OPERATORS):
-        entity = operator_function(session, entity.value, out, span)
+    if isinstance(entity, PythonObject) and isinstance(entity.value, OPERATORS):
+        entity = operator_function(checker, entity.value, out, span)
     if not isinstance(entity, GlobalFunction | LocalFunction):
-        if isinstance(entity, Typed):
+        if isinstance(entity, DynamicValue):
             name_unknowns(entity.type)
-        found = show(entity.type) if isinstance(entity, Typed) else "a number or object"
-        found = "a derivative" if isinstance(entity, Derived) else found
+        found = show(entity.type) if isinstance(entity, DynamicValue) else "a number or object"
+        found = "a derivative" if isinstance(entity, DerivativeFunction) else found
         raise TypeMismatch(f"{what} must be {show(declared)}, found {found}", span, labels=labels)
     bound: dict[TypeId, object] = {}
     for identifier in declared.identifiers:
@@ -84,7 +84,7 @@ def checked(
         bound[identifier] = (rigid,) if identifier.kind is Kind.Shape else rigid
     wanted = substitute(declared.body, bound)
     assert isinstance(wanted, FunctionType)
-    mistake = _mistake(session, entity, wanted, span)
+    mistake = _mistake(checker, entity, wanted, span)
     if mistake is not None:
         where = (Label(mistake.span, "here"),) if mistake.span is not None and mistake.span != span else ()
         message = f"{what} must be {show(declared)}, and is not: {mistake.message}"
@@ -93,7 +93,7 @@ def checked(
 
 
 def _mistake(
-    session: Session, entity: GlobalFunction | LocalFunction, wanted: FunctionType, span: Span | None
+    checker: Checker, entity: GlobalFunction | LocalFunction, wanted: FunctionType, span: Span | None
 ) -> RelayError | None:
     """What keeps a function from having a type whose variables are bound to nothing."""
     from relay.typecheck.elaboration.instances import instantiate
@@ -102,81 +102,81 @@ def _mistake(
     if len(function.parameters) != len(wanted.parameters):
         count, found = len(wanted.parameters), len(function.parameters)
         return TypeCheckError(f"it has {found} parameter{'s' * (found != 1)}, not {count}", function.span)
-    probe = entity if isinstance(entity, GlobalFunction) else attrs.evolve(entity, slot=Output())
-    errors, pending, assumed = len(session.errors), len(session.pending), len(session.hints.assumed)
-    with dropped(session):
+    probe = entity if isinstance(entity, GlobalFunction) else attrs.evolve(entity, slot=TypedBlockBuilder())
+    errors, pending, assumed = len(checker.errors), len(checker.pending), len(checker.hints.assumed)
+    with discarded_elaboration(checker):
         try:
             values = [
-                Typed(session.variable(p.name, t, p.span), t)
+                DynamicValue(checker.variable(p.name, t, p.span), t)
                 for p, t in zip(function.parameters, wanted.parameters, strict=True)
             ]
-            instance = instantiate(session, probe, values, values, span)
-            session.unify_at(instance.result, wanted.result, function.span, f"the result of {function.name}")
-            session.solver.run()
-        except Consequence:
+            instance = instantiate(checker, probe, values, values, span)
+            checker.unify_at(instance.result, wanted.result, function.span, f"the result of {function.name}")
+            checker.solver.run()
+        except DependsOnPoison:
             pass
         except RelayError as error:
             return error
-        if len(session.errors) > errors:
-            return session.errors[errors]
-        waiting = next((p for p in session.pending[pending:] if not p.done and _is_refuted(p)), None)
+        if len(checker.errors) > errors:
+            return checker.errors[errors]
+        waiting = next((p for p in checker.pending[pending:] if not p.done and _is_refuted(p)), None)
         if waiting is not None:
             return TypeCheckError(f"it depends on {waiting.text()}", waiting.span)
-        if len(session.hints.assumed) > assumed:
-            return TypeCheckError(f"it needs {session.hints.assumed[assumed]}", function.span)
+        if len(checker.hints.assumed) > assumed:
+            return TypeCheckError(f"it needs {checker.hints.assumed[assumed]}", function.span)
     return None
 
 
-def _is_refuted(pending: Pending) -> bool:
+def _is_refuted(pending: DeferredConstraint) -> bool:
     """Whether a constraint waits for quantified variables only, which nothing will ever bind."""
     application = None if pending.application is None else pending.application()
     return application is None or all(u.rigid for part in application.arguments for u in unknowns(part))
 
 
 @contextlib.contextmanager
-def dropped(session: Session) -> Iterator[None]:
+def discarded_elaboration(checker: Checker) -> Iterator[None]:
     """While something is elaborated of which only the mistakes matter, as for all sizes."""
     lists: Sequence[list[Any]] = (
-        session.pending, session.variables, session.finishers, session.pending_attributes, session.errors,
-        session.opened, session.solver.literal_bases, session.hints.assumed, session.pure,
-        session.unseen, session.used_early,
+        checker.pending, checker.variables, checker.finishers, checker.pending_attributes, checker.errors,
+        checker.opened, checker.solver.literal_bases, checker.hints.assumed, checker.pure,
+        checker.unseen, checker.used_early,
     )  # fmt: skip
     lengths = [len(items) for items in lists]
-    instances, functions = dict(session.instances), dict(session.globals)
-    failures, generic, is_partial, effects = session.failures, session.generic, session.is_partial, session.effects
-    session.generic, session.effects = True, type(effects)()
-    session.hints.generic, was_generic = True, session.hints.generic
+    instances, functions = dict(checker.instances), dict(checker.globals)
+    failures, generic, is_partial, effects = checker.failures, checker.generic, checker.is_partial, checker.effects
+    checker.generic, checker.effects = True, type(effects)()
+    checker.hints.generic, was_generic = True, checker.hints.generic
     try:
         yield
     finally:
         for items, length in zip(lists, lengths, strict=True):
             del items[length:]
-        session.instances, session.globals = instances, functions
-        session.failures, session.generic, session.is_partial = failures, generic, is_partial
-        session.effects, session.hints.generic = effects, was_generic
+        checker.instances, checker.globals = instances, functions
+        checker.failures, checker.generic, checker.is_partial = failures, generic, is_partial
+        checker.effects, checker.hints.generic = effects, was_generic
 
 
-def inside(
-    session: Session, out: Output, callee: GlobalFunction | LocalFunction, entities: Sequence[Entity]
+def localize_callee(
+    checker: Checker, out: TypedBlockBuilder, callee: GlobalFunction | LocalFunction, entities: Sequence[AbstractValue]
 ) -> GlobalFunction | LocalFunction:
     """The function that is called with polymorphic arguments. Those that see variables of the caller make it a function
     inside of the caller, the same one for calls of itself."""
     local = any(local_function(e) is not None for e in entities)
     if not local or isinstance(callee, LocalFunction):
         return callee
-    for instance in reversed(session.active):
+    for instance in reversed(checker.active):
         if isinstance(instance.code, LocalFunction) and instance.code.function is callee.definition.function:
             return instance.code
     definition = callee.definition
     context = Context({}, {}, definition.scope)
     function = definition.function
-    return LocalFunction(function, {}, out.slot(), session.sizes_in_scope(), context, function.name)
+    return LocalFunction(function, {}, out.slot(), checker.sizes_in_scope(), context, function.name)
 
 
-def require_right(session: Session, definition: Definition) -> None:
+def require_right(checker: Checker, definition: Definition) -> None:
     """Check, once in a program, that a function uses its polymorphic parameters as they are declared."""
     from relay.typecheck.elaboration import scheme
 
-    if definition not in session.right:
-        session.right.add(definition)
+    if definition not in checker.right:
+        checker.right.add(definition)
         scheme(definition)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from relay.errors import RelayError, Span, TypeMismatch
-from relay.ir.dims import MadeDim, settled, variables
+from relay.ir.dims import DataDependentDim, resolve_dim, variables
 from relay.ir.facts import DimConstraint
 from relay.ir.types import (
     FLOAT32,
@@ -21,9 +21,15 @@ from relay.ir.types import (
     type_variables,
 )
 from relay.operator import Undetermined
-from relay.typecheck.elaboration.abstract_values import Consequence, Entity, Output, SliceItem, Typed
-from relay.typecheck.elaboration.checker import Session
-from relay.typecheck.elaboration.schemes.rank_n_types import dropped
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DependsOnPoison,
+    DynamicValue,
+    SliceItem,
+    TypedBlockBuilder,
+)
+from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.schemes.rank_n_types import discarded_elaboration
 from relay.typecheck.unification import flat_shape, resolve
 
 TRIED_RANKS = 3
@@ -31,23 +37,23 @@ TRIED_RANKS = 3
 
 
 def solve_at_any_rank(
-    session: Session, shapes: Sequence[Shape], rule: Callable[[Sequence[Shape]], object], result: Unknown
+    checker: Checker, shapes: Sequence[Shape], rule: Callable[[Sequence[Shape]], object], result: Unknown
 ) -> bool:
     """Solve a rule over shapes with one variable, if its result is of one form for all ranks: false if it is not."""
-    form = _at_any_rank(session, [flat_shape(s) for s in shapes], rule)
+    form = _at_any_rank(checker, [flat_shape(s) for s in shapes], rule)
     if form is None:
         return False
-    session.solver.unify_shape((result,), form)
+    checker.solver.unify_shape((result,), form)
     return True
 
 
-def _at_any_rank(session: Session, shapes: Sequence[Shape], rule: Callable[[Sequence[Shape]], object]) -> Shape | None:
+def _at_any_rank(checker: Checker, shapes: Sequence[Shape], rule: Callable[[Sequence[Shape]], object]) -> Shape | None:
     """The result of a rule over shapes with one variable, if it is of the same form for all ranks that are tried, and
     needs nothing of the dims."""
-    assumed = len(session.hints.assumed)
+    assumed = len(checker.hints.assumed)
     found = {d for shape in shapes for d in shape if isinstance(d, TypeId | Unknown) and d.kind is Kind.Shape}
-    makes = any(isinstance(v, MadeDim) for shape in shapes for d in shape for v in variables(settled(d)))
-    if len(found) != 1 or makes:  # what is found out of sizes that the run makes stays
+    makes = any(isinstance(v, DataDependentDim) for shape in shapes for d in shape for v in variables(resolve_dim(d)))
+    if len(found) != 1 or makes:  # what is found out of data-dependent sizes stays
         return None
     (variable,) = found
     axes = tuple(TypeId(f"d{axis}", Kind.Dim) for axis in range(TRIED_RANKS - 1))
@@ -58,51 +64,53 @@ def _at_any_rank(session: Session, shapes: Sequence[Shape], rule: Callable[[Sequ
             results.append(rule(tried))  # type: ignore[arg-type]
         except (Undetermined, TypeMismatch):
             return None
-        if len(session.hints.assumed) > assumed:
-            del session.hints.assumed[assumed:]
+        if len(checker.hints.assumed) > assumed:
+            del checker.hints.assumed[assumed:]
             return None
     return _common_form(results, axes, variable)
 
 
 def indexed_at_any_rank(
-    session: Session, entity: Entity, items: Sequence[Entity | SliceItem], span: Span | None
-) -> Typed | None:
+    checker: Checker, entity: AbstractValue, items: Sequence[AbstractValue | SliceItem], span: Span | None
+) -> DynamicValue | None:
     """`x[items]` of a tensor with dims around one open shape, if that does not matter: `x[0]` for `(n, *s)`."""
     from relay.typecheck.elaboration.values import tensors
 
-    type_ = resolve(entity.type) if isinstance(entity, Typed) else None
-    if not isinstance(type_, TensorType) or any(isinstance(i, Typed) for i in items):
+    type_ = resolve(entity.type) if isinstance(entity, DynamicValue) else None
+    if not isinstance(type_, TensorType) or any(isinstance(i, DynamicValue) for i in items):
         return None
 
     needs: list[tuple[DimConstraint, ...]] = []
 
     def rule(shapes: Sequence[Shape]) -> Shape:
-        before, assumed = session.hints.snapshot(), len(session.hints.assumed)
+        before, assumed = checker.hints.snapshot(), len(checker.hints.assumed)
         try:
-            found = tensors.index(session, Output(), Typed(atom, TensorType(type_.base, shapes[0])), items, span)
-        except (Consequence, RelayError):
+            found = tensors.index(
+                checker, TypedBlockBuilder(), DynamicValue(atom, TensorType(type_.base, shapes[0])), items, span
+            )
+        except (DependsOnPoison, RelayError):
             raise Undetermined from None
         finally:
-            needs.append(tuple(session.hints.assumed[assumed:]))
-            del session.hints.assumed[assumed:]
-            session.hints.restore(before)
-        if not isinstance(found, Typed) or not isinstance(at := resolve(found.type), TensorType):
+            needs.append(tuple(checker.hints.assumed[assumed:]))
+            del checker.hints.assumed[assumed:]
+            checker.hints.restore(before)
+        if not isinstance(found, DynamicValue) or not isinstance(at := resolve(found.type), TensorType):
             raise Undetermined
         return flat_shape(at.shape)
 
     atom = entity.atom  # type: ignore[union-attr]
-    with dropped(session):
-        form = _at_any_rank(session, [flat_shape(type_.shape)], rule)
+    with discarded_elaboration(checker):
+        form = _at_any_rank(checker, [flat_shape(type_.shape)], rule)
     if form is None or any(other != needs[0] for other in needs):
         return None
     for constraint in needs[0]:
-        session.hints.need(constraint.left, constraint.right)
+        checker.hints.need(constraint.left, constraint.right)
     found = TensorType(type_.base, form)
-    return Typed(session.variable("part", found, span), found)
+    return DynamicValue(checker.variable("part", found, span), found)
 
 
 def inferred_at_any_rank(
-    session: Session, types: Sequence[Type], infer: Callable[[Sequence[Type]], Type]
+    checker: Checker, types: Sequence[Type], infer: Callable[[Sequence[Type]], Type]
 ) -> TensorType | None:
     """The result of an operator whose type is a function of types, for tensors of one open element type and one open
     shape: if it is of that element type for floats and integers, and of the same form for all ranks."""
@@ -123,12 +131,12 @@ def inferred_at_any_rank(
                 raise Undetermined
             return result.shape
 
-        form = _at_any_rank(session, [flat_shape(t.shape) for t in tensors], rule)
+        form = _at_any_rank(checker, [flat_shape(t.shape) for t in tensors], rule)
         if form is not None:
             forms.append(form)
     if not forms or len(forms) < len(tried) or any(f != forms[0] for f in forms):
         return None
-    session.solver.restrict(base, frozenset(b.base_class for b in tried if isinstance(b, BaseType)))
+    checker.solver.restrict(base, frozenset(b.base_class for b in tried if isinstance(b, BaseType)))
     return TensorType(base, forms[0])
 
 

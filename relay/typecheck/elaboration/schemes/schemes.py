@@ -1,4 +1,4 @@
-"""The type of a function of whose arguments nothing is known but its annotations.
+"""Type schemes: the inferred type of a function from its annotations alone.
 
     forall (bt: BaseType) (s1: Shape) (s2: Shape). fn(Tensor[bt, s1], Tensor[bt, s2]) -> Tensor[bt, broadcast(s1, s2)]
 
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-from relay.ir.dims import ANY, DimExpr, MadeDim, substitute, variables
+from relay.ir.dims import ANY, DataDependentDim, DimExpr, substitute, variables
 from relay.ir.effects import Effects
 from relay.ir.facts import DimConstraint
 from relay.ir.types import (
@@ -41,10 +41,10 @@ from relay.ir.types import (
     prune,
     type_variables,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.schemes import ambiguity
-from relay.typecheck.elaboration.schemes.stuck_terms import Open, told
-from relay.typecheck.unification import flat_shape, plain, resolve, unknowns
+from relay.typecheck.elaboration.schemes.stuck_terms import StuckTerm, attribute_items
+from relay.typecheck.unification import erase_forms, flat_shape, resolve, unknowns
 
 JOINED_BROADCASTS = 8
 """Of how many shapes a broadcast may be that is joined with those of its result."""
@@ -52,21 +52,21 @@ JOINED_BROADCASTS = 8
 _LETTERS = {Kind.BaseType: "bt", Kind.Shape: "s", Kind.Dim: "n", Kind.Type: "A"}
 
 
-def quantified(session: Session, type_: FunctionType, where: Sequence[DimConstraint]) -> Type:
+def generalize(checker: Checker, type_: FunctionType, where: Sequence[DimConstraint]) -> Type:
     """The type with what it leaves open quantified, under the constraints that hold of it. Its effects get names."""
     from relay.typecheck.elaboration.effects.effect_names import name_effects
 
-    found = _simplified(list(_applications(session)))
-    is_unseen = any(p.force is not None and not p.done for p in session.pending)  # functions that only a call looks at
-    if not session.is_incomplete and not is_unseen:
-        ambiguity.refuse(session, [*found, *session.unseen], type_)
+    found = _simplify_applications(list(_applications(checker)))
+    is_unseen = any(p.force is not None and not p.done for p in checker.pending)  # functions that only a call looks at
+    if not checker.is_incomplete and not is_unseen:
+        ambiguity.refuse(checker, [*found, *checker.unseen], type_)
     open_ = _reachable(found, type_)
     constraints: list[Constraint] = list(where)
     used = _values_used(type_, open_)
     implied = {id(o) for o in open_ if o.application.function == "broadcast"} & {
         id(o) for o in open_ if isinstance(_variable_of(o.value), Unknown) and _variable_of(o.value) not in used
     }
-    with_argument: dict[object, list[Open]] = {}
+    with_argument: dict[object, list[StuckTerm]] = {}
     for o in open_:
         for argument in o.application.arguments if o.application.function == "broadcast" else ():
             with_argument.setdefault(argument, []).append(o)
@@ -77,14 +77,14 @@ def quantified(session: Session, type_: FunctionType, where: Sequence[DimConstra
         is_used = not isinstance(lone, Unknown) or lone in used
         constraints.append(Equation(o.application, o.value if is_used else None))
     body = FunctionType(type_.parameters, type_.result, (), type_.effects)
-    named = _named(body, constraints)
+    named = _name_variables(body, constraints)
     constraints += [ClassConstraint(b, b.classes) for b in named if b.classes and b.classes != frozenset(BaseClass)]
     names = {b: TypeId(b.name, b.kind) for b in named}
-    origins = {v: o.application for o in _applications(session) if isinstance(v := _variable_of(o.value), Unknown)}
-    rows = name_effects(session, type_, constraints, named, origins)
+    origins = {v: o.application for o in _applications(checker) if isinstance(v := _variable_of(o.value), Unknown)}
+    rows = name_effects(checker, type_, constraints, named, origins)
     body = FunctionType(
-        tuple(closed(p, names) for p in type_.parameters),  # type: ignore[misc]
-        closed(type_.result, names),  # type: ignore[arg-type]
+        tuple(close_type(p, names) for p in type_.parameters),  # type: ignore[misc]
+        close_type(type_.result, names),  # type: ignore[arg-type]
         tuple(_closed_constraint(c, names) for c in constraints),
         tuple(type_.effects or ()) or None,
     )
@@ -93,35 +93,35 @@ def quantified(session: Session, type_: FunctionType, where: Sequence[DimConstra
     return QuantifiedType(identifiers, body) if identifiers else body
 
 
-def _applications(session: Session) -> Iterator[Open]:
-    for pending in session.pending:
+def _applications(checker: Checker) -> Iterator[StuckTerm]:
+    for pending in checker.pending:
         if not pending.done and pending.application is not None and pending.result is not None:
             application = pending.application()
             value = (pending.result,) if pending.result.kind is Kind.Shape else pending.result
-            yield Open(
+            yield StuckTerm(
                 application, value, pending.span, (*application.arguments, *dict(application.attributes).values())
             )
-    yield from session.opened
+    yield from checker.opened
 
 
-def _simplified(found: list[Open]) -> list[Open]:
+def _simplify_applications(found: list[StuckTerm]) -> list[StuckTerm]:
     """The applications with their variables replaced, broadcasts in broadcasts as one, and none twice."""
     flat: dict[Unknown, tuple[Shape, ...]] = {}
     values: dict[object, Type | Shape] = {}
-    result: list[Open] = []
+    result: list[StuckTerm] = []
     for open_ in found:
-        value = _resolved(open_.value)
+        value = _resolve_part(open_.value)
         application = attrs.evolve(
             open_.application,
-            arguments=tuple(_resolved(a) for a in open_.application.arguments),  # type: ignore[misc]
-            attributes=told(dict(open_.application.attributes)),
+            arguments=tuple(_resolve_part(a) for a in open_.application.arguments),  # type: ignore[misc]
+            attributes=attribute_items(dict(open_.application.attributes)),
         )
         variable = _variable_of(value)
         item = _item(application)
         is_open = isinstance(variable, Unknown) and variable.kind is Kind.Type and not variable.rigid
         if item is not None and is_open and variable not in set(unknowns(item)):
             variable.binding = item  # type: ignore[attr-defined]
-        if item is not None and _resolved(open_.value) == item:
+        if item is not None and _resolve_part(open_.value) == item:
             continue
         if application.function == "broadcast":
             parts = dict.fromkeys(p for a in application.arguments for p in flat.get(_variable_of(a), (a,)))  # type: ignore[call-overload]
@@ -145,17 +145,17 @@ def _item(application: Application) -> Type | None:
     """What `index(A, 0)` is, where A has become a tuple's type."""
     match application:
         case Application("index", (TupleType(items), int() as position), ()) if -len(items) <= position < len(items):
-            found: Type = _resolved(items[position])  # type: ignore[assignment]
+            found: Type = _resolve_part(items[position])  # type: ignore[assignment]
             return found
         case _:
             return None
 
 
-def _reachable(found: Sequence[Open], type_: FunctionType) -> list[Open]:
+def _reachable(found: Sequence[StuckTerm], type_: FunctionType) -> list[StuckTerm]:
     """Those applications that say something of the parameters, or of the result, in an order in which each stands
     behind those that its arguments come from where that is possible."""
     known: set[Unknown] = set()
-    kept: list[Open] = []
+    kept: list[StuckTerm] = []
     missing = [_unknowns_of(o.application) for o in found]
     waiting: dict[Unknown, list[int]] = {}
     for position, needed in enumerate(missing):
@@ -176,7 +176,7 @@ def _reachable(found: Sequence[Open], type_: FunctionType) -> list[Open]:
             new = [u for u in unknowns(kept[-1].value) if u not in known]
     chosen = set(map(id, kept))
     rest = [o for o in found if id(o) not in chosen]
-    makers: dict[Unknown, list[Open]] = {}
+    makers: dict[Unknown, list[StuckTerm]] = {}
     for o in rest:
         for unknown in unknowns(o.value):
             makers.setdefault(unknown, []).append(o)
@@ -194,7 +194,7 @@ def _unknowns_of(application: Application) -> set[Unknown]:
     return {u for part in (*application.arguments, *(v for _, v in application.attributes)) for u in unknowns(part)}
 
 
-def _values_used(type_: FunctionType, open_: Sequence[Open]) -> set[Unknown]:
+def _values_used(type_: FunctionType, open_: Sequence[StuckTerm]) -> set[Unknown]:
     """The variables that stand in the type, in an application, or for two of these."""
     used = {*unknowns(type_.parameters), *unknowns(type_.result)}
     seen: set[Unknown] = set()
@@ -205,7 +205,7 @@ def _values_used(type_: FunctionType, open_: Sequence[Open]) -> set[Unknown]:
     return used
 
 
-def _is_part_of_another(open_: Open, broadcasts: Mapping[object, Sequence[Open]]) -> bool:
+def _is_part_of_another(open_: StuckTerm, broadcasts: Mapping[object, Sequence[StuckTerm]]) -> bool:
     """Whether another broadcast (they are given by their arguments) includes this one, and so says that it has a
     value."""
     mine = set(open_.application.arguments)
@@ -218,18 +218,18 @@ def _variable_of(value: object) -> object:
     return value[0] if isinstance(value, tuple) and len(value) == 1 else value
 
 
-def _resolved(part: object) -> object:
+def _resolve_part(part: object) -> object:
     part = prune(part)  # type: ignore[arg-type]
     match part:
         case tuple():
             return flat_shape(part)
         case TensorType() | TupleType() | FunctionType() | RefType() | StackType() | DataType():
-            return plain(resolve(part))
+            return erase_forms(resolve(part))
         case _:
             return part
 
 
-def _named(type_: FunctionType, constraints: Sequence[Constraint]) -> list[Unknown]:
+def _name_variables(type_: FunctionType, constraints: Sequence[Constraint]) -> list[Unknown]:
     """The variables of a type and its constraints, each with a name of its own."""
     parts: list[object] = [*type_.parameters, type_.result]
     for constraint in constraints:
@@ -239,12 +239,12 @@ def _named(type_: FunctionType, constraints: Sequence[Constraint]) -> list[Unkno
     found = list(dict.fromkeys(u for part in parts for u in unknowns(part)))
     used = {v.name for v in type_variables((*type_.parameters, type_.result))}
     for unknown in found:
-        unknown.name = unused(unknown, used)
+        unknown.name = unused_name(unknown, used)
         used.add(unknown.name)
     return found
 
 
-def unused(unknown: Unknown, used: set[str]) -> str:
+def unused_name(unknown: Unknown, used: set[str]) -> str:
     """A name for a variable that is not among the used ones: its own, or a letter for its kind."""
     first = unknown.name if unknown.name.isidentifier() and unknown.name != "_" else _LETTERS[unknown.kind]
     numbered = unknown.kind is Kind.Shape and first == _LETTERS[Kind.Shape] and unknown.name != first
@@ -254,47 +254,47 @@ def unused(unknown: Unknown, used: set[str]) -> str:
     return candidate
 
 
-def name_the_rest(session: Session, named: Sequence[TypeId]) -> None:
+def name_the_rest(checker: Checker, named: Sequence[TypeId]) -> None:
     """Name the variables in a scheme's body that do not stand in its type."""
     used = {v.name for v in named}
-    for var in session.variables:
+    for var in checker.variables:
         for unknown in unknowns(var.type):
             if unknown.name == "_":
-                unknown.name = unused(unknown, used)
+                unknown.name = unused_name(unknown, used)
                 used.add(unknown.name)
 
 
-def closed(part: object, names: Mapping[Unknown, TypeId]) -> object:
-    """A type, shape, base or dim with the variables of the solver replaced. A size that the run makes is any."""
+def close_type(part: object, names: Mapping[Unknown, TypeId]) -> object:
+    """A type, shape, base or dim with the variables of the solver replaced. A data-dependent size is any."""
     part = prune(part)  # type: ignore[arg-type]
 
-    def inside(inner: object) -> object:
-        return closed(inner, names)
+    def close_part(inner: object) -> object:
+        return close_type(inner, names)
 
     match part:
         case Unknown():
             return names.get(part, part)
-        case MadeDim() | DimExpr() if any(isinstance(v, MadeDim) for v in variables(part)):
+        case DataDependentDim() | DimExpr() if any(isinstance(v, DataDependentDim) for v in variables(part)):
             return ANY
         case DimExpr():
             return substitute(part, lambda v: names.get(v, v) if isinstance(v, Unknown) else v)
         case tuple():
-            return tuple(map(inside, flat_shape(part)))
+            return tuple(map(close_part, flat_shape(part)))
         case TensorType(base, shape):
-            return TensorType(inside(base), inside(shape), axis_names(part))  # type: ignore[arg-type]
+            return TensorType(close_part(base), close_part(shape), axis_names(part))  # type: ignore[arg-type]
         case TupleType(items, form):
-            return TupleType(tuple(map(inside, items)), form)  # type: ignore[arg-type]
+            return TupleType(tuple(map(close_part, items)), form)  # type: ignore[arg-type]
         case FunctionType(parameters, result, where, effects):
             told = effects.names() if isinstance(effects, Effects) else effects
-            return FunctionType(tuple(map(inside, parameters)), inside(result), where, told)  # type: ignore[arg-type]
+            return FunctionType(tuple(map(close_part, parameters)), close_part(result), where, told)  # type: ignore[arg-type]
         case QuantifiedType(identifiers, body):
-            return QuantifiedType(identifiers, inside(body))  # type: ignore[arg-type]
+            return QuantifiedType(identifiers, close_part(body))  # type: ignore[arg-type]
         case RefType(content):
-            return RefType(inside(content))  # type: ignore[arg-type]
+            return RefType(close_part(content))  # type: ignore[arg-type]
         case StackType(element):
-            return StackType(inside(element))  # type: ignore[arg-type]
+            return StackType(close_part(element))  # type: ignore[arg-type]
         case DataType(definition, arguments):
-            return DataType(definition, tuple(map(inside, arguments)))  # type: ignore[arg-type]
+            return DataType(definition, tuple(map(close_part, arguments)))  # type: ignore[arg-type]
         case _:
             return part
 
@@ -303,10 +303,10 @@ def _closed_constraint(constraint: Constraint, names: Mapping[Unknown, TypeId]) 
     match constraint:
         case Equation(Application(function, arguments, attributes), value):
             told = tuple((name, _closed_attribute(v, names)) for name, v in attributes)
-            application = Application(function, tuple(closed(a, names) for a in arguments), told)  # type: ignore[misc]
-            return Equation(application, None if value is None else closed(value, names))  # type: ignore[arg-type]
+            application = Application(function, tuple(close_type(a, names) for a in arguments), told)  # type: ignore[misc]
+            return Equation(application, None if value is None else close_type(value, names))  # type: ignore[arg-type]
         case ClassConstraint(base, classes):
-            return ClassConstraint(closed(base, names), classes)  # type: ignore[arg-type]
+            return ClassConstraint(close_type(base, names), classes)  # type: ignore[arg-type]
         case _:
             return constraint
 
@@ -314,4 +314,4 @@ def _closed_constraint(constraint: Constraint, names: Mapping[Unknown, TypeId]) 
 def _closed_attribute(value: AttributeValue, names: Mapping[Unknown, TypeId]) -> AttributeValue:
     if isinstance(value, tuple):
         return tuple(_closed_attribute(v, names) for v in value)
-    return closed(value, names) if isinstance(value, Unknown | DimExpr) else value  # type: ignore[return-value]
+    return close_type(value, names) if isinstance(value, Unknown | DimExpr) else value  # type: ignore[return-value]

@@ -1,5 +1,6 @@
-"""What a scheme leaves to a call: bindings of which nobody knows what they mean, as `x[0]` of a tensor, a tuple or a
-dict, and shape rules that wait for shapes. Each is an application of a type-level function.
+"""Stuck terms: applications in a scheme, as `x[0]` of an unknown type, that a call's types reduce.
+
+Each is an application of a type-level function.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from relay.ir.expr import (
     Unpack,
     Var,
 )
-from relay.ir.traverse import blocks, bound, free_variables, operands
+from relay.ir.traverse import blocks, bound_variables, free_variables, operands
 from relay.ir.types import (
     Application,
     AttributeValue,
@@ -45,21 +46,21 @@ from relay.ir.types import (
 )
 from relay.operator import Operator
 from relay.typecheck.elaboration.abstract_values import (
-    Consequence,
+    AbstractValue,
     Context,
-    Derived,
-    Entity,
+    DependsOnPoison,
+    DerivativeFunction,
+    DynamicValue,
     GlobalFunction,
     LocalFunction,
     Method,
     Number,
-    Object,
+    PythonObject,
     Size,
     Tuple,
-    Typed,
     Zip,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.unification import flat_shape, unknowns
 
@@ -67,7 +68,7 @@ _NAMES = {"max": "largest", "min": "smallest"}  # which are functions of dims in
 
 
 @attrs.frozen
-class Open:
+class StuckTerm:
     """An application and the value that it has: a type, or a shape. `span` is where it arose. It is decided once the
     types in `awaited` are known, or one of them (`any_`), and then may decide those in `mentioned`."""
 
@@ -95,7 +96,7 @@ def application_of(
             default = operator.attributes[key]
         if type(value) is not type(default) or value != default:
             given[key] = value
-    return Application(shown, tuple(flat_shape(s) for s in shapes), told(given))
+    return Application(shown, tuple(flat_shape(s) for s in shapes), attribute_items(given))
 
 
 @functools.lru_cache(maxsize=256)
@@ -106,7 +107,7 @@ def _parameters(rule: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
         return {}
 
 
-def told(attributes: Mapping[str, object]) -> tuple[tuple[str, AttributeValue], ...]:
+def attribute_items(attributes: Mapping[str, object]) -> tuple[tuple[str, AttributeValue], ...]:
     return tuple((name, _attribute(value)) for name, value in attributes.items())
 
 
@@ -116,21 +117,21 @@ def _attribute(value: object) -> AttributeValue:
     return prune(value) if isinstance(value, Unknown | DimExpr) else value  # type: ignore[return-value]
 
 
-def is_open(session: Session, context: Context, binding: Binding, error: RelayError | Consequence) -> bool:
+def is_open(checker: Checker, context: Context, binding: Binding, error: RelayError | DependsOnPoison) -> bool:
     """Whether a call's types decide what a binding means: it was found to need them, or what is wrong with it may be
     only that the type of an operand is open."""
     if isinstance(error, SchemeOnly):
         return True
-    if not session.is_partial or isinstance(error, Consequence):
+    if not checker.is_partial or isinstance(error, DependsOnPoison):
         return False
-    used = [atom for atom in _used(binding.value) if isinstance(atom, Var)]
-    return any(v in session.doubtful for v in used) or any(_has_open_type(context.lookup(v)) for v in used)
+    used = [atom for atom in _used_atoms(binding.value) if isinstance(atom, Var)]
+    return any(v in checker.doubtful for v in used) or any(_has_open_type(context.lookup(v)) for v in used)
 
 
-def _has_open_type(entity: Entity) -> bool:
+def _has_open_type(entity: AbstractValue) -> bool:
     """Whether nobody knows of a value what it is, or of which rank."""
     match entity:
-        case Typed(_, type_):
+        case DynamicValue(_, type_):
             return any(u.kind in (Kind.Type, Kind.Shape) for u in unknowns(type_))
         case Tuple(items):
             return any(map(_has_open_type, items))
@@ -140,50 +141,50 @@ def _has_open_type(entity: Entity) -> bool:
             return False
 
 
-def doubt(session: Session, binding: Binding) -> None:
+def doubt(checker: Checker, binding: Binding) -> None:
     """Note that what a binding makes comes from what is open, if an operand does."""
-    if not session.doubtful.isdisjoint(_used(binding.value)):
-        session.doubtful.update(binding.targets, bound(binding.value))
+    if not checker.doubtful.isdisjoint(_used_atoms(binding.value)):
+        checker.doubtful.update(binding.targets, bound_variables(binding.value))
 
 
-def open_binding(session: Session, context: Context, binding: Binding) -> None:
+def open_binding(checker: Checker, context: Context, binding: Binding) -> None:
     """A binding whose meaning a call decides: its targets are of types that stand for themselves."""
     from relay.typecheck.elaboration.schemes import effect_inference
 
-    effect_inference.note(session, context, binding)
-    arguments = tuple(t for atom in _used(binding.value) if (t := _argument(context, atom)) is not None)
-    name = _called(context, binding.value) or _name(binding.value)
+    effect_inference.note(checker, context, binding)
+    arguments = tuple(t for atom in _used_atoms(binding.value) if (t := _argument(context, atom)) is not None)
+    name = _callee_name(context, binding.value) or _name(binding.value)
     span, subject = binding.value.span, _subject(context, binding.value)
-    mentioned = _mentioned(session, context, binding.value)
+    mentioned = _mentioned_types(checker, context, binding.value)
     for position, target in enumerate(binding.targets):
-        unknown = session.solver.fresh(Kind.Type)
+        unknown = checker.solver.fresh(Kind.Type)
         item: tuple[tuple[str, AttributeValue], ...] = (("item", position),) if len(binding.targets) > 1 else ()
         if subscript := _subscript(context, binding.value):
             arguments = tuple(a for a in arguments if not isinstance(a, int))
             item += subscript
         application = Application(name, arguments, item)
         awaited = subject if subject is not None else arguments
-        session.opened.append(Open(application, unknown, span, awaited, subject is None, mentioned))
-        context.environment[target] = Typed(session.variable(target.name, unknown, target.span), unknown)
-    _note_exits(session, context, binding, Open(Application(name, arguments), (), span, subject or arguments))
+        checker.opened.append(StuckTerm(application, unknown, span, awaited, subject is None, mentioned))
+        context.environment[target] = DynamicValue(checker.variable(target.name, unknown, target.span), unknown)
+    _note_exits(checker, context, binding, StuckTerm(Application(name, arguments), (), span, subject or arguments))
     if not binding.targets:
         awaited = subject if subject is not None else arguments
-        session.unseen.append(Open(Application(name, arguments), (), span, awaited, subject is None, mentioned))
-    session.doubtful.update(binding.targets)
-    session.is_partial = True
+        checker.unseen.append(StuckTerm(Application(name, arguments), (), span, awaited, subject is None, mentioned))
+    checker.doubtful.update(binding.targets)
+    checker.is_partial = True
 
 
-def _note_exits(session: Session, context: Context, binding: Binding, opened: Open) -> None:
+def _note_exits(checker: Checker, context: Context, binding: Binding, opened: StuckTerm) -> None:
     """Note that the functions in which a binding stands may return there."""
     from relay.typecheck.elaboration.schemes.conditional_types import exits
 
-    if not session.generic:
+    if not checker.generic:
         return
     labels = dict.fromkeys(end.label for end in exits(binding.value) if end.label in context.handlers)
     for handler in (context.handlers[label] for label in labels):
         if handler.on_open_exit is not None:
-            result = session.solver.fresh(Kind.Type)
-            session.opened.append(attrs.evolve(opened, value=result))
+            result = checker.solver.fresh(Kind.Type)
+            checker.opened.append(attrs.evolve(opened, value=result))
             handler.on_open_exit(binding.value, result)
 
 
@@ -199,23 +200,23 @@ def _subject(context: Context, expression: Expr) -> tuple[Type, ...] | None:
     return tuple(_types(context.lookup(atom))) if isinstance(atom, Var) else ()
 
 
-def _mentioned(session: Session, context: Context, expression: Expr) -> tuple[Type, ...]:
+def _mentioned_types(checker: Checker, context: Context, expression: Expr) -> tuple[Type, ...]:
     """The types of which an expression may tell more once it has a meaning."""
-    found = [t for atom in _used(expression) if isinstance(atom, Var) for t in _types(context.lookup(atom))]
+    found = [t for atom in _used_atoms(expression) if isinstance(atom, Var) for t in _types(context.lookup(atom))]
     if next(iter(blocks(expression)), None) is not None:  # it may return
-        found += [instance.result for instance in session.active]
+        found += [instance.result for instance in checker.active]
     return tuple(found)
 
 
-def _types(entity: Entity) -> Iterator[Type]:
+def _types(entity: AbstractValue) -> Iterator[Type]:
     """The types of the values in something, also of those that functions capture."""
     match entity:
-        case Typed(_, type_):
+        case DynamicValue(_, type_):
             yield type_
         case Tuple(items) | Zip(items):
             for item in items:
                 yield from _types(item)
-        case Method(value) | Derived(value):
+        case Method(value) | DerivativeFunction(value):
             yield from _types(value)
         case LocalFunction(environment=captured):
             for item in captured.values():
@@ -236,16 +237,16 @@ def _subscript(context: Context, expression: Expr) -> tuple[tuple[str, Attribute
         found = _argument(context, atom)
         return str(found) if isinstance(found, int) else "?"
 
-    def whole(item: Atom | Slice) -> str:
+    def item_text(item: Atom | Slice) -> str:
         if not isinstance(item, Slice):
             return text(item)
         step = f":{text(item.step)}" if item.step is not None else ""
         return f"{text(item.start)}:{text(item.stop)}{step}"
 
-    return (("at", ", ".join(map(whole, expression.items))),)
+    return (("at", ", ".join(map(item_text, expression.items))),)
 
 
-def _called(context: Context, expression: Expr) -> str | None:
+def _callee_name(context: Context, expression: Expr) -> str | None:
     """The name of what a call calls, if a variable stands for it."""
     entity = (
         context.lookup(expression.function)
@@ -253,7 +254,7 @@ def _called(context: Context, expression: Expr) -> str | None:
         else None
     )
     match entity:
-        case Object(value):
+        case PythonObject(value):
             name = getattr(value, "name", None) or getattr(value, "__name__", None)
         case GlobalFunction(definition):
             name = definition.function.name
@@ -264,10 +265,10 @@ def _called(context: Context, expression: Expr) -> str | None:
     return name if isinstance(name, str) and name.isidentifier() else None
 
 
-def _used(expression: Expr) -> list[Atom]:
+def _used_atoms(expression: Expr) -> list[Atom]:
     """The operands of an expression, also of what stands in it."""
     found: dict[Atom, None] = dict.fromkeys(operands(expression))
-    own = set(bound(expression))
+    own = set(bound_variables(expression))
     for block in blocks(expression):
         found.update((v, None) for v in free_variables(block) if v not in own)
     return list(found)
@@ -285,9 +286,9 @@ def _argument(context: Context, atom: Atom) -> Type | int | None:
             return None
 
 
-def _entity_argument(entity: Entity) -> Type | int | None:
+def _entity_argument(entity: AbstractValue) -> Type | int | None:
     match entity:
-        case Typed(_, type_):
+        case DynamicValue(_, type_):
             return type_
         case Tuple(items):
             parts = [_entity_argument(i) for i in items]

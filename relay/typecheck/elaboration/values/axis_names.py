@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 
 from relay.errors import FrontendError, Label, ShapeError, Span, TypeMismatch
-from relay.ir.axes import NAMES_HELP, AxisNames, ResultNames, named, order, position, read_names
+from relay.ir.axes import NAMES_HELP, AxisNames, ResultNames, axes_text, order, position, read_names
 from relay.ir.expr import Atom, Constant, Exit, MakeTuple, Module, OpCall, Project, Var
 from relay.ir.types import (
     DataType,
@@ -31,8 +31,8 @@ from relay.ir.types import (
 from relay.operator import Operator, Relation, lookup
 from relay.operator.axes import AxesDiffer, AxisRule, axis_rule
 from relay.operator.expansion import Expansion
-from relay.typecheck.elaboration.abstract_values import Entity, Object, Tuple, Typed
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, PythonObject, Tuple
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import operator_name
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.mapping import map_type
@@ -45,13 +45,13 @@ LONGEST = 30
 """The longest text of an operand that messages repeat."""
 
 
-def names_of(typed: Typed) -> AxisNames | None:
+def names_of(typed: DynamicValue) -> AxisNames | None:
     """The names of a tensor's axes; None if it has none."""
     type_ = prune(typed.type)
     return axis_names(type_) if isinstance(type_, TensorType) else None
 
 
-def with_names(typed: Typed, names: AxisNames | None) -> Typed:
+def with_names(typed: DynamicValue, names: AxisNames | None) -> DynamicValue:
     """The tensor with its axes named so."""
     type_ = prune(typed.type)
     if not isinstance(type_, TensorType):
@@ -59,20 +59,20 @@ def with_names(typed: Typed, names: AxisNames | None) -> Typed:
     return attrs.evolve(typed, type=attrs.evolve(type_, axes=names))
 
 
-def annotated(entity: Entity, annotation: Type) -> Entity:
+def with_annotated_names(entity: AbstractValue, annotation: Type) -> AbstractValue:
     """The value with the names that an annotation gives its axes, as far as it has none."""
     expected = prune(annotation)
     match entity:
-        case Typed() if isinstance(expected, TensorType):
+        case DynamicValue() if isinstance(expected, TensorType):
             names = axis_names(expected)
             return entity if names is None or names_of(entity) is not None else with_names(entity, names)
         case Tuple(items, form) if isinstance(expected, TupleType) and len(expected.items) == len(items):
-            return Tuple(tuple(annotated(i, t) for i, t in zip(items, expected.items, strict=True)), form)
+            return Tuple(tuple(with_annotated_names(i, t) for i, t in zip(items, expected.items, strict=True)), form)
         case _:
             return entity
 
 
-def renamed(session: Session, typed: Typed, given: Entity, span: Span | None) -> Typed:
+def rename_axes(checker: Checker, typed: DynamicValue, given: AbstractValue, span: Span | None) -> DynamicValue:
     """A tensor with other names for its axes: a layout, a tuple of names and None, or None for no names.
 
     Raises TypeMismatch for names that are none, or not one for each axis.
@@ -85,9 +85,9 @@ def renamed(session: Session, typed: Typed, given: Entity, span: Span | None) ->
     if not isinstance(type_, TensorType):
         raise TypeMismatch("only the axes of a tensor have names", span)
     items = given.items if isinstance(given, Tuple) else (given,)
-    if not all(isinstance(i, Object) and isinstance(i.value, str | None) for i in items):
+    if not all(isinstance(i, PythonObject) and isinstance(i.value, str | None) for i in items):
         raise TypeMismatch("the names of axes are known before the run", span, help=NAMES_HELP)
-    values = tuple(i.value for i in items if isinstance(i, Object))
+    values = tuple(i.value for i in items if isinstance(i, PythonObject))
     try:
         names = read_names(values if isinstance(given, Tuple) else values[0], len(flat_shape(type_.shape)))
     except FrontendError as error:
@@ -95,7 +95,7 @@ def renamed(session: Session, typed: Typed, given: Entity, span: Span | None) ->
     return with_names(typed, names)
 
 
-def opened(type_: Type, solver: Solver) -> Type:
+def open_axis_names(type_: Type, solver: Solver) -> Type:
     """A written type in which tensors without names may have any."""
     return map_type(type_, lambda t: t if t.axes is not None else attrs.evolve(t, axes=solver.fresh(Kind.Shape)))
 
@@ -124,7 +124,7 @@ def all_names(types: Sequence[Type]) -> tuple[AxisNames, ...]:
 # ---- operators
 
 
-def common_names(values: Sequence[Typed]) -> AxisNames | None:
+def common_names(values: Sequence[DynamicValue]) -> AxisNames | None:
     """The names of values of one shape, which is not known yet, if they are all the same."""
     found = {names for names in map(names_of, values) if names is not None}
     return found.pop() if len(found) == 1 else None
@@ -132,7 +132,7 @@ def common_names(values: Sequence[Typed]) -> AxisNames | None:
 
 def result_names(
     operator: Operator,
-    values: Sequence[Typed],
+    values: Sequence[DynamicValue],
     attributes: dict[str, object],
     described: Sequence[str],
     span: Span | None,
@@ -153,7 +153,7 @@ def result_names(
         if operator.composition is None or not all(map(is_known, types)):
             return None
         body = operator.composition.body(types, attributes)  # type: ignore[arg-type]
-        return _through(body.typed, names) if isinstance(operator.composition, Expansion) else body.names
+        return _body_result_names(body.typed, names) if isinstance(operator.composition, Expansion) else body.names
     except AxesDiffer as error:
         raise _mismatch(operator, values, described, error, span) from None
 
@@ -188,7 +188,7 @@ def _by_rule(
     return found if found is not None and any(found) else None
 
 
-def _through(body: Module, operands: Sequence[AxisNames]) -> ResultNames:
+def _body_result_names(body: Module, operands: Sequence[AxisNames]) -> ResultNames:
     """What the operators in an expansion's body make of names."""
     function = body.main
     known: dict[object, ResultNames] = {}
@@ -229,7 +229,7 @@ def _of_call(
     if _is_composed(operator):
         assert operator.composition is not None
         inner = operator.composition.body(types, attributes)  # type: ignore[arg-type]
-        return _through(inner.typed, names) if isinstance(operator.composition, Expansion) else inner.names
+        return _body_result_names(inner.typed, names) if isinstance(operator.composition, Expansion) else inner.names
     try:
         return _by_rule(operator, names, shapes, attributes, lambda: getattr(result, "shape", ()))
     except AxesDiffer as error:
@@ -252,14 +252,14 @@ def _in_layouts(names: Sequence[AxisNames], layouts: Sequence[Sequence[str | Non
 
 
 def _mismatch(
-    operator: Operator, values: Sequence[Typed], described: Sequence[str], error: AxesDiffer, span: Span | None
+    operator: Operator, values: Sequence[DynamicValue], described: Sequence[str], error: AxesDiffer, span: Span | None
 ) -> TypeMismatch:
     def text(operand: int) -> str:
         given = described[operand] if operand < len(described) and not operator.variadic else ""
         return given if given and len(given) <= LONGEST else f"operand {operand + 1}"
 
     x = text(error.second)
-    found, wanted = named(error.found), named(error.wanted)
+    found, wanted = axes_text(error.found), axes_text(error.wanted)
     if error.first is None:
         message = f"{x} is {found}, {operator.name} wants {wanted}"
     else:
@@ -269,18 +269,18 @@ def _mismatch(
     way = order(error.found, error.wanted)
     help = None if way is None else f"write relay.transpose({'x' if x.startswith('operand') else x}, {way})"
     shown = [error.second] if error.first is None else [error.first, error.second]
-    places = [(values[i].atom, f"{text(i)} is {named(names_of(values[i]) or ())}") for i in shown]
+    places = [(values[i].atom, f"{text(i)} is {axes_text(names_of(values[i]) or ())}") for i in shown]
     labels = tuple(Label(a.span, t) for a, t in places if isinstance(a, Var) and a.span is not None)
     return TypeMismatch(message, span, help=help, labels=labels)
 
 
-def followed_layout(operator: Operator, operands: Sequence[Entity], attributes: dict[str, object]) -> None:
+def followed_layout(operator: Operator, operands: Sequence[AbstractValue], attributes: dict[str, object]) -> None:
     """Let an operator whose call gives no layout take its first operand's, if it can."""
     first = operands[0] if operands else None
-    names = names_of(first) if isinstance(first, Typed) else None
+    names = names_of(first) if isinstance(first, DynamicValue) else None
     if operator.layouts is None or names is None or "layout" not in attributes:
         return
-    own = {**attributes, "layout": named(names)}
+    own = {**attributes, "layout": axes_text(names)}
     try:
         operator.layouts(**own)
     except ShapeError:
@@ -292,7 +292,11 @@ def followed_layout(operator: Operator, operands: Sequence[Entity], attributes: 
 
 
 def axes_by_name(
-    session: Session, operator: Operator, operands: Sequence[Entity], attributes: dict[str, object], span: Span | None
+    checker: Checker,
+    operator: Operator,
+    operands: Sequence[AbstractValue],
+    attributes: dict[str, object],
+    span: Span | None,
 ) -> None:
     """Replace names of axes in an operator's attributes by their numbers. Raises TypeMismatch for one that is not the
     name of just one axis."""
@@ -300,10 +304,10 @@ def axes_by_name(
     if not given or operator.layouts is not None or not operands:
         return
     first = operands[0]
-    names = names_of(first) if isinstance(first, Typed) else None
+    names = names_of(first) if isinstance(first, DynamicValue) else None
     for attribute in given:
         value = attributes[attribute]
-        if names is None and session.generic and _may_get_names(first):
+        if names is None and checker.generic and _may_get_names(first):
             raise SchemeOnly(span, f"the axis {value!r}")
         if isinstance(value, str):
             is_word = len(value) > 1 and set(value) <= set(names or ()) - {value}
@@ -317,8 +321,8 @@ def _has_names(value: object) -> bool:
     return isinstance(value, str) or (isinstance(value, tuple) and any(isinstance(item, str) for item in value))
 
 
-def _may_get_names(operand: Entity) -> bool:
-    type_ = prune(operand.type) if isinstance(operand, Typed) else None
+def _may_get_names(operand: AbstractValue) -> bool:
+    type_ = prune(operand.type) if isinstance(operand, DynamicValue) else None
     return isinstance(type_, Unknown) or (
         isinstance(type_, TensorType) and shape_variable(flat_shape(type_.shape)) is not None
     )
@@ -334,7 +338,7 @@ def _axis(name: str, names: AxisNames | None, span: Span | None) -> int:
     several = names.count(name) > 1
     close = difflib.get_close_matches(name, [n for n in names if n is not None], n=1)
     raise TypeMismatch(
-        f"{'several axes are' if several else 'no axis is'} called {name!r}; the axes are {named(names)}",
+        f"{'several axes are' if several else 'no axis is'} called {name!r}; the axes are {axes_text(names)}",
         span,
         help=f"did you mean {close[0]!r}?" if close and not several else None,
     )

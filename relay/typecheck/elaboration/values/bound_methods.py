@@ -7,18 +7,18 @@ value and calls the method.
 from __future__ import annotations
 
 from relay.errors import InternalError, Span
-from relay.ir.definition import Scope, completed, data_class
+from relay.ir.definition import Scope, complete_definition, data_class
 from relay.ir.expr import Apply, Binding, Block, Exit, Function, LoopLabel, Parameter, Static, Var
 from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
     Context,
-    Entity,
     GlobalFunction,
     LocalFunction,
     Method,
-    Output,
     Tuple,
+    TypedBlockBuilder,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.expressions.arguments import surface_function
 from relay.typecheck.elaboration.values import data, records
 
@@ -33,7 +33,7 @@ class _NoScope(Scope):
         return []
 
 
-def as_function(session: Session, out: Output, entity: Entity, span: Span | None) -> Entity:
+def as_function(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
     """The function that a method is which the class of a value defines; anything else as it is."""
     method = _function(entity) if isinstance(entity, Method) else None
     if method is None or not isinstance(entity, Method):
@@ -51,7 +51,7 @@ def as_function(session: Session, out: Output, entity: Entity, span: Span | None
     function = Function(entity.name, tuple(parameters), body, label, None, tuple(said[1:]), None, code.span)
     environment = {value: entity.value}
     context = Context({}, {}, _NoScope())
-    return LocalFunction(function, environment, out.slot(), session.sizes_in_scope(), context, entity.name)
+    return LocalFunction(function, environment, out.slot(), checker.sizes_in_scope(), context, entity.name)
 
 
 def _function(method: Method) -> GlobalFunction | None:
@@ -59,7 +59,7 @@ def _function(method: Method) -> GlobalFunction | None:
     if isinstance(method.value, Tuple):
         return None if method.value.form is None else records.own_method(method.value, method.name)
     type_ = data.data_type(method.value)
-    owner = None if type_ is None else data_class(completed(type_.definition))
+    owner = None if type_ is None else data_class(complete_definition(type_.definition))
     if owner is None or method.name not in owner.methods:
         return None
     return GlobalFunction(owner.methods[method.name]())

@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.definition import DataClass, completed, data_class
+from relay.ir.definition import DataClass, complete_definition, data_class
 from relay.ir.expr import Block, Construct, Match, MatchArm, Yield
 from relay.ir.types import (
     Constructor,
@@ -27,18 +27,18 @@ from relay.ir.types import (
 )
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.abstract_values import (
-    Entity,
+    AbstractValue,
+    DeferredBinding,
+    DynamicValue,
     GlobalFunction,
-    Later,
     Method,
     Number,
-    Object,
-    Output,
-    Typed,
+    PythonObject,
+    TypedBlockBuilder,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-from relay.typecheck.monomorphisation import fresh_arguments
+from relay.typecheck.monomorphization import fresh_arguments
 from relay.typecheck.unification import resolve
 
 
@@ -47,15 +47,15 @@ def is_data_class(value: object) -> bool:
     return data_class(value) is not None if isinstance(value, type) else False
 
 
-def data_type(typed: Entity) -> DataType | None:
+def data_type(typed: AbstractValue) -> DataType | None:
     """The data type of a value, as far as it is known."""
-    if not isinstance(typed, Typed):
+    if not isinstance(typed, DynamicValue):
         return None
     type_ = prune(typed.type)
     return type_ if isinstance(type_, DataType) else None
 
 
-def field_types(session: Session, type_: DataType, constructor: Constructor) -> tuple[Type, ...]:
+def field_types(checker: Checker, type_: DataType, constructor: Constructor) -> tuple[Type, ...]:
     """The types of a constructor's fields at the arguments of a data type. Functions in one field of any values have
     the effects of all of them."""
     bound = dict(zip(type_.definition.parameters, type_.arguments, strict=True))
@@ -63,20 +63,20 @@ def field_types(session: Session, type_: DataType, constructor: Constructor) -> 
     for position, declared in enumerate(constructor.declared or constructor.fields):
         name = constructor.names[position] if constructor.names else str(position)
         what = f"the field {name} of {type_.definition.name}"
-        with_effects = session.with_effects(declared, (type_.definition, constructor.name, position), what)
+        with_effects = checker.with_effects(declared, (type_.definition, constructor.name, position), what)
         found.append(substitute(with_effects, bound))
     return tuple(found)
 
 
-def fresh_type(session: Session, definition: DataDefinition) -> DataType:
+def fresh_type(checker: Checker, definition: DataDefinition) -> DataType:
     """A data type at unknown arguments."""
-    return DataType(definition, fresh_arguments(definition, session.solver.fresh))
+    return DataType(definition, fresh_arguments(definition, checker.solver.fresh))
 
 
 # ---- classes
 
 
-def class_attribute(value: type, name: str, span: Span | None) -> Entity:
+def class_attribute(value: type, name: str, span: Span | None) -> AbstractValue:
     """`Tree.name`: a constructor, a method as a function, or a plain Python value."""
     from relay.typecheck.elaboration.values.objects import object_entity
 
@@ -85,7 +85,7 @@ def class_attribute(value: type, name: str, span: Span | None) -> Entity:
     if name in owner.methods:
         return GlobalFunction(owner.methods[name]())
     if name in owner.constructors and owner.constructors[name] is not owner.cls:
-        return Object(owner.constructors[name])
+        return PythonObject(owner.constructors[name])
     if not name.startswith("_") and name in vars(owner.cls):
         return object_entity(vars(owner.cls)[name], span)
     close = difflib.get_close_matches(name, [*owner.constructors, *owner.methods], n=1)
@@ -100,26 +100,26 @@ def constructor_of(value: object, span: Span | None) -> tuple[DataClass, Constru
     """The constructor that a Python class stands for. Raises TypeCheckError if it is none."""
     owner = data_class(value)
     if owner is None:
-        raise TypeCheckError(f"{getattr(value, '__name__', value)!r} is no class of a data type", span)
-    definition = completed(owner.definition)
+        raise TypeCheckError(f"{getattr(value, '__name__', value)!r} is not a class of a data type", span)
+    definition = complete_definition(owner.definition)
     for constructor in definition.constructors:
         if owner.constructors[constructor.name] is value:
             return owner, constructor
     names = " or ".join(f"{definition.name}.{c.name}" for c in definition.constructors)
-    raise TypeCheckError(f"{definition.name} is no constructor", span, help=f"write {names}")
+    raise TypeCheckError(f"{definition.name} is not a constructor", span, help=f"write {names}")
 
 
 # ---- construction
 
 
 def construct(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     value: type,
-    arguments: Sequence[Entity],
-    keywords: Sequence[tuple[str, Entity]],
+    arguments: Sequence[AbstractValue],
+    keywords: Sequence[tuple[str, AbstractValue]],
     span: Span | None,
-) -> Entity:
+) -> AbstractValue:
     """`Tree.Leaf(x)`."""
     from relay.typecheck.elaboration.values.objects import object_entity
 
@@ -141,36 +141,38 @@ def construct(
             if name not in defaults:
                 raise TypeCheckError(f"{what} needs a value for the field {name!r}", span)
             found[name] = object_entity(defaults[name], span)
-    type_ = fresh_type(session, owner.definition)
-    return _build(session, out, type_, constructor, [found[name] for name in constructor.names], span)
+    type_ = fresh_type(checker, owner.definition)
+    return _build(checker, out, type_, constructor, [found[name] for name in constructor.names], span)
 
 
 def _build(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     type_: DataType,
     constructor: Constructor,
-    fields: Sequence[Entity],
+    fields: Sequence[AbstractValue],
     span: Span | None,
-) -> Typed:
+) -> DynamicValue:
     atoms = []
-    for name, entity, expected in zip(constructor.names, fields, field_types(session, type_, constructor), strict=True):
+    for name, entity, expected in zip(constructor.names, fields, field_types(checker, type_, constructor), strict=True):
         scalar = prune(expected)
         if isinstance(entity, Number) and isinstance(scalar, TensorType) and scalar.shape == ():
-            value = session.constant(out, entity, scalar.base)
+            value = checker.constant(out, entity, scalar.base)
         else:
             if isinstance(scalar, StackType):
                 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 
-                entity = dynamic_lists.given_as_list(session, out, entity, span)
-            entity = data_dependent.packed(session, out, entity, None, expected, span)
-            value = session.materialise(out, entity, span)
-        session.unify_at(value.type, expected, span, f"the field {name} of {_name(type_.definition, constructor)}")
+                entity = dynamic_lists.given_as_list(checker, out, entity, span)
+            entity = data_dependent.pack_sizes(checker, out, entity, None, expected, span)
+            value = checker.materialize(out, entity, span)
+        checker.unify_at(value.type, expected, span, f"the field {name} of {_name(type_.definition, constructor)}")
         atoms.append(value.atom)
-    var = session.variable(constructor.name.lower(), type_, span)
+    var = checker.variable(constructor.name.lower(), type_, span)
     operands = tuple(atoms)
-    out.items.append(Later((var,), lambda: Construct(session.definition(type_), constructor.name, operands, span)))
-    return Typed(var, type_)
+    out.items.append(
+        DeferredBinding((var,), lambda: Construct(checker.definition(type_), constructor.name, operands, span))
+    )
+    return DynamicValue(var, type_)
 
 
 def _name(definition: DataDefinition, constructor: Constructor) -> str:
@@ -186,12 +188,14 @@ def _no_field(definition: DataDefinition, constructor: Constructor, name: str, s
 # ---- values
 
 
-def attribute(session: Session, out: Output, typed: Typed, type_: DataType, name: str, span: Span | None) -> Entity:
+def attribute(
+    checker: Checker, out: TypedBlockBuilder, typed: DynamicValue, type_: DataType, name: str, span: Span | None
+) -> AbstractValue:
     """`value.name`: a field, or a method that is not called yet."""
-    definition = completed(type_.definition)
+    definition = complete_definition(type_.definition)
     owner = data_class(definition)
     if owner is not None and name in owner.properties:
-        return call_method(session, out, Method(typed, name), (), (), span)
+        return call_method(checker, out, Method(typed, name), (), (), span)
     if owner is not None and name in owner.methods:
         return Method(typed, name)
     if len(definition.constructors) != 1:
@@ -206,33 +210,40 @@ def attribute(session: Session, out: Output, typed: Typed, type_: DataType, name
     (constructor,) = definition.constructors
     if name not in constructor.names:
         raise _no_field(definition, constructor, name, span)
-    return read_fields(session, out, typed, type_, (constructor.names.index(name),), span)[0]
+    return read_fields(checker, out, typed, type_, (constructor.names.index(name),), span)[0]
 
 
 def read_fields(
-    session: Session, out: Output, typed: Typed, type_: DataType, positions: Sequence[int], span: Span | None
-) -> tuple[Entity, ...]:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    typed: DynamicValue,
+    type_: DataType,
+    positions: Sequence[int],
+    span: Span | None,
+) -> tuple[AbstractValue, ...]:
     """Fields of a value whose type has one constructor, expanded."""
     from relay.typecheck.elaboration.instances import expand
 
     (constructor,) = type_.definition.constructors
-    types = field_types(session, type_, constructor)
-    inner = tuple(session.variable(n, t, span) for n, t in zip(constructor.names, types, strict=True))
-    outer = tuple(session.variable(constructor.names[p], types[p], span) for p in positions)
+    types = field_types(checker, type_, constructor)
+    inner = tuple(checker.variable(n, t, span) for n, t in zip(constructor.names, types, strict=True))
+    outer = tuple(checker.variable(constructor.names[p], types[p], span) for p in positions)
     block = Block((), Yield(tuple(inner[p] for p in positions), span))
     match = Match(typed.atom, (MatchArm(constructor.name, inner, block),), span)
-    out.items.append(Later(outer, lambda: match))
-    return tuple(expand(session, out, Typed(var, types[p]), span) for var, p in zip(outer, positions, strict=True))
+    out.items.append(DeferredBinding(outer, lambda: match))
+    return tuple(
+        expand(checker, out, DynamicValue(var, types[p]), span) for var, p in zip(outer, positions, strict=True)
+    )
 
 
 def call_method(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     method: Method,
-    arguments: Sequence[Entity],
-    keywords: Sequence[tuple[str, Entity]],
+    arguments: Sequence[AbstractValue],
+    keywords: Sequence[tuple[str, AbstractValue]],
     span: Span | None,
-) -> Entity:
+) -> AbstractValue:
     """`value.method(..)`."""
     from relay.typecheck.elaboration.instances import call_function
 
@@ -242,24 +253,24 @@ def call_method(
     assert owner is not None
     function = GlobalFunction(owner.methods[method.name]())
     own = [] if method.name in owner.static else [method.value]
-    return call_function(session, out, function, [*own, *arguments], keywords, span, len(own))
+    return call_function(checker, out, function, [*own, *arguments], keywords, span, len(own))
 
 
 def replace(
-    session: Session,
-    out: Output,
-    arguments: Sequence[Entity],
-    keywords: Sequence[tuple[str, Entity]],
+    checker: Checker,
+    out: TypedBlockBuilder,
+    arguments: Sequence[AbstractValue],
+    keywords: Sequence[tuple[str, AbstractValue]],
     span: Span | None,
-) -> Entity:
+) -> AbstractValue:
     """`relay.replace(value, field=new, ..)`."""
     if len(arguments) != 1:
         raise TypeCheckError(f"replace takes a value and new fields by name, found {len(arguments)} values", span)
-    typed = session.materialise(out, arguments[0], span)
+    typed = checker.materialize(out, arguments[0], span)
     type_ = prune(typed.type)
     if not isinstance(type_, DataType):
         raise TypeCheckError(f"replace needs a record, found {show(resolve(typed.type))}", span)
-    definition = completed(type_.definition)
+    definition = complete_definition(type_.definition)
     if len(definition.constructors) != 1:
         raise TypeCheckError(
             f"{show(resolve(type_))} has {len(definition.constructors)} constructors; replace needs a type with one",
@@ -272,27 +283,27 @@ def replace(
         if name not in constructor.names:
             raise _no_field(definition, constructor, name, span)
     kept = [p for p, name in enumerate(constructor.names) if name not in changes]
-    values = dict(zip(kept, read_fields(session, out, typed, type_, kept, span), strict=True)) if kept else {}
+    values = dict(zip(kept, read_fields(checker, out, typed, type_, kept, span), strict=True)) if kept else {}
     fields = [values[p] if p in values else changes[name] for p, name in enumerate(constructor.names)]
     # The new fields may have other types, if the type is polymorphic.
-    return _build(session, out, fresh_type(session, definition), constructor, fields, span)
+    return _build(checker, out, fresh_type(checker, definition), constructor, fields, span)
 
 
-def fill(session: Session, type_: Type) -> Type:
+def fill(checker: Checker, type_: Type) -> Type:
     """A written type in which the bare name of a polymorphic data type stands for it at unknown arguments."""
     match type_:
-        case DataType(definition, ()) if completed(definition).parameters:
-            return fresh_type(session, definition)
+        case DataType(definition, ()) if complete_definition(definition).parameters:
+            return fresh_type(checker, definition)
         case DataType(definition, arguments) if arguments:
-            return DataType(definition, tuple(fill(session, a) if isinstance(a, Type) else a for a in arguments))
+            return DataType(definition, tuple(fill(checker, a) if isinstance(a, Type) else a for a in arguments))
         case TupleType(items, form):
-            return TupleType(tuple(fill(session, t) for t in items), form)
+            return TupleType(tuple(fill(checker, t) for t in items), form)
         case FunctionType(parameters, result, where):
-            inputs = tuple(fill(session, t) for t in parameters)
-            return FunctionType(inputs, fill(session, result), where, type_.effects)
+            inputs = tuple(fill(checker, t) for t in parameters)
+            return FunctionType(inputs, fill(checker, result), where, type_.effects)
         case RefType(content):
-            return RefType(fill(session, content))
+            return RefType(fill(checker, content))
         case StackType(element):
-            return StackType(fill(session, element))
+            return StackType(fill(checker, element))
         case _:
             return type_

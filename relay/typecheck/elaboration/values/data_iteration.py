@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from relay.errors import Span
-from relay.ir.definition import completed
+from relay.ir.definition import complete_definition
 from relay.ir.expr import Binding, Dead, Exit, ForEach, Loop, LoopLabel, Match, MatchArm, Next, Var
 from relay.ir.types import Constructor, DataType
-from relay.typecheck.elaboration.abstract_values import Context, Entity, Handler, Later, Output, Typed
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    Context,
+    DeferredBinding,
+    DynamicValue,
+    Handler,
+    TypedBlockBuilder,
+)
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow.joins import assign
-from relay.typecheck.elaboration.control_flow.loops import Carried
+from relay.typecheck.elaboration.control_flow.loops import LoopState
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions.blocks import elaborate_block, handed_entities
 from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.values import data
 
 
-def list_constructors(entity: Entity) -> tuple[DataType, Constructor, Constructor] | None:
+def list_constructors(entity: AbstractValue) -> tuple[DataType, Constructor, Constructor] | None:
     """The type and the two constructors of a list; None for anything else."""
     type_ = data.data_type(entity)
     if type_ is None:
         return None
-    definition = completed(type_.definition)
+    definition = complete_definition(type_.definition)
     if len(definition.constructors) != 2:
         return None
     empty, more = sorted(definition.constructors, key=lambda c: len(c.fields))
@@ -30,7 +37,12 @@ def list_constructors(entity: Entity) -> tuple[DataType, Constructor, Constructo
 
 
 def elaborate_for_list(
-    session: Session, context: Context, targets: tuple[Var, ...], node: ForEach, iterable: Typed, out: Output
+    checker: Checker,
+    context: Context,
+    targets: tuple[Var, ...],
+    node: ForEach,
+    iterable: DynamicValue,
+    out: TypedBlockBuilder,
 ) -> None:
     """A loop that carries the rest of the list."""
     from relay.typecheck.elaboration.control_flow.iteration import rename
@@ -38,35 +50,35 @@ def elaborate_for_list(
     found = list_constructors(iterable)
     assert found is not None
     type_, empty, more = found
-    carried = Carried(session, out, node, handed_entities(context, node.initial))
+    carried = LoopState(checker, out, node, handed_entities(context, node.initial))
     label, span = LoopLabel(node.label.name), node.span
-    rest = session.variable("rest", type_, span)
-    element_type, tail_type = data.field_types(session, type_, more)
-    head = session.variable(node.element.name, element_type, span)
-    tail = session.variable("tail", tail_type, span)
-    inside, ended = Output(), Output()
+    rest = checker.variable("rest", type_, span)
+    element_type, tail_type = data.field_types(checker, type_, more)
+    head = checker.variable(node.element.name, element_type, span)
+    tail = checker.variable("tail", tail_type, span)
+    inside, ended = TypedBlockBuilder(), TypedBlockBuilder()
 
-    def on_next(place: Output, entities: tuple[Entity, ...], at: Span | None) -> None:
+    def on_next(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], at: Span | None) -> None:
         place.terminator = Next(label, (tail, *carried.fit(place, entities, at)), at)
 
-    def on_exit(place: Output, entities: tuple[Entity, ...], at: Span | None) -> None:
+    def on_exit(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], at: Span | None) -> None:
         place.terminator = Exit(label, carried.fit(place, entities, at), at)
 
-    context.handlers[node.label] = Handler(label, on_next, on_exit, len(session.scopes))
-    with session.scope(inside):
-        context.environment[node.element] = expand(session, inside, Typed(head, element_type), span)
-        assign(context, node.parameters, carried.inside(inside))
-        elaborate_block(session, context, node.body, inside, None)
-    results = [session.variable(p.name, p.type or type_, p.span) for p in carried.parameters]
+    context.handlers[node.label] = Handler(label, on_next, on_exit, len(checker.scopes))
+    with checker.scope(inside):
+        context.environment[node.element] = expand(checker, inside, DynamicValue(head, element_type), span)
+        assign(context, node.parameters, carried.round_entities(inside))
+        elaborate_block(checker, context, node.body, inside, None)
+    results = [checker.variable(p.name, p.type or type_, p.span) for p in carried.parameters]
     renamed = dict(zip(carried.parameters, results, strict=True))
 
     def build() -> Loop:
         ended.terminator = Exit(label, tuple(carried.parameters), span)
         arms = (MatchArm(empty.name, (), ended.block()), MatchArm(more.name, (head, tail), inside.block()))
-        body = Output([Binding((), Match(rest, arms, span))], Dead())
+        body = TypedBlockBuilder([Binding((), Match(rest, arms, span))], Dead())
         return Loop(label, (rest, *carried.parameters), (iterable.atom, *carried.initial), body.block(), None, span)
 
-    out.items.append(Later(tuple(results), build))
+    out.items.append(DeferredBinding(tuple(results), build))
     assign(
-        context, targets, [data_dependent.all_opened(session, out, rename(e, renamed), span) for e in carried.entities]
+        context, targets, [data_dependent.all_opened(checker, out, rename(e, renamed), span) for e in carried.entities]
     )

@@ -47,24 +47,24 @@ from relay.ir.types import (
 from relay.operator import Operator
 from relay.typecheck.elaboration.abstract_values import (
     OPERATORS,
+    AbstractValue,
     Context,
-    Derived,
-    Entity,
+    DeferredBinding,
+    DerivativeFunction,
+    DynamicValue,
     GlobalFunction,
-    Later,
     LocalFunction,
     Method,
     NumpyFunction,
-    Object,
-    Output,
     Progression,
+    PythonObject,
     Range,
     Text,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
     Zip,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.closures.returned_closures import as_function
 from relay.typecheck.elaboration.derivatives import gradient_types
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
@@ -74,7 +74,7 @@ from relay.typecheck.elaboration.expressions.arguments import (
     bind_arguments,
     defaults,
     require_static,
-    specialises,
+    specializes,
     static_positions,
     surface_function,
     wrong_count,
@@ -86,45 +86,45 @@ from relay.typecheck.unification import flat_shape, outer_unknowns, resolve, unk
 
 
 def function_value(
-    session: Session,
-    out: Output,
-    entity: Entity,
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: AbstractValue,
     span: Span | None,
-    fixed: Mapping[int, Entity] | None = None,
+    fixed: Mapping[int, AbstractValue] | None = None,
     numbers: Set[ParameterPlace] = frozenset(),
-) -> Typed:
+) -> DynamicValue:
     """A function as a value of the typed IR. Its instance is made when its parameters' types are known.
 
-    `fixed` are the parameters, by position, that specialise the function; the others are the value's. Without it, those
+    `fixed` are the parameters, by position, that specialize the function; the others are the value's. Without it, those
     with a default are fixed. `numbers`: the parameters whose arguments are known numbers.
     """
     if fixed is None:
         fixed = defaults(entity)
-    if isinstance(entity, Object) and isinstance(entity.value, OPERATORS):
-        entity = operator_function(session, entity.value, out, span)
+    if isinstance(entity, PythonObject) and isinstance(entity.value, OPERATORS):
+        entity = operator_function(checker, entity.value, out, span)
     if isinstance(entity, Method):
         from relay.typecheck.elaboration.values import bound_methods
 
-        entity = bound_methods.as_function(session, out, entity, span)
-    if isinstance(entity, Derived):
-        return _derived_value(session, out, entity, span, fixed, numbers)
-    if isinstance(entity, Typed):
-        chosen = as_function(session, out, entity)
-        return entity if chosen is None else function_value(session, out, chosen, span)
+        entity = bound_methods.as_function(checker, out, entity, span)
+    if isinstance(entity, DerivativeFunction):
+        return _derived_value(checker, out, entity, span, fixed, numbers)
+    if isinstance(entity, DynamicValue):
+        chosen = as_function(checker, out, entity)
+        return entity if chosen is None else function_value(checker, out, chosen, span)
     if not isinstance(entity, GlobalFunction | LocalFunction):
-        what = type(entity.value).__name__ if isinstance(entity, Object) else type(entity).__name__.lower()
-        if isinstance(entity, Object) and isinstance(entity.value, BaseType | Unknown):
-            raise TypeCheckError("a dtype is no value of the run", span, help="compare it: x.dtype == relay.Float32")
-        raise TypeCheckError(f"a Python {what} is not a value of a Relay program", span, help=_instead(entity))
+        what = type(entity.value).__name__ if isinstance(entity, PythonObject) else type(entity).__name__.lower()
+        if isinstance(entity, PythonObject) and isinstance(entity.value, BaseType | Unknown):
+            raise TypeCheckError("a dtype is not a value of the run", span, help="compare it: x.dtype == relay.Float32")
+        raise TypeCheckError(f"a Python {what} is not a value of a Relay program", span, help=_suggestion(entity))
     function = surface_function(entity)
-    parameters = tuple(session.solver.fresh(Kind.Type) for _ in range(len(function.parameters) - len(fixed)))
-    result = session.solver.fresh(Kind.Type)
+    parameters = tuple(checker.solver.fresh(Kind.Type) for _ in range(len(function.parameters) - len(fixed)))
+    result = checker.solver.fresh(Kind.Type)
     effects = Effects()
-    session.sizes_of_parameters |= dict.fromkeys(parameters, session.sizes_in_scope())
+    checker.sizes_of_parameters |= dict.fromkeys(parameters, checker.sizes_in_scope())
     type_ = FunctionType(parameters, result, (), effects)
-    if session.generic:
-        session.function_values.append(type_)
-    var = session.variable(function.name, type_, span)
+    if checker.generic:
+        checker.function_values.append(type_)
+    var = checker.variable(function.name, type_, span)
     place = out.slot()
 
     def attempt() -> Sequence[Unknown] | None:
@@ -139,45 +139,45 @@ def function_value(
 
     def make() -> None:
         types = iter(parameters)
-        entities: list[Entity] = []
-        values: list[Typed | None] = []
+        entities: list[AbstractValue] = []
+        values: list[DynamicValue | None] = []
         for position in range(len(function.parameters)):
-            value = None if position in fixed else Typed(var, next(types))
+            value = None if position in fixed else DynamicValue(var, next(types))
             values.append(value)
             entities.append(value if value is not None else fixed[position])
-        instance = instantiate(session, entity, entities, values, span, numbers)
+        instance = instantiate(checker, entity, entities, values, span, numbers)
         effects.include(instance.effects)
-        demand_purity(session, entity, effects)
-        place.items.append(Later((var,), lambda: instance.target))
+        demand_purity(checker, entity, effects)
+        place.items.append(DeferredBinding((var,), lambda: instance.target))
         is_own = isinstance(entity, LocalFunction) and function.span is not None
         at, other = (function.span, span) if is_own else (span, function.span)
         text = "wanted here" if is_own else "defined here"
         labels = (Label(other, text),) if other is not None and other != at else ()
-        session.unify_at(instance.result, result, at, f"the result of {function.name}", labels=labels)
+        checker.unify_at(instance.result, result, at, f"the result of {function.name}", labels=labels)
 
     def is_uncalled() -> bool:
-        return not session.generic and all(isinstance(prune(p), Unknown) for p in parameters)
+        return not checker.generic and all(isinstance(prune(p), Unknown) for p in parameters)
 
     def force() -> None:
         if not is_uncalled():
             make()
             return
         for parameter in parameters:
-            session.unify_at(parameter, _UNSEEN, span, "a parameter")
+            checker.unify_at(parameter, _UNSEEN, span, "a parameter")
         leave_out()
 
     def leave_out() -> None:
         if isinstance(prune(result), Unknown):
-            session.unify_at(result, scalar(FLOAT32), span, "the result")
-        place.items.append(Later((var,), lambda: Lambda(_never(function, session.final(type_)))))
+            checker.unify_at(result, scalar(FLOAT32), span, "the result")
+        place.items.append(DeferredBinding((var,), lambda: Lambda(_never(function, checker.final(type_)))))
 
-    def unseen() -> None:
+    def note_effects() -> None:
         from relay.typecheck.elaboration.schemes import effect_inference
 
-        with session.effects_of(effects):
-            effect_inference.note_function(session, entity)
+        with checker.effects_of(effects):
+            effect_inference.note_function(checker, entity)
 
-    session.defer(
+    checker.defer(
         attempt,
         span,
         f"the parameters of {function.name}",
@@ -185,10 +185,10 @@ def function_value(
         force=force,
         is_last=is_uncalled,
         application=lambda: Application(function.name.strip("<>"), parameters),
-        unseen=unseen,
+        unseen=note_effects,
         has_body=True,
     )
-    return Typed(var, type_)
+    return DynamicValue(var, type_)
 
 
 class _Unseen:
@@ -219,23 +219,23 @@ def _never(function: Function, type_: Type) -> Function:
     return Function(function.name, parameters, body, LoopLabel(function.name), type_.result, (), None, function.span)
 
 
-def _instead(entity: Entity) -> str:
+def _suggestion(entity: AbstractValue) -> str:
     """What to write for something that is known before the run only."""
     match entity:
         case Range() | Progression() | Zip():
             return "go through it by `for`, or make a list of it: [x for x in xs]"
-        case Object(str()) | Text():
+        case PythonObject(str()) | Text():
             return "text stands in print and assert, and in static arguments"
         case Method(_, name):
             return f"call it, or write a lambda: `lambda x: x.{name}()`"
-        case Object(value) if callable(value):
+        case PythonObject(value) if callable(value):
             return "call it, or write a lambda that does: `lambda x: f(x)`"
         case _:
             return "a program computes with numbers, tensors, structures of them, and functions"
 
 
 def operator_function(
-    session: Session, operator: Operator | NumpyFunction, out: Output, span: Span | None
+    checker: Checker, operator: Operator | NumpyFunction, out: TypedBlockBuilder, span: Span | None
 ) -> LocalFunction:
     """A function that applies an operator."""
     if isinstance(operator, NumpyFunction):
@@ -257,31 +257,31 @@ def operator_function(
         def names(self) -> list[str]:
             return []
 
-    return LocalFunction(function, {}, out.slot(), session.sizes_in_scope(), Context({}, {}, NoScope()), name)
+    return LocalFunction(function, {}, out.slot(), checker.sizes_in_scope(), Context({}, {}, NoScope()), name)
 
 
 def _derived_value(
-    session: Session,
-    out: Output,
-    entity: Derived,
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: DerivativeFunction,
     span: Span | None,
-    fixed: Mapping[int, Entity],
+    fixed: Mapping[int, AbstractValue],
     numbers: Set[ParameterPlace],
-) -> Typed:
+) -> DynamicValue:
     grad = entity.grad
-    function = function_value(session, out, entity.of, span, fixed, numbers)
+    function = function_value(checker, out, entity.of, span, fixed, numbers)
     inner_type: Type = prune(function.type)  # type: ignore[assignment]
-    type_: Type = session.solver.fresh(Kind.Type)
+    type_: Type = checker.solver.fresh(Kind.Type)
     if isinstance(inner_type, FunctionType):
-        seed = (session.solver.fresh(Kind.Type),) if grad.seedable else ()
-        gradients = session.solver.fresh(Kind.Type)
+        seed = (checker.solver.fresh(Kind.Type),) if grad.seedable else ()
+        gradients = checker.solver.fresh(Kind.Type)
         type_ = FunctionType((*inner_type.parameters, *seed), gradients, (), inner_type.effects)
     wrt = None
     if grad.wrt is not None:
         for position in grad.wrt:
             if position in fixed:
                 raise DifferentiationError(
-                    f"there is no gradient with respect to parameter {position}: it is no tensor", span
+                    f"there is no gradient with respect to parameter {position}: it is not a tensor", span
                 )
         wrt = tuple(position - sum(f < position for f in fixed) for position in grad.wrt)
     at = grad.span or span
@@ -293,19 +293,19 @@ def _derived_value(
         from relay.typecheck.elaboration.derivatives.gradient_paths import check_parameters, explain
 
         nonlocal is_foreseen
-        if not is_foreseen and not session.generic:
-            foreseen = gradient_types.foreseen(session, inner_type, node)
+        if not is_foreseen and not checker.generic:
+            foreseen = gradient_types.foreseen(checker, inner_type, node)
             if foreseen is not None:
                 is_foreseen = True
-                session.unify_at(foreseen, type_, span, "the derivative")
+                checker.unify_at(foreseen, type_, span, "the derivative")
         result = prune(inner_type.result) if isinstance(inner_type, FunctionType) else None
         if is_foreseen and isinstance(result, TupleType):
-            gradient_types.unify_kept(session, result, type_, node, span)
+            gradient_types.unify_kept(checker, result, type_, node, span)
         if isinstance(result, FunctionType):  # what it takes is perhaps never known
             try:
                 output_type(result, grad)
             except DifferentiationError as error:
-                raise explain(error, session, entity.of, grad.output).at(grad.span or span) from None
+                raise explain(error, checker, entity.of, grad.output).at(grad.span or span) from None
         waiting = [u for u in unknowns(inner_type) if not _says_nothing(inner_type, u, wrt)]
         if waiting:
             return waiting
@@ -315,7 +315,7 @@ def _derived_value(
                 f"only a function can be differentiated, found {show(known)}", span, help="write relay.grad(f)(x)"
             )
         if wrt is not None:
-            check_parameters(session, entity.of, known, wrt, frozenset(fixed), grad.span or span)
+            check_parameters(checker, entity.of, known, wrt, frozenset(fixed), grad.span or span)
         for position in range(len(known.parameters)) if wrt is None else wrt:
             parameter = known.parameters[position] if position < len(known.parameters) else None
             if parameter is not None and _holds(parameter, StackType):
@@ -332,10 +332,10 @@ def _derived_value(
                     help="name the other parameters, `wrt=..`; differentiate by what it holds: pass `r.value`",
                 )
         try:
-            found = attrs.evolve(gradient_type(known, node, session.monomorphic), effects=known.effects)
-            session.unify_at(found, type_, span, "the derivative")
+            found = attrs.evolve(gradient_type(known, node, checker.monomorphic), effects=known.effects)
+            checker.unify_at(found, type_, span, "the derivative")
         except DifferentiationError as error:
-            raise explain(error, session, entity.of, grad.output).at(grad.span or span) from None
+            raise explain(error, checker, entity.of, grad.output).at(grad.span or span) from None
         return None
 
     def application() -> Application:
@@ -344,14 +344,14 @@ def _derived_value(
 
     known = prune(type_)
     result = known.result if isinstance(known, FunctionType) else known
-    session.defer(
+    checker.defer(
         attempt,
         span,
         "the differentiated function",
         result=result if isinstance(result, Unknown) else None,
         application=application,
     )
-    return session.bind(out, node, type_, "gradient", span)
+    return checker.bind(out, node, type_, "gradient", span)
 
 
 def _says_nothing(type_: Type, unknown: Unknown, wrt: Collection[int] | None) -> bool:
@@ -363,7 +363,7 @@ def _says_nothing(type_: Type, unknown: Unknown, wrt: Collection[int] | None) ->
 
 
 def _holds(type_: Type, kind: type[StackType] | type[RefType]) -> bool:
-    """Whether values of a type hold, in tuples, a list whose length only the run knows, or a reference."""
+    """Whether values of a type hold, in tuples, a dynamic list, or a reference."""
     known = prune(type_)
     if isinstance(known, TupleType):
         return any(_holds(item, kind) for item in known.items)
@@ -371,23 +371,23 @@ def _holds(type_: Type, kind: type[StackType] | type[RefType]) -> bool:
 
 
 def call_value(
-    session: Session,
-    out: Output,
-    callee: Typed,
-    arguments: Sequence[Entity],
+    checker: Checker,
+    out: TypedBlockBuilder,
+    callee: DynamicValue,
+    arguments: Sequence[AbstractValue],
     span: Span | None,
     name: str,
     seeded: bool = False,
-) -> Entity:
+) -> AbstractValue:
     """Call a function value. `seeded`: the last argument is a cotangent."""
     type_ = prune(callee.type)
-    if isinstance(type_, FunctionType) and len(type_.parameters) == len(arguments) and session.places_of_sizes:
+    if isinstance(type_, FunctionType) and len(type_.parameters) == len(arguments) and checker.places_of_sizes:
         pairs = zip(arguments, type_.parameters, strict=True)
-        arguments = [data_dependent.given(session, out, argument, wanted, span) for argument, wanted in pairs]
-    values = [session.materialise(out, a, span) for a in arguments]
+        arguments = [data_dependent.pack_argument(checker, out, argument, wanted, span) for argument, wanted in pairs]
+    values = [checker.materialize(out, a, span) for a in arguments]
     if isinstance(type_, QuantifiedType):  # in a scheme; a call knows the function
-        type_ = at_fresh_types(session, type_)
-        callee = Typed(callee.atom, type_)
+        type_ = at_fresh_types(checker, type_)
+        callee = DynamicValue(callee.atom, type_)
     if isinstance(type_, FunctionType) and len(type_.parameters) != len(values):
         count = len(type_.parameters)
         where = callee.atom.span
@@ -395,42 +395,42 @@ def call_value(
         raise TypeCheckError(wrong_count(name, count, count, len(values)), span, labels=labels)
     if not isinstance(type_, FunctionType | Unknown):
         help = "its elements are x[i]" if isinstance(type_, TensorType) else None
-        raise TypeCheckError(f"{name} is no function, it is {show(resolve(callee.type))}", span, help=help)
-    data_dependent.refuse_one_size(session, callee, values)
+        raise TypeCheckError(f"{name} is not a function, it is {show(resolve(callee.type))}", span, help=help)
+    data_dependent.refuse_one_size(checker, callee, values)
     if isinstance(type_, FunctionType):
         wanted = type_.parameters
-        values = [data_dependent.of_any_size(session, out, v, w, span) for v, w in zip(values, wanted, strict=True)]
-    result, effects = session.solver.fresh(Kind.Type), Effects()
+        values = [data_dependent.of_any_size(checker, out, v, w, span) for v, w in zip(values, wanted, strict=True)]
+    result, effects = checker.solver.fresh(Kind.Type), Effects()
     types = [v.type for v in values]
     if seeded:  # whose type follows from those of the others
-        types[-1] = session.solver.fresh(Kind.Type)
-    place = session.function_parameters.get(callee.atom)
-    if place in session.decisions.of_several_types:
+        types[-1] = checker.solver.fresh(Kind.Type)
+    place = checker.function_parameters.get(callee.atom)
+    if place in checker.decisions.of_several_types:
         place = None  # a function that is made anew in each call of itself
-    if place is not None and isinstance(type_, FunctionType) and _chooses(session, types, type_.parameters):
+    if place is not None and isinstance(type_, FunctionType) and _chooses(checker, types, type_.parameters):
         raise CalledAtTypes(place)
     try:
-        session.unify_at(callee.type, FunctionType(tuple(types), result, (), effects), span, name)
+        checker.unify_at(callee.type, FunctionType(tuple(types), result, (), effects), span, name)
     except TypeMismatch:
         if place is None:
             raise
         raise CalledAtTypes(place) from None
-    if session.generic:
-        session.called_values.append(callee.type)
-    session.effects.include(effects)
-    session.solver.run()
+    if checker.generic:
+        checker.called_values.append(callee.type)
+    checker.effects.include(effects)
+    checker.solver.run()
     if seeded:
-        values[-1] = _cotangent(session, out, values[-1], types[-1], span)
-        session.solver.run()
-    typed = session.bind(out, Call(callee.atom, tuple(v.atom for v in values), span), result, "result", span)
-    return expand(session, out, typed, span)
+        values[-1] = _cotangent(checker, out, values[-1], types[-1], span)
+        checker.solver.run()
+    typed = checker.bind(out, Call(callee.atom, tuple(v.atom for v in values), span), result, "result", span)
+    return expand(checker, out, typed, span)
 
 
-def _chooses(session: Session, found: Sequence[Type], expected: Sequence[Type]) -> bool:
+def _chooses(checker: Checker, found: Sequence[Type], expected: Sequence[Type]) -> bool:
     """Whether, in a scheme, equal types would choose a type or shape that the caller chooses."""
-    if not session.generic:
+    if not checker.generic:
         return False
-    callers = {u for type_ in session.received for u in unknowns(type_) if u.kind in (Kind.Type, Kind.Shape)}
+    callers = {u for type_ in checker.received for u in unknowns(type_) if u.kind in (Kind.Type, Kind.Shape)}
     for left, right in zip(found, expected, strict=True):
         parts = _rank_of(left), _rank_of(right)
         open_ = {u for part in parts for u in unknowns(part) if u.kind in (Kind.Type, Kind.Shape)}
@@ -449,27 +449,27 @@ LAST_IS_SEED = "the derivative is seedable: its last argument is the incoming co
 
 
 def call_derived(
-    session: Session,
-    out: Output,
-    callee: Derived,
-    arguments: Sequence[Entity],
-    keywords: Sequence[tuple[str, Entity]],
+    checker: Checker,
+    out: TypedBlockBuilder,
+    callee: DerivativeFunction,
+    arguments: Sequence[AbstractValue],
+    keywords: Sequence[tuple[str, AbstractValue]],
     span: Span | None,
-) -> Entity:
+) -> AbstractValue:
     """Call `grad(f)`."""
-    result = _call_derived(session, out, callee, arguments, keywords, span)
+    result = _call_derived(checker, out, callee, arguments, keywords, span)
     gradients = result.items[1] if callee.grad.with_value and isinstance(result, Tuple) else result
     kept = len(callee.grad.keeping)
     if callee.grad.has_aux and kept and isinstance(gradients, Tuple):
         gradients, kept = gradients.items[0], 0
     if isinstance(gradients, Tuple):
-        places = _differentiated(callee, len(arguments))
+        places = _differentiated_positions(callee, len(arguments))
         if len(places) > 1 and len(places) == len(gradients.items) - kept:
-            session.gradients[gradients] = places
+            checker.gradients[gradients] = places
     return result
 
 
-def _differentiated(callee: Derived, given: int) -> tuple[int, ...]:
+def _differentiated_positions(callee: DerivativeFunction, given: int) -> tuple[int, ...]:
     """The positions of the parameters with respect to which a function is differentiated, that gets so many
     arguments."""
     if callee.grad.wrt is not None:
@@ -480,19 +480,19 @@ def _differentiated(callee: Derived, given: int) -> tuple[int, ...]:
 
 
 def _call_derived(
-    session: Session,
-    out: Output,
-    callee: Derived,
-    arguments: Sequence[Entity],
-    keywords: Sequence[tuple[str, Entity]],
+    checker: Checker,
+    out: TypedBlockBuilder,
+    callee: DerivativeFunction,
+    arguments: Sequence[AbstractValue],
+    keywords: Sequence[tuple[str, AbstractValue]],
     span: Span | None,
-) -> Entity:
-    base: Entity = callee.of
+) -> AbstractValue:
+    base: AbstractValue = callee.of
     seeds = 1 if callee.grad.seedable else 0
-    while isinstance(base, Derived):
+    while isinstance(base, DerivativeFunction):
         seeds += 1 if base.grad.seedable else 0
         base = base.of
-    fixed: dict[int, Entity] = {}
+    fixed: dict[int, AbstractValue] = {}
     numbers: set[ParameterPlace] = set()
     if isinstance(base, GlobalFunction | LocalFunction):
         ordinary = arguments[: len(arguments) - seeds]
@@ -504,12 +504,12 @@ def _call_derived(
         given = {id(e) for e in ordinary} | {id(e) for _, e in keywords}
         static = static_positions(base)
         for position, entity in enumerate(entities):
-            if id(entity) not in given or position in static or specialises(entity):
+            if id(entity) not in given or position in static or specializes(entity):
                 fixed[position] = entity
             elif is_number(entity):
                 place = surface_function(base).label, position
                 numbers.add(place)
-                if place in session.decisions.specialising:
+                if place in checker.decisions.specializing:
                     fixed[position] = entity
             if position in static:
                 require_static(entity, surface_function(base), position, span)
@@ -517,21 +517,21 @@ def _call_derived(
         arguments = [*(e for i, e in enumerate(entities) if i not in fixed), *seed_arguments]
     elif keywords:
         raise TypeCheckError("a derivative takes no keyword arguments here", span)
-    elif isinstance(base, Typed) and isinstance(prune(base.type), Unknown):
-        parameters = tuple(session.solver.fresh(Kind.Type) for _ in range(len(arguments) - seeds))
-        type_ = FunctionType(parameters, session.solver.fresh(Kind.Type), (), Effects())
-        session.unify_at(base.type, type_, span, "the function")
+    elif isinstance(base, DynamicValue) and isinstance(prune(base.type), Unknown):
+        parameters = tuple(checker.solver.fresh(Kind.Type) for _ in range(len(arguments) - seeds))
+        type_ = FunctionType(parameters, checker.solver.fresh(Kind.Type), (), Effects())
+        checker.unify_at(base.type, type_, span, "the function")
     count = len(arguments) - (1 if callee.grad.seedable else 0)
     places = [i for i in range(count + len(fixed)) if i not in fixed]
     wrt = callee.grad.wrt
     arguments = [
-        weak_types.undecided(session, out, a) if i < count and (wrt is None or places[i] in wrt) else a
+        weak_types.open_integer_bases(checker, out, a) if i < count and (wrt is None or places[i] in wrt) else a
         for i, a in enumerate(arguments)
     ]
-    result = _by_lists(session, out, callee, arguments, fixed, numbers, span)
+    result = _by_lists(checker, out, callee, arguments, fixed, numbers, span)
     if result is None:
-        function = function_value(session, out, callee, span, fixed, numbers)
-        result = call_value(session, out, function, arguments, span, "the derivative", callee.grad.seedable)
+        function = function_value(checker, out, callee, span, fixed, numbers)
+        result = call_value(checker, out, function, arguments, span, "the derivative", callee.grad.seedable)
     if not fixed or callee.grad.wrt is not None:
         return result
     if callee.grad.has_aux and not callee.grad.with_value:
@@ -546,58 +546,60 @@ def _call_derived(
 
 
 def _by_lists(
-    session: Session,
-    out: Output,
-    callee: Derived,
-    arguments: Sequence[Entity],
-    fixed: Mapping[int, Entity],
+    checker: Checker,
+    out: TypedBlockBuilder,
+    callee: DerivativeFunction,
+    arguments: Sequence[AbstractValue],
+    fixed: Mapping[int, AbstractValue],
     numbers: Set[ParameterPlace],
     span: Span | None,
-) -> Entity | None:
-    """The call of `grad(f)`, if that is by lists whose length only the run knows; None otherwise."""
+) -> AbstractValue | None:
+    """The call of `grad(f)`, if that is by dynamic lists; None otherwise."""
     from relay.typecheck.elaboration.derivatives import list_gradients
 
     ordinary = arguments[: len(arguments) - (1 if callee.grad.seedable else 0)]
-    places = list_gradients.listed(session, out, callee.grad, ordinary, fixed, span)
+    places = list_gradients.list_arguments(checker, out, callee.grad, ordinary, fixed, span)
     if not places:
         return None
-    of = function_value(session, out, callee.of, span, fixed, numbers)
-    stacked = list_gradients.without_lists(session, out, of, len(ordinary), places, span)
+    of = function_value(checker, out, callee.of, span, fixed, numbers)
+    stacked = list_gradients.without_lists(checker, out, of, len(ordinary), places, span)
     wrt = callee.grad.wrt
     if wrt is not None:
         wrt = tuple(position - sum(f < position for f in fixed) for position in wrt)
-    given = [list_gradients.stacked(session, out, a, span) if i in places else a for i, a in enumerate(ordinary)]
-    derived = Derived(stacked, attrs.evolve(callee.grad, wrt=wrt))  # type: ignore[misc]
-    result = call_derived(session, out, derived, [*given, *arguments[len(ordinary) :]], (), span)
-    return list_gradients.rows(session, out, result, span)
+    given = [list_gradients.stack_lists(checker, out, a, span) if i in places else a for i, a in enumerate(ordinary)]
+    derived = DerivativeFunction(stacked, attrs.evolve(callee.grad, wrt=wrt))  # type: ignore[misc]
+    result = call_derived(checker, out, derived, [*given, *arguments[len(ordinary) :]], (), span)
+    return list_gradients.rows(checker, out, result, span)
 
 
-def _cotangent(session: Session, out: Output, value: Typed, expected: Type, span: Span | None) -> Typed:
+def _cotangent(
+    checker: Checker, out: TypedBlockBuilder, value: DynamicValue, expected: Type, span: Span | None
+) -> DynamicValue:
     """A cotangent at the type that the derivative takes: with `Any` for sizes of the run. It may not be known yet."""
 
     def attempt() -> Sequence[Unknown] | None:
         known: Type = prune(expected)  # type: ignore[assignment]
-        if isinstance(known, Unknown) and not session.generic:
+        if isinstance(known, Unknown) and not checker.generic:
             return [known]
         met = data_dependent.meeting(value.type, known)
         help = "it has the type of the result that is differentiated"
-        session.unify_at(value.type if met is None else met, known, span, "the incoming cotangent", help=help)
+        checker.unify_at(value.type if met is None else met, known, span, "the incoming cotangent", help=help)
         return None
 
-    session.defer(attempt, span, "the cotangent")
+    checker.defer(attempt, span, "the cotangent")
     if isinstance(prune(expected), Unknown):
-        return data_dependent.ascribed(session, out, value, expected, span)
-    return data_dependent.packed_value(session, out, value, (), expected, span)
+        return data_dependent.ascribe_type(checker, out, value, expected, span)
+    return data_dependent.packed_value(checker, out, value, (), expected, span)
 
 
-def _in_places(gradients: Entity, count: int, kept: int, fixed: Mapping[int, Entity]) -> Entity:
-    """So many gradients and kept results, with None in the places of the parameters that specialise the function."""
+def _in_places(gradients: AbstractValue, count: int, kept: int, fixed: Mapping[int, AbstractValue]) -> AbstractValue:
+    """So many gradients and kept results, with None in the places of the parameters that specialize the function."""
     if count + kept == 1:
-        items: tuple[Entity, ...] = (gradients,)
+        items: tuple[AbstractValue, ...] = (gradients,)
     elif isinstance(gradients, Tuple):
         items = gradients.items
     else:
         return gradients
     rest = iter(items)
-    placed = [Object(None) if i in fixed else next(rest) for i in range(count + len(fixed))]
+    placed = [PythonObject(None) if i in fixed else next(rest) for i in range(count + len(fixed))]
     return Tuple((*placed, *rest)) if len(placed) + kept > 1 else placed[0]

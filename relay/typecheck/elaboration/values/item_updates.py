@@ -1,4 +1,4 @@
-"""Assignments to parts: what x is after `x[items] = new`."""
+"""Item assignments as functional updates: the new value of x for `x[items] = new`."""
 
 from __future__ import annotations
 
@@ -8,58 +8,73 @@ from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import Dim
 from relay.ir.types import BaseType, StackType, TensorType, prune
 from relay.operator import lookup
-from relay.typecheck.elaboration.abstract_values import Entity, Number, Object, Output, SliceItem, Tuple, Typed
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DynamicValue,
+    Number,
+    PythonObject,
+    SliceItem,
+    Tuple,
+    TypedBlockBuilder,
+)
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.expressions import operators, weak_types
 from relay.typecheck.elaboration.expressions.operand_dtypes import spelling
 from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.values import range_numbers, records
-from relay.typecheck.elaboration.values.tensors import index, item_axes, ranked, reshaped, subscript_plan, tensor_type
+from relay.typecheck.elaboration.values.tensors import (
+    index,
+    item_axes,
+    ranked_type,
+    reshape_tensor,
+    subscript_plan,
+    tensor_type,
+)
 from relay.typecheck.unification import flat_shape
 
 
-def _is_missing(step: Entity | None) -> bool:
-    if isinstance(step, Object):
+def _is_missing(step: AbstractValue | None) -> bool:
+    if isinstance(step, PythonObject):
         return step.value is None
     return step is None or (isinstance(step, Number) and step.value == 1)
 
 
 def index_update(
-    session: Session,
-    out: Output,
-    entity: Entity,
-    items: Sequence[Entity | SliceItem],
-    new: Entity,
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: AbstractValue,
+    items: Sequence[AbstractValue | SliceItem],
+    new: AbstractValue,
     span: Span | None,
-) -> Entity:
+) -> AbstractValue:
     """The value of x after `x[items] = new`."""
-    if isinstance(entity, Typed):
-        entity = expand(session, out, entity, span)
+    if isinstance(entity, DynamicValue):
+        entity = expand(checker, out, entity, span)
     if isinstance(entity, Tuple):
-        return records.update(session, out, entity, items, new, span)
-    if isinstance(entity, Typed) and isinstance(prune(entity.type), StackType):
+        return records.update(checker, out, entity, items, new, span)
+    if isinstance(entity, DynamicValue) and isinstance(prune(entity.type), StackType):
         from relay.typecheck.elaboration.dynamic_lists import list_items
 
         if len(items) == 1 and isinstance(part := items[0], SliceItem) and _is_missing(part.step):
-            return list_items.with_slice(session, out, entity, part.start, part.stop, new, span)
+            return list_items.with_slice(checker, out, entity, part.start, part.stop, new, span)
         if len(items) != 1 or isinstance(items[0], SliceItem):
             raise TypeCheckError("one item of a list can be assigned", span, help="assign the items in a loop")
-        return list_items.with_item(session, out, entity, items[0], new, span)
-    if not isinstance(entity, Typed):
+        return list_items.with_item(checker, out, entity, items[0], new, span)
+    if not isinstance(entity, DynamicValue):
         raise TypeCheckError("only a tensor's elements can be assigned", span)
-    entity = weak_types.loosened(session, out, entity)
-    type_ = ranked(entity, span)
-    if isinstance(new, Typed):
-        new = range_numbers.fitting(session, out, new, type_)
+    entity = weak_types.loosen_base(checker, out, entity)
+    type_ = ranked_type(entity, span)
+    if isinstance(new, DynamicValue):
+        new = range_numbers.fitting(checker, out, new, type_)
     _require_dtype(type_, new, span)
     from relay.typecheck.elaboration.dynamic_shapes import masks
 
-    masked = masks.update(session, out, entity, type_, items, new, span)
+    masked = masks.update(checker, out, entity, type_, items, new, span)
     if masked is not None:
         return masked
     if items and isinstance(items[0], Tuple) and (places := known_places(items[0])) is not None:
-        return _listed_update(session, out, entity, places, items[1:], new, span)
-    updated = _window_update(session, out, entity, type_, items, new, span)
+        return _listed_update(checker, out, entity, places, items[1:], new, span)
+    updated = _window_update(checker, out, entity, type_, items, new, span)
     if updated is not None:
         return updated
     plan = subscript_plan(entity, type_, items, span)
@@ -67,22 +82,22 @@ def index_update(
         raise TypeCheckError("None has no meaning in the subscript of an assignment", span)
     if not plan.dynamic:
         wanted = [d for a, d in enumerate(plan.shape) if a not in plan.dropped]
-        value = _broadcast(session, out, new, type_, wanted, span)
+        value = _broadcast(checker, out, new, type_, wanted, span)
         if plan.dropped:
-            value = reshaped(session, out, value, plan.shape, span)
+            value = reshape_tensor(checker, out, value, plan.shape, span)
         attributes: dict[str, object] = {
             "begin": tuple(plan.begin),
             "end": tuple(plan.end),
             "strides": tuple(plan.strides),
         }
-        return operators.apply(session, out, lookup("update_slice"), [entity, value], attributes, span, [])
+        return operators.apply(checker, out, lookup("update_slice"), [entity, value], attributes, span, [])
     if any((known := tensor_type(p)) is None or known.rank != 0 for _, p in plan.dynamic):
         raise TypeCheckError(
             "the run-time indices of an assignment must be rank-0 integers",
             span,
             help="use relay.scatter_add, or a loop over the indices",
         )
-    return _update_axis(session, out, entity, _by_axis(items, type_.rank), new, span)
+    return _update_axis(checker, out, entity, _by_axis(items, type_.rank), new, span)
 
 
 def known_places(item: Tuple) -> list[int] | None:
@@ -93,33 +108,33 @@ def known_places(item: Tuple) -> list[int] | None:
 
 
 def _listed_update(
-    session: Session,
-    out: Output,
-    entity: Typed,
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: DynamicValue,
     places: list[int],
-    rest: Sequence[Entity | SliceItem],
-    new: Entity,
+    rest: Sequence[AbstractValue | SliceItem],
+    new: AbstractValue,
     span: Span | None,
-) -> Entity:
+) -> AbstractValue:
     """`x[[0, 2], rest] = new`, one position after the other: where one stands twice, the last value stays."""
-    known = tensor_type(new) if isinstance(new, Typed) else None
-    part = index(session, Output(), entity, [Number(places[0]), *rest], span)
-    part_type = tensor_type(part) if isinstance(part, Typed) else None
+    known = tensor_type(new) if isinstance(new, DynamicValue) else None
+    part = index(checker, TypedBlockBuilder(), entity, [Number(places[0]), *rest], span)
+    part_type = tensor_type(part) if isinstance(part, DynamicValue) else None
     rows = known is not None and part_type is not None and known.rank > part_type.rank
     if rows and known is not None and known.shape[0] not in (1, len(places)):
         raise ShapeError(f"{known.shape[0]} values for {len(places)} positions", span)
-    result: Entity = entity
+    result: AbstractValue = entity
     for i, place in enumerate(places):
         value = new
         if rows and known is not None:
-            value = index(session, out, new, [Number(0 if known.shape[0] == 1 else i)], span)
-        result = index_update(session, out, result, [Number(place), *rest], value, span)
+            value = index(checker, out, new, [Number(0 if known.shape[0] == 1 else i)], span)
+        result = index_update(checker, out, result, [Number(place), *rest], value, span)
     return result
 
 
-def _require_dtype(type_: TensorType, new: Entity, span: Span | None) -> None:
+def _require_dtype(type_: TensorType, new: AbstractValue, span: Span | None) -> None:
     """Raises TypeMismatch for elements of another dtype than the tensor has, if both are known."""
-    given = tensor_type(new) if isinstance(new, Typed) else None
+    given = tensor_type(new) if isinstance(new, DynamicValue) else None
     if given is None:
         return
     has, found = prune(type_.base), prune(given.base)
@@ -129,14 +144,14 @@ def _require_dtype(type_: TensorType, new: Entity, span: Span | None) -> None:
 
 
 def _window_update(
-    session: Session,
-    out: Output,
-    entity: Typed,
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: DynamicValue,
     type_: TensorType,
-    items: Sequence[Entity | SliceItem],
-    new: Entity,
+    items: Sequence[AbstractValue | SliceItem],
+    new: AbstractValue,
     span: Span | None,
-) -> Typed | None:
+) -> DynamicValue | None:
     """`x[i:i + 3] = new`; None where no bound of a slice is computed by the run."""
     from relay.typecheck.elaboration.dynamic_shapes import slice_windows
 
@@ -144,8 +159,8 @@ def _window_update(
     for item, axis in zip(items, item_axes(items, rank), strict=True):
         if not isinstance(item, SliceItem):
             continue
-        if (count := slice_windows.length(session, item, span)) is None:
-            if any(isinstance(bound, Typed) for bound in (item.start, item.stop)):
+        if (count := slice_windows.length(checker, item, span)) is None:
+            if any(isinstance(bound, DynamicValue) for bound in (item.start, item.stop)):
                 raise TypeCheckError(
                     "how many elements are assigned must be known before the program runs",
                     span,
@@ -153,7 +168,7 @@ def _window_update(
                     " x = relay.where(relay.arange(len(x)) < i, v, x)",
                 ).needing_value()
             continue
-        others = [i for i in items if i is not item and not (isinstance(i, Object) and i.value is Ellipsis)]
+        others = [i for i in items if i is not item and not (isinstance(i, PythonObject) and i.value is Ellipsis)]
         if axis >= rank or not all(isinstance(i, SliceItem) and i.is_whole for i in others):
             raise TypeCheckError(
                 "a slice whose bounds the run computes is assigned alone",
@@ -161,64 +176,69 @@ def _window_update(
                 help="assign x[i:i + 3] = v, row by row",
             )
         shape = [count if a == axis else d for a, d in enumerate(type_.shape)]
-        value = _broadcast(session, out, new, type_, shape, span)
-        return slice_windows.write(session, out, entity, axis, item, count, value, span)
+        value = _broadcast(checker, out, new, type_, shape, span)
+        return slice_windows.write(checker, out, entity, axis, item, count, value, span)
     return None
 
 
-def _by_axis(items: Sequence[Entity | SliceItem], rank: int) -> list[Entity | SliceItem]:
+def _by_axis(items: Sequence[AbstractValue | SliceItem], rank: int) -> list[AbstractValue | SliceItem]:
     """One item for each axis of a subscript without None."""
     whole = SliceItem(None, None, None)
-    at = next((p for p, i in enumerate(items) if isinstance(i, Object) and i.value is Ellipsis), len(items))
+    at = next((p for p, i in enumerate(items) if isinstance(i, PythonObject) and i.value is Ellipsis), len(items))
     before, after = list(items[:at]), list(items[at + 1 :])
     return [*before, *(whole for _ in range(rank - len(before) - len(after))), *after]
 
 
 def _update_axis(
-    session: Session, out: Output, entity: Typed, items: list[Entity | SliceItem], new: Entity, span: Span | None
-) -> Entity:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: DynamicValue,
+    items: list[AbstractValue | SliceItem],
+    new: AbstractValue,
+    span: Span | None,
+) -> AbstractValue:
     """`x[i, rest] = new`: read row i, update it, write it back. A slice before i: with the axis of i in front."""
-    type_ = ranked(entity, span)
+    type_ = ranked_type(entity, span)
     axis = next((a for a, item in enumerate(items) if not isinstance(item, SliceItem)), None)
     if axis is None:
-        return index_update(session, out, entity, items, new, span)
+        return index_update(checker, out, entity, items, new, span)
     if axis > 0:
         order = (axis, *(a for a in range(len(items)) if a != axis))
-        front = operators.apply(session, out, lookup("transpose"), [entity], {"axes": order}, span, [])
-        updated = _update_axis(session, out, front, [items[a] for a in order], new, span)
-        assert isinstance(updated, Typed)
+        front = operators.apply(checker, out, lookup("transpose"), [entity], {"axes": order}, span, [])
+        updated = _update_axis(checker, out, front, [items[a] for a in order], new, span)
+        assert isinstance(updated, DynamicValue)
         back = tuple(order.index(a) for a in range(len(items)))
-        return operators.apply(session, out, lookup("transpose"), [updated], {"axes": back}, span, [])
+        return operators.apply(checker, out, lookup("transpose"), [updated], {"axes": back}, span, [])
     position, *rest = items
     if all(isinstance(i, SliceItem) and (i.start, i.stop, i.step) == (None, None, None) for i in rest):
-        row = _broadcast(session, out, new, type_, list(type_.shape[1:]), span)
+        row = _broadcast(checker, out, new, type_, list(type_.shape[1:]), span)
     else:
-        old = index(session, out, entity, [position], span)
-        assert isinstance(old, Typed)
-        changed = _update_axis(session, out, old, rest, new, span)
-        assert isinstance(changed, Typed)
+        old = index(checker, out, entity, [position], span)
+        assert isinstance(old, DynamicValue)
+        changed = _update_axis(checker, out, old, rest, new, span)
+        assert isinstance(changed, DynamicValue)
         row = changed
-    if isinstance(position, Typed):
-        return operators.apply(session, out, lookup("index_update"), [entity, position, row], {}, span, [])
-    return index_update(session, out, entity, [position], row, span)
+    if isinstance(position, DynamicValue):
+        return operators.apply(checker, out, lookup("index_update"), [entity, position, row], {}, span, [])
+    return index_update(checker, out, entity, [position], row, span)
 
 
 def _broadcast(
-    session: Session, out: Output, new: Entity, type_: TensorType, shape: list[Dim], span: Span | None
-) -> Typed:
+    checker: Checker, out: TypedBlockBuilder, new: AbstractValue, type_: TensorType, shape: list[Dim], span: Span | None
+) -> DynamicValue:
     """A value with the base type of the tensor and this shape."""
     if isinstance(new, Number):
-        typed = session.constant(out, new, type_.base)
+        typed = checker.constant(out, new, type_.base)
     else:
         if isinstance(new, Tuple):
             text = "the new value must be a tensor or a number, found a tuple"
             raise TypeMismatch(text, span, help="make a tensor of it by relay.stack")
-        typed = session.materialise(out, new, span)
+        typed = checker.materialize(out, new, span)
         if isinstance(value_type := prune(typed.type), TensorType):
-            session.unify_base_at(value_type.base, type_.base, span)
+            checker.unify_base_at(value_type.base, type_.base, span)
     known = tensor_type(typed)
     if known is not None and tuple(known.shape) == flat_shape(tuple(shape)):
         return typed
     return operators.apply(
-        session, out, lookup("broadcast_to"), [typed], {"shape": tuple(shape)}, span, ["the new value"]
+        checker, out, lookup("broadcast_to"), [typed], {"shape": tuple(shape)}, span, ["the new value"]
     )

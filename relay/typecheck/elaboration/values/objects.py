@@ -1,4 +1,4 @@
-"""What Python objects mean inside a program: modules, numbers, arrays, operators, decorated functions, builtins."""
+"""Python objects in programs: modules, numbers, arrays, operators, decorated functions, builtins."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from relay.ir.types import BaseType, TensorType, TypeId, base_of_dtype
 from relay.operator import Operator
 from relay.operator import resolve_name as resolve_operator
 from relay.typecheck.elaboration.abstract_values import (
-    Derived,
-    Entity,
+    AbstractValue,
+    DerivativeFunction,
+    DynamicValue,
     GlobalFunction,
     LocalFunction,
     Number,
     NumpyFunction,
-    Object,
+    PythonObject,
     Tuple,
-    Typed,
 )
 
 BUILTINS = (
@@ -40,7 +40,7 @@ BUILTINS = (
 )  # fmt: skip
 
 
-def resolve_name(scope: Scope, name: str, span: Span | None, variables: Iterable[str] = ()) -> Entity:
+def resolve_name(scope: Scope, name: str, span: Span | None, variables: Iterable[str] = ()) -> AbstractValue:
     """The meaning of a Python name. Raises FrontendError with a suggestion if there is none: one of these variables of
     the function that the user wrote down, else a name around it."""
     value = scope.resolve(name)
@@ -53,11 +53,11 @@ def resolve_name(scope: Scope, name: str, span: Span | None, variables: Iterable
     return object_entity(value, span)
 
 
-def object_entity(value: object, span: Span | None) -> Entity:
+def object_entity(value: object, span: Span | None) -> AbstractValue:
     """A Python object as an entity. Raises FrontendError for what has no meaning here."""
     if isinstance(value, bool | np.bool_):
         constant = Constant(np.asarray(bool(value)), span)
-        return Typed(constant, constant.type, bool(value))
+        return DynamicValue(constant, constant.type, bool(value))
     if isinstance(value, int | float):
         return Number(value, span)
     if isinstance(value, np.ndarray | np.generic):
@@ -78,45 +78,47 @@ def object_entity(value: object, span: Span | None) -> Entity:
         return GlobalFunction(definition)
     if isinstance(definition, DerivedDefinition):
         return derived_entity(definition)
-    if isinstance(value, Typed | Derived | LocalFunction | GlobalFunction):  # what a template is about
+    if isinstance(
+        value, DynamicValue | DerivativeFunction | LocalFunction | GlobalFunction
+    ):  # what a template is about
         return value
     if hasattr(value, "__relay_array__"):
         return _array(np.asarray(value), span)
     if isinstance(value, Operator | BaseType | TensorType | str | types.ModuleType | np.dtype) or value is None:
-        return Object(value)
+        return PythonObject(value)
     if isinstance(value, functools.partial):
         object_entity(value.func, span)  # raises for what cannot be called
-        return Object(value)
+        return PythonObject(value)
     if data_class(value) is not None:
-        return Object(value)
+        return PythonObject(value)
     if value is dict or is_record_class(value) or value is dataclasses.replace:
-        return Object(value)
+        return PythonObject(value)
     if (
         value is Ellipsis
         or value in BUILTINS
         or hasattr(value, "__relay_builtin__")
         or hasattr(value, "__relay_template__")
     ):
-        return Object(value)
+        return PythonObject(value)
     is_array = hasattr(value, "__relay_array__")
     if isinstance(value, type) and (is_array or issubclass(value, np.generic | np.ndarray | str)):
-        return Object(value)
+        return PythonObject(value)
     from relay.typecheck.elaboration.library import python_builtins
 
     if any(value is known for known in python_builtins.KNOWN):
-        return Object(value)
+        return PythonObject(value)
     refused = python_builtins.refusal(value, span)
     if refused is not None:
         raise refused
     from relay.typecheck.elaboration.library.numpy_names import numpy_function
 
     if isinstance(value, NumpyFunction):
-        return Object(value)
+        return PythonObject(value)
     name = getattr(value, "__name__", None)
     if isinstance(value, types.BuiltinFunctionType | types.FunctionType) or callable(value):
         module = (getattr(value, "__module__", None) or "").split(".")[0]
         if module in ("numpy", "math") and name is not None and resolve_operator(name) is not None:
-            return Object((numpy_function(value) if module == "numpy" else None) or resolve_operator(name))
+            return PythonObject((numpy_function(value) if module == "numpy" else None) or resolve_operator(name))
         is_returned = hasattr(value, "__relay_returned__")
         what = "was returned by a program" if is_returned else "is a Python function that Relay does not know"
         help = "pass it as an argument" if is_returned else "decorate it with @relay, or register an operator"
@@ -139,31 +141,31 @@ def is_meaningful(value: object) -> bool:
     return True
 
 
-def _array(array: np.ndarray, span: Span | None) -> Typed:
+def _array(array: np.ndarray, span: Span | None) -> DynamicValue:
     base = base_of_dtype(array.dtype)
     if base is None:
         raise FrontendError(f"an array of dtype {array.dtype} has no meaning in a Relay program", span)
     copied = array.copy()
     copied.setflags(write=False)
     constant = Constant(copied, span)
-    return Typed(constant, constant.type)
+    return DynamicValue(constant, constant.type)
 
 
-def derived_entity(definition: DerivedDefinition) -> Derived:
+def derived_entity(definition: DerivedDefinition) -> DerivativeFunction:
     """`grad(f)`, made outside of the program."""
     of = definition.of
-    inner: Entity = GlobalFunction(of) if isinstance(of, Definition) else derived_entity(of)
+    inner: AbstractValue = GlobalFunction(of) if isinstance(of, Definition) else derived_entity(of)
     grad = definition.grad
     positions = None if definition.wrt is None else tuple(position_of(inner, w, None) for w in definition.wrt)
-    return Derived(inner, attrs.evolve(grad, wrt=positions))  # type: ignore[misc]
+    return DerivativeFunction(inner, attrs.evolve(grad, wrt=positions))  # type: ignore[misc]
 
 
-def position_of(function: Entity, parameter: int | str, span: Span | None) -> int:
+def position_of(function: AbstractValue, parameter: int | str, span: Span | None) -> int:
     """The position of a parameter given by position or name. Raises FrontendError."""
     from relay.typecheck.elaboration.expressions.arguments import surface_function
 
     base = function
-    while isinstance(base, Derived):
+    while isinstance(base, DerivativeFunction):
         base = base.of
     names = []
     if span is None and isinstance(base, GlobalFunction):

@@ -1,4 +1,4 @@
-"""Counts take the dtype of what they meet: variables of `range` and `enumerate`, and lengths of lists that grow.
+"""Range variables and list lengths: integers that take the dtype of the operands that they meet.
 
 They are int32 in the run, unless a bound is int64. Where one, or an integer that is made of it and numbers, as `i + 1`,
 `max(i, 1)` and `i ** 2` are, meets integers of 64 bits or floats, it is converted: in `x[i] * i` for a float64 x it is
@@ -18,8 +18,8 @@ from relay.ir.expr import OpCall
 from relay.ir.types import INT32, INT64, BaseClass, BaseType, TensorType, Unknown, prune, scalar
 from relay.operator import lookup
 from relay.operator.relation import BaseSignature
-from relay.typecheck.elaboration.abstract_values import Entity, Number, Output, Size, Typed
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Number, Size, TypedBlockBuilder
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.restarts import NumberCounts, ParameterPlace
 from relay.typecheck.unification import flat_shape
 
@@ -35,32 +35,32 @@ _KEEPING = frozenset(
 
 
 @overload
-def note(session: Session, name: str, operands: Sequence[Entity], result: Typed) -> Typed: ...
+def note(checker: Checker, name: str, operands: Sequence[AbstractValue], result: DynamicValue) -> DynamicValue: ...
 @overload
-def note(session: Session, name: str, operands: Sequence[Entity], result: Entity) -> Entity: ...
-def note(session: Session, name: str, operands: Sequence[Entity], result: Entity) -> Entity:
+def note(checker: Checker, name: str, operands: Sequence[AbstractValue], result: AbstractValue) -> AbstractValue: ...
+def note(checker: Checker, name: str, operands: Sequence[AbstractValue], result: AbstractValue) -> AbstractValue:
     """The result of arithmetic, known as a number of a range if it is made of one and literals only."""
-    if name not in _KEEPING or not isinstance(result, Typed):
+    if name not in _KEEPING or not isinstance(result, DynamicValue):
         return result
-    ranges = [o for o in operands if isinstance(o, Typed) and o.of_range]
+    ranges = [o for o in operands if isinstance(o, DynamicValue) and o.of_range]
     if not ranges or not all(isinstance(o, Number) or o in ranges for o in operands):
         return result
     for operand in ranges:
-        if operand.atom in session.places_of_numbers:
-            session.places_of_numbers[result.atom] = session.places_of_numbers[operand.atom]
+        if operand.atom in checker.places_of_numbers:
+            checker.places_of_numbers[result.atom] = checker.places_of_numbers[operand.atom]
     literals = [o.value for o in operands if isinstance(o, Number) and not isinstance(o, Size)]
-    if name == "add" and literals == [1] and ranges[0].atom in session.naturals:  # of one below the stop of a range
-        session.naturals.add(result.atom)
+    if name == "add" and literals == [1] and ranges[0].atom in checker.naturals:  # of one below the stop of a range
+        checker.naturals.add(result.atom)
     return of_range(result)
 
 
-def adapted(
-    session: Session,
-    out: Output,
+def adapt_operands(
+    checker: Checker,
+    out: TypedBlockBuilder,
     signature: BaseSignature,
-    operands: Sequence[Entity],
-    values: Sequence[Typed | None],
-) -> list[Typed | None]:
+    operands: Sequence[AbstractValue],
+    values: Sequence[DynamicValue | None],
+) -> list[DynamicValue | None]:
     """The operands of an operator, with numbers of ranges in the dtype of what must have the same one."""
     found = list(values)
     tokens = [signature.token(position) for position in range(len(values))]
@@ -72,76 +72,78 @@ def adapted(
             if not same:
                 continue
             if isinstance(entity, Number) and entity.is_float:
-                found[position] = _as_float(session, out, value, entity.value, entity.span)
+                found[position] = _as_float(checker, out, value, entity.value, entity.span)
             elif other is not None and not other.of_range:
-                found[position] = fitting(session, out, value, other.type)
+                found[position] = fitting(checker, out, value, other.type)
         takes_floats = any(same and token.classes == FLOATS for same, token in zip(alike, tokens, strict=True))
         if found[position] is value and takes_floats:
-            found[position] = _as_float(session, out, value, 0.0, value.atom.span)
+            found[position] = _as_float(checker, out, value, 0.0, value.atom.span)
     return found
 
 
-def fitting(session: Session, out: Output, value: Typed, wanted: object) -> Typed:
+def fitting(checker: Checker, out: TypedBlockBuilder, value: DynamicValue, wanted: object) -> DynamicValue:
     """A number of a range in the dtype of a tensor type: int64, a float, or one that is open in a function's type."""
     type_, own = prune(wanted), _base(value)  # type: ignore[arg-type]
     if not value.of_range or not isinstance(type_, TensorType):
         return value
     base = prune(type_.base)
     if own in (INT32, INT64) and (base == INT64 or (isinstance(base, BaseType) and base.is_float)) and base != own:
-        return _cast(session, out, value, base)
+        return _cast(checker, out, value, base)
     is_array = isinstance(base, Unknown) and bool(base.literals) and bool(flat_shape(type_.shape))
     if isinstance(base, Unknown) and (base.classes == FLOATS or is_array) and own in (INT32, INT64):
-        return _cast(session, out, value, base)
-    if session.generic and own in (INT32, INT64) and isinstance(base, Unknown) and not base.literals:
-        return Typed(value.atom, TensorType(session.solver.literal_base(1, value.atom.span), ()))
+        return _cast(checker, out, value, base)
+    if checker.generic and own in (INT32, INT64) and isinstance(base, Unknown) and not base.literals:
+        return DynamicValue(value.atom, TensorType(checker.solver.literal_base(1, value.atom.span), ()))
     return value
 
 
-def _as_float(session: Session, out: Output, value: Typed, like: float, span: Span | None) -> Typed:
+def _as_float(
+    checker: Checker, out: TypedBlockBuilder, value: DynamicValue, like: float, span: Span | None
+) -> DynamicValue:
     """A number of a range as a float whose dtype its uses decide, as that of a literal."""
     if _base(value) not in (INT32, INT64):
         return value
-    return _cast(session, out, value, session.solver.literal_base(like, span))
+    return _cast(checker, out, value, checker.solver.literal_base(like, span))
 
 
-def _cast(session: Session, out: Output, value: Typed, base: BaseType | Unknown) -> Typed:
+def _cast(checker: Checker, out: TypedBlockBuilder, value: DynamicValue, base: BaseType | Unknown) -> DynamicValue:
     attributes: dict[str, object] = {"dtype": base}
-    session.pending_attributes.append(attributes)
+    checker.pending_attributes.append(attributes)
     call = OpCall(lookup("cast").name, (value.atom,), attributes)  # type: ignore[arg-type]
-    return session.bind(out, call, TensorType(base, ()), "index", value.atom.span)
+    return checker.bind(out, call, TensorType(base, ()), "index", value.atom.span)
 
 
-def _base(value: Typed) -> object:
+def _base(value: DynamicValue) -> object:
     type_ = prune(value.type)
     return prune(type_.base) if isinstance(type_, TensorType) else None
 
 
-def of_python(session: Session, value: Typed, place: ParameterPlace, is_annotated: bool) -> Typed:
+def of_python(checker: Checker, value: DynamicValue, place: ParameterPlace, is_annotated: bool) -> DynamicValue:
     """A parameter that takes, if its argument is a Python integer, the dtype of what it meets, also if it is an integer
     already. In a scheme every argument may be one."""
     base = _base(value)
     is_number = isinstance(base, Unknown) and bool(base.literals) and BaseClass.INTEGER in (base.classes or ())
-    is_open = session.generic and not is_annotated and isinstance(prune(value.type), Unknown)
+    is_open = checker.generic and not is_annotated and isinstance(prune(value.type), Unknown)
     if not is_number and not is_open:
         return value
-    if place in session.decisions.counting:
-        session.solver.unify(value.type, scalar(INT32))
-    session.places_of_numbers[value.atom] = place
+    if place in checker.decisions.counting:
+        checker.solver.unify(value.type, scalar(INT32))
+    checker.places_of_numbers[value.atom] = place
     return attrs.evolve(value, of_range=True)
 
 
-def must_count(session: Session, value: Typed) -> None:
+def must_count(checker: Checker, value: DynamicValue) -> None:
     """Start anew where an integer from Python, or a sum or product of one, has become a float and must not."""
-    place = session.places_of_numbers.get(value.atom)
-    if place is not None and place not in session.decisions.counting:
+    place = checker.places_of_numbers.get(value.atom)
+    if place is not None and place not in checker.decisions.counting:
         raise NumberCounts(place)
 
 
-def of_range(value: Typed) -> Typed:
+def of_range(value: DynamicValue) -> DynamicValue:
     """A number of a range, if it may become another one."""
     return attrs.evolve(value, of_range=True) if _base(value) == INT32 else value
 
 
-def is_count(value: Typed) -> bool:
+def is_count(value: DynamicValue) -> bool:
     """Whether a value is such a number."""
     return value.of_range and _base(value) == INT32

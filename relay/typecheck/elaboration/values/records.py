@@ -12,35 +12,35 @@ from relay.ir.definition import Definition
 from relay.ir.structure import field_names, is_named_tuple
 from relay.ir.types import Form
 from relay.typecheck.elaboration.abstract_values import (
-    Entity,
+    AbstractValue,
+    DynamicValue,
     GlobalFunction,
     Number,
-    Object,
-    Output,
+    PythonObject,
     SliceItem,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.instances import expand
 
-Keywords = Sequence[tuple[str, Entity]]
+Keywords = Sequence[tuple[str, AbstractValue]]
 
 
-def as_record(session: Session, out: Output, entity: Entity, span: Span | None) -> Tuple | None:
+def as_record(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> Tuple | None:
     """The entity as a tuple with named fields, or None."""
-    if isinstance(entity, Typed):
-        entity = expand(session, out, entity, span)
+    if isinstance(entity, DynamicValue):
+        entity = expand(checker, out, entity, span)
     return entity if isinstance(entity, Tuple) and entity.form is not None and entity.form.names else None
 
 
-def iterated(entity: Tuple, span: Span | None) -> tuple[Entity, ...]:
+def iteration_items(entity: Tuple, span: Span | None) -> tuple[AbstractValue, ...]:
     """What a `for` over a tuple goes through: of a dict, its keys."""
     if entity.form is None or entity.form.cls is list or is_named_tuple(entity.form.cls):
         return entity.items
     if entity.form.cls is dict:
-        return tuple(Object(name) for name in entity.form.names)
+        return tuple(PythonObject(name) for name in entity.form.names)
     raise TypeCheckError(f"a {entity.form.cls.__name__} cannot be iterated over", span, help="name its fields")
 
 
@@ -48,13 +48,13 @@ def iterated(entity: Tuple, span: Span | None) -> tuple[Entity, ...]:
 
 
 def make_dict(
-    session: Session, out: Output, arguments: Sequence[Entity], keywords: Keywords, span: Span | None
-) -> Entity:
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], keywords: Keywords, span: Span | None
+) -> AbstractValue:
     """`dict(d, .., name=value)`, which is also what `{**d, "name": value}` means."""
-    fields: dict[str, Entity] = {}
+    fields: dict[str, AbstractValue] = {}
     for argument in arguments:
-        record = as_record(session, out, argument, span)
-        if record is None and session.is_open(argument):
+        record = as_record(checker, out, argument, span)
+        if record is None and checker.is_open(argument):
             raise SchemeOnly(span, "what is merged")
         if record is None or record.form is None or record.form.cls is not dict:
             raise TypeCheckError("only a dict can be merged into a dict", span)
@@ -63,14 +63,14 @@ def make_dict(
     return Tuple(tuple(fields.values()), Form(dict, tuple(fields)))
 
 
-def make(cls: type, arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -> Entity:
+def make(cls: type, arguments: Sequence[AbstractValue], keywords: Keywords, span: Span | None) -> AbstractValue:
     """`Class(..)`: an instance of a dataclass or named tuple, whose fields are its arguments."""
     from relay.typecheck.elaboration.values.objects import object_entity
 
     names = field_names(cls)
     if not is_named_tuple(cls) and hasattr(cls, "__post_init__"):
         raise TypeCheckError(
-            f"{cls.__name__} has a __post_init__, which is no part of a program", span, help="make it outside"
+            f"{cls.__name__} has a __post_init__, which is not a part of a program", span, help="make it outside"
         )
     try:
         bound = inspect.signature(cls).bind(*arguments, **dict(keywords))
@@ -82,7 +82,7 @@ def make(cls: type, arguments: Sequence[Entity], keywords: Keywords, span: Span 
     return Tuple(tuple(values), Form(cls, names))
 
 
-def replace(record: Tuple, keywords: Keywords, span: Span | None) -> Entity:
+def replace(record: Tuple, keywords: Keywords, span: Span | None) -> AbstractValue:
     """The record with some fields replaced: `dataclasses.replace(p, w=v)`, `p._replace(w=v)`."""
     assert record.form is not None
     items = list(record.items)
@@ -96,7 +96,7 @@ def replace(record: Tuple, keywords: Keywords, span: Span | None) -> Entity:
 # ---- reading records
 
 
-def attribute(record: Tuple, name: str, span: Span | None) -> Entity:
+def attribute(record: Tuple, name: str, span: Span | None) -> AbstractValue:
     """`p.name` of a dataclass or named tuple. Raises TypeCheckError."""
     assert record.form is not None
     if record.form.cls is dict:
@@ -123,16 +123,20 @@ def has_method(record: Tuple, name: str) -> bool:
 
 def member(record: Tuple, name: str) -> object:
     """What the class of a record has under a name, or None."""
-    return _found(record.form.cls, name) if record.form is not None and record.form.cls not in (dict, list) else None
+    return (
+        _class_attribute(record.form.cls, name)
+        if record.form is not None and record.form.cls not in (dict, list)
+        else None
+    )
 
 
-def _found(cls: type, name: str) -> object:
+def _class_attribute(cls: type, name: str) -> object:
     return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
 
 
 def method_of_class(cls: type, name: str) -> GlobalFunction | None:
     """`Class.method`, for a method that is decorated with @relay, as a function of `self` and the rest."""
-    found = getattr(_found(cls, name), "__relay__", None)
+    found = getattr(_class_attribute(cls, name), "__relay__", None)
     return GlobalFunction(found) if isinstance(found, Definition) else None
 
 
@@ -142,11 +146,13 @@ def own_method(record: Tuple, name: str) -> GlobalFunction | None:
     return GlobalFunction(found) if isinstance(found, Definition) else None
 
 
-def call_method(record: Tuple, name: str, arguments: Sequence[Entity], keywords: Keywords, span: Span | None) -> Entity:
+def call_method(
+    record: Tuple, name: str, arguments: Sequence[AbstractValue], keywords: Keywords, span: Span | None
+) -> AbstractValue:
     """`d.items()` and the like."""
     if record.form is None or (not record.form.names and record.form.cls is not dict):
         raise TypeCheckError(f"{name} of a tuple or list takes what is looked for, and no names", span)
-    keys = tuple(Object(key) for key in record.form.names)
+    keys = tuple(PythonObject(key) for key in record.form.names)
     match name, list(arguments):
         case "items", []:
             return Tuple(tuple(Tuple(pair) for pair in zip(keys, record.items, strict=True)))
@@ -160,21 +166,21 @@ def call_method(record: Tuple, name: str, arguments: Sequence[Entity], keywords:
             return Tuple(record.items, Form(dict, record.form.names))
         case "_replace", []:
             return replace(record, keywords, span)
-        case "get", [Object(str(key)), *default] if len(default) <= 1:
+        case "get", [PythonObject(str(key)), *default] if len(default) <= 1:
             found = record.field(key)
-            return found if found is not None else default[0] if default else Object(None)
+            return found if found is not None else default[0] if default else PythonObject(None)
         case _:
             raise TypeCheckError(f"`{name}` of a record does not take these arguments", span)
 
 
 def key_of(item: object, span: Span | None) -> str:
     """The key of `d[item]`. Raises TypeCheckError if it is not known."""
-    if isinstance(item, Object) and isinstance(item.value, str):
+    if isinstance(item, PythonObject) and isinstance(item.value, str):
         return item.value
     raise TypeCheckError("the key of a dict must be a string known before the program runs", span)
 
 
-def item(record: Tuple, key: str, span: Span | None) -> Entity:
+def item(record: Tuple, key: str, span: Span | None) -> AbstractValue:
     """`d["key"]`. Raises TypeCheckError."""
     found = record.field(key)
     if found is None:
@@ -183,8 +189,13 @@ def item(record: Tuple, key: str, span: Span | None) -> Entity:
 
 
 def update(
-    session: Session, out: Output, entity: Tuple, items: Sequence[object], new: Entity, span: Span | None
-) -> Entity:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: Tuple,
+    items: Sequence[object],
+    new: AbstractValue,
+    span: Span | None,
+) -> AbstractValue:
     """The dict or list after `d["key"] = new`, `xs[i] = new`. Raises TypeCheckError."""
     if len(items) == 1 and entity.form is not None and entity.form.cls is dict:
         return with_item(entity, key_of(items[0], span), new)
@@ -195,25 +206,25 @@ def update(
         changed = list(entity.items)
         changed[position.value] = new
         return Tuple(tuple(changed), entity.form)
-    if entity.form is not None and entity.form.cls is list and isinstance(position, Typed):
+    if entity.form is not None and entity.form.cls is list and isinstance(position, DynamicValue):
         from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 
         return list_items.with_item(
-            session, out, dynamic_lists.as_growing(session, out, entity, span), position, new, span
+            checker, out, dynamic_lists.as_growing(checker, out, entity, span), position, new, span
         )
     if entity.form is not None and entity.form.cls is list and isinstance(position, SliceItem):
-        return _with_slice(session, out, entity, position, new, span)
+        return _with_slice(checker, out, entity, position, new, span)
     raise TypeCheckError("a tuple's items cannot be assigned", span, help="make a new tuple, or use a list")
 
 
 def _with_slice(
-    session: Session, out: Output, entity: Tuple, place: SliceItem, new: Entity, span: Span | None
-) -> Entity:
+    checker: Checker, out: TypedBlockBuilder, entity: Tuple, place: SliceItem, new: AbstractValue, span: Span | None
+) -> AbstractValue:
     """The list after `xs[i:j] = new`, where the checker knows the bounds and the new items."""
     from relay.typecheck.elaboration.expressions.intrinsics import elements
 
     bounds = [b for b in (place.start, place.stop, place.step) if b is not None]
-    added = elements(session, out, new, span)
+    added = elements(checker, out, new, span)
     if added is None or not all(isinstance(b, Number) and isinstance(b.value, int) for b in bounds):
         raise TypeCheckError(
             "the bounds of an assigned slice of a list, and what is assigned, must be known before the program runs",
@@ -229,7 +240,7 @@ def _with_slice(
     return Tuple(tuple(changed), entity.form)
 
 
-def with_item(record: Tuple, key: str, value: Entity) -> Tuple:
+def with_item(record: Tuple, key: str, value: AbstractValue) -> Tuple:
     """The dict after `d["key"] = value`."""
     assert record.form is not None
     fields = dict(zip(record.form.names, record.items, strict=True))

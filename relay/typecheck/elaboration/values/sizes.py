@@ -2,7 +2,7 @@
 
 Arithmetic on sizes stays with the checker as long as it gives dims. A comparison of sizes is decided at once, so that a
 condition on sizes chooses its arm; what decided it is assumed of the program's sizes. Where the program needs a size
-as a value, an `Extent` reads it; what is no dim, as `1.0 / n`, is computed in float64 and then converted, as Python
+as a value, an `Extent` reads it; what is not a dim, as `1.0 / n`, is computed in float64 and then converted, as Python
 would do it.
 """
 
@@ -21,11 +21,19 @@ from relay.ir.facts import mentions_made
 from relay.ir.types import FLOAT64, INT32, INT64, BaseType, TensorType, TypeId, prune, scalar
 from relay.operator import Undetermined, lookup
 from relay.typecheck.dims import at_least, equal, follows_at_least
-from relay.typecheck.elaboration.abstract_values import Computed, Number, Output, Size, Typed, dim_of, size
-from relay.typecheck.guards import SizeQuestion, fits_int32
+from relay.typecheck.elaboration.abstract_values import (
+    DynamicValue,
+    Number,
+    Size,
+    SizeExpression,
+    TypedBlockBuilder,
+    dim_of,
+    size,
+)
+from relay.typecheck.guards import DataDependentGuard, fits_int32
 
 if TYPE_CHECKING:
-    from relay.typecheck.elaboration.checker import Session
+    from relay.typecheck.elaboration.checker import Checker
 
 _DIM_OPERATIONS: dict[str, Callable[..., Dim]] = {
     "add": dims.add,
@@ -47,11 +55,11 @@ _COMPARISONS: dict[str, Callable[[Dim, Dim], bool]] = {
 }
 
 
-def calculated(
+def size_arithmetic(
     name: str, operands: list[Number], compute: Callable[..., int | float], span: Span | None
 ) -> Number | None:
     """An arithmetic operator on numbers some of which are sizes; None if none is."""
-    if not any(isinstance(o, Size | Computed) for o in operands):
+    if not any(isinstance(o, Size | SizeExpression) for o in operands):
         return None
     found = [dim_of(o) for o in operands]
     known = [d for d in found if d is not None]
@@ -63,14 +71,14 @@ def calculated(
     floats = name == "divide" or any(o.is_float for o in operands)
     if not floats or name not in ("add", "subtract", "multiply", "divide", "negative", "power"):
         return None
-    return Computed(name, tuple(operands), compute, True, span)
+    return SizeExpression(name, tuple(operands), compute, True, span)
 
 
 def _positive(dim: Dim) -> bool:
     return follows_at_least(dim, 1) if mentions_made(dim) else at_least(dim, 1)
 
 
-def compared(name: str, left: Number, right: Number) -> bool | None:
+def compare_sizes(name: str, left: Number, right: Number) -> bool | None:
     """A comparison of sizes; None if neither is one, or it is more than that."""
     if not isinstance(left, Size) and not isinstance(right, Size):
         return None
@@ -79,35 +87,37 @@ def compared(name: str, left: Number, right: Number) -> bool | None:
         return None
     try:
         return _COMPARISONS[name](a, b)
-    except SizeQuestion:
+    except DataDependentGuard:
         return None
     except Undetermined as error:
-        if not decided_later(error):
+        if not is_decided_later(error):
             raise
         return None
 
 
-def decided_later(error: Undetermined) -> bool:
+def is_decided_later(error: Undetermined) -> bool:
     """Whether what is asked of sizes is open because they are annotated, and stand for all numbers."""
     question = error.question
     if question is None:
         return False
-    found = [*dims.variables(dims.settled(question.left)), *dims.variables(dims.settled(question.right))]
+    found = [*dims.variables(dims.resolve_dim(question.left)), *dims.variables(dims.resolve_dim(question.right))]
     return bool(found) and all(isinstance(v, TypeId) for v in found)
 
 
-def constant(session: Session, out: Output, number: Size | Computed, base: object = None) -> Typed:
+def constant(
+    checker: Checker, out: TypedBlockBuilder, number: Size | SizeExpression, base: object = None
+) -> DynamicValue:
     """A size as a rank-0 tensor of this base type (unknown: decided by its uses)."""
     span = number.span
-    is_large = isinstance(number, Size) and not fits_int32(session.hints, number.dim)
-    open_base = session.solver.literal_base(0.0 if number.is_float else LARGE if is_large else SMALL, span)
+    is_large = isinstance(number, Size) and not fits_int32(checker.hints, number.dim)
+    open_base = checker.solver.literal_base(0.0 if number.is_float else LARGE if is_large else SMALL, span)
     wanted = open_base if base is None else prune(base)  # type: ignore[arg-type]
     if isinstance(wanted, BaseType) and number.is_float and not wanted.is_float:
         raise TypeMismatch(f"the size is a float here, not a {wanted}", span, help="use // for integer division")
     if wanted is not open_base:
-        session.unify_base_at(open_base, wanted, span)
+        checker.unify_base_at(open_base, wanted, span)
     type_ = TensorType(wanted, ())  # type: ignore[arg-type]
-    var = session.variable("size", type_, span)
+    var = checker.variable("size", type_, span)
     place = out.slot()
 
     def finish() -> None:
@@ -117,43 +127,43 @@ def constant(session: Session, out: Output, number: Size | Computed, base: objec
         if isinstance(number, Size) and found in (INT32, INT64):
             place.items.append(Binding((var,), _expression(number.dim, found, span)))
             return
-        value = _float64(session, place, number, span)
+        value = _float64(checker, place, number, span)
         place.items.append(Binding((var,), OpCall("cast", (value.atom,), {"dtype": found}, span)))
 
-    session.finishers.append(finish)
-    return Typed(var, type_)
+    checker.finishers.append(finish)
+    return DynamicValue(var, type_)
 
 
 SMALL, LARGE = 1, 2**31
 """The numbers that stand for a size where it is asked whether a dtype holds it: for one of 32 bits, and for others."""
 
 
-def _float64(session: Session, out: Output, number: Number, span: Span | None) -> Typed:
+def _float64(checker: Checker, out: TypedBlockBuilder, number: Number, span: Span | None) -> DynamicValue:
     """A number as a float64: an integer up to 2**53 is one exactly."""
     match number:
         case Size():
-            whole = session.bind(out, _expression(number.dim, INT64, span), scalar(INT64), "size", span)
+            whole = checker.bind(out, _expression(number.dim, INT64, span), scalar(INT64), "size", span)
             call = OpCall("cast", (whole.atom,), {"dtype": FLOAT64}, span)
-            return session.bind(out, call, scalar(FLOAT64), "size", span)
-        case Computed():
-            operands = [_float64(session, out, o, span) for o in number.operands]
+            return checker.bind(out, call, scalar(FLOAT64), "size", span)
+        case SizeExpression():
+            operands = [_float64(checker, out, o, span) for o in number.operands]
             call = OpCall(lookup(number.operator).name, tuple(o.atom for o in operands), {}, span)
-            return session.bind(out, call, scalar(FLOAT64), "size", span)
+            return checker.bind(out, call, scalar(FLOAT64), "size", span)
         case _:
-            return session.constant(out, Number(float(number.value), span), FLOAT64)
+            return checker.constant(out, Number(float(number.value), span), FLOAT64)
 
 
-def extent(session: Session, out: Output, dim: Dim, base: BaseType, span: Span | None) -> Typed:
+def extent(checker: Checker, out: TypedBlockBuilder, dim: Dim, base: BaseType, span: Span | None) -> DynamicValue:
     """A dim that is not a number as an integer of 32 or 64 bits."""
-    dim = dims.settled(dim)
-    if base == INT32 and not fits_int32(session.hints, dim):
-        raise TypeMismatch("the size is no int32", span, help="convert what it meets to Int64")
-    var = session.variable("size", scalar(base), span)
+    dim = dims.resolve_dim(dim)
+    if base == INT32 and not fits_int32(checker.hints, dim):
+        raise TypeMismatch("the size is not an int32", span, help="convert what it meets to Int64")
+    var = checker.variable("size", scalar(base), span)
     place = out.slot()
-    session.finishers.append(lambda: place.items.append(Binding((var,), _expression(dim, base, span))))
-    return Typed(var, scalar(base))
+    checker.finishers.append(lambda: place.items.append(Binding((var,), _expression(dim, base, span))))
+    return DynamicValue(var, scalar(base))
 
 
 def _expression(dim: Dim, base: BaseType, span: Span | None) -> Extent | Constant:
-    dim = dims.settled(dim)
+    dim = dims.resolve_dim(dim)
     return Constant(np.asarray(dim, base.dtype), span) if isinstance(dim, int) else Extent(dim, base, span)

@@ -7,8 +7,14 @@ from collections.abc import Sequence
 from relay.errors import Span, TypeCheckError
 from relay.ir.definition import data_class
 from relay.ir.types import show
-from relay.typecheck.elaboration.abstract_values import Entity, GlobalFunction, Output, Tuple, Typed
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DynamicValue,
+    GlobalFunction,
+    Tuple,
+    TypedBlockBuilder,
+)
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.values import data
 from relay.typecheck.elaboration.values.records import own_method
 from relay.typecheck.unification import resolve
@@ -28,16 +34,18 @@ _METHODS = {name: (f"__{method}__", f"__r{method}__") for name, method in _BINAR
 }
 
 
-def operator(session: Session, out: Output, name: str, operands: Sequence[Entity], span: Span | None) -> Entity | None:
+def operator(
+    checker: Checker, out: TypedBlockBuilder, name: str, operands: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue | None:
     """An operator of Python's syntax on values of data types; None if no operand is one."""
     if not any(data.data_type(o) is not None for o in operands):
         return None
     wanted = _METHODS.get(name)
     if wanted is None:
         return None
-    found = call(session, out, wanted[0], operands[0], operands[1:], span)
+    found = call(checker, out, wanted[0], operands[0], operands[1:], span)
     if found is None and len(operands) == 2:
-        found = call(session, out, wanted[1], operands[1], operands[:1], span)
+        found = call(checker, out, wanted[1], operands[1], operands[:1], span)
     if found is not None:
         return found
     position, type_ = next((i, t) for i, o in enumerate(operands) if (t := data.data_type(o)) is not None)
@@ -46,22 +54,29 @@ def operator(session: Session, out: Output, name: str, operands: Sequence[Entity
     )
 
 
-def of_record(session: Session, out: Output, name: str, operands: Sequence[Entity], span: Span | None) -> Entity | None:
+def of_record(
+    checker: Checker, out: TypedBlockBuilder, name: str, operands: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue | None:
     """An operator of Python's syntax that the class of a dataclass or named tuple defines, in a method decorated with
     @relay; None if it does not."""
     from relay.typecheck.elaboration.instances import call_function, expand
 
-    records = [expand(session, out, o, span) if isinstance(o, Typed) else o for o in operands]
+    records = [expand(checker, out, o, span) if isinstance(o, DynamicValue) else o for o in operands]
     for method, value, others in zip(_METHODS.get(name, ()), records, (records[1:], records[:1]), strict=False):
         own = own_method(value, method) if method and isinstance(value, Tuple) and value.form is not None else None
         if own is not None:
-            return call_function(session, out, own, [value, *others], (), span)
+            return call_function(checker, out, own, [value, *others], (), span)
     return None
 
 
 def call(
-    session: Session, out: Output, method: str, value: Entity, arguments: Sequence[Entity], span: Span | None
-) -> Entity | None:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    method: str,
+    value: AbstractValue,
+    arguments: Sequence[AbstractValue],
+    span: Span | None,
+) -> AbstractValue | None:
     """`value.method(..)`; None if the value is of no data type, or its class does not define the method."""
     from relay.typecheck.elaboration.instances import call_function
 
@@ -69,4 +84,4 @@ def call(
     owner = None if type_ is None else data_class(type_.definition)
     if owner is None or method not in owner.methods:
         return None
-    return call_function(session, out, GlobalFunction(owner.methods[method]()), [value, *arguments], (), span)
+    return call_function(checker, out, GlobalFunction(owner.methods[method]()), [value, *arguments], (), span)

@@ -8,10 +8,18 @@ from collections.abc import Sequence
 from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir.types import show
 from relay.operator import lookup
-from relay.typecheck.dims import known as number_of
-from relay.typecheck.elaboration.abstract_values import Entity, Number, Object, Output, SliceItem, Tuple, Typed
-from relay.typecheck.elaboration.checker import Session
-from relay.typecheck.elaboration.diagnostics.mistakes import shown
+from relay.typecheck.dims import constant_dim as number_of
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DynamicValue,
+    Number,
+    PythonObject,
+    SliceItem,
+    Tuple,
+    TypedBlockBuilder,
+)
+from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.diagnostics.mistakes import display_type
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.values import records, special_methods
@@ -19,31 +27,41 @@ from relay.typecheck.elaboration.values.tensors import index, nearest_index, sli
 from relay.typecheck.unification import resolve
 
 
-def chosen_item(session: Session, out: Output, entity: Tuple, index_: Typed, span: Span | None) -> Entity:
+def chosen_item(
+    checker: Checker, out: TypedBlockBuilder, entity: Tuple, index_: DynamicValue, span: Span | None
+) -> AbstractValue:
     """An item of a tuple or list that the run chooses; all have one type then."""
     if entity.form is not None and entity.form.names:
         message = "the key of a dict and the field of a record must be known before the program runs"
         raise TypeCheckError(message, span).needing_value()
-    if not all(isinstance(i, Number) or (isinstance(i, Typed) and tensor_type(i) is not None) for i in entity.items):
-        return list_items.item(session, out, dynamic_lists.as_growing(session, out, entity, span), index_, span)
+    if not all(
+        isinstance(i, Number) or (isinstance(i, DynamicValue) and tensor_type(i) is not None) for i in entity.items
+    ):
+        return list_items.item(checker, out, dynamic_lists.as_growing(checker, out, entity, span), index_, span)
     try:
-        whole = operators.apply(session, out, lookup("stack"), entity.items, {"axis": 0}, span, [])
+        whole = operators.apply(checker, out, lookup("stack"), entity.items, {"axis": 0}, span, [])
     except TypeMismatch:
-        kinds = list(dict.fromkeys(shown(i.type) if isinstance(i, Typed) else "a number" for i in entity.items))
+        kinds = list(
+            dict.fromkeys(display_type(i.type) if isinstance(i, DynamicValue) else "a number" for i in entity.items)
+        )
         raise TypeMismatch(
             f"items that the run chooses must have one type, found {kinds[0]} and {kinds[-1]}",
             span,
             help="an index that is known before the run may choose among items of several types",
         ).needing_value() from None
-    return index(session, out, whole, [index_], span)
+    return index(checker, out, whole, [index_], span)
 
 
 def own_item(
-    session: Session, out: Output, entity: Typed, items: Sequence[Entity | SliceItem], span: Span | None
-) -> Entity:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: DynamicValue,
+    items: Sequence[AbstractValue | SliceItem],
+    span: Span | None,
+) -> AbstractValue:
     indices = [i for i in items if not isinstance(i, SliceItem)]
-    given: Entity = indices[0] if len(indices) == 1 else Tuple(tuple(indices))
-    found = special_methods.call(session, out, "__getitem__", entity, [given], span)
+    given: AbstractValue = indices[0] if len(indices) == 1 else Tuple(tuple(indices))
+    found = special_methods.call(checker, out, "__getitem__", entity, [given], span)
     if found is None or len(indices) != len(items):
         raise TypeCheckError(
             f"{show(resolve(entity.type))} cannot be indexed", span, help="define __getitem__, use match"
@@ -52,27 +70,35 @@ def own_item(
 
 
 def list_item(
-    session: Session, out: Output, xs: Typed, items: Sequence[Entity | SliceItem], span: Span | None
-) -> Entity:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    xs: DynamicValue,
+    items: Sequence[AbstractValue | SliceItem],
+    span: Span | None,
+) -> AbstractValue:
     if len(items) != 1:
         raise TypeCheckError("a list has one index", span, help="index its element: xs[i][j]")
     item = items[0]
     if isinstance(item, SliceItem):
-        return list_items.sliced(session, out, xs, item.start, item.stop, item.step, span)
-    return list_items.item(session, out, xs, item, span)
+        return list_items.slice_list(checker, out, xs, item.start, item.stop, item.step, span)
+    return list_items.item(checker, out, xs, item, span)
 
 
 def tuple_item(
-    session: Session, out: Output, entity: Tuple, items: Sequence[Entity | SliceItem], span: Span | None
-) -> Entity:
-    """`t[i]`, `t[i:j]` and `d["k"]`. A list whose slice the run decides becomes one whose length only the run knows."""
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: Tuple,
+    items: Sequence[AbstractValue | SliceItem],
+    span: Span | None,
+) -> AbstractValue:
+    """`t[i]`, `t[i:j]` and `d["k"]`. A list whose slice the run decides becomes one of dynamic length."""
     if len(items) == 1:
         item = items[0]
         is_dict = entity.form is not None and entity.form.cls is dict
-        if is_dict or (isinstance(item, Object) and isinstance(item.value, str)):
+        if is_dict or (isinstance(item, PythonObject) and isinstance(item.value, str)):
             key = records.key_of(item, span)
             if entity.form is None or not (is_dict or entity.form.names):
-                raise without_fields(session, entity, key, f"has no key {key!r}", _whole(span), span)
+                raise without_fields(checker, entity, key, f"has no key {key!r}", _container_text(span), span)
             return records.item(entity, key, span)
         if isinstance(item, Number) and isinstance(item.value, int):
             if not -len(entity.items) <= item.value < len(entity.items):
@@ -85,16 +111,16 @@ def tuple_item(
                 )
             return entity.items[item.value]
         if isinstance(item, SliceItem):
-            if dynamic_lists.is_literal(entity) and any(isinstance(b, Typed) for b in (item.start, item.stop)):
-                xs = dynamic_lists.as_growing(session, out, entity, span)
-                return list_items.sliced(session, out, xs, item.start, item.stop, item.step, span)
+            if dynamic_lists.is_literal(entity) and any(isinstance(b, DynamicValue) for b in (item.start, item.stop)):
+                xs = dynamic_lists.as_growing(checker, out, entity, span)
+                return list_items.slice_list(checker, out, xs, item.start, item.stop, item.step, span)
             bounds = [slice_number(b, span) for b in (item.start, item.stop, item.step)]
             chosen = entity.items[slice(*(b if b is None else number_of(b) for b in bounds))]
             return Tuple(chosen, entity.form if dynamic_lists.is_literal(entity) else None)
     raise TypeCheckError("the index of a tuple must be an integer known before the program runs", span)
 
 
-def _whole(span: Span | None) -> str:
+def _container_text(span: Span | None) -> str:
     """What is indexed in `g["w"]`, as it is written."""
     if span is None or span.line != span.end_line:
         return "it"
@@ -107,7 +133,7 @@ def _whole(span: Span | None) -> str:
 
 
 def without_fields(
-    session: Session, entity: Tuple, name: str, lacks: str, written: str, span: Span | None
+    checker: Checker, entity: Tuple, name: str, lacks: str, written: str, span: Span | None
 ) -> TypeCheckError:
     """The error for a field of a tuple or list that has none. One of the gradients in it may have the field: a
     derivative with respect to several parameters is a tuple."""
@@ -115,7 +141,7 @@ def without_fields(
     what = "list" if dynamic_lists.is_literal(entity) else "tuple"
     having = (i for i, item in enumerate(entity.items) if isinstance(item, Tuple) and item.field(name) is not None)
     position = next(having, 0)
-    places = session.gradients.get(entity)
+    places = checker.gradients.get(entity)
     if places is not None:
         found = f"{written} {lacks}: it is a tuple of {count}, one for each parameter"
         hint = f"did you mean `wrt={places[position]}`, or `{written}[{position}]`?"

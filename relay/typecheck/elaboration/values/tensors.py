@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
-from relay.ir.dims import ANY, Dim, add, settled, subtract
+from relay.ir.dims import ANY, Dim, add, resolve_dim, subtract
 from relay.ir.expr import Atom, Constant, RefRead, Slice
 from relay.ir.types import (
     BOOL,
@@ -32,23 +32,23 @@ from relay.ir.types import (
     show,
 )
 from relay.operator import get_env, lookup, resolve_name
+from relay.typecheck.dims import constant_dim as number_of
 from relay.typecheck.dims import equal, follows_equal, needs_at_least, product
-from relay.typecheck.dims import known as number_of
 from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
     Context,
-    Entity,
+    DynamicValue,
     Method,
     Number,
-    Object,
-    Output,
+    PythonObject,
     Size,
     SliceItem,
     Tuple,
-    Typed,
+    TypedBlockBuilder,
     dim_of,
     size,
 )
-from relay.typecheck.elaboration.checker import Session
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.effects.effect_notes import READS
@@ -105,7 +105,7 @@ _NO_ATTRIBUTE = {
 }
 
 
-def tensor_type(typed: Typed) -> TensorType | None:
+def tensor_type(typed: DynamicValue) -> TensorType | None:
     """The type of a tensor whose rank is known, or None."""
     type_ = prune(typed.type)
     if not isinstance(type_, TensorType):
@@ -120,7 +120,7 @@ def is_attribute(name: str) -> bool:
 
 
 def nearest_index(index: Dim, extent: Dim) -> str | None:
-    """What to say of an index that is out of range: where the items end on its side. None if that is no number."""
+    """What to say of an index that is out of range: where the items end on its side. None if that is not a number."""
     if not isinstance(extent, int) or extent == 0:
         return None
     if isinstance(index, int) and index < 0:
@@ -128,12 +128,14 @@ def nearest_index(index: Dim, extent: Dim) -> str | None:
     return f"the last one is {extent - 1}, or -1"
 
 
-def attribute(session: Session, out: Output, entity: Entity, name: str, span: Span | None, described: str) -> Entity:
+def attribute(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, name: str, span: Span | None, described: str
+) -> AbstractValue:
     """`entity.name`."""
     from relay.typecheck.elaboration.values.objects import object_entity
 
     match entity:
-        case Object(types.ModuleType() as module):
+        case PythonObject(types.ModuleType() as module):
             found = getattr(module, name, None)
             if found is None and not hasattr(module, name):
                 import difflib
@@ -144,57 +146,57 @@ def attribute(session: Session, out: Output, entity: Entity, name: str, span: Sp
                 help = _NOT_NEEDED.get(name) or (f"did you mean {close[0]!r}?" if close else None)
                 raise TypeCheckError(f"{module.__name__} has no {name!r}", span, help=help)
             return object_entity(found, span)
-        case Object(type() as cls) if data.is_data_class(cls):
+        case PythonObject(type() as cls) if data.is_data_class(cls):
             return data.class_attribute(cls, name, span)
-        case Object(type() as cls) if (own := records.method_of_class(cls, name)) is not None:
+        case PythonObject(type() as cls) if (own := records.method_of_class(cls, name)) is not None:
             return own
-        case Typed() if (data_type := data.data_type(entity)) is not None:
-            return data.attribute(session, out, entity, data_type, name, span)
-        case Typed() if isinstance(prune(entity.type), TupleType):
-            return attribute(session, out, expand(session, out, entity, span), name, span, described)
-        case Typed():
-            return _value_attribute(session, out, entity, name, span, described)
+        case DynamicValue() if (data_type := data.data_type(entity)) is not None:
+            return data.attribute(checker, out, entity, data_type, name, span)
+        case DynamicValue() if isinstance(prune(entity.type), TupleType):
+            return attribute(checker, out, expand(checker, out, entity, span), name, span, described)
+        case DynamicValue():
+            return _value_attribute(checker, out, entity, name, span, described)
         case Tuple(_, form) if form is not None and form.names:
             return Method(entity, name) if records.has_method(entity, name) else records.attribute(entity, name, span)
         case Tuple() if name in ("index", "count", "copy"):
             return Method(entity, name)
-        case Tuple() if entity in session.gradients:
+        case Tuple() if entity in checker.gradients:
             from relay.typecheck.elaboration.values.structure_items import without_fields
 
-            raise without_fields(session, entity, name, f"has no attribute {name!r}", described, span)
+            raise without_fields(checker, entity, name, f"has no attribute {name!r}", described, span)
         case Tuple() | Number():
             if name == "value" or isinstance(entity, Tuple):
                 help = LIST_METHODS.get(name)
                 raise TypeCheckError(f"{described} has no attribute {name!r}", span, help=help)
-            return _value_attribute(session, out, session.materialise(out, entity, span), name, span, described)
+            return _value_attribute(checker, out, checker.materialize(out, entity, span), name, span, described)
         case _:
-            is_text = isinstance(entity, Object) and isinstance(entity.value, str)
+            is_text = isinstance(entity, PythonObject) and isinstance(entity.value, str)
             help = 'put text together in print or assert: f"{x}"' if is_text else None
             raise TypeCheckError(f"{described} has no attribute {name!r}", span, help=help)
 
 
 def _value_attribute(
-    session: Session, out: Output, typed: Typed, name: str, span: Span | None, described: str
-) -> Entity:
+    checker: Checker, out: TypedBlockBuilder, typed: DynamicValue, name: str, span: Span | None, described: str
+) -> AbstractValue:
     type_ = prune(typed.type)
     if isinstance(type_, RefType) or (isinstance(type_, Unknown) and name == "value"):
         if name != "value":
-            session.refuse_guess(type_, span, described)
+            checker.refuse_guess(type_, span, described)
             raise TypeCheckError(f"a reference has no attribute {name!r}, only `value`", span)
-        content = session.solver.fresh(Kind.Type)
-        session.unify_at(typed.type, RefType(content), span, described)
+        content = checker.solver.fresh(Kind.Type)
+        checker.unify_at(typed.type, RefType(content), span, described)
         if isinstance(type_, Unknown):
-            session.guess(prune(type_))
-        session.effect("ref", READS, span, typed.atom)
-        return expand(session, out, session.bind(out, RefRead(typed.atom, span), content, "value", span), span)
+            checker.guess(prune(type_))
+        checker.effect("ref", READS, span, typed.atom)
+        return expand(checker, out, checker.bind(out, RefRead(typed.atom, span), content, "value", span), span)
     if isinstance(type_, TupleType):
         raise TypeCheckError(f"{described} is a tuple, it has no attribute {name!r}", span)
     if isinstance(type_, Unknown):
-        if session.generic and not is_attribute(name):
+        if checker.generic and not is_attribute(name):
             raise SchemeOnly(span, f"the type of {described}")
-        session.solver.unify(type_, session.solver.fresh_tensor())
+        checker.solver.unify(type_, checker.solver.fresh_tensor())
         type_ = prune(type_)
-        session.guess(type_)
+        checker.guess(type_)
     if not isinstance(type_, TensorType):
         if isinstance(type_, StackType) and name in ("index", "count", "copy"):
             return Method(typed, name)
@@ -203,7 +205,7 @@ def _value_attribute(
         raise TypeCheckError(f"{described} is {what}, it has no attribute {name!r}", span, help=help)
     if name == "dtype":
         base = prune(type_.base)
-        return Object(base)
+        return PythonObject(base)
     if name in ("shape", "ndim", "size"):
         known = tensor_type(typed)
         if known is None or (name != "ndim" and not all(_is_sized(d) for d in known.shape)):
@@ -214,10 +216,10 @@ def _value_attribute(
             return Tuple(tuple(size(d, span) for d in known.shape))
         return size(product(known.shape), span)
     if name == "T":
-        return operators.apply(session, out, lookup("transpose"), [typed], {"axes": None}, span, [described])
+        return operators.apply(checker, out, lookup("transpose"), [typed], {"axes": None}, span, [described])
     if is_attribute(name):
         return Method(typed, name, described)
-    session.refuse_guess(type_, span, described)
+    checker.refuse_guess(type_, span, described)
     help = _NO_ATTRIBUTE.get(name)
     if help is None:
         close = difflib.get_close_matches(name, [*_ATTRIBUTES, *METHODS, *get_env().names()], n=1)
@@ -226,14 +228,14 @@ def _value_attribute(
 
 
 def call_method(
-    session: Session,
-    out: Output,
+    checker: Checker,
+    out: TypedBlockBuilder,
     method: Method,
-    arguments: Sequence[Entity],
-    keywords: Sequence[tuple[str, Entity]],
+    arguments: Sequence[AbstractValue],
+    keywords: Sequence[tuple[str, AbstractValue]],
     span: Span | None,
     described: Sequence[str],
-) -> Entity:
+) -> AbstractValue:
     """`x.name(..)`: the operator of that name, with x as its first operand."""
     from relay.typecheck.elaboration.expressions.calls import call_operator
     from relay.typecheck.elaboration.instances import call_function
@@ -242,12 +244,12 @@ def call_method(
     if isinstance(method.value, Tuple):
         own = records.own_method(method.value, method.name)
         if own is not None:
-            return call_function(session, out, own, [method.value, *arguments], keywords, span, 1)
+            return call_function(checker, out, own, [method.value, *arguments], keywords, span, 1)
         return records.call_method(method.value, method.name, arguments, keywords, span)
     if method.name == "clip":
         from relay.typecheck.elaboration.library.python_builtins import clip
 
-        return clip(session, out, method.value, arguments, keywords, span)
+        return clip(checker, out, method.value, arguments, keywords, span)
     if method.name in _COPIES:
         if arguments or keywords:
             raise TypeCheckError(f"{method.name} takes no arguments here", span)
@@ -256,17 +258,17 @@ def call_method(
     if (function := numpy_names.method(method.name)) is not None:
         given = [method.value, *arguments]
         return numpy_names.call(
-            session, out, function, given, keywords, span, [method.described, *described], (*operator.attributes,)
+            checker, out, function, given, keywords, span, [method.described, *described], (*operator.attributes,)
         )
     if method.name in ("reshape", "transpose", "broadcast_to") and arguments and not keywords:
-        numbers = all(isinstance(a, Number) or (isinstance(a, Typed) and _may_be_scalar(a)) for a in arguments)
+        numbers = all(isinstance(a, Number) or (isinstance(a, DynamicValue) and _may_be_scalar(a)) for a in arguments)
         if numbers and (len(arguments) > 1 or method.name != "transpose"):
             arguments = [Tuple(tuple(arguments))]
     operands = [method.described, *described]
-    return call_operator(session, out, operator, [method.value, *arguments], keywords, span, operands)
+    return call_operator(checker, out, operator, [method.value, *arguments], keywords, span, operands)
 
 
-def _may_be_scalar(typed: Typed) -> bool:
+def _may_be_scalar(typed: DynamicValue) -> bool:
     type_ = tensor_type(typed)
     return type_.rank == 0 if type_ is not None else isinstance(prune(typed.type), Unknown)
 
@@ -274,11 +276,11 @@ def _may_be_scalar(typed: Typed) -> bool:
 # ---- subscripts
 
 
-def index_items(context: Context, items: Sequence[Atom | Slice]) -> list[Entity | SliceItem]:
+def index_items(context: Context, items: Sequence[Atom | Slice]) -> list[AbstractValue | SliceItem]:
     """The items of a subscript as entities."""
     from relay.typecheck.elaboration.expressions.blocks import atom_entity
 
-    def part(atom: Atom | None) -> Entity | None:
+    def part(atom: Atom | None) -> AbstractValue | None:
         return None if atom is None else atom_entity(context, atom)
 
     return [
@@ -292,12 +294,12 @@ def _is_sized(dim: Dim) -> bool:
     return dim is not ANY and is_known((dim,))
 
 
-def slice_number(entity: Entity | None, span: Span | None) -> Dim | None:
+def slice_number(entity: AbstractValue | None, span: Span | None) -> Dim | None:
     match entity:
-        case None | Object(None):
+        case None | PythonObject(None):
             return None
         case Size(dim):
-            return settled(dim)
+            return resolve_dim(dim)
         case Number(int(value)):
             return value
         case _:
@@ -309,7 +311,7 @@ def slice_number(entity: Entity | None, span: Span | None) -> Dim | None:
 
 
 @attrs.define
-class _Plan:
+class _SubscriptPlan:
     """What a subscript does to each axis of the tensor."""
 
     begin: list[Dim]
@@ -318,36 +320,45 @@ class _Plan:
     shape: list[Dim]  # after slicing
     dropped: list[int]  # axes that an integer removes
     new_axes: list[int]  # positions in the result where None adds an axis
-    dynamic: list[tuple[int, Typed]]  # axis and run-time index
+    dynamic: list[tuple[int, DynamicValue]]  # axis and run-time index
 
 
 def index(
-    session: Session, out: Output, entity: Entity, items: Sequence[Entity | SliceItem], span: Span | None
-) -> Entity:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: AbstractValue,
+    items: Sequence[AbstractValue | SliceItem],
+    span: Span | None,
+) -> AbstractValue:
     """`entity[items]`."""
-    if isinstance(entity, Typed):
-        entity = expand(session, out, entity, span)
+    if isinstance(entity, DynamicValue):
+        entity = expand(checker, out, entity, span)
     from relay.typecheck.elaboration.values import structure_items
 
-    if isinstance(entity, Tuple) and len(items) == 1 and isinstance(items[0], Typed) and entity.items:
-        return structure_items.chosen_item(session, out, entity, items[0], span)
+    if isinstance(entity, Tuple) and len(items) == 1 and isinstance(items[0], DynamicValue) and entity.items:
+        return structure_items.chosen_item(checker, out, entity, items[0], span)
     if isinstance(entity, Tuple):
-        return structure_items.tuple_item(session, out, entity, items, span)
-    if not isinstance(entity, Typed):
+        return structure_items.tuple_item(checker, out, entity, items, span)
+    if not isinstance(entity, DynamicValue):
         raise TypeCheckError("this value cannot be indexed", span)
     if isinstance(prune(entity.type), StackType):
-        return structure_items.list_item(session, out, entity, items, span)
+        return structure_items.list_item(checker, out, entity, items, span)
     if data.data_type(entity) is not None:
-        return structure_items.own_item(session, out, entity, items, span)
+        return structure_items.own_item(checker, out, entity, items, span)
     from relay.typecheck.elaboration.dynamic_shapes import masks, slices
 
-    ranked(entity, span)
-    items = [slices.list_as_tensor(session, out, item, span) for item in items]
-    if len(items) == 1 and isinstance(items[0], Typed) and _is_mask(items[0]) and masks.known(items[0]) is None:
-        return slices.masked(session, out, entity, items[0], span)
-    entity, items = _without_windows(session, out, entity, items, span)
-    type_ = ranked(entity, span)
-    items = _constant_indices(session, items, flat_shape(type_.shape), span)
+    ranked_type(entity, span)
+    items = [slices.list_as_tensor(checker, out, item, span) for item in items]
+    if (
+        len(items) == 1
+        and isinstance(items[0], DynamicValue)
+        and _is_mask(items[0])
+        and masks.constant_mask(items[0]) is None
+    ):
+        return slices.boolean_index(checker, out, entity, items[0], span)
+    entity, items = _without_windows(checker, out, entity, items, span)
+    type_ = ranked_type(entity, span)
+    items = _constant_indices(checker, items, flat_shape(type_.shape), span)
     plan = subscript_plan(entity, type_, items, span)
     value = entity
     if _slices(plan, type_):
@@ -356,12 +367,12 @@ def index(
             "end": tuple(plan.end),
             "strides": tuple(plan.strides),
         }
-        value = operators.apply(session, out, lookup("strided_slice"), [value], attributes, span, [])
+        value = operators.apply(checker, out, lookup("strided_slice"), [value], attributes, span, [])
     if plan.dropped:
         kept = [a for a in range(len(plan.shape)) if a not in plan.dropped]
-        value = reshaped(session, out, value, [plan.shape[a] for a in kept], span, kept)
+        value = reshape_tensor(checker, out, value, [plan.shape[a] for a in kept], span, kept)
     for axis, position in _after_dropping(plan):
-        value = _dynamic(session, out, value, axis, position, span)
+        value = _dynamic(checker, out, value, axis, position, span)
     if plan.new_axes:
         known = tensor_type(value)
         assert known is not None
@@ -369,47 +380,51 @@ def index(
         for at in plan.new_axes:
             shape.insert(at, 1)
             origins.insert(at, -1)
-        value = reshaped(session, out, value, shape, span, origins)
+        value = reshape_tensor(checker, out, value, shape, span, origins)
     return value
 
 
-def item_axes(items: Sequence[Entity | SliceItem], rank: int) -> list[int]:
+def item_axes(items: Sequence[AbstractValue | SliceItem], rank: int) -> list[int]:
     """The axis that each item of a subscript stands at (None at the next one)."""
-    special = [isinstance(i, Object) and (i.value is None or i.value is Ellipsis) for i in items]
+    special = [isinstance(i, PythonObject) and (i.value is None or i.value is Ellipsis) for i in items]
     axes, axis = [], 0
     for item, is_special in zip(items, special, strict=True):
         axes.append(axis)
         if not is_special:
             axis += 1
-        elif isinstance(item, Object) and item.value is Ellipsis:
+        elif isinstance(item, PythonObject) and item.value is Ellipsis:
             axis += max(rank - special.count(False), 0)  # there may be too many items
     return axes
 
 
 def _without_windows(
-    session: Session, out: Output, value: Typed, items: Sequence[Entity | SliceItem], span: Span | None
-) -> tuple[Typed, list[Entity | SliceItem]]:
+    checker: Checker,
+    out: TypedBlockBuilder,
+    value: DynamicValue,
+    items: Sequence[AbstractValue | SliceItem],
+    span: Span | None,
+) -> tuple[DynamicValue, list[AbstractValue | SliceItem]]:
     """The value after its slices whose bounds the run computes, and the rest of the subscript."""
     from relay.typecheck.elaboration.dynamic_shapes import slice_windows, slices
 
     found = list(items)
-    rank = len(ranked(value, span).shape)
+    rank = len(ranked_type(value, span).shape)
     for position, (item, axis) in enumerate(zip(items, item_axes(items, rank), strict=True)):
         if not isinstance(item, SliceItem) or axis >= rank:
             continue
-        if slices.is_sized_by_the_run(item, ranked(value, span).shape[axis]):
-            value = slices.sliced(session, out, value, axis, item, span)
-        elif not any(isinstance(bound, Typed) for bound in (item.start, item.stop)):
+        if slices.is_sized_by_the_run(item, ranked_type(value, span).shape[axis]):
+            value = slices.slice_axis(checker, out, value, axis, item, span)
+        elif not any(isinstance(bound, DynamicValue) for bound in (item.start, item.stop)):
             continue
-        elif (count := slice_windows.length(session, item, span)) is not None:
-            value = slice_windows.read(session, out, value, axis, item, count, span)
+        elif (count := slice_windows.length(checker, item, span)) is not None:
+            value = slice_windows.read(checker, out, value, axis, item, count, span)
         else:
-            value = slices.sliced(session, out, value, axis, item, span)
+            value = slices.slice_axis(checker, out, value, axis, item, span)
         found[position] = SliceItem(None, None, None)
     return value, found
 
 
-def ranked(entity: Typed, span: Span | None) -> TensorType:
+def ranked_type(entity: DynamicValue, span: Span | None) -> TensorType:
     type_ = prune(entity.type)
     if not isinstance(type_, TensorType | Unknown):
         raise TypeCheckError(f"{show(resolve(entity.type))} cannot be indexed", span)
@@ -419,17 +434,17 @@ def ranked(entity: Typed, span: Span | None) -> TensorType:
     return known
 
 
-def _slices(plan: _Plan, type_: TensorType) -> bool:
+def _slices(plan: _SubscriptPlan, type_: TensorType) -> bool:
     return any(
         (b, s) != (0, 1) or follows_equal(e, d) is not True
         for b, e, s, d in zip(plan.begin, plan.end, plan.strides, type_.shape, strict=True)
     )
 
 
-def _after_dropping(plan: _Plan) -> list[tuple[int, Typed]]:
+def _after_dropping(plan: _SubscriptPlan) -> list[tuple[int, DynamicValue]]:
     """The run-time indices in order, each with its axis after the static integers and the indices before it are
     done."""
-    found: list[tuple[int, Typed]] = []
+    found: list[tuple[int, DynamicValue]] = []
     moved = 0
     for axis, position in plan.dynamic:
         found.append((axis - sum(d < axis for d in plan.dropped) + moved, position))
@@ -438,60 +453,62 @@ def _after_dropping(plan: _Plan) -> list[tuple[int, Typed]]:
     return found
 
 
-def _is_mask(typed: Typed) -> bool:
+def _is_mask(typed: DynamicValue) -> bool:
     known = tensor_type(typed)
     return known is not None and known.base == BOOL and known.rank > 0
 
 
 def _constant_indices(
-    session: Session, items: Sequence[Entity | SliceItem], dims: Sequence[Dim], span: Span | None
-) -> list[Entity | SliceItem]:
+    checker: Checker, items: Sequence[AbstractValue | SliceItem], dims: Sequence[Dim], span: Span | None
+) -> list[AbstractValue | SliceItem]:
     """The items with lists of known integers, `x[[0, 2]]`, and known masks, `x[[True, False, True]]`, as tensors."""
     from relay.typecheck.elaboration.dynamic_shapes import masks
 
-    found: list[Entity | SliceItem] = []
+    found: list[AbstractValue | SliceItem] = []
     for axis, item in zip(item_axes(items, len(dims)), items, strict=True):
         numbers = [n.value for n in item.items if isinstance(n, Number)] if isinstance(item, Tuple) else []
-        truths = masks.known(item)
+        truths = masks.constant_mask(item)
         if truths is not None and axis < len(dims):
-            item = masks.positions(session, truths, dims[axis], span)
+            item = masks.positions(checker, truths, dims[axis], span)
         if isinstance(item, Tuple) and numbers and len(numbers) == len(item.items):
             if not all(isinstance(n, int) for n in numbers):
                 raise TypeMismatch("an index must be an integer", span)
             constant = Constant(np.asarray(numbers, np.int32), span)
-            found.append(Typed(constant, constant.type))
+            found.append(DynamicValue(constant, constant.type))
         else:
             found.append(item)
     return found
 
 
-def subscript_plan(entity: Typed, type_: TensorType, items: Sequence[Entity | SliceItem], span: Span | None) -> _Plan:
+def subscript_plan(
+    entity: DynamicValue, type_: TensorType, items: Sequence[AbstractValue | SliceItem], span: Span | None
+) -> _SubscriptPlan:
     dims = flat_shape(type_.shape)
-    consumed = sum(not (isinstance(i, Object) and (i.value is None or i.value is Ellipsis)) for i in items)
+    consumed = sum(not (isinstance(i, PythonObject) and (i.value is None or i.value is Ellipsis)) for i in items)
     if consumed > len(dims):
         raise ShapeError(
             f"{consumed} indices for {show(resolve(entity.type))}, which has rank {len(dims)}",
             span,
             help=f"write {len(dims)}, or fewer" if dims else "a scalar has no axes: write x itself",
         )
-    if sum(isinstance(i, Object) and i.value is Ellipsis for i in items) > 1:
+    if sum(isinstance(i, PythonObject) and i.value is Ellipsis for i in items) > 1:
         raise TypeCheckError("a subscript has at most one `...`", span)
-    plan = _Plan([], [], [], [], [], [], [])
+    plan = _SubscriptPlan([], [], [], [], [], [], [])
     axis = position = 0
 
-    def whole() -> None:
+    def keep_axis() -> None:
         nonlocal axis, position
         _add(plan, 0, dims[axis], 1, dims[axis])
         axis, position = axis + 1, position + 1
 
     for item in items:
         match item:
-            case Object(None):
+            case PythonObject(None):
                 plan.new_axes.append(position)
                 position += 1
-            case Object(value) if value is Ellipsis:
+            case PythonObject(value) if value is Ellipsis:
                 for _ in range(len(dims) - consumed):
-                    whole()
+                    keep_axis()
             case Number() if (value := dim_of(item)) is not None:
                 first = _position(value, dims[axis])
                 if first is None:
@@ -512,7 +529,7 @@ def subscript_plan(entity: Typed, type_: TensorType, items: Sequence[Entity | Sl
                 first, last = _bounds(low, high, stride, dims[axis])
                 _add(plan, first, last, stride, steps(first, last, stride))
                 axis, position = axis + 1, position + 1
-            case Typed():
+            case DynamicValue():
                 index_type = tensor_type(item)
                 base = prune(index_type.base) if index_type is not None else None
                 if index_type is not None and isinstance(base, BaseType) and base.base_class is not BaseClass.INTEGER:
@@ -529,7 +546,7 @@ def subscript_plan(entity: Typed, type_: TensorType, items: Sequence[Entity | Sl
                 _add(plan, 0, dims[axis], 1, dims[axis])
                 axis, position = axis + 1, position + rank
             case _:
-                text = isinstance(item, Object) and isinstance(item.value, str)
+                text = isinstance(item, PythonObject) and isinstance(item.value, str)
                 help = "only dicts have keys of text" if text else "make it one: x[int(i)], x[n // 2]"
                 if isinstance(item, Tuple):
                     help = "several places are assigned one after the other: `for j in (0, -1): x[:, j] = v`"
@@ -538,7 +555,7 @@ def subscript_plan(entity: Typed, type_: TensorType, items: Sequence[Entity | Sl
                 message = f"an index must be an integer, a slice, None or `...`, found {found}"
                 raise TypeMismatch(message, span, help=help)
     while axis < len(dims):
-        whole()
+        keep_axis()
     if sum((t := tensor_type(i)) is not None and t.rank > 0 for _, i in plan.dynamic) > 1:
         raise TypeCheckError("at most one index may be a tensor of rank 1 or higher", span)
     return plan
@@ -556,7 +573,7 @@ def _bounds(start: Dim | None, stop: Dim | None, step: int, extent: Dim) -> tupl
     """The bounds of a slice as `slice(start, stop, step).indices(extent)` gives them."""
     low, high = (0, extent) if step > 0 else (-1, subtract(extent, 1))
 
-    def bound(given: Dim | None, missing: Dim) -> Dim:
+    def clip_bound(given: Dim | None, missing: Dim) -> Dim:
         if given is None:
             return missing
         if not needs_at_least(given, 0):
@@ -564,46 +581,54 @@ def _bounds(start: Dim | None, stop: Dim | None, step: int, extent: Dim) -> tupl
             return given if needs_at_least(given, low) else low
         return given if needs_at_least(high, given) else high
 
-    return (bound(start, low), bound(stop, high)) if step > 0 else (bound(start, high), bound(stop, low))
+    return (
+        (clip_bound(start, low), clip_bound(stop, high))
+        if step > 0
+        else (clip_bound(start, high), clip_bound(stop, low))
+    )
 
 
-def _add(plan: _Plan, begin: Dim, end: Dim, stride: int, size: Dim) -> None:
+def _add(plan: _SubscriptPlan, begin: Dim, end: Dim, stride: int, size: Dim) -> None:
     plan.begin.append(begin)
     plan.end.append(end)
     plan.strides.append(stride)
     plan.shape.append(size)
 
 
-def reshaped(
-    session: Session,
-    out: Output,
-    value: Typed,
+def reshape_tensor(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    value: DynamicValue,
     shape: Sequence[Dim],
     span: Span | None,
     origins: Sequence[int] | None = None,
-) -> Typed:
+) -> DynamicValue:
     """`origins`: which axis each one of the result was, -1 for a new one."""
     names = names_of(value)
-    result = operators.apply(session, out, lookup("reshape"), [value], {"shape": tuple(shape)}, span, [])
+    result = operators.apply(checker, out, lookup("reshape"), [value], {"shape": tuple(shape)}, span, [])
     if names is None or origins is None:
         return result
     return with_names(result, tuple(None if a < 0 else names[a] for a in origins))
 
 
-def _dynamic(session: Session, out: Output, value: Typed, axis: int, position: Typed, span: Span | None) -> Typed:
+def _dynamic(
+    checker: Checker, out: TypedBlockBuilder, value: DynamicValue, axis: int, position: DynamicValue, span: Span | None
+) -> DynamicValue:
     known = tensor_type(position)
     if axis == 0 and known is not None and known.rank == 0:
-        return operators.apply(session, out, lookup("index"), [value, position], {}, span, [])
-    return operators.apply(session, out, lookup("take"), [value, position], {"axis": axis}, span, [])
+        return operators.apply(checker, out, lookup("index"), [value, position], {}, span, [])
+    return operators.apply(checker, out, lookup("take"), [value, position], {"axis": axis}, span, [])
 
 
-def unpack_rows(session: Session, out: Output, entity: Typed, count: int, span: Span | None) -> tuple[Entity, ...]:
+def unpack_rows(
+    checker: Checker, out: TypedBlockBuilder, entity: DynamicValue, count: int, span: Span | None
+) -> tuple[AbstractValue, ...]:
     """`a, b = x` for a tensor x: its rows."""
-    type_ = ranked(entity, span)
+    type_ = ranked_type(entity, span)
     if type_.rank == 0 or not equal(type_.shape[0], count):
         raise ShapeError(
             f"expected {count} values to unpack, found {show(resolve(entity.type))}",
             span,
             help="write a name for each row, or index it: x[0]",
         )
-    return tuple(index(session, out, entity, [Number(i, span)], span) for i in range(count))
+    return tuple(index(checker, out, entity, [Number(i, span)], span) for i in range(count))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from relay.errors import TypeCheckError
-from relay.ir.definition import completed
+from relay.ir.definition import complete_definition
 from relay.ir.types import (
     Constructor,
     DataDefinition,
@@ -31,7 +31,7 @@ DEEPEST = 64
 """How many definitions may be made inside of each other before a type counts as growing."""
 
 
-class Monomorphisation:
+class Monomorphization:
     """The monomorphic definitions of one program."""
 
     def __init__(self) -> None:
@@ -109,7 +109,9 @@ class Monomorphisation:
             reached: dict[DataDefinition, None] = {definition: None}
             pending = [definition]
             while pending:
-                for other in mentioned_definitions(f for c in completed(pending.pop()).constructors for f in c.fields):
+                for other in mentioned_definitions(
+                    f for c in complete_definition(pending.pop()).constructors for f in c.fields
+                ):
                     if other not in reached:
                         reached[other] = None
                         pending.append(other)
@@ -119,4 +121,6 @@ class Monomorphisation:
 
 def fresh_arguments(definition: DataDefinition, fresh: Any) -> tuple[Any, ...]:
     """One new variable for each parameter of a definition; `fresh(kind)` makes one."""
-    return tuple((fresh(p.kind),) if p.kind is Kind.Shape else fresh(p.kind) for p in completed(definition).parameters)
+    return tuple(
+        (fresh(p.kind),) if p.kind is Kind.Shape else fresh(p.kind) for p in complete_definition(definition).parameters
+    )
