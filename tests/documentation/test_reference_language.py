@@ -26,7 +26,7 @@ class Layer:
 CLAIMS = [
     # functions
     Claim("`None` is the result of a function without `return`", "print(a)", (1.0,), None),
-    Claim("so `is None` chooses a program.", "return 1 if a is None else 2", (None,), 1),
+    Claim("`x is None` is resolved at compile time.", "return 1 if a is None else 2", (None,), 1),
     Claim("A call may stand alone as a statement.", "relay.tanh(a)\nreturn a", (2.0,), 2.0),
     Claim(
         "A function may call itself, and functions that are defined later",
