@@ -71,7 +71,7 @@ class RelayError(Exception):
         own = Diagnostic("error", self.message, self.span, self.labels, self.notes, self.help, type(self).__name__)
         return (own, *(diagnostic for error in self.further for diagnostic in error.diagnostics))
 
-    def at(self, span: Span | None) -> RelayError:
+    def with_span(self, span: Span | None) -> RelayError:
         """The same error placed at `span`, unless it has a place already."""
         if self.span is None:
             self.span = span
@@ -155,7 +155,7 @@ class InternalError(Exception):
         message = f"this is a bug in Relay, not in your program: {self.message}"
         return Diagnostic("error", message, self.span, self.labels, help=self.help).render()
 
-    def at(self, span: Span | None) -> InternalError:
+    def with_span(self, span: Span | None) -> InternalError:
         """The same error placed at `span`, unless it has a place already."""
         if self.span is None:
             self.span = span
@@ -188,7 +188,7 @@ def bugs_of(phase: str, place: Callable[[], Span | None]) -> Iterator[None]:
     try:
         yield
     except InternalError as error:
-        error.at(place())
+        error.with_span(place())
         raise
     except Signal:
         raise

@@ -34,7 +34,7 @@ class Options:
         if self.opt_level not in range(len(LEVELS)):
             raise CompileError(f"there is no opt_level {self.opt_level!r}; they are 0 to {len(LEVELS) - 1}")
         if self.fallback not in (None, *FALLBACKS):
-            raise CompileError(f"there is no fallback {self.fallback!r}", help=f"it is one of {_listed(FALLBACKS)}")
+            raise CompileError(f"there is no fallback {self.fallback!r}", help=f"it is one of {_word_list(FALLBACKS)}")
         for name in ("static_argnames", "donate_argnames"):
             given = getattr(self, name)
             names = given if isinstance(given, Sequence) else (None,)
@@ -48,7 +48,7 @@ class Options:
         if chosen is None:
             chosen = os.environ.get("RELAY_FALLBACK", "").strip() or FALLBACKS[0]
             if chosen not in FALLBACKS:
-                raise CompileError(f"RELAY_FALLBACK is {chosen!r}", help=f"set it to one of {_listed(FALLBACKS)}")
+                raise CompileError(f"RELAY_FALLBACK is {chosen!r}", help=f"set it to one of {_word_list(FALLBACKS)}")
         return chosen == FALLBACKS[1]
 
 
@@ -56,7 +56,7 @@ FALLBACKS = ("error", "interpret")
 """What a call does that cannot be compiled: it raises, or the interpreter runs the program."""
 
 
-def _listed(words: Sequence[str]) -> str:
+def _word_list(words: Sequence[str]) -> str:
     return " and ".join(map(repr, words))
 
 

@@ -282,7 +282,7 @@ class Reversal:
         try:
             gradients = operator.cotangents(values, emitter.value(target), emitter.value(seed), attributes)
         except RelayError as error:
-            raise error.at(call.span) from None
+            raise error.with_span(call.span) from None
         emitter.bindings[start:] = [_without_operands(b, emitter) for b in emitter.bindings[start:]]
         emitted = {b.targets[0]: b.value for b in emitter.bindings[start:]}
         for operand, gradient in zip(values, gradients, strict=True):

@@ -199,7 +199,7 @@ class _Check:
         unit = max(1.0, abs(float(leaf[index])))
         where = _element_name(self.f, path, index)
 
-        def at(change: float) -> tuple[float, float, float]:
+        def value_at(change: float) -> tuple[float, float, float]:
             moved = leaf.copy()
             moved[index] += change
             total, rounding = self._total(_replace_leaf(self.given, path, moved))
@@ -207,10 +207,10 @@ class _Check:
 
         step = unit * (self.precision.step if self.step is None else self.step)
         if not math.isfinite(gradient):
-            return _Verdict(math.inf, gradient, _difference(at, step).value, where)
-        size = self.largest or 1e-2 * abs(at(0.0)[1])  # what small gradients are compared with
+            return _Verdict(math.inf, gradient, _difference(value_at, step).value, where)
+        size = self.largest or 1e-2 * abs(value_at(0.0)[1])  # what small gradients are compared with
         if self.precision.name == "float64":
-            slope = _difference(at, step)
+            slope = _difference(value_at, step)
             error = self._error(gradient, slope, size)
             if self._suffices(gradient, slope, size) and error <= self.tolerance:
                 return _Verdict(error, gradient, slope.value, where)
@@ -218,13 +218,13 @@ class _Check:
         if self.step is None:
             up = math.ceil(math.log(_LARGEST_STEP / self.precision.step, 4))
             steps += [step * 4.0**power for power in (*range(1, up + 1), *range(-1, -4, -1))]
-        return self._judged(at, steps, gradient, size, where)
+        return self._judge_element(value_at, steps, gradient, size, where)
 
-    def _judged(self, at: At, steps: Iterable[float], gradient: float, size: float, where: str) -> _Verdict:
+    def _judge_element(self, at: At, steps: Iterable[float], gradient: float, size: float, where: str) -> _Verdict:
         """Compare the gradient with fitted slopes, by one step after the other."""
         seen: list[_Slope] = []
         best = _Slope(0.0, math.nan, math.inf, moved=False)
-        for slope in (_fitted(at, step) for step in steps):
+        for slope in (_fit_slope(at, step) for step in steps):
             best = min(best, slope, key=lambda s: (math.isinf(s.error), not s.moved, s.error))
             hidden = not slope.moved and gradient and self.precision.name != "float64"
             if hidden or not self._suffices(gradient, slope, size):
@@ -284,7 +284,7 @@ def _difference(at: At, step: float) -> _Slope:
     return _Slope(step, (above - below) / (b - a), _CAUTION * rounding / step, moved=above != below)
 
 
-def _fitted(at: At, step: float) -> _Slope:
+def _fit_slope(at: At, step: float) -> _Slope:
     """The slope at 0 of the nearest polynomial of degree 4."""
     points = [at(step * k / _POINTS) for k in range(-_POINTS, _POINTS + 1)]
     places, values, roundings = (np.array(column) for column in zip(*points, strict=True))

@@ -12,13 +12,13 @@ from relay.ir.traverse import all_blocks, operands, terminator_operands, walk
 from relay.ir.validation.check import Violation, check
 
 
-def entered(module: Module, name: str) -> Module:
+def with_entry(module: Module, name: str) -> Module:
     """The module with another entry, the functions that it needs, and what is assumed of the sizes of its arguments."""
     if name not in module.functions:
         close = difflib.get_close_matches(name, list(module.functions), n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(module.functions)}"
         raise Refusal(f"the program has no function {name!r}; {hint}")
-    needed = _needed(module, name)
+    needed = _reachable_functions(module, name)
     functions = {n: f for n, f in module.functions.items() if n in needed}
     if isinstance(functions[name], Derivative):
         name = _call_derivative(functions, name)
@@ -47,7 +47,7 @@ def _call_derivative(functions: dict[str, Function | Derivative], name: str) -> 
     return own
 
 
-def _needed(module: Module, name: str) -> set[str]:
+def _reachable_functions(module: Module, name: str) -> set[str]:
     """The functions that a function mentions, itself included, and so on."""
     needed: set[str] = set()
     pending = [name]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from relay.cli.entries import entered
+from relay.cli.entries import with_entry
 from relay.cli.inputs import read_program
 from relay.cli.refusal import Refusal
 from relay.ir.analysis.difference import diff
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     pipeline, shown = _pipeline(options), _printed_passes(options.print_after)
     module = read_program(options.file)
     if options.entry is not None:
-        module = entered(module, options.entry)
+        module = with_entry(module, options.entry)
     pipeline.stage = stage_of(module)
     _check_order(pipeline.passes, pipeline.stage)
     _check_shown(shown, pipeline.passes)

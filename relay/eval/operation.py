@@ -210,7 +210,7 @@ class Operations:
 def _failure(operator: Operator, call: OpCall, error: Exception, type_: Type | None) -> RelayError:
     """What a failure of an operator's reference is to users."""
     if isinstance(error, RelayError):
-        return error.at(call.span)
+        return error.with_span(call.span)
     for part in type_.items if isinstance(type_, TupleType) else (type_,):
         if isinstance(part, TensorType) and all(isinstance(dim, int) for dim in part.shape):
             size = math.prod(part.dims) * part.dtype.itemsize

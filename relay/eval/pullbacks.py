@@ -52,7 +52,7 @@ def pullback(
         try:
             parts = operator.cotangents(values[:count], out, dout, call.attributes)
         except RelayError as error:
-            raise error.at(call.span) from None
+            raise error.with_span(call.span) from None
         return [part if want else None for part, want in zip(parts, wanted, strict=True)]
 
     types, result = [type_of(o) for o in operands], type_of(output)

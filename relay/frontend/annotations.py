@@ -414,7 +414,7 @@ class AnnotationReader:
         try:
             return convert()
         except FrontendError as error:
-            raise error.at(self._span(node)) from None
+            raise error.with_span(self._span(node)) from None
 
     def _span(self, node: ast.expr) -> Span:
         return self.whole if self.whole is not None else self.file.span(node)

@@ -42,7 +42,7 @@ def lower_assignment(context: Context, node: ast.Assign) -> None:
                     context.span(pattern),
                     help="write a name for each value, or one star: `a, *rest = ..`",
                 )
-            atoms = [_assigned(context, target, value) for target, value in zip(targets, values, strict=True)]
+            atoms = [_assign_value(context, target, value) for target, value in zip(targets, values, strict=True)]
             for part, atom in zip(targets, atoms, strict=True):
                 store(context, part, atom)
         case _:
@@ -51,7 +51,7 @@ def lower_assignment(context: Context, node: ast.Assign) -> None:
                 store(context, each, whole)
 
 
-def _assigned(context: Context, target: ast.expr, value: ast.expr) -> Atom:
+def _assign_value(context: Context, target: ast.expr, value: ast.expr) -> Atom:
     empty = _empty_list(context, target, value)
     return context.atom(value) if empty is None else context.bind(empty, "items", context.span(value))
 

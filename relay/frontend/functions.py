@@ -157,7 +157,7 @@ def _annotation(
     try:
         return to_type(found)
     except FrontendError as error:
-        context.errors.append(error.at(context.file.span(node)))
+        context.errors.append(error.with_span(context.file.span(node)))
         return None
 
 

@@ -48,7 +48,7 @@ def lower_pop_of_place(context: Context, held: ast.Subscript | ast.Attribute, no
 
     def rest(old: Callable[[], Atom]) -> Atom:
         given = [context.atom(a) for a in node.args]
-        item, left = _popped(context, old(), given, context.span(node))
+        item, left = _pop_item(context, old(), given, context.span(node))
         found.append(item)
         return left
 
@@ -90,7 +90,7 @@ def _change_place(
     context.emit((), SetAttribute(cell, "value", value, span))
 
 
-def _popped(context: Context, xs: Atom, given: list[Atom], span: Span) -> tuple[Var, Var]:
+def _pop_item(context: Context, xs: Atom, given: list[Atom], span: Span) -> tuple[Var, Var]:
     """The element that `pop` gives, and the list after it."""
     item, rest = Var("item", None, span), Var("list", None, span)
     pair = Apply(Static(Intrinsic("pop"), span), (xs, *given), (), span)

@@ -173,7 +173,7 @@ def wide(x: Value) -> Value:
     return x.op("cast", dtype=FLOAT32) if x.base.name in ("float16", "bfloat16") else x
 
 
-def like(value: Value, x: Value) -> Value:
+def cast_like(value: Value, x: Value) -> Value:
     """The value in x's dtype."""
     return value if value.base == x.base else value.op("cast", dtype=x.base)
 

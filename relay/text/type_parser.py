@@ -377,7 +377,7 @@ class TypeParser(DimParser):
         try:
             return axis_names(given, shape)
         except FrontendError as error:
-            raise error.at(cursor.span_from(token)) from None
+            raise error.with_span(cursor.span_from(token)) from None
 
     def _axis(self) -> str | None:
         return None if self.cursor.accept("None") else self.cursor.name("the name of an axis")

@@ -267,7 +267,7 @@ def layout_steps(shape: Shape, source: str, target: str) -> tuple[tuple[int, ...
             if quotient(extent[name], sizes.get(name, 1)) is None:
                 raise ShapeError(
                     f"the extent {extent[name]} of axis {name} is not a multiple "
-                        f"of the block {sizes[name]} in {layout!r}"
+                    f"of the block {sizes[name]} in {layout!r}"
                 )
     places = [(name, bool(size)) for name, size in before]
     order = [i for name in whole for i in _positions(places, name)]

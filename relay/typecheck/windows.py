@@ -78,7 +78,7 @@ class Windows:
             return 0
         raise ShapeError(
             f"a window of {_window_text(self.kernel[axis], self.dilation[axis])} does not fit into spatial "
-                f"axis {axis} of"
+            f"axis {axis} of"
             f" extent {number + low + high}{' with its padding' if low or high else ''}; the spatial shape is"
             f" {show_shape(tuple(sizes))}"
         )

@@ -279,7 +279,7 @@ class FileReader:
         except NotEvaluated:
             self.names.update(outside)
         except RelayError as error:
-            self.errors.append(error.at(self.file.span(node)))
+            self.errors.append(error.with_span(self.file.span(node)))
             self.names.update({name: UnknownValue(name, mistaken=True) for name in names})
         except UnknownNameError as unknown:
             self.names.update(dict.fromkeys(names, unknown.outside))
@@ -320,7 +320,7 @@ class FileReader:
             try:
                 self.files.check_options(options, None)
             except RelayError as error:
-                self.errors.append(error.at(self.file.span(decorator)))
+                self.errors.append(error.with_span(self.file.span(decorator)))
 
     def _check_parameters(self, node: FunctionNode, definition: Definition) -> None:
         """Raise FrontendError for what a function's decorator says of parameters that it does not have."""
@@ -377,7 +377,7 @@ class FileReader:
         try:
             define(rule, saving=saving)
         except RelayError as error:
-            self.errors.append(error.at(self.file.span(decorator)))
+            self.errors.append(error.with_span(self.file.span(decorator)))
 
     def _operator(self, node: ast.FunctionDef, decorator: ast.expr) -> None:
         """Read an operator. A composition is its body; what others mean, Python code says."""
@@ -392,7 +392,7 @@ class FileReader:
                     definition = lower.lower_function(python, annotated=False)
                     self.found.append(self.files.wrap(with_static(definition, tuple(found.attributes))))
                 except RelayError as error:
-                    self.errors.append(error.at(self.file.function_span(node)))
+                    self.errors.append(error.with_span(self.file.function_span(node)))
                     found = UnknownValue(name, mistaken=True)
         self.operators[name] = found
         self._bind(node.name, found)

@@ -23,9 +23,9 @@ from relay.ops.notation import (
     Stage,
     Tensor,
     Value,
+    cast_like,
     counting,
     dims,
-    like,
     register_op,
     table,
     wide,
@@ -137,7 +137,7 @@ def _adaptive_avg_gradient(x: Value, out: Value, dout: Value, output_size: Sizes
             begin, end = _bins(bins, emitter.number(size, INT64), emitter.number(count, INT64))
             places = counting(emitter, 0, size, INT64)
             inside = wide(((places >= begin) & (places < end)).op("cast", dtype=x.base))
-            return like(inside / (end - begin).op("cast", dtype=inside.base), x)
+            return cast_like(inside / (end - begin).op("cast", dtype=inside.base), x)
 
         shares = table(dout.emitter, shares_of)
         order = (*(i for i in range(rank) if i != axis), axis)

@@ -11,7 +11,7 @@ from relay.ir.types import BOOL, INT32, Dim, Shape, show_shape
 from relay.operator import lookup
 from relay.ops.elementwise.comparison import where
 from relay.ops.indexing.updates import in_range
-from relay.ops.notation import Relation, Requirement, Value, expansion, like, wide
+from relay.ops.notation import Relation, Requirement, Value, cast_like, expansion, wide
 from relay.ops.samples import case, cases
 from relay.typecheck.dims import constant_dim, equal, equal_shapes
 from relay.typecheck.relations import broadcast
@@ -87,10 +87,10 @@ def _scores(query: Value, key: Value, scale: float | None) -> Value:
 def _attention_output(scores: Value, value: Value, mask: Value | None) -> Value:
     """The mean of values by softmax of scores. Where no key is allowed, the result is 0."""
     if mask is None:
-        return like(scores.op("softmax") @ wide(value), value)
+        return cast_like(scores.op("softmax") @ wide(value), value)
     lowest = number(scores, -1e30)  # whose exponential is 0, in float32 already
     weights = where(mask, scores, lowest).op("softmax")
-    return like(where(mask, weights, number(scores, 0.0)) @ wide(value), value)
+    return cast_like(where(mask, weights, number(scores, 0.0)) @ wide(value), value)
 
 
 def number(value: Value, constant: float) -> Value:
@@ -152,4 +152,4 @@ def masked_attention(query: Value, key: Value, value: Value, mask: Value, scale:
     scores = _scores(query, key, scale)
     if mask.base == BOOL:
         return _attention_output(scores, value, mask)
-    return _attention_output(scores + like(mask, scores), value, None)
+    return _attention_output(scores + cast_like(mask, scores), value, None)

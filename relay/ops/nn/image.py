@@ -15,7 +15,7 @@ from relay.ir.dims import maximum, multiply, subtract
 from relay.ir.types import FLOAT64, INT32, INT64, Dim, Shape, show_shape
 from relay.operator import Emitter
 from relay.ops.elementwise.comparison import where
-from relay.ops.notation import Relation, Value, counting, expansion, like, table, wide
+from relay.ops.notation import Relation, Value, cast_like, counting, expansion, table, wide
 from relay.ops.samples import case, cases
 from relay.typecheck import windows as rules
 from relay.typecheck.dims import equal, follows_equal, needs_at_least, product, resolve
@@ -131,7 +131,7 @@ def resize2d(
     value = wide(x)
     for axis, count in zip(_axes(layout), rules.sizes_of(size, 2, "size"), strict=True):
         value = _resize_axis(value, axis, count, method, coordinates)
-    return like(value, x)
+    return cast_like(value, x)
 
 
 def _upsampling_shape(x: Shape, *, scale: object, method: str, layout: str) -> Shape:
@@ -293,7 +293,7 @@ def grid_sample(
     corners: list[tuple[Value, Value, Value | None]] = []
     for (row, row_weight, row_inside), (column, column_weight, column_inside) in itertools.product(*indices):
         corners.append((row.op("multiply", width) + column, row_weight * column_weight, row_inside & column_inside))
-    return like(_weighted_corners(value, corners), x)
+    return cast_like(_weighted_corners(value, corners), x)
 
 
 def _slice_shape(grid: Shape, guide: Shape) -> Shape:
@@ -352,4 +352,4 @@ def bilateral_slice(grid: Value, guide: Value) -> Value:
     ):
         index = level.op("multiply", multiply(height, width)) + (row.op("multiply", width) + column)
         corners.append((index, level_weight * (row_weight * column_weight), None))
-    return like(_weighted_corners(value, corners), grid)
+    return cast_like(_weighted_corners(value, corners), grid)

@@ -11,7 +11,7 @@ from relay.errors import ShapeError
 from relay.ir.dims import floor_divide
 from relay.ir.types import Dim, Shape, show_shape
 from relay.operator.axes import carries
-from relay.ops.notation import Relation, Value, expansion, like, wide
+from relay.ops.notation import Relation, Value, cast_like, expansion, wide
 from relay.ops.samples import case, cases
 from relay.typecheck import axes as names
 from relay.typecheck.dims import equal, equal_shapes, normalize_axis, quotient
@@ -74,7 +74,7 @@ def layer_norm(x: Value, weight: Value, bias: Value, epsilon: float = 1e-5) -> V
     array([-1.,  1.], dtype=float32)
     """
     axes = tuple(range(x.ndim - weight.ndim, x.ndim))
-    return like(_standardize(wide(x), axes, epsilon) * wide(weight) + wide(bias), x)
+    return cast_like(_standardize(wide(x), axes, epsilon) * wide(weight) + wide(bias), x)
 
 
 @expansion(
@@ -91,7 +91,7 @@ def rms_norm(x: Value, weight: Value, epsilon: float = 1e-6) -> Value:
     axes = tuple(range(x.ndim - weight.ndim, x.ndim))
     value = wide(x)
     mean = (value * value).op("mean", axis=axes, keepdims=True)
-    return like(value * (mean + epsilon).op("rsqrt") * wide(weight), x)
+    return cast_like(value * (mean + epsilon).op("rsqrt") * wide(weight), x)
 
 
 # ---- over the batch
@@ -124,7 +124,7 @@ def batch_norm(
     position = normalize_axis(axis, x.ndim)
     scale = wide(weight) * (wide(variance) + epsilon).op("rsqrt")
     centerd = wide(x) - _broadcast_along(mean, position, x.ndim)
-    return like(centerd * _broadcast_along(scale, position, x.ndim) + _broadcast_along(bias, position, x.ndim), x)
+    return cast_like(centerd * _broadcast_along(scale, position, x.ndim) + _broadcast_along(bias, position, x.ndim), x)
 
 
 @expansion(
@@ -146,7 +146,9 @@ def batch_norm_training(x: Value, weight: Value, bias: Value, epsilon: float = 1
     position = normalize_axis(axis, x.ndim)
     axes = tuple(i for i in range(x.ndim) if i != position)
     normalized = _standardize(wide(x), axes, epsilon)
-    return like(normalized * _broadcast_along(weight, position, x.ndim) + _broadcast_along(bias, position, x.ndim), x)
+    return cast_like(
+        normalized * _broadcast_along(weight, position, x.ndim) + _broadcast_along(bias, position, x.ndim), x
+    )
 
 
 # ---- over instances and groups of channels
@@ -173,7 +175,7 @@ def instance_norm(x: Value, weight: Value, bias: Value, epsilon: float = 1e-5) -
     array([[[-1.,  1.]]], dtype=float32)
     """
     normalized = _standardize(wide(x), tuple(range(2, x.ndim)), epsilon)
-    return like(normalized * _broadcast_along(weight, 1, x.ndim) + _broadcast_along(bias, 1, x.ndim), x)
+    return cast_like(normalized * _broadcast_along(weight, 1, x.ndim) + _broadcast_along(bias, 1, x.ndim), x)
 
 
 @carries(names.first)
@@ -203,7 +205,7 @@ def group_norm(x: Value, weight: Value, bias: Value, groups: int, epsilon: float
     batch, channels, *sizes = x.shape
     grouped = wide(x).op("reshape", shape=(batch, groups, floor_divide(channels, groups), *sizes))
     normalized = _standardize(grouped, tuple(range(2, x.ndim + 1)), epsilon).op("reshape", shape=x.shape)
-    return like(normalized * _broadcast_along(weight, 1, x.ndim) + _broadcast_along(bias, 1, x.ndim), x)
+    return cast_like(normalized * _broadcast_along(weight, 1, x.ndim) + _broadcast_along(bias, 1, x.ndim), x)
 
 
 # ---- over neighboring channels
@@ -236,7 +238,7 @@ def lrn(x: Value, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: floa
         "sliding_windows", kernel=(size,), axes=(normalize_axis(axis, x.ndim),), padding=padding
     )
     total = windows.op("sum", axis=-1) * (alpha / size) + bias
-    return like(value / total**beta, x)
+    return cast_like(value / total**beta, x)
 
 
 # ---- beside: a rectifier with a slope for each channel

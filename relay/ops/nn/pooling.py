@@ -19,10 +19,10 @@ from relay.ops.notation import (
     Stage,
     Tensor,
     Value,
+    cast_like,
     counting,
     dims,
     expansion,
-    like,
     number_like,
     register_op,
     result_dims,
@@ -220,7 +220,7 @@ def _avg_pool_gradient(x: Value, out: Value, dout: Value, **attributes: Any) -> 
     pool = _pool(x.shape, **attributes)
     kernel, whole = pool.along.windows.kernel, wide(dout)
     share = whole / (number_like(whole, math.prod(kernel)) if pool.is_whole else _counts(pool, whole))
-    spread = _append_unit_axes(like(share, dout), len(kernel)).op("broadcast_to", shape=(*out.shape, *kernel))
+    spread = _append_unit_axes(cast_like(share, dout), len(kernel)).op("broadcast_to", shape=(*out.shape, *kernel))
     return add_overlaps(spread, pool.along)
 
 

@@ -20,8 +20,8 @@ from relay.ops.notation import (
     Stage,
     Tensor,
     Value,
+    cast_like,
     dims,
-    like,
     number_or_size,
     register_op,
     result_dims,
@@ -146,7 +146,7 @@ def _mean(x: Stage, axis: Axes, keepdims: bool) -> Stage:
 def _mean_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
     count = _count(x, axis)
     share = wide(restore_axes(dout, x, axis)) / (count if follows_at_least(count, 1) else maximum(count, 1))
-    return like(share, x).op("broadcast_to", shape=x.shape)
+    return cast_like(share, x).op("broadcast_to", shape=x.shape)
 
 
 @register_op(

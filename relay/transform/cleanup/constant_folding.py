@@ -36,11 +36,11 @@ def folded_constant(call: OpCall, type_: Type | None, max_size: int = LARGEST) -
     """The constant that an operator call on constants is; None if it is none, too large, or may fail."""
     if not call.arguments:
         return None
-    value = _computed(call, type_, max_size)
+    value = _evaluate_call(call, type_, max_size)
     return value if value is not None and _is_worth_reading(call, value) else None
 
 
-def _computed(call: OpCall, type_: Type | None, max_size: int) -> Constant | None:
+def _evaluate_call(call: OpCall, type_: Type | None, max_size: int) -> Constant | None:
     """What a call of constants, or of nothing, gives; None if it has more bytes, or may fail."""
     operator = lookup(call.operator)
     if operator.requirements or operator.external is not None or operator.arbitrary:
@@ -92,14 +92,14 @@ class _ConstantFolding:
         for binding in block.bindings:
             value = map_parts(binding.value, atom=self.atom, block=self.block)
             if isinstance(value, OpCall):
-                constant = self.folded(binding.targets[0], value)
+                constant = self.fold_call(binding.targets[0], value)
                 if constant is not None:
                     self.known[binding.targets[0]] = constant
                     continue
             bindings.append(rebind(binding, value))
         return rebuild_block(block, bindings, self.terminator(block.terminator))
 
-    def folded(self, target: Var, call: OpCall) -> Constant | None:
+    def fold_call(self, target: Var, call: OpCall) -> Constant | None:
         """The constant that a call is. What is none, but computed of constants, is kept for those that use it."""
         if not call.arguments or lookup(call.operator).fill is not None:
             self.made[target] = call
@@ -108,7 +108,7 @@ class _ConstantFolding:
         if not all(isinstance(a, Constant) for a in arguments):
             return None
         whole = OpCall(call.operator, tuple(arguments), call.attributes, call.span)
-        value = _computed(whole, target.type, self.max_size)
+        value = _evaluate_call(whole, target.type, self.max_size)
         if value is not None and not _is_worth_reading(call, value):
             self.made[target] = value
             return None
@@ -120,5 +120,5 @@ class _ConstantFolding:
             return atom
         found = self.made[atom]
         if isinstance(found, OpCall):
-            found = self.made[atom] = _computed(found, atom.type, self.max_size)
+            found = self.made[atom] = _evaluate_call(found, atom.type, self.max_size)
         return atom if found is None else found

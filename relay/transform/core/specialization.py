@@ -399,7 +399,7 @@ class _Specializer:
             seen = gradient_type(of.seen, options)
             type_ = derivative_type(of.type, grad)
         except DifferentiationError as error:
-            raise error.at(options.span or span) from None
+            raise error.with_span(options.span or span) from None
         key = (of.name, wrt, option_key(options))
         name = self.requests.derivative_name(key)
         if name is None:

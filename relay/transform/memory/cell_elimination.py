@@ -58,10 +58,10 @@ def eliminate_cells(module: Module) -> Module:
         return module
     if any(isinstance(f, Derivative) for f in module.functions.values()):
         return _with_tensors_for_lists(module, found)
-    return _eliminated(module, found)
+    return _without_cells(module, found)
 
 
-def _eliminated(module: Module, gone: set[RefType]) -> Module:
+def _without_cells(module: Module, gone: set[RefType]) -> Module:
     types = _ContentTypes(gone)
     functions = {
         n: _CellElimination(types, f).function() if isinstance(f, Function) else f for n, f in module.functions.items()
@@ -76,7 +76,7 @@ def _with_tensors_for_lists(module: Module, found: set[RefType]) -> Module:
             found -= set(_references((*(p.type for p in function.parameters), function.result)))
     choices = [found, *({one} for one in sorted(found, key=str))] if len(found) > 1 else [found]
     for gone in filter(None, choices):
-        changed, types = allocate_tapes(_eliminated(module, gone)), _ContentTypes(gone)
+        changed, types = allocate_tapes(_without_cells(module, gone)), _ContentTypes(gone)
         elements = {types.content_type(reference) for reference in gone}
         if not any(isinstance(t, StackType) and t.element in elements for t in _all_types(changed)):
             module = changed

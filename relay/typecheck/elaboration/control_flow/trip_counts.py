@@ -334,7 +334,7 @@ def bound_of(
     return bound
 
 
-def signed(checker: Checker, out: TypedBlockBuilder, bound: AbstractValue, span: Span | None) -> AbstractValue:
+def signed_bound(checker: Checker, out: TypedBlockBuilder, bound: AbstractValue, span: Span | None) -> AbstractValue:
     """A bound of a range; one of uint64 as an int64, which the run checks."""
     if not isinstance(bound, DynamicValue) or prune(bound.type) != scalar(UINT64):
         return bound

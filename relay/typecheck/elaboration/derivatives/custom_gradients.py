@@ -69,7 +69,7 @@ def define_gradient(
             gradients = tuple(cotangent_type(t, checker.monomorphic) for t in types)
             seed = cotangent_type(result, checker.monomorphic)
         except DifferentiationError as error:
-            raise error.at(code.span) from None
+            raise error.with_span(code.span) from None
         if gradient.forward is not None:
             span = gradient.forward.function.span
             forward = instantiate(checker, GlobalFunction(gradient.forward), entities, values, span)

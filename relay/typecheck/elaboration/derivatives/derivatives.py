@@ -52,7 +52,7 @@ def grad(with_value: bool) -> Callable[..., AbstractValue]:
             output, kept = components(output, kept, with_value, has_aux)
             memory = memory_option(options.get("memory", "store"))
         except TypeCheckError as error:
-            raise error.at(span) from None
+            raise error.with_span(span) from None
         return DerivativeFunction(
             function, Grad(Static(None), positions, output, kept, seedable, with_value, has_aux, memory, span)
         )

@@ -114,7 +114,7 @@ def instantiate(
     try:
         code = template.function(parameters, options)
     except TypeCheckError as error:
-        raise error.at(span) from None
+        raise error.with_span(span) from None
     scope = TemplateScope({**template.globals(), "f__": function})
     return LocalFunction(code, {}, out.slot(), checker.sizes_in_scope(), Context({}, {}, scope), code.name)
 

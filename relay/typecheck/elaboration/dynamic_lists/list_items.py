@@ -162,7 +162,7 @@ def with_slice(
     return DynamicValue(_rest(checker, out, changed, xs, last, span).atom, xs.type)
 
 
-def unpacked(
+def unpack_items(
     checker: Checker,
     out: TypedBlockBuilder,
     xs: DynamicValue,

@@ -114,7 +114,7 @@ def _elaborate_block(
                 continue
             if recursive_results.leave_open(checker, context, binding, error):
                 continue
-            checker.report(error.at(binding.value.span) if isinstance(error, RelayError) else error)
+            checker.report(error.with_span(binding.value.span) if isinstance(error, RelayError) else error)
             unresolved_names.report(checker, context, binding.value)
             assign(context, binding.targets, [Poison()] * len(binding.targets))
         if out.terminator is not None:  # a branch that the checker decided has left
@@ -374,7 +374,7 @@ def unpack(
             known = dynamic_lists.count(entity)
             if known is not None and known != count:
                 raise TypeCheckError(f"expected {count} values to unpack, found {known}", span)
-            return list_items.unpacked(checker, out, entity, count, 0, False, span)
+            return list_items.unpack_items(checker, out, entity, count, 0, False, span)
         if count is not None:
             parts = TupleType(tuple(checker.solver.fresh(Kind.Type) for _ in range(count)))
             checker.unify_at(entity.type, parts, span, "the unpacked value")

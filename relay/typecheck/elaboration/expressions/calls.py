@@ -221,10 +221,10 @@ def call_operator(
             arguments = creation.completed_arguments(operator, arguments, dict(keywords))
             operands, named = operator.bind(arguments, dict(keywords))
     except TypeMismatch as error:
-        raise error.at(span) from None
+        raise error.with_span(span) from None
     if not named and (number := numbers_alone(checker, out, operator.name, operands, span)) is not None:
         return number
-    made = creation.counted(checker, out, operator, named, keywords, span)
+    made = creation.run_time_arange(checker, out, operator, named, keywords, span)
     if made is not None:
         return made
     for name in operator.sizes & named.keys():
@@ -470,7 +470,7 @@ def _range(
                 range_numbers.must_count(checker, typed)
                 help = "convert it: range(int(x))"
                 raise TypeMismatch(f"range needs integers, found {show(resolve(typed.type))}", span, help=help)
-    start, stop, step = (trip_counts.signed(checker, out, bound, span) for bound in (start, stop, step))
+    start, stop, step = (trip_counts.signed_bound(checker, out, bound, span) for bound in (start, stop, step))
     if isinstance(step, Number):
         return Range(start, stop, int(step.value))
     typed = checker.materialize(out, step, span)
@@ -616,7 +616,7 @@ def _list(
         return only
     if isinstance(only, Tuple):
         return Tuple(tuple(records.iteration_items(only, span)), Form(list))
-    return ordering.listed(checker, out, only, span)
+    return ordering.list_elements(checker, out, only, span)
 
 
 _PYTHON: dict[object, Callable[..., AbstractValue]] = {

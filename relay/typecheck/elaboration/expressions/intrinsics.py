@@ -158,7 +158,7 @@ def _unpack(
     if isinstance(whole, DynamicValue):
         whole = expand(checker, out, whole, span)
     if isinstance(whole, DynamicValue) and dynamic_lists.is_growing(whole) and dynamic_lists.count(whole) is None:
-        return Tuple(list_items.unpacked(checker, out, whole, first, last, True, span))
+        return Tuple(list_items.unpack_items(checker, out, whole, first, last, True, span))
     items = _known_elements(checker, out, whole, "unpacking with `*`", span)
     if len(items) < first + last:
         raise TypeCheckError(f"expected at least {first + last} values to unpack, found {len(items)}", span)

@@ -380,7 +380,7 @@ def _callable(
         try:
             inferred = _infer_result(operator, values, attributes, described, span)
         except TypeMismatch as error:
-            raise error.at(span) from None
+            raise error.with_span(span) from None
         checker.unify_at(inferred, result, span, f"the result of {operator.name}")
         return None
 
@@ -472,7 +472,7 @@ def _require(
             try:
                 operator.composition.body(types, attributes)  # type: ignore[arg-type]
             except TypeMismatch as error:
-                raise error.at(span) from None
+                raise error.with_span(span) from None
         emitter = Emitter(span)
         for requirement in operator.requirements:
             symbols = [emitter.value(v.atom, t) for v, t in zip(values, types, strict=True)]

@@ -241,7 +241,7 @@ def _fold(
         if dtype_is_open or any(map(checker.is_open, operands)):
             return conditional_types.condition(checker, span)
         if left is not right:
-            left, right = (_decided(checker, side, span) for side in (left, right))
+            left, right = (_decide_dtype(checker, side, span) for side in (left, right))
         return truth((left == right) is (name == "equal"), span)
     if name == "bitwise_or":
         classes = [
@@ -293,7 +293,7 @@ def numbers_alone(
     return _fold(checker, out, name, list(operands), span)
 
 
-def _decided(checker: Checker, value: object, span: Span | None) -> object:
+def _decide_dtype(checker: Checker, value: object, span: Span | None) -> object:
     """A dtype that is compared, which has to be known: that of numbers is the one that they have alone, from here on.
     What only ever holds integers stays as it is."""
     if not isinstance(value, Unknown) or value.kind is not Kind.BaseType:

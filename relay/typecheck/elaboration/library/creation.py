@@ -116,7 +116,7 @@ def call_full(
     return operators.apply(checker, out, lookup("broadcast_to"), [value], {"shape": sizes}, span, ["the value"])
 
 
-def counted(
+def run_time_arange(
     checker: Checker,
     out: TypedBlockBuilder,
     operator: Operator,

@@ -97,7 +97,7 @@ def written_in_place(
     return result
 
 
-def listed(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Span | None) -> AbstractValue:
+def list_elements(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Span | None) -> AbstractValue:
     """`list(xs)` of what a `for` goes through: `[x for x in xs]`."""
     return written_in_place(checker, out, "listed__", [xs], span)
 
@@ -105,7 +105,7 @@ def listed(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Sp
 def values(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
     """What a function of all elements takes: a tensor, a tuple or a list."""
     if isinstance(entity, Range | Zip | Progression):
-        return listed(checker, out, entity, span)
+        return list_elements(checker, out, entity, span)
     return expand(checker, out, entity, span) if isinstance(entity, DynamicValue) else entity
 
 
@@ -113,7 +113,7 @@ def _as_value(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span:
     """What a function of the run takes: a range or a zip becomes a list."""
     if not isinstance(xs, Range | Zip | Progression):
         return xs
-    return dynamic_lists.given_as_list(checker, out, listed(checker, out, xs, span), span)
+    return dynamic_lists.given_as_list(checker, out, list_elements(checker, out, xs, span), span)
 
 
 # ---- comparing
@@ -159,7 +159,7 @@ def call(
         if len(arguments) != 1:
             raise TypeCheckError(f"sorted takes what it sorts, key and reverse, found {len(arguments)} arguments", span)
         reverse = options.get("reverse", object_entity(False, span))
-        return sorted_(checker, context, out, arguments[0], options.get("key"), reverse, span)
+        return sort_elements(checker, context, out, arguments[0], options.get("key"), reverse, span)
     if function is not builtins.max and function is not builtins.min:
         return None
     return _extreme(checker, context, out, function is builtins.max, arguments, keywords, span)
@@ -197,7 +197,7 @@ def _key(
     return item if key is None else calls.apply(checker, context, out, key, [item], (), span, [], "the key")
 
 
-def sorted_(
+def sort_elements(
     checker: Checker,
     context: Context,
     out: TypedBlockBuilder,
@@ -310,7 +310,7 @@ def _extreme(
         raise SchemeOnly(span, f"what {name} looks through")
     key, default = options.get("key"), options.get("default")
     if isinstance(whole, Zip) or (key is not None and not _is_few(whole)):
-        whole = listed(checker, out, whole, span) if _is_few(whole) else _as_value(checker, out, whole, span)
+        whole = list_elements(checker, out, whole, span) if _is_few(whole) else _as_value(checker, out, whole, span)
     if isinstance(whole, DynamicValue) and dynamic_lists.is_growing(whole):
         is_plain = isinstance(prune(dynamic_lists.element_type(whole)), TensorType)
         if key is None and default is None and is_plain:
@@ -415,7 +415,7 @@ def sort(
         raise TypeCheckError("only a list or a tensor has `sort`", span, help="make a list: `xs = sorted(t)`")
     options = _options("sort", keywords, ("key", "reverse"), span)
     reverse = options.get("reverse", object_entity(False, span))
-    return sorted_(checker, context, out, opened, options.get("key"), reverse, span)
+    return sort_elements(checker, context, out, opened, options.get("key"), reverse, span)
 
 
 def remove(

@@ -206,7 +206,7 @@ def _reversed_range(checker: Checker, out: TypedBlockBuilder, xs: Range, span: S
     return Range(last, call("subtract", xs.start, step), -xs.step, reversed=True)
 
 
-def _reversed(
+def _reverse_sequence(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
     xs = arguments[0]
@@ -353,7 +353,7 @@ _RULES: list[tuple[object, Rule]] = [
     (math.ceil, _to_integer("ceil")),
     (math.trunc, _to_integer("trunc")),
     (builtins.divmod, _divmod),
-    (builtins.reversed, _reversed),
+    (builtins.reversed, _reverse_sequence),
     (builtins.isinstance, comparisons.is_instance),
     (math.log, _log),
     (math.pow, _float_power),

@@ -94,7 +94,7 @@ def _result_caller_types(type_: Type) -> Iterator[object]:
 
 def refuse(checker: Checker, found: Sequence[StuckTerm], type_: FunctionType) -> None:
     """Raise TypeCheckError for the earliest variable of a function's type that no call decides."""
-    known, left = determined_variables(found, [*caller_types(type_), *_uncalled(checker)])
+    known, left = determined_variables(found, [*caller_types(type_), *_uncalled_parameter_types(checker)])
     needs = {u: o for o in reversed(left) for u in unknowns(o.awaited) if u not in known}
     for unknown in unknowns(type_.result):
         if unknown not in known and not has_default(unknown):
@@ -105,7 +105,7 @@ def refuse(checker: Checker, found: Sequence[StuckTerm], type_: FunctionType) ->
         raise ambiguous(checker, places[unknown], unknown, needs[unknown])
 
 
-def _uncalled(checker: Checker) -> Iterator[Type]:
+def _uncalled_parameter_types(checker: Checker) -> Iterator[Type]:
     """The parameters of function values that nothing calls, whose types nobody needs."""
     called = {u for type_ in checker.called_values for u in unknowns(_parameters(type_))}
     for type_ in checker.function_values:

@@ -305,7 +305,7 @@ def _derived_value(
             try:
                 output_type(result, grad)
             except DifferentiationError as error:
-                raise explain(error, checker, entity.of, grad.output).at(grad.span or span) from None
+                raise explain(error, checker, entity.of, grad.output).with_span(grad.span or span) from None
         waiting = [u for u in unknowns(inner_type) if not _says_nothing(inner_type, u, wrt)]
         if waiting:
             return waiting
@@ -335,7 +335,7 @@ def _derived_value(
             found = attrs.evolve(gradient_type(known, node, checker.monomorphic), effects=known.effects)
             checker.unify_at(found, type_, span, "the derivative")
         except DifferentiationError as error:
-            raise explain(error, checker, entity.of, grad.output).at(grad.span or span) from None
+            raise explain(error, checker, entity.of, grad.output).with_span(grad.span or span) from None
         return None
 
     def application() -> Application:
