@@ -1,14 +1,15 @@
 # make demo    train the digits network (makes .venv on the first run)
 # make test    all that CI runs: lint, types, layers, tests
 # make test-all  the same with every program and order of passes, where `test` takes a daily sample
-# make lint    the same without the tests
+# make quick   lint, front end, types, golden files and a sample of the zoo: a minute, while you work
+# make lint    the same as `test` without the tests
 # make bench   timings against NumPy, and PyTorch and JAX where installed (make bench-extras)
 # make clean   remove what the others made, .venv included
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all lint bench bench-extras clean
+.PHONY: demo test test-all quick quick-tests lint bench bench-extras clean
 
 # The first Python that is new enough and can make environments; or say `make PYTHON=...`.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -26,6 +27,16 @@ test: lint
 
 test-all: lint
 	RELAY_TEST_ALL=1 $(RUN) -m pytest -n $(WORKERS)
+
+quick: $(VENV)/test.stamp
+	$(MAKE) --no-print-directory -j2 lint quick-tests
+
+QUICK := tests/frontend/test_lowering.py tests/typecheck/test_error_files.py tests/typecheck/test_type_errors.py \
+	tests/typecheck/test_language_errors.py tests/typecheck/test_types.py tests/text tests/transform/test_golden.py \
+	tests/programs/test_zoo.py
+
+quick-tests: $(VENV)/test.stamp
+	RELAY_TEST_QUICK=1 $(RUN) -m pytest -q -n $(WORKERS) $(QUICK)
 
 lint: $(VENV)/test.stamp
 	$(RUN) -m ruff check .

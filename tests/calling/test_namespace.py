@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import relay as module
 from relay import relay
+from relay.ir.protocols import PROTOCOLS
 
 
 @relay
@@ -178,3 +181,26 @@ def test_threads_share_a_function() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(run, range(64)))
+
+
+def test_dir_shows_what_users_use() -> None:
+    names = dir(module)
+    assert {"grad", "tanh", "Tensor", "random", "transform", "List", "errors"} <= set(names)
+    modules = {name for name in names if inspect.ismodule(getattr(module, name))}
+    assert modules == {"errors", "ir", "prelude", "random", "relay", "transform"}
+    assert not [name for name in names if name.startswith("_") and name != "__version__"]
+
+
+def test_every_protocol_of_python_objects_is_listed() -> None:
+    used: set[str] = set()
+    for path in Path(module.__file__).parent.rglob("*.py"):
+        used |= set(re.findall(r"__relay_[a-z]+__|__relay__", path.read_text(encoding="utf-8")))
+    assert used - {"__relay_"} == set(PROTOCOLS)
+
+
+def test_lowering_is_public() -> None:
+    x = np.ones(3, np.float32)
+    lowering = scaled.lower(x)
+    assert lowering.typed is scaled.module(x) and lowering.core is scaled.core(x)
+    assert module.ir.alpha_equal(module.parse(lowering.text), lowering.core)
+    np.testing.assert_array_equal(lowering.compile()(x), 2 * x)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from agreement import assert_close, leaves, parts_of
 from guarded import guarded
-from matrix import sample
+from matrix import quick, sample
 from zoo import Program, programs
 
 import relay
@@ -28,7 +28,7 @@ DIFFERENCE = 2e-6
 # Programs whose arguments lie on a kink, or whose numbers of rounds depend on them.
 SINGULAR = ("untaken",)
 
-ALL = programs()
+ALL = sample(programs(), 12) if quick() else programs()
 DIFFERENTIABLE = [p for p in ALL if p.differentiable]
 COMPILED_TWICE = sample(DIFFERENTIABLE, 20)  # of which the second derivative is compiled, too
 

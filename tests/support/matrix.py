@@ -1,6 +1,7 @@
 """Which part of a large matrix of tests runs: a sample by the day's seed, or all of it.
 
-`RELAY_TEST_SEED` chooses the sample, `RELAY_TEST_ALL=1` (`make test-all`) everything. The seed is printed at the start.
+`RELAY_TEST_SEED` chooses the sample, `RELAY_TEST_ALL=1` (`make test-all`) everything, `RELAY_TEST_QUICK=1`
+(`make quick`) less of the zoo. The seed is printed at the start.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ SEED = int(os.environ.get("RELAY_TEST_SEED") or datetime.datetime.now(datetime.U
 def everything() -> bool:
     """Whether nothing is left out."""
     return os.environ.get("RELAY_TEST_ALL", "") not in ("", "0")
+
+
+def quick() -> bool:
+    """Whether only a sample of the zoo is wanted, where otherwise all of it runs."""
+    return os.environ.get("RELAY_TEST_QUICK", "") not in ("", "0")
 
 
 def sample(items: Iterable[_T], count: int) -> list[_T]:
