@@ -20,9 +20,9 @@ from relay.codegen.lowering.layout import Layout, Pool, RowLayout, SizedLayout, 
 from relay.codegen.runtime.marshalling import array_at, reallocate, same_bytes
 from relay.errors import ExecutionError
 from relay.ir.annotation import Ref
+from relay.ir.literals import holds
 from relay.ir.types import INT64, BaseType, RefType, StackType, TensorType, TupleType, Type
 from relay.support.limits import too_large
-from relay.typecheck.unification import holds
 
 if TYPE_CHECKING:
     from relay.codegen.runtime.cpu import Program, _Context

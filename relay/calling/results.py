@@ -19,9 +19,9 @@ from relay.errors import TypeMismatch
 from relay.eval.tape import unbox
 from relay.eval.values import Data, Reference, Stack
 from relay.ir.annotation import Ref
+from relay.ir.literals import holds, misfit_text
 from relay.ir.structure import build, fields_of, form_of
 from relay.ir.types import BaseType, DataType, RefType, StackType, TensorType, TupleType, Type, show
-from relay.typecheck.unification import holds
 
 # ---- in
 
@@ -138,7 +138,7 @@ def _tensor(value: Any, type_: TensorType, name: str) -> Any:
             raise _mismatch(value, type_, name)
         if not holds(type_.base, value):
             help = "pass np.int64(n)" if isinstance(value, int) and -(2**63) <= value < 2**63 else None
-            raise TypeMismatch(f"argument {name}: the number {value} is no {type_.base}", help=help)
+            raise TypeMismatch(f"argument {name}: {misfit_text(type_.base, value)}", help=help)
         return np.asarray(value, dtype=type_.dtype)
     array = np.asarray(value)
     fits = array.dtype.newbyteorder("=") == type_.dtype and array.ndim == type_.rank

@@ -15,6 +15,7 @@ from relay.errors import DifferentiationError, InternalError, RelayError, TypeMi
 from relay.ir.dims import Dim
 from relay.ir.expr import AttributeValue
 from relay.ir.facts import DimConstraint
+from relay.ir.literals import misfit_text
 from relay.ir.types import (
     BASE_TYPES,
     BOOL,
@@ -385,5 +386,5 @@ def literal_array(literal: bool | int | float, base: BaseType) -> np.ndarray:
         limits = np.iinfo(base.name)
         fits = limits.min <= literal <= limits.max
     if not fits:
-        raise TypeMismatch(f"the number {literal} is no {base}")
+        raise TypeMismatch(misfit_text(base, literal))
     return np.asarray(literal, dtype=base.dtype)

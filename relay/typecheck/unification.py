@@ -15,20 +15,18 @@ inside a unification.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
-import ml_dtypes
-import numpy as np
 
 from relay.errors import InternalError, Span
 from relay.ir.axes import agree, axes_text, order
 from relay.ir.dims import subtract, variables
 from relay.ir.effects import Effects
 from relay.ir.facts import EQUAL, DimConstraint, counterexample, facts, solve
+from relay.ir.literals import holds, misfit_text
 from relay.ir.types import (
     ANY,
     AnyDim,
@@ -241,7 +239,7 @@ class Solver:
         if isinstance(base, BaseType):
             for literal in unknown.literals:
                 if not holds(base, literal.value):
-                    raise Clash(unknown, base, f"the number {literal.value} is no {base}")
+                    raise Clash(unknown, base, misfit_text(base, literal.value))
             if unknown.classes is not None and base.base_class not in unknown.classes:
                 raise Clash(unknown, base)
         self.bind(unknown, base)
@@ -405,20 +403,6 @@ def shape_variable(shape: Shape) -> int | None:
         if _is_shape_variable(dim):
             return position
     return None
-
-
-def holds(base: BaseType, value: int | float) -> bool:
-    """Whether a literal can have this base type: integers exactly, floats (rounded) in any float."""
-    if isinstance(value, float):
-        return base.is_float and (not math.isfinite(value) or abs(value) <= float(ml_dtypes.finfo(base.dtype).max))
-    if base.name == "bool":
-        return False
-    if base.is_float:
-        if abs(value) > float(ml_dtypes.finfo(base.dtype).max):
-            return False
-        return int(base.dtype.type(value)) == value  # NumPy compares a Python integer after rounding it
-    info = np.iinfo(base.name)
-    return int(info.min) <= value <= int(info.max)
 
 
 def unknowns(type_: object) -> Iterator[Unknown]:

@@ -95,7 +95,7 @@ def test_strided_and_misaligned_arguments() -> None:
 def test_python_numbers_take_the_programs_dtype() -> None:
     assert scaled(np.float64(2.0), 3.0).dtype == np.float64
     assert scaled(2.0).dtype == np.float32
-    with pytest.raises(module.TypeMismatch, match="300 is not an uint8"):
+    with pytest.raises(module.TypeMismatch, match=r"300 is out of range for uint8 \(0 to 255\)"):
         scaled(np.zeros(2, np.uint8), 300)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from relay.errors import TypeMismatch
+from relay.ir.literals import misfit_text
 from relay.ir.types import BOOL, FLOAT32, FLOAT64, INT32, BaseType
 from relay.operator import composite
 from relay.ops.notation import (
@@ -83,7 +84,7 @@ def _checknumber_or_size(value: float, dtype: BaseType) -> None:
     if isinstance(dtype, BaseType) and is_integer(dtype):  # a dtype that is still open is checked with its literals
         limits = np.iinfo(dtype.name)
         if isinstance(value, float) or not limits.min <= value <= limits.max:
-            raise TypeMismatch(f"the number {value} is no {dtype}")
+            raise TypeMismatch(misfit_text(dtype, value))
 
 
 @register_op(

@@ -39,6 +39,7 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.facts import DimConstraint, assuming
+from relay.ir.literals import holds, misfit_text
 from relay.ir.types import (
     BOOL,
     FLOAT32,
@@ -75,7 +76,7 @@ from relay.typecheck.elaboration.restarts import Assumptions, ParameterPlace, Pl
 from relay.typecheck.elaboration.values import sizes
 from relay.typecheck.guards import Snapshot
 from relay.typecheck.monomorphization import Monomorphization
-from relay.typecheck.unification import erase_forms, holds, outer_unknowns, resolve, unknowns
+from relay.typecheck.unification import erase_forms, outer_unknowns, resolve, unknowns
 
 if TYPE_CHECKING:
     from relay.typecheck.elaboration import Argument
@@ -453,14 +454,14 @@ def _dtype_of_literal(number: Number) -> np.dtype:
         return np.dtype(type(number.value))
     if abs(number.value) <= sys.float_info.max:
         return np.dtype(np.float64)  # of an integer that only a float holds, or an unsigned one
-    raise TypeMismatch("an integer of so many digits has no dtype", number.span, help="write a float: `1e300`")
+    raise TypeMismatch("this integer is out of range for every dtype", number.span, help="write a float: `1e300`")
 
 
 def _require_holding(base: BaseType, number: Number) -> None:
     """Raises TypeMismatch for a number that the base type does not hold."""
     if not holds(base, number.value):
         raise TypeMismatch(
-            f"the number {number.value} is no {base}",
+            misfit_text(base, number.value),
             number.span,
             help=_better_number(base, number.value),
         )
@@ -468,7 +469,7 @@ def _require_holding(base: BaseType, number: Number) -> None:
 
 def _better_number(base: BaseType, value: int | float) -> str:
     if base.is_float and isinstance(value, int) and holds(base, float(value)):
-        return f"{base} has no such integer; write {float(value)!r} to have it rounded"
+        return f"write {float(value)!r} to have it rounded"
     return f"write a number that {base} holds, or cast the other operand"
 
 

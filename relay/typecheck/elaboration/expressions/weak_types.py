@@ -27,13 +27,14 @@ import numpy as np
 
 from relay.errors import Span, TypeMismatch
 from relay.ir.expr import Assert, Binding, OpCall, Var
+from relay.ir.literals import holds, misfit_text, out_of_range_text
 from relay.ir.types import BOOL, INT32, INT64, BaseClass, BaseType, TensorType, Unknown, prune
 from relay.operator import Emitter, lookup
 from relay.operator.relation import BaseSignature
 from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Number, Tuple, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.values import range_numbers
-from relay.typecheck.unification import Clash, holds, resolve
+from relay.typecheck.unification import Clash, resolve
 
 _FLOATS = frozenset({BaseClass.FLOAT})
 
@@ -203,7 +204,7 @@ def _checks(value: DynamicValue, source: object, target: object, span: Span | No
     conditions += [number <= limits.max] if limits.max < own.max else []
     for condition in conditions:
         holds_all = condition.op("all") if condition.ndim else condition
-        message = f"the number is no {target}"
+        message = f"the number is {out_of_range_text(target)}"
         emitter.bindings.append(Binding((), Assert(holds_all.atom, message, span)))
     return emitter.bindings
 
@@ -216,7 +217,7 @@ def _follows(checker: Checker, own: object, base: object, span: Span | None) -> 
     if isinstance(target, BaseType) and not target.is_float and isinstance(source, Unknown):
         for literal in source.literals:
             if not holds(target, literal.value):
-                raise TypeMismatch(f"the number {literal.value} is no {target}", literal.span or span)
+                raise TypeMismatch(misfit_text(target, literal.value), literal.span or span)
     if isinstance(source, Unknown) and source.weak:
         return [u for u in (source, target) if isinstance(u, Unknown)]
     if checker.defaulting and (source == INT32 or (source == INT64 and getattr(target, "is_float", False))):
@@ -224,6 +225,6 @@ def _follows(checker: Checker, own: object, base: object, span: Span | None) -> 
     try:
         checker.solver.unify_base(source, target)
     except Clash as clash:
-        reason = clash.reason or f"what meets must be of one dtype, found {target} and {source}"
+        reason = clash.reason or f"the operands must have one dtype, found {target} and {source}"
         raise TypeMismatch(reason, span, help="convert one: x.astype(relay.Float32)") from None
     return None

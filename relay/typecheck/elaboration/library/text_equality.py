@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from relay.errors import Span, TypeMismatch
+from relay.ir.literals import holds
 from relay.ir.types import BaseClass, BaseType, TensorType, prune
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -22,7 +23,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.expressions.operators import truth
 from relay.typecheck.elaboration.schemes import conditional_types
-from relay.typecheck.unification import flat_shape, holds
+from relay.typecheck.unification import flat_shape
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 

@@ -18,6 +18,7 @@ from relay.ir import dims
 from relay.ir.dims import Dim
 from relay.ir.expr import Binding, Constant, Extent, OpCall
 from relay.ir.facts import mentions_made
+from relay.ir.literals import out_of_range_text
 from relay.ir.types import FLOAT64, INT32, INT64, BaseType, TensorType, TypeId, prune, scalar
 from relay.operator import Undetermined, lookup
 from relay.typecheck.dims import at_least, equal, follows_at_least
@@ -113,7 +114,7 @@ def constant(
     open_base = checker.solver.literal_base(0.0 if number.is_float else LARGE if is_large else SMALL, span)
     wanted = open_base if base is None else prune(base)  # type: ignore[arg-type]
     if isinstance(wanted, BaseType) and number.is_float and not wanted.is_float:
-        raise TypeMismatch(f"the size is a float here, not a {wanted}", span, help="use // for integer division")
+        raise TypeMismatch(f"the size is a float here ({wanted} expected)", span, help="use // for integer division")
     if wanted is not open_base:
         checker.unify_base_at(open_base, wanted, span)
     type_ = TensorType(wanted, ())  # type: ignore[arg-type]
@@ -157,7 +158,7 @@ def extent(checker: Checker, out: TypedBlockBuilder, dim: Dim, base: BaseType, s
     """A dim that is not a number as an integer of 32 or 64 bits."""
     dim = dims.resolve_dim(dim)
     if base == INT32 and not fits_int32(checker.hints, dim):
-        raise TypeMismatch("the size is not an int32", span, help="convert what it meets to Int64")
+        raise TypeMismatch(f"the size may be {out_of_range_text(INT32)}", span, help="cast the other operand to Int64")
     var = checker.variable("size", scalar(base), span)
     place = out.slot()
     checker.finishers.append(lambda: place.items.append(Binding((var,), _expression(dim, base, span))))
