@@ -113,3 +113,17 @@ def test_readme_has_an_example() -> None:
 def test_links_lead_to_files(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("name", ["architecture", "decisions"])
+def test_pages_about_the_compiler_name_files_that_exist(name: str) -> None:
+    page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    files = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if ".venv" not in path.parts}
+    for named in set(re.findall(r"`([a-z_/]+\.py)`", page)):
+        assert any(f"/{file}".endswith(f"/{named}") for file in files), f"{name}.md names {named}"
+
+
+def test_the_map_names_every_room() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rooms = {path.parent.name for path in (ROOT / "relay").glob("*/__init__.py")}
+    assert {room for room in rooms if not re.search(rf"\b{room}\b", page)} == set()
