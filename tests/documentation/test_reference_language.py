@@ -36,7 +36,7 @@ CLAIMS = [
     ),
     Claim("A local function is polymorphic.", "g = lambda v: v + v\nreturn g(a), g(b)", (X, 1), ([2.0, 4.0, 8.0], 2)),
     Claim(
-        "`f(*items, **record)` passes on tuples and dicts of known length.",
+        "`f(*items, **record)` unpacks tuples and dicts of static length.",
         "g = lambda u, v, w: u + v * w\nreturn g(*(a, b), **{'w': 3.0})",
         (1.0, 2.0),
         7.0,
@@ -51,20 +51,20 @@ CLAIMS = [
     Claim("A scalar is a tensor of rank 0.", "return a.ndim", (2.0,), 0),
     Claim("comparisons (also chained) and `and or not`", "return a < b <= 2, not a < b", (1, 2), (True, False)),
     Claim(
-        "`and` and `or` want conditions (`bool`, rank 0) and compute the right side only if it is needed",
+        "`and` and `or` need boolean scalars and evaluate the right side only if it is needed",
         "return a == 0 or 4 // a > 1",
         (0,),
         True,
     ),
-    Claim("`and` and `or` want conditions (`bool`, rank 0)", "return a or b", (1, 2), Fails("bool|condition")),
+    Claim("`and` and `or` need boolean scalars", "return a or b", (1, 2), Fails("bool|condition")),
     Claim(
-        "elementwise they are `&`, `|` and `relay.logical_not(x)`.",
+        "elementwise, use `&`, `|` and `relay.logical_not(x)`.",
         "return (a > 1.0) & (a < 4.0), relay.logical_not(a > 1.0)",
         (X,),
         ([False, True, False], [True, False, False]),
     ),
     Claim(
-        "Dtypes are Relay's: indices are `Int32`, and sums of integers keep theirs",
+        "Dtypes are Relay's: indices are `Int32`, and sums of integers keep their dtype",
         "return relay.argmax(a).dtype == relay.Int32, np.sum(a).dtype == relay.Int32",
         (N,),
         (True, True),
@@ -77,7 +77,7 @@ CLAIMS = [
         (7, 2, 7, 9, 49, (3, 1), 7.0, 2, True, (7,), [7], [0, 1], [14], [0, 1], [2, 7]),
     ),
     Claim(
-        "`map` and `filter` give lists",
+        "`map` and `filter` return lists",
         "return list(map(lambda v: v + 1, (a, b))), map(lambda v: v, [a])",
         (1, 2),
         ([2, 3], [1]),
@@ -95,7 +95,7 @@ CLAIMS = [
         (2, 4, 2.0, True),
     ),
     Claim(
-        "They are known before the program runs, as `len(x)` is, so they can size an array, choose an arm of an `if` (the other arm is then not even type-checked) and index a tuple.",
+        "Like `len(x)`, they are static, so they can size an array, select a branch of an `if` (the other branch is then not even type-checked) and index a tuple.",
         "if a.ndim == 1:\n    return relay.zeros((len(a),)), (1, 2.0)[a.ndim]\nreturn a.nonsense",
         (X,),
         ([0.0, 0.0, 0.0], 2.0),
@@ -113,7 +113,7 @@ CLAIMS = [
         ([0, 0], [0.0, 0.0], [True, True]),
     ),
     Claim(
-        "if the run computes v, it has the dtype of v.",
+        "if v is computed at run time, it has the dtype of v.",
         "return np.full(2, a).dtype == relay.Float64",
         (np.float64(1.0),),
         True,
@@ -137,42 +137,44 @@ CLAIMS = [
         Fails("float64.*float32|float32.*float64"),
     ),
     Claim(
-        "a number or array whose dtype is not decided has the one from there on that it has alone",
+        "a number or array whose dtype is still undetermined gets its default dtype at such a comparison",
         "x = relay.zeros(3)\nif x.dtype == relay.Float32:\n    return x + a\nreturn a",
         (X,),
         Fails("float32 and float64"),
     ),
     Claim(
-        "a number or array whose dtype is not decided has the one from there on that it has alone",
+        "a number or array whose dtype is still undetermined gets its default dtype at such a comparison",
         "n = 0\nfor v in a:\n    n += 1\nreturn a.dtype == relay.Float32, n.dtype == relay.Int32, n * b",
         (np.float32([1.0, 2.0]), 1.5),
         (True, True, 3.0),
     ),
     # indexing
     Claim(
-        "as masks do that are known before the run: `x[[True, False, True]]`",
+        "as static masks do: `x[[True, False, True]]`",
         "return a[[True, False, True]]",
         (X,),
         [1.0, 4.0],
     ),
     Claim("negative ones count from the end", "return a[b]", (X, -1), 4.0),
     Claim(
-        "Such a slice must lie inside: a start that is negative or too large is an error of the run",
+        "Such a slice must lie inside the array: a start that is negative or too large is a run-time error",
         "return a[b:b + 2]",
         (X, 2),
         Fails("slice|outside|range"),
     ),
     Claim("`x[[0, 2]] = v` assigns one place after the other.", "a[[0, 2]] = 9.0\nreturn a", (X,), [9.0, 2.0, 9.0]),
     Claim(
-        "`x[mask] = v` of a scalar v and a mask of x's shape is `relay.where(mask, v, x)`, and `x[mask] += v` is `relay.where(mask, x + v, x)`.",
+        "For a scalar v and a mask of x's shape, `x[mask] = v` is `relay.where(mask, v, x)`, and `x[mask] += v` is `relay.where(mask, x + v, x)`.",
         "b = a\na[a > 1.5] = 0.0\nb[b > 1.5] += 1.0\nreturn a, b",
         (X,),
         ([1.0, 0.0, 0.0], [1.0, 3.0, 5.0]),
     ),
-    Claim("`x.sort()` as a statement gives the variable the sorted tensor.", "a.sort()\nreturn a", (N,), [1, 2, 3]),
+    Claim(
+        "`x.sort()` as a statement assigns the sorted tensor to the variable.", "a.sort()\nreturn a", (N,), [1, 2, 3]
+    ),
     # statements
     Claim(
-        "assigning again binds it anew, with any type outside of loops", "b = a\nb = (a, 1)\nreturn b", (1.0,), (1.0, 1)
+        "a later assignment may give it another type, except in loops", "b = a\nb = (a, 1)\nreturn b", (1.0,), (1.0, 1)
     ),
     Claim(
         "chains `a = b = e`, `:=` and annotated assignments work",
@@ -181,26 +183,26 @@ CLAIMS = [
         8.0,
     ),
     Claim(
-        "needs a `bool` of rank 0, or a tuple, list or dict, which holds if it is not empty",
+        "needs a boolean scalar, or a tuple, list or dict, which is true if it is not empty",
         "return (1 if (a,) else 2), (1 if [] else 2), (1 if {'k': a} else 2)",
         (1.0,),
         (1, 2, 1),
     ),
     Claim(
-        "A variable that is read afterwards must have a value on every path, of one type.",
+        "A variable that is read afterwards must be assigned on every path, with one type.",
         "if a > 0.0:\n    b = 1.0\nreturn b",
         (1.0,),
         Fails("value"),
     ),
     Claim(
-        "Names that `:=` gives in a condition `a and (b := ..)` have a value where the condition holds.",
+        "Names that `:=` assigns in a condition `a and (b := ..)` are assigned where the condition is true.",
         "if a > 0.0 and (b := a * 2.0) > 1.0:\n    return b\nreturn 0.0",
         (1.0,),
         2.0,
     ),
     Claim("`del name` ends a variable.", "b = a\ndel b\nreturn b", (1.0,), Fails("b")),
     Claim(
-        "A name that every `break` and the `else` give a value has one after the loop.",
+        "A name that is assigned before every `break` and in the `else` can be used after the loop.",
         "for i in range(5):\n    if i * i > a:\n        b = i\n        break\nelse:\n    b = -1\nreturn b",
         (5,),
         3,
@@ -212,13 +214,13 @@ CLAIMS = [
         Fails("shape|round|type|Any"),
     ),
     Claim(
-        "A `while` whose condition is known before the run, as `while x.ndim > 1` or `while len(items) > 0` of a tuple is, is unrolled where its variables change their types, up to 64 rounds.",
+        "a `while` with a static condition, such as `while x.ndim > 1` or `while len(items) > 0` of a tuple, where its variables change their types, up to 64 rounds.",
         "while a.ndim > 0:\n    a = a.sum(axis=0)\nreturn a",
         (M,),
         15.0,
     ),
     Claim(
-        "Over a tuple or list the loop is unrolled, so its elements may differ in type",
+        "over a tuple or list, so the elements may differ in type",
         "b = 0.0\nfor v in (a, a[0], M):\n    b += relay.sum(v)\nreturn b",
         (X,),
         23.0,
@@ -235,15 +237,15 @@ CLAIMS = [
         (X,),
         Fails("returns|result"),
     ),
-    Claim("**`pass`**, `...` and documentation strings do nothing.", "'''Text.'''\npass\n...\nreturn a", (1.0,), 1.0),
+    Claim("**`pass`**, `...` and docstrings do nothing.", "'''Text.'''\npass\n...\nreturn a", (1.0,), 1.0),
     Claim(
-        "stops the run with an `ExecutionError` at its line. The text may be an f-string, which is made only then.",
+        "stops the program with an `ExecutionError` at its line. The text may be an f-string, which is evaluated only then.",
         "assert a > 1.0, f'{a} is small'\nreturn a",
         (0.5,),
         Fails("0.5 is small"),
     ),
     Claim(
-        "A condition on shapes and other things known before the run that does not hold is an error of the type check.",
+        "A false static condition, such as one on shapes, is a type-checking error.",
         "assert a.shape[0] == 2, 'two'\nreturn a",
         (X,),
         Fails("two"),
@@ -255,33 +257,33 @@ CLAIMS = [
         Fails("too small"),
     ),
     Claim(
-        '`f"{n}" == "3"` is `n == 3`. Whatever else would need the text itself is an error.',
+        '`f"{n}" == "3"` is `n == 3`. Any other use of such a text is an error.',
         "return f'{a}' == '3', f'{a}' in ('2', '4')",
         (3,),
         (True, False),
     ),
-    Claim("Whatever else would need the text itself is an error.", "return f'{a}' < '4'", (3,), Fails("text")),
+    Claim("Any other use of such a text is an error.", "return f'{a}' < '4'", (3,), Fails("text")),
     # records
     Claim(
-        "Items of a list and values of a dict can be assigned, tuples cannot",
+        "Items of a list and values of a dict can be assigned, those of tuples cannot",
         "b, c = [a, a], {'k': a}\nb[0], c['k'] = 2.0, 3.0\nreturn b, c",
         (1.0,),
         ([2.0, 1.0], {"k": 3.0}),
     ),
     Claim(
-        "Items of a list and values of a dict can be assigned, tuples cannot",
+        "Items of a list and values of a dict can be assigned, those of tuples cannot",
         "b = (a, a)\nb[0] = 2.0\nreturn b",
         (1.0,),
         Fails("tuple"),
     ),
     Claim(
-        "`ys = xs` does not see what happens to `xs` later",
+        "`ys = xs` does not see later changes of `xs`",
         "xs = [a]\nys = xs\nxs.append(a)\nreturn len(ys)",
         (1.0,),
         1,
     ),
     Claim(
-        "`+` joins two tuples or two lists, `*` repeats one, `==` compares whole structures of numbers, and `in` looks into tuples, lists, dicts, ranges and tensors.",
+        "`+` concatenates two tuples or two lists, `*` repeats one, `==` compares whole structures of numbers, and `in` searches tuples, lists, dicts, ranges and tensors.",
         "return (a,) + (b,), [a] * 2, (a, b) == (1, 2), (a, [b]) == (1, [3]), b in (a, b), b in [a], 'k' in {'k': a}, b in range(2), b in np.array([1, 2])",
         (1, 2),
         ((1, 2), [1, 1], True, False, True, False, True, False, True),
@@ -292,20 +294,20 @@ CLAIMS = [
         (1, 2),
         (2, 3, 9, 1, {"v": 2, "w": 3}, {"u": 1, "v": 2}, 3),
     ),
-    Claim("An item that the run chooses, `xs[i]`, needs items of one type.", "return (1.0, 2.0, 3.0)[a]", (2,), 3.0),
+    Claim("A run-time index, `xs[i]`, needs elements of one type.", "return (1.0, 2.0, 3.0)[a]", (2,), 3.0),
     Claim(
-        "An item that the run chooses, `xs[i]`, needs items of one type.",
+        "A run-time index, `xs[i]`, needs elements of one type.",
         "return (1.0, (2.0,))[a]",
         (1,),
         Fails("type"),
     ),
     Claim(
-        "`<`, `<=`, `>` and `>=` of two tuples or lists compare the first items that differ; `sorted`, `max` and `min` take a `key`, and order tuples, too; `index` and `count` look for a value.",
+        "`<`, `<=`, `>` and `>=` of two tuples or lists compare the first items that differ; `sorted`, `max` and `min` take a `key`, and order tuples, too; `index` and `count` search for a value.",
         "return (a, 2) < (a, 3), [2] >= [a], sorted([b, a], key=lambda v: -v), max((a, 5), (b, 1)), min([(b, 1), (a, 9)]), [a, b, b].index(b), (a, b, b).count(b)",
         (1, 2),
         (True, True, [2, 1], (2, 1), (1, 9), 1, 2),
     ),
-    # lists that grow
+    # dynamic lists
     Claim(
         "`append`, `extend`, `insert`, `pop`, `clear`, `reverse`, `+`, `*`, slices, `xs[i]`, `xs[i] = v`, `len`, `in`, `sum`, `min`, `max`, `any`, `all`, `reversed`, `zip`, `enumerate` and `for` work",
         "xs = []\nfor v in a:\n    if v > 0:\n        xs.append(v)\nxs.extend([7, 8])\nxs.insert(0, 9)\np = xs.pop()\nxs.reverse()\nxs[0] = 6\nys = xs + xs[1:3]\nzs = xs * 2\nt = 0\nfor i, v in enumerate(reversed(xs)):\n    t += i * v\nfor u, v in zip(xs, ys):\n    t += u - v\nc = xs[:]\nc.clear()\nreturn xs, p, ys, len(zs), 6 in xs, sum(xs), min(xs), max(xs), any(v > 8 for v in xs), all(v > 8 for v in xs), t, len(c)",
@@ -319,39 +321,39 @@ CLAIMS = [
         ([2, 3, 3], [3, 3, 2], 1, 2),
     ),
     Claim(
-        "Inner functions may append to the lists around",
+        "Inner functions may append to the lists of enclosing functions",
         "xs = []\ndef add(v):\n    xs.append(v)\nfor v in a:\n    if v > 1:\n        add(v)\nreturn xs",
         (N,),
         [3, 2],
     ),
     Claim(
-        "differentiated through and by: the gradient is a list of the same length",
+        "differentiated through and with respect to: the gradient is a list of the same length",
         "return relay.grad(lambda xs: sum([x * x for x in xs]))([v for v in a if v > 1.0])",
         (X,),
         [4.0, 8.0],
     ),
-    # sizes of the run
+    # data-dependent shapes
     Claim(
-        "Two sizes that have to be equal are compared when the program runs, and an error points at the operation",
+        "Two sizes that have to be equal are compared at run time, and the error points at the operation",
         "return a[a > 1.0] + a[a > 2.0]",
         (X,),
         Fails("must have the same number of elements"),
     ),
     Claim(
-        "an axis of such a size is never repeated as one of extent 1 is",
+        "an axis of data-dependent size is never broadcast",
         "return a + a[a > 3.0]",
         (X,),
         Fails("must have 3 elements"),
     ),
     Claim(
-        "The size itself, `y.shape[0]` or `len(y)`, is an integer of the run.",
+        "The size itself, `y.shape[0]` or `len(y)`, is a run-time integer.",
         "y = a[a > 1.0]\nreturn y.shape[0], len(y), y.shape[0] + 1",
         (X,),
         (2, 2, 3),
     ),
     # data types
     Claim(
-        "A method of a value is a function, too, inside of programs: `apply(layer.forward, x)`.",
+        "Inside a program, a bound method is a function value: `apply(layer.forward, x)`.",
         "apply = lambda g, v: g(v)\nreturn apply(a.forward, b), [apply(layer.forward, b) for layer in (a, a)]",
         (Layer(np.float64(2.0)), 3.0),
         (6.0, [6.0, 6.0]),
@@ -371,14 +373,14 @@ CLAIMS = [
     ),
     # captured variables
     Claim(
-        "A default, `lambda v, y=y: ..`, keeps the value of now.",
+        "A default, `lambda v, y=y: ..`, keeps the current value.",
         "g = lambda v, y=a: v + y\na = 10.0\nreturn g(1.0)",
         (2.0,),
         3.0,
     ),
     Claim("the current value, at the time of the call", "g = lambda v: v + a\na = 10.0\nreturn g(1.0)", (2.0,), 11.0),
     Claim(
-        "functions that are made in the rounds of a loop or comprehension, and called later, all see its last value",
+        "functions that are created in a loop or comprehension, and called later, all see its last value",
         "fs = [lambda: i + a for i in range(3)]\nreturn [g() for g in fs]",
         (1,),
         [3, 3, 3],
@@ -408,9 +410,9 @@ CLAIMS = [
         (3.0,),
         3.0,
     ),
-    # meaning
+    # semantics
     Claim(
-        "Operands, arguments and subscripts are computed from left to right, before the operation or call; a function before its arguments.",
+        "Operands, arguments and subscripts are evaluated from left to right, before the operation or call; a function before its arguments.",
         "r = relay.ref(1)\ndef two():\n    r.value *= 10\n    r.value += 2\n    return r.value\ndef three():\n    r.value *= 10\n    r.value += 3\n    return r.value\nreturn two() - three(), r.value",
         (),
         (-111, 123),
@@ -422,13 +424,13 @@ CLAIMS = [
         (True, True),
     ),
     Claim(
-        "A Python float as argument, like a float literal, takes the dtype of the floats that it meets; alone it is `Float32`.",
+        "A Python float as argument, like a float literal, takes the dtype of the floats that it is combined with; alone it is `Float32`.",
         "return (a * b).dtype == relay.Float64, (c * 2.0).dtype == relay.Float32",
         (1.5, X, 2.5),
         (True, True),
     ),
     Claim(
-        "An integer literal beside a float is one of that dtype, if that holds it: `x * 7`.",
+        "An integer literal combined with a float takes its dtype, if that can hold it: `x * 7`.",
         "return (a * 7).dtype == relay.Float64",
         (X,),
         True,
@@ -447,13 +449,13 @@ CLAIMS = [
         ([3.0, 4.0, 6.0], True),
     ),
     Claim(
-        "Integers of NumPy's dtypes, and what comes from such data, as an index result (`Int32`, or `Int64` where there are more than 2**31 - 1 elements) or a sum of booleans, are converted by hand only.",
+        "Integers of NumPy's dtypes, and results computed from such data, such as an index (`Int32`, or `Int64` where there are more than 2**31 - 1 elements) or a sum of booleans, must be converted explicitly.",
         "return a * relay.argmax(a)",
         (X,),
         Fails("int32"),
     ),
     Claim(
-        "**Integers** wrap around, and numbers that are known before the run are exact: `1 << 40` is an `Int64`.",
+        "Integers wrap around, and static numbers are exact: `1 << 40` is an `Int64`.",
         "return a + 1, 1 << 40",
         (np.int8(127),),
         (-128, 1 << 40),
@@ -466,7 +468,7 @@ CLAIMS = [
     ),
     Claim("`/` of integers is an error.", "return a / b", (np.int32(1), np.int32(2)), Fails("integers|float")),
     Claim(
-        "`**` of integers needs an exponent that is not negative.",
+        "`**` of integers needs a nonnegative exponent.",
         "return a ** b",
         (np.int32(2), np.int32(-1)),
         Fails("negative"),
@@ -479,7 +481,7 @@ CLAIMS = [
     ),
     Claim("the mean of integers is an error", "return relay.mean(a)", (N,), Fails("float")),
     Claim(
-        "`1.0 / 0.0` is infinity. `max`, `min` and `relu` pass NaN on.",
+        "`1.0 / 0.0` is infinity. `max`, `min` and `relu` propagate NaN.",
         "return 1.0 / a, max(b, 1.0), min(1.0, b), relay.relu(b), relay.max(relay.stack([b, a]))",
         (0.0, float("nan")),
         (float("inf"), *[float("nan")] * 4),
@@ -491,7 +493,7 @@ CLAIMS = [
         (float("inf"), float("-inf"), float("inf")),
     ),
     Claim(
-        "The sum of nothing is 0 and its product 1",
+        "The sum of an empty axis is 0 and its product 1",
         "return relay.sum(a), relay.prod(a), relay.mean(a)",
         (np.zeros(0),),
         (0.0, 1.0, float("nan")),
@@ -503,13 +505,13 @@ CLAIMS = [
         Fails("empty|no element|nothing"),
     ),
     Claim(
-        'An index outside of `[-n, n)` is an error, before the run if it is known. Slices clip, as in Python. `relay.take(.., mode="clip")` clips indices',
+        'An index outside `[-n, n)` is an error, at compile time if it is static. Slices clip, as in Python. `relay.take(.., mode="clip")` clips indices',
         "return a[1:99], relay.take(a, np.array([99, 0]), mode='clip')",
         (X,),
         ([2.0, 4.0], [4.0, 1.0]),
     ),
     Claim(
-        "An index outside of `[-n, n)` is an error, before the run if it is known.",
+        "An index outside `[-n, n)` is an error, at compile time if it is static.",
         "return a[-4]",
         (X,),
         Fails("index"),
