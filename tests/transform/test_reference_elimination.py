@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from zoo import Program, chosen_references
+from zoo import Program, reference_selection
 
 import relay
 from relay.ir.expr import Function, Module, RefNew

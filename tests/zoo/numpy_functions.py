@@ -1,4 +1,4 @@
-"""Programs as people write them who have not read a page about the language.
+"""Functions of NumPy, as people write them who have not read a page about the language.
 
 `PYTHON` are functions of NumPy: running one gives the expected value of the decorated one.
 """

@@ -1,4 +1,4 @@
-"""The four programs that a newcomer should get right at the first try, and what such programs are made of."""
+"""Whole programs (beam search, Newton, TreeLSTM, operators of one's own, dynamic programming) and their parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user of NumPy or PyTorch writes first, with expected values from NumPy where they are easy to compute."""
+"""Textbook algorithms, as users of NumPy and PyTorch write them, with values from NumPy where these are easy."""
 
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Programs of several fields, as users of NumPy and its relatives write them."""
+"""Scientific programs: filters, Gaussian processes, options, control, as users of NumPy write them."""
 
 from __future__ import annotations
 
