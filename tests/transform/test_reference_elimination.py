@@ -72,7 +72,7 @@ def test_what_is_seen_elsewhere_stays() -> None:
     assert (cells(before), cells(after)) == (6, 3)  # passed, stored and tested stay
 
 
-CHOSEN = [p for p in chosen_references.PROGRAMS if p.name != "anew_in_each_round"]
+CHOSEN = [p for p in reference_selection.PROGRAMS if p.name != "anew_in_each_round"]
 
 
 @pytest.mark.parametrize("program", CHOSEN, ids=lambda p: p.name)
@@ -86,5 +86,5 @@ def test_references_that_are_chosen_among_private_cells_leave_none(program: Prog
 
 
 def test_a_cell_that_each_round_makes_for_the_next_stays() -> None:
-    (program,) = (p for p in chosen_references.PROGRAMS if p.name == "anew_in_each_round")
+    (program,) = (p for p in reference_selection.PROGRAMS if p.name == "anew_in_each_round")
     assert cells(program.function.core(*program.arguments)) == 2
