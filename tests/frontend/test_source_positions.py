@@ -84,11 +84,11 @@ def test_annotations_are_objects_at_run_time() -> None:
         (lambda: Fn[int, int], "a list of parameter types"),
         (lambda: Ref[int, int], "one type"),
         (lambda: Ref[Float], r"write Tensor\[float32, \(\)\]"),
-        (lambda: Ref[np.zeros(3)], "no type of Relay"),
-        (lambda: dims(""), "no list of names"),
-        (lambda: dims("n 3"), "no list of names"),
-        (lambda: type_var("a b"), "no name"),
-        (lambda: (*n, 3), "no shape variable"),
+        (lambda: Ref[np.zeros(3)], "not a type of Relay"),
+        (lambda: dims(""), "not a list of names"),
+        (lambda: dims("n 3"), "not a list of names"),
+        (lambda: type_var("a b"), "not a name"),
+        (lambda: (*n, 3), "not a shape variable"),
     ],
 )
 def test_malformed_types_at_run_time(make: Callable[[], object], message: str) -> None:
