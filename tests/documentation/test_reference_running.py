@@ -17,7 +17,9 @@ PAGE = "running.md"
 def test_one_more_program_serves_all_sizes(caplog: pytest.LogCaptureFixture) -> None:
     says(PAGE, "one more program is compiled in which these are symbolic, and it serves all sizes from then on")
     says(
-        PAGE, "Sizes 0 and 1, and those that the program asks about (`if x.shape[0] > 3`), have programs of their own."
+        PAGE,
+        "Sizes 0 and 1, and sizes in conditions of the program (`if x.shape[0] > 3`), are guards: other sizes"
+        " recompile.",
     )
 
     @relay.relay
@@ -35,7 +37,7 @@ def test_one_more_program_serves_all_sizes(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_workspace_and_types_of_a_compiled_program() -> None:
-    says(PAGE, "`executable.workspace` is the number of bytes that a call takes beside its arguments and results")
+    says(PAGE, "`executable.workspace` is the number of bytes that a call allocates beside its arguments and results")
 
     @relay.relay
     def chained(x, y):
@@ -64,7 +66,7 @@ def test_donated_arrays() -> None:
 
 
 def test_fallback() -> None:
-    says(PAGE, "Mistakes of the program raise the same errors with and without")
+    says(PAGE, "Mistakes in the program raise the same errors with and without fallback")
 
     @relay.relay(fallback="interpret")
     def wrong(x):
