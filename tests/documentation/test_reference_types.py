@@ -41,7 +41,7 @@ TYPES = [
         (True, True),
     ),
     Claim(
-        "is typed anew at each use (let-polymorphism)",
+        "is typed separately at each use (let-polymorphism)",
         "g = lambda v: v * 2\nreturn g(a), g(b)",
         (X, 3),
         ([2.0, 4.0, 8.0], 6),
@@ -53,31 +53,31 @@ TYPES = [
         Fails("float64|int32|type"),
     ),
     Claim(
-        "Passed to a parameter without annotation, it is typed anew at each use there, too, where one type does not do.",
+        "Passed to a parameter without annotation, it is also typed separately at each use there, if one type does not suffice.",
         "def f(a, b):\n    return g(lambda v: v + v, a, b)\ndef g(h, a, b):\n    return h(a), h(b)",
         (X, 3),
         ([2.0, 4.0, 8.0], 6),
     ),
     Claim(
-        "A variable that an annotation names stands for whatever a call gives: the body may not choose it.",
+        "A variable in an annotation stands for whatever the call passes: the body may not choose it.",
         "def f(a: relay.Tensor[relay.base_type_var('T'), (2,)]):\n    return a + relay.ones((2,), relay.Float32)",
         (F,),
         Fails("T"),
     ),
     Claim(
-        "What is not so for all sizes is an error with sizes for which it fails:",
+        "A relation that does not hold for all sizes is an error with a counterexample:",
         "n = 1\nx: relay.Tensor[relay.Float64, (4,)] = a\nreturn x",
         (X,),
         Fails("4"),
     ),
     Claim(
-        "A condition that is known before the run chooses its arm, and the other one is not typed.",
+        "A static condition selects its branch, and the other one is not typed.",
         "if a.ndim == 1:\n    return a\nreturn a + 'text'",
         (X,),
         [1.0, 2.0, 4.0],
     ),
     Claim(
-        "A condition is a bool of rank 0. The arms that reach the end agree; an arm that leaves by `return`, `break` or `continue` agrees with what it leads to instead.",
+        "A condition is a bool of rank 0. The branches that reach the end have the same type; a branch that leaves by `return`, `break` or `continue` agrees with its target instead.",
         "if a[0] > 0.0:\n    return (a, 1)\nelse:\n    b = a * 2.0\nreturn b, 2",
         (X,),
         ([1.0, 2.0, 4.0], 1),
@@ -95,13 +95,13 @@ TYPES = [
         Fails("must be|type|found"),
     ),
     Claim(
-        "it must hold the number exactly (a float literal is rounded)",
+        "must represent the number exactly (a float literal is rounded)",
         "return a * 0.1",
         (np.float16(1.0),),
         float(np.float16(0.1)),
     ),
     Claim(
-        "it must hold the number exactly (a float literal is rounded)", "return a + 300", (np.int8(1),), Fails("300")
+        "must represent the number exactly (a float literal is rounded)", "return a + 300", (np.int8(1),), Fails("300")
     ),
     Claim(
         "Names of axes agree or are absent.",
