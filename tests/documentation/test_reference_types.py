@@ -125,7 +125,7 @@ DIFFERENTIATION = [
         (8.0, 24.0),
     ),
     Claim(
-        "`None` stands where there is none, as for integers and references.",
+        "It is `None` where there is none, as for integers and references.",
         "value, pull = relay.vjp(lambda x, n: x * float(n), a, b)\nreturn pull(1.0)",
         (2.0, np.int32(3)),
         (3.0, None),
@@ -143,19 +143,19 @@ DIFFERENTIATION = [
         ((6.0, 4.0), (4.0, 0.0)),
     ),
     Claim(
-        "For a record it is a dict of its fields",
+        "With respect to a record it is a dict of its fields",
         "return relay.hessian(lambda p: p['u'] * p['v'])({'u': a, 'v': a})",
         (2.0,),
         {"u": {"u": 0.0, "v": 1.0}, "v": {"u": 1.0, "v": 0.0}},
     ),
     Claim(
-        "Two of them may be the same one. A derivative leaves in them what the function itself leaves there",
+        "Two of them may be the same cell. A derivative leaves in them what the function itself leaves there",
         "r = relay.ref(a)\ndef g(x):\n    r.value = r.value * x\n    return r.value * x\nd = relay.grad(g)(3.0)\nreturn d, r.value",
         (2.0,),
         (12.0, 6.0),
     ),
     Claim(
-        "`relay.checkpoint(f)` is `f`, but its derivative keeps the arguments only, and computes `f` again in the backward part.",
+        "`relay.checkpoint(f)` is `f`, but its derivative keeps the arguments only, and computes `f` again in the backward pass.",
         "return relay.checkpoint(cube)(a), relay.grad(relay.checkpoint(cube))(a)",
         (2.0,),
         (8.0, 12.0),
@@ -167,7 +167,7 @@ DIFFERENTIATION = [
         Fails("only a float tensor can be differentiated"),
     ),
     Claim(
-        "An arm of an `if` that does not run has no part in the derivative.",
+        "A branch of an `if` that is not taken does not contribute to the derivative.",
         "return relay.grad(lambda x: relay.sqrt(x) if x > 0.0 else x)(a)",
         (0.0,),
         1.0,
