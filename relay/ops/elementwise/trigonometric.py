@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
+from relay.operator import composite
 from relay.ops.elementwise.elementary import elementary
 from relay.ops.notation import Pattern, Relation, Tensor, Value, alias, elementwise, register_op
 from relay.ops.samples import uniform
 from relay.ops.tir import circular, transcendental
-from relay.typecheck.relations import broadcast
+from relay.typecheck.relations import broadcast, same_shape
 
 
 @elementary(
@@ -232,5 +233,27 @@ def ndtr(x: Tensor) -> Tensor:
     return _in_double(_vectorized_ndtr, x)
 
 
+@composite(relation=Relation("T:float -> T", same_shape))
+def radians(x: Tensor) -> Tensor:
+    """An angle in degrees, in radians. x: (T float, s) -> (T, s).
+
+    >>> relay.radians(np.float32([0, 180]))
+    array([0.       , 3.1415927], dtype=float32)
+    """
+    return x * (math.pi / 180)
+
+
+@composite(relation=Relation("T:float -> T", same_shape))
+def degrees(x: Tensor) -> Tensor:
+    """An angle in radians, in degrees. x: (T float, s) -> (T, s).
+
+    >>> relay.degrees(np.float32([0, np.pi]))
+    array([  0., 180.], dtype=float32)
+    """
+    return x * (180 / math.pi)
+
+
+alias("deg2rad", "radians")
+alias("rad2deg", "degrees")
 for _name in ("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh"):
     alias(_name.replace("a", "arc", 1), _name)
