@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from relay.frontend.lower import lower_text
 from relay.ir.definition import Definition
-from relay.ir.extents import Place
+from relay.ir.sizes.extents import Place
 from relay.ir.types import FLOAT32, TensorType
 from relay.typecheck.elaboration import Argument, ScalarArg, elaborate_structured
 

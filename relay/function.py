@@ -48,7 +48,7 @@ from relay.frontend.functions import with_static
 from relay.frontend.scope import SnapshotScope
 from relay.ir.definition import DefinedGradient, Definition, DerivedDefinition
 from relay.ir.expr import Atom, Constant, Function, Global, Module, Parameter, Static
-from relay.ir.extents import Place, symbolic_dims
+from relay.ir.sizes.extents import Place, symbolic_dims
 from relay.ir.types import Kind, StackType, SymbolicSize, Type, type_variables
 from relay.operator import Undetermined
 from relay.options import Options

@@ -34,7 +34,6 @@ from relay.ad.tapes import (
     with_bodies,
 )
 from relay.errors import InternalError
-from relay.ir.data_dependent import mentions
 from relay.ir.expr import (
     Arm,
     Atom,
@@ -50,6 +49,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.sizes.data_dependent import mentions
 from relay.ir.traverse import substitute
 from relay.ir.types import INT32, DataType, StackType, TensorType, scalar
 from relay.operator import Emitter

@@ -32,7 +32,6 @@ from relay.ad.scopes import LoopScope, Scope, live_bindings, residuals
 from relay.ad.sizes import bind_residuals, hand_over, handed_type, with_sizes
 from relay.ad.tapes import BlockReversal, Plan, Seeds, close, leaves_of
 from relay.errors import InternalError
-from relay.ir.data_dependent import dims_of_binding
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -51,6 +50,7 @@ from relay.ir.expr import (
     Terminator,
     Var,
 )
+from relay.ir.sizes.data_dependent import dims_of_binding
 from relay.ir.traverse import bound_variables, map_atoms, substitute, terminator_operands, walk
 from relay.ir.types import INT64, BaseType, StackType, TensorType, scalar
 from relay.operator import Emitter, Pattern, lookup

@@ -40,7 +40,7 @@ from relay.ad.lifting import lift_references
 from relay.ad.silence import silence
 from relay.errors import DifferentiationError
 from relay.ir.expr import Derivative, Function, Module
-from relay.ir.facts import assuming
+from relay.ir.sizes.facts import assuming
 
 
 def differentiate(module: Module, simplify: Callable[[Module], Module] | None = None) -> Module:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from relay.ir.data_dependent import made_in_type, mentioned_dims, without_made
 from relay.ir.dims import ANY, DataDependentDim, Dim, made_dim
 from relay.ir.expr import (
     Arm,
@@ -32,6 +31,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.sizes.data_dependent import made_in_type, mentioned_dims, without_made
 from relay.ir.traverse import free_variables
 from relay.ir.types import INT64, TensorType, Type, prune, scalar
 from relay.operator import Emitter, lookup

@@ -16,7 +16,7 @@ import attrs
 from relay.errors import ShapeError
 from relay.ir.dims import TypeId, evaluate, variables
 from relay.ir.expr import Module
-from relay.ir.extents import Place, places, symbolic_dims
+from relay.ir.sizes.extents import Place, places, symbolic_dims
 from relay.ir.types import BASE_TYPES, Form, TensorType
 from relay.typecheck.elaboration import Argument, ClosureArg, ListArg, StaticArg, StructureArg, holds_returned
 from relay.typecheck.guards import LARGEST, SMALLEST

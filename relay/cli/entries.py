@@ -7,7 +7,7 @@ import difflib
 from relay.cli.refusal import Refusal
 from relay.ir.dims import variables
 from relay.ir.expr import Binding, Block, Call, Derivative, Exit, Function, Global, LoopLabel, Module, Var
-from relay.ir.extents import symbolic_dims
+from relay.ir.sizes.extents import symbolic_dims
 from relay.ir.traverse import all_blocks, operands, terminator_operands, walk
 from relay.ir.validation.check import Violation, check
 

@@ -14,7 +14,7 @@ from relay.compilation.stages import DEFAULT_LEVEL, lowering
 from relay.function import RelayFunction
 from relay.ir.dims import ANY, Dim, evaluate
 from relay.ir.expr import Constant, Module
-from relay.ir.extents import Place, places
+from relay.ir.sizes.extents import Place, places
 from relay.ir.types import Kind, QuantifiedType, Type, TypeId, map_dims, type_variables
 from relay.text.printer import to_text
 from relay.transform.fusion.outlining import fuse

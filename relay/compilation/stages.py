@@ -17,7 +17,7 @@ from relay.codegen.runtime.native_stacks import with_room
 from relay.errors import REPORT, CompileError, InternalError, TypeMismatch, bugs_of
 from relay.eval.values import Data, Reference
 from relay.ir.expr import Module
-from relay.ir.extents import symbolic_dims
+from relay.ir.sizes.extents import symbolic_dims
 from relay.ir.types import Type
 from relay.support import progress
 from relay.support.gc_pause import without_collection

@@ -42,7 +42,7 @@ from relay.ir.expr import (
     Project,
     Var,
 )
-from relay.ir.extents import symbolic_dims
+from relay.ir.sizes.extents import symbolic_dims
 from relay.ir.traverse import all_blocks
 from relay.ir.types import BOOL, BaseType, TensorType, TupleType, Type
 from relay.operator import Operator, Pattern, lookup

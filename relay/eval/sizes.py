@@ -10,7 +10,7 @@ from relay.errors import ExecutionError
 from relay.eval.values import Box, Data, primal
 from relay.ir.dims import ANY, DataDependentDim, Dim, DimExpr, TypeId, evaluate, variables
 from relay.ir.expr import AttributeValue, Function, Module
-from relay.ir.extents import Place, places
+from relay.ir.sizes.extents import Place, places
 from relay.ir.types import TensorType, Type
 
 

@@ -40,7 +40,7 @@ import numpy as np
 
 from relay.errors import InternalError, Span
 from relay.ir.dims import DataDependentDim, Dim
-from relay.ir.facts import DimConstraint
+from relay.ir.sizes.facts import DimConstraint
 from relay.ir.types import AttributeValue as AttributeValue
 from relay.ir.types import BaseType, DataDefinition, FunctionType, TensorType, Type, base_of_dtype, scalar
 
@@ -728,9 +728,9 @@ class Module:
     """Functions by name, in the order of definition, and the one that a call enters.
 
     *Symbolic dims.* A dim of a typed module may be symbolic: a variable that is the extent of an axis of one of the
-    entry's arguments (see `relay.ir.extents`), or arithmetic of such variables. They are constants of one run, so every
-    type and attribute of the module may mention them, and nobody passes them. `where` is what the module assumes of
-    them, and whoever enters it has to check.
+    entry's arguments (see `relay.ir.sizes.extents`), or arithmetic of such variables. They are constants of one run, so
+    every type and attribute of the module may mention them, and nobody passes them. `where` is what the module
+    assumes of them, and whoever enters it has to check.
     """
 
     functions: Mapping[str, Function | Derivative]

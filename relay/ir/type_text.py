@@ -16,7 +16,7 @@ from typing import TypeAlias, assert_never
 from relay.ir.axes import show_named
 from relay.ir.dims import AnyDim, Dim, DimExpr, Kind, TypeId, Unknown
 from relay.ir.effects import show_effects
-from relay.ir.facts import DimConstraint
+from relay.ir.sizes.facts import DimConstraint
 from relay.ir.types import (
     Application,
     AttributeValue,

@@ -35,7 +35,7 @@ from relay.ir.dims import TypeId as TypeId
 from relay.ir.dims import Unknown as Unknown
 from relay.ir.dims import resolve_dim, variables
 from relay.ir.effects import EffectNames
-from relay.ir.facts import DimConstraint, facts
+from relay.ir.sizes.facts import DimConstraint, facts
 
 
 class BaseClass(enum.Enum):

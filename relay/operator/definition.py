@@ -14,8 +14,8 @@ import numpy as np
 from relay.errors import DifferentiationError, InternalError, RelayError, TypeMismatch
 from relay.ir.dims import Dim
 from relay.ir.expr import AttributeValue
-from relay.ir.facts import DimConstraint
 from relay.ir.literals import misfit_text
+from relay.ir.sizes.facts import DimConstraint
 from relay.ir.types import (
     BASE_TYPES,
     BOOL,

@@ -1,7 +1,7 @@
 """Symbolic dims as the lengths in users' shape rules: number-like objects.
 
 A rule is a Python function that compares and calculates. A comparison of lengths asks the facts in force
-(`relay.ir.facts`); what they leave open raises `Undetermined`, and the rule is asked again when more is known.
+(`relay.ir.sizes.facts`); what they leave open raises `Undetermined`, and the rule is asked again when more is known.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import attrs
 
 from relay.ir import dims
 from relay.ir.dims import Dim, DimExpr, Kind, TypeId, Unknown, resolve_dim, variables
-from relay.ir.facts import AT_LEAST, EQUAL, DimConstraint, facts
+from relay.ir.sizes.facts import AT_LEAST, EQUAL, DimConstraint, facts
 from relay.operator.undetermined import Undetermined
 
 

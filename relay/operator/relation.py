@@ -23,7 +23,7 @@ from relay.errors import RelayError, TypeMismatch
 from relay.ir.dims import Dim, DimExpr
 from relay.ir.dims import substitute as substitute_dims
 from relay.ir.expr import AttributeValue
-from relay.ir.facts import facts
+from relay.ir.sizes.facts import facts
 from relay.ir.types import (
     BASE_TYPES,
     BaseClass,

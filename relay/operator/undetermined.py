@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relay.ir.facts import DimConstraint
+from relay.ir.sizes.facts import DimConstraint
 from relay.ir.types import Unknown
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 from relay.errors import FrontendError
 from relay.ir import dims
 from relay.ir.dims import DataDependentDim, made_dim
-from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
+from relay.ir.sizes.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
 from relay.ir.types import ANY, Dim, Kind, TypeId
 from relay.text import lexer
 from relay.text.lexer import Cursor

@@ -21,7 +21,7 @@ import numpy as np
 
 from relay.errors import FrontendError, Label, Source, Span, TypeCheckError
 from relay.ir.expr import Constant, CustomGradient, Derivative, Function, Global, Module, PrintErased, Recompute, Rule
-from relay.ir.facts import DimConstraint
+from relay.ir.sizes.facts import DimConstraint
 from relay.ir.types import BaseType, FunctionType
 from relay.ir.validation.check import Violation, check
 from relay.ir.validation.check_surface import check_surface

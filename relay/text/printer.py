@@ -33,7 +33,7 @@ import numpy as np
 
 from relay.ir.dims import DataDependentDim
 from relay.ir.expr import Block, Constant, Derivative, Expr, Function, Module
-from relay.ir.extents import symbolic_dims
+from relay.ir.sizes.extents import symbolic_dims
 from relay.ir.types import Constructor, DataDefinition, show
 from relay.ir.validation.check_surface import is_untyped
 from relay.text.body_printer import BodyPrinter, grad_options

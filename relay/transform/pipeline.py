@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import attrs
 
 from relay.ir.expr import Function, Module
-from relay.ir.facts import assuming
+from relay.ir.sizes.facts import assuming
 from relay.ir.traverse import count_bindings
 from relay.ir.validation.check import Stage, check
 from relay.support.gc_pause import without_collection

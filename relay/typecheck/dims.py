@@ -1,7 +1,7 @@
 """Dim queries of shape rules, which may have to wait for the solver.
 
 A dim is a number, `ANY`, a variable, or arithmetic of these. What follows from the normal form and the facts in force
-(`relay.ir.facts`) is decided. What stays open is answered by the sizes of the call that is being elaborated, and
+(`relay.ir.sizes.facts`) is decided. What stays open is answered by the sizes of the call that is being elaborated, and
 becomes an assumption of the program; where no call is elaborated it raises `Undetermined`, with the solver variables to
 wait for.
 """
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from relay.errors import ShapeError, TypeCheckError
 from relay.ir import dims as arithmetic
 from relay.ir.dims import DataDependentDim, variables
-from relay.ir.facts import AT_LEAST, EQUAL, DimConstraint, facts, mentions_made, solve
+from relay.ir.sizes.facts import AT_LEAST, EQUAL, DimConstraint, facts, mentions_made, solve
 from relay.ir.types import ANY, Dim, Shape, Unknown, prune
 from relay.operator.relation import Undetermined
 

@@ -38,7 +38,7 @@ from relay.ir.dims import (
     terms,
     variables,
 )
-from relay.ir.facts import (
+from relay.ir.sizes.facts import (
     AT_LEAST,
     DIFFERENT,
     EQUAL,
@@ -49,7 +49,7 @@ from relay.ir.facts import (
     mentions_made,
     solve,
 )
-from relay.ir.upper_bounds import upper_bound
+from relay.ir.sizes.upper_bounds import upper_bound
 
 SMALLEST, LARGEST = 2, 2**31 - 1
 """The sizes that a symbolic dim may have. Axes of extent 0 and 1 are numbers: there programs differ."""

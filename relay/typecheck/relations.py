@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from relay.errors import ShapeError
 from relay.ir.dims import add, floor_divide, subtract, total
-from relay.ir.facts import EQUAL, DimConstraint
+from relay.ir.sizes.facts import EQUAL, DimConstraint
 from relay.ir.types import ANY, Dim, Shape, show_shape
 from relay.operator.axes import carries, moves
 from relay.operator.relation import Undetermined

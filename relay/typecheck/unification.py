@@ -25,8 +25,8 @@ from relay.errors import InternalError, Span
 from relay.ir.axes import agree, axes_text, order
 from relay.ir.dims import subtract, variables
 from relay.ir.effects import Effects
-from relay.ir.facts import EQUAL, DimConstraint, counterexample, facts, solve
 from relay.ir.literals import holds, misfit_text
+from relay.ir.sizes.facts import EQUAL, DimConstraint, counterexample, facts, solve
 from relay.ir.types import (
     ANY,
     AnyDim,

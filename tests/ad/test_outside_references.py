@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from random_references import Writer
+from generators.random_references import Writer
 
 import relay
 from relay import Float64, Ref, Tensor

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from generators.random_programs import function_of, random_program
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_programs import function_of, random_program
 
 import relay
 from relay.calling.results import wrap

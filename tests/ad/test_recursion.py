@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from zoo.tree_recursion import PROGRAMS, WEIGHTS, Branching, encoded_tree, mutual_layers
+from zoo.control_flow.tree_recursion import PROGRAMS, WEIGHTS, Branching, encoded_tree, mutual_layers
 
 import relay
 from relay import Float64, Tensor

@@ -9,9 +9,9 @@ from matrix import sample
 from zoo import Program, programs
 
 import relay
-from relay.ir.data_dependent import mentions
 from relay.ir.dims import ANY
 from relay.ir.expr import BindDim, Binding, Constant, Function, Global, Loop, Module
+from relay.ir.sizes.data_dependent import mentions
 from relay.ir.traverse import operands, walk
 from relay.ir.types import DataType, FunctionType, RefType, StackType, TensorType
 from relay.transform import Pipeline

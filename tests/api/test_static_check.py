@@ -441,7 +441,7 @@ def test_no_python() -> None:
     assert found.severity == "error" and "not valid Python" in found.message
 
 
-PROGRAMS = sorted((Path(__file__).parents[1] / "zoo").glob("*.py"))
+PROGRAMS = sorted((Path(__file__).parents[1] / "zoo").glob("**/*.py"))
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
@@ -653,8 +653,8 @@ ROOT = Path(__file__).parents[2]
 RUNNING = sorted(
     path
     for pattern in (
-        "tests/zoo/*.py",
-        "tests/support/*programs*.py",
+        "tests/zoo/**/*.py",
+        "tests/support/**/*programs*.py",
         "examples/**/*.py",
         "benchmarks/**/*.py",
         "ops/**/*.py",

@@ -12,7 +12,7 @@ import relay as R
 import relay.function as relay_compiler
 from relay import Tensor, relay
 from relay.errors import TypeCheckError, TypeMismatch
-from relay.ir.extents import symbolic_dims
+from relay.ir.sizes.extents import symbolic_dims
 from relay.typecheck.dims import constant_dim
 from relay.typecheck.relations import same_shape
 

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-import random_lists
+from generators import random_lists
 
 import relay as rl
 from relay import relay

@@ -23,7 +23,7 @@ from relay.errors import ExecutionError
 from relay.eval import interpreter
 from relay.eval.sizes import sizes_of
 from relay.eval.values import Data
-from relay.ir.extents import symbolic_dims
+from relay.ir.sizes.extents import symbolic_dims
 from relay.operator import Relation, register_op
 from relay.typecheck.relations import same_shape as same_shape
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from generators.mutated_programs import mutant
 from matrix import SEED, everything
-from mutated_programs import mutant
 from odd_calls import ARGUMENTS, odd_call
 from zoo import programs
 

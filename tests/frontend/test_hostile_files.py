@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile_forms import EVIL, HEAD, HEADS, IN_CLASSES, LARGE, RUNNING, TOPS, USES
+from generators.hostile_forms import EVIL, HEAD, HEADS, IN_CLASSES, LARGE, RUNNING, TOPS, USES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -14,7 +14,7 @@ from relay.eval.interpreter import run
 from relay.ir import dims
 from relay.ir.analysis.alpha import alpha_equal, alpha_hash
 from relay.ir.dims import ANY, Dim, Kind, TypeId, Unknown
-from relay.ir.facts import DimConstraint, Facts
+from relay.ir.sizes.facts import DimConstraint, Facts
 from relay.ir.types import FLOAT32, QuantifiedType, TensorType
 from relay.operator.relation import substitute
 from relay.text.parser import parse

@@ -12,7 +12,6 @@ import pytest
 from zoo import Program, programs
 
 import relay as R
-from relay.ir.data_dependent import dims_of_binding
 from relay.ir.dims import made_dim
 from relay.ir.expr import (
     Atom,
@@ -39,6 +38,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.sizes.data_dependent import dims_of_binding
 from relay.ir.traverse import all_blocks, map_atoms, map_blocks, operands, walk
 from relay.ir.types import BOOL, FLOAT32, INT32, INT64, RefType, TensorType, TupleType, Type, TypeId, scalar
 from relay.ir.types import Kind as KindOfVariable

@@ -14,9 +14,9 @@ import attrs
 import ml_dtypes
 import numpy as np
 import pytest
+from generators.random_kernels import FLOATS, Array, Parameter, RandomKernels, random_kernels
+from generators.random_programs import function_of, random_program_of_a_vector
 from matrix import SEED, everything
-from random_kernels import FLOATS, Array, Parameter, RandomKernels, random_kernels
-from random_programs import function_of, random_program_of_a_vector
 
 import relay
 from relay import RelayFunction

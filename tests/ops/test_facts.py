@@ -16,7 +16,7 @@ import pytest
 from operator_samples import OF, OPERATORS, Array, Sample, evaluate
 
 from relay.ir.expr import Var
-from relay.ir.facts import DimConstraint
+from relay.ir.sizes.facts import DimConstraint
 from relay.ir.types import TensorType
 from relay.operator import Emitter, Operator, Pattern, lookup
 

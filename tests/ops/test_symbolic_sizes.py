@@ -23,8 +23,8 @@ from relay.eval import interpreter
 from relay.eval.sizes import sizes_of
 from relay.eval.values import Data
 from relay.ir.expr import Module
-from relay.ir.extents import Place, symbolic_dims
-from relay.ir.facts import assuming
+from relay.ir.sizes.extents import Place, symbolic_dims
+from relay.ir.sizes.facts import assuming
 from relay.operator.definition import REQUIRED
 from relay.typecheck.elaboration import elaborate_structured
 

@@ -13,7 +13,7 @@ import relay as R
 from relay import relay
 from relay.compilation.stages import to_core
 from relay.eval import interpreter
-from relay.ir.extents import symbolic_dims
+from relay.ir.sizes.extents import symbolic_dims
 from relay.ir.validation.check import check
 
 

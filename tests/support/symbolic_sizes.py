@@ -15,7 +15,7 @@ from relay.eval.sizes import sizes_of
 from relay.function import RelayFunction
 from relay.ir.dims import TypeId
 from relay.ir.expr import Module
-from relay.ir.extents import Place
+from relay.ir.sizes.extents import Place
 from relay.ir.structure import build, fields_of, form_of
 from relay.ir.types import TensorType
 from relay.typecheck.elaboration import StaticArg, elaborate_structured

@@ -8,8 +8,8 @@ import pytest
 import relay
 from relay.eval import interpreter
 from relay.ir.expr import Block, Function, Loop, Module, OpCall, Var
-from relay.ir.extents import symbolic_dims
-from relay.ir.facts import assuming
+from relay.ir.sizes.extents import symbolic_dims
+from relay.ir.sizes.facts import assuming
 from relay.ir.traverse import bound_variables, walk
 from relay.operator import Pattern, lookup
 from relay.transform.analysis.value_ranges import ValueRanges

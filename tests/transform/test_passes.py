@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from generators.random_modules import arguments, outcome, random_module
 from hypothesis import given
 from hypothesis import strategies as st
 from matrix import SEED, everything
-from random_modules import arguments, outcome, random_module
 from zoo import programs
 
 from relay.eval.values import Data, Reference, Stack

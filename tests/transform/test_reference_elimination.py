@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from zoo import Program, reference_selection
+from zoo import Program
+from zoo.references import reference_selection
 
 import relay
 from relay.ir.expr import Function, Module, RefNew

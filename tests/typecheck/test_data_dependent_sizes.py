@@ -9,10 +9,10 @@ import relay as rl
 from relay import relay
 from relay.errors import ExecutionError, InternalError, TypeMismatch
 from relay.ir.analysis.alpha import alpha_equal
-from relay.ir.data_dependent import bound_dims, free_dims
 from relay.ir.dims import DataDependentDim, made_dim
 from relay.ir.expr import BindDim, Function, Module
-from relay.ir.facts import DIFFERENT, EQUAL, Facts
+from relay.ir.sizes.data_dependent import bound_dims, free_dims
+from relay.ir.sizes.facts import DIFFERENT, EQUAL, Facts
 from relay.ir.traverse import copy_block, copy_function
 from relay.ir.validation.check import check
 

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from agreement import assert_close
-from zoo import Program, control_flow, functions, higher_order, straight_line
+from zoo import Program
+from zoo.control_flow import control_flow, straight_line
+from zoo.functions import functions, higher_order
 
 import relay as relay_package
 from relay import DifferentiationError, Float64, Int32, Tensor, TypeCheckError, relay

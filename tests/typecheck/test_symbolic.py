@@ -23,7 +23,7 @@ from relay.function import RelayFunction
 from relay.ir.analysis.alpha import alpha_equal
 from relay.ir.dims import TypeId
 from relay.ir.expr import Constant, Module
-from relay.ir.extents import Place, symbolic_dims
+from relay.ir.sizes.extents import Place, symbolic_dims
 from relay.ir.types import FLOAT32, TensorType
 from relay.ir.validation.check import check
 from relay.text.parser import parse

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from generators.typed_programs import ARGUMENTS, CONTEXT, programs
 from hypothesis import given, settings
-from typed_programs import ARGUMENTS, CONTEXT, programs
 
 import relay as R
 from relay.ir.types import ANY, DataType, QuantifiedType, StackType, TensorType, TupleType, Type, mentioned_definitions

@@ -34,6 +34,7 @@ class Program:
 def programs() -> list[Program]:
     """All programs of all files here."""
     found: list[Program] = []
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda m: m.name):
-        found += importlib.import_module(f"{__name__}.{module.name}").PROGRAMS
+    for module in sorted(pkgutil.walk_packages(__path__, f"{__name__}."), key=lambda m: m.name):
+        if not module.ispkg:
+            found += importlib.import_module(module.name).PROGRAMS
     return found

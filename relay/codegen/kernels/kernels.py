@@ -49,7 +49,7 @@ from relay.ir.dims import (
     variables,
 )
 from relay.ir.expr import Atom, AttributeValue, Binding, Constant, OpCall, Var
-from relay.ir.facts import facts
+from relay.ir.sizes.facts import facts
 from relay.ir.types import BaseType, TensorType, show
 from relay.operator import InPlace, Pattern, lookup
 from relay.ops.notation import making

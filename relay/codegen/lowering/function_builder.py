@@ -25,10 +25,10 @@ from relay.codegen.lowering.values import DataValue, Immediate, Leaf, Memory, Pl
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, Statement, integer, tirx
 from relay.errors import Span
-from relay.ir.data_dependent import data_dependent_dims_in
 from relay.ir.dims import WIDEST_SIZE, DataDependentDim, Dim, DimExpr, TypeId
+from relay.ir.sizes.data_dependent import data_dependent_dims_in
+from relay.ir.sizes.upper_bounds import may_overflow
 from relay.ir.types import INT64
-from relay.ir.upper_bounds import may_overflow
 
 TABLE_SIZE = 1 << 20  # of the view; the real table has as many places as were asked for
 

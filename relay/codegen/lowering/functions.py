@@ -49,7 +49,6 @@ from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, GlobalVar, integer, tirx
 from relay.errors import InternalError
 from relay.ir.analysis.metering import Meter
-from relay.ir.data_dependent import dims_of_binding
 from relay.ir.dims import ANY, DataDependentDim, Dim, TypeId, multiply, no_size, product
 from relay.ir.expr import (
     Ascribe,
@@ -90,6 +89,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.sizes.data_dependent import dims_of_binding
 from relay.ir.traverse import walk
 from relay.ir.types import BOOL, UINT8, FunctionType, TensorType
 from relay.operator import lookup

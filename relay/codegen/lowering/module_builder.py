@@ -35,11 +35,11 @@ from relay.codegen.tvm import llvm_objects, tir
 from relay.codegen.tvm.tir import GlobalVar, integer, tirx
 from relay.errors import InternalError, refusals_of
 from relay.ir.analysis.metering import Meter
-from relay.ir.data_dependent import bound_dims
 from relay.ir.dims import ANY, TypeId
 from relay.ir.expr import Ascribe, Derivative, Function, Loop, Module
-from relay.ir.extents import symbolic_dims
-from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, assuming
+from relay.ir.sizes.data_dependent import bound_dims
+from relay.ir.sizes.extents import symbolic_dims
+from relay.ir.sizes.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, assuming
 from relay.ir.traverse import walk
 from relay.support import progress
 from relay.support.locks import compiling

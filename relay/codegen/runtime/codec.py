@@ -27,7 +27,7 @@ from relay.codegen.lowering.layout import (
 )
 from relay.codegen.runtime.header import ExportError
 from relay.ir.dims import AnyDim, DataDependentDim, DimExpr, Extremum, Kind, Quotient, TypeId
-from relay.ir.extents import Place
+from relay.ir.sizes.extents import Place
 from relay.ir.types import (
     BASE_TYPES,
     BaseType,

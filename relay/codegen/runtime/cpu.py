@@ -40,7 +40,7 @@ from relay.codegen.tiling import Choices
 from relay.errors import CompileError, ExecutionError, InternalError
 from relay.ir.dims import Dim, Kind, TypeId, evaluate, substitute
 from relay.ir.expr import Module
-from relay.ir.extents import Place
+from relay.ir.sizes.extents import Place
 from relay.ir.types import DataDefinition
 from relay.support import progress
 from relay.support.limits import UNLIMITED, memory_limit, number, too_deep, too_large

@@ -13,7 +13,7 @@ from relay.codegen.lowering.layout import Layout, Pool, leaves
 from relay.diagnostic import Span
 from relay.ir.dims import TypeId
 from relay.ir.expr import Var
-from relay.ir.extents import Place
+from relay.ir.sizes.extents import Place
 from relay.ir.types import BaseType
 from relay.support.locks import compiling
 

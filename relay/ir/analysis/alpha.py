@@ -85,8 +85,8 @@ from relay.ir.expr import (
     WildcardPattern,
     Yield,
 )
-from relay.ir.extents import extents, symbolic_dims
 from relay.ir.intrinsic import Intrinsic
+from relay.ir.sizes.extents import extents, symbolic_dims
 from relay.ir.types import (
     AnyDim,
     BaseType,

@@ -48,8 +48,8 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.facts import assuming
 from relay.ir.intrinsic import Intrinsic
+from relay.ir.sizes.facts import assuming
 from relay.ir.traverse import walk
 from relay.ir.types import (
     BOOL,

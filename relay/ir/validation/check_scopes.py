@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias, assert_never
 
 from relay.errors import InternalError, Span
-from relay.ir.data_dependent import given_sizes
 from relay.ir.dims import DataDependentDim, Dim, variables
 from relay.ir.expr import (
     Atom,
@@ -17,7 +16,8 @@ from relay.ir.expr import (
     Static,
     Var,
 )
-from relay.ir.extents import symbolic_dims
+from relay.ir.sizes.data_dependent import given_sizes
+from relay.ir.sizes.extents import symbolic_dims
 from relay.ir.types import (
     BOOL,
     INT32,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relay.ir.dims import add
-from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
+from relay.ir.sizes.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
 from relay.ir.types import BaseClass, BaseType
 from relay.ops.notation import Pattern, Relation, Tensor, Value, elementwise, number_like, register_op
 from relay.ops.samples import case, cases

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from relay.ir.dims import LARGEST_SIZE, Dim, maximum, subtract
-from relay.ir.facts import facts
+from relay.ir.sizes.facts import facts
 from relay.ir.types import BOOL, FLOAT32, INT32, INT64, UINT64, BaseType
 from relay.ops.notation import (
     Element,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relay.ir.dims import ANY, LARGEST_SIZE, Dim, maximum, product, subtract
-from relay.ir.facts import facts
+from relay.ir.sizes.facts import facts
 from relay.ir.types import BOOL, Shape, TensorType, Type
 from relay.operator.axes import carries
 from relay.operator.relation import infer_relation, of_numbers

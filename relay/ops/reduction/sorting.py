@@ -8,7 +8,7 @@ import numpy as np
 
 from relay.errors import ShapeError
 from relay.ir.dims import ANY, LARGEST_SIZE, subtract
-from relay.ir.facts import facts
+from relay.ir.sizes.facts import facts
 from relay.ir.types import INT32, Dim, Shape, show_shape
 from relay.operator.axes import carries
 from relay.ops.elementwise.comparison import where

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from relay.ir.data_dependent import bound_dims, free_dims
 from relay.ir.dims import DataDependentDim
 from relay.ir.expr import Block, Call, Derivative, Function, Global
+from relay.ir.sizes.data_dependent import bound_dims, free_dims
 from relay.ir.traverse import walk
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from relay.errors import RelayError
 from relay.ir.dims import ANY, Dim, TypeId, evaluate, product, variables
 from relay.ir.expr import Atom, Block, Constant, Exit, Loop, LoopLabel, Next, OpCall, Var
-from relay.ir.facts import facts
+from relay.ir.sizes.facts import facts
 from relay.ir.traverse import all_blocks, bound_variables, operands, terminator_operands, walk
 from relay.ir.types import TensorType
 from relay.operator import Emitter, Pattern, lookup

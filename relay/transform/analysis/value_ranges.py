@@ -30,7 +30,7 @@ from relay.ir.dims import (
     variables,
 )
 from relay.ir.expr import Atom, Block, Constant, Extent, Loop, OpCall, Var
-from relay.ir.facts import AT_LEAST, EQUAL, DimConstraint, facts
+from relay.ir.sizes.facts import AT_LEAST, EQUAL, DimConstraint, facts
 from relay.ir.traverse import walk
 from relay.ir.types import BaseClass, BaseType, TensorType
 from relay.operator import lookup

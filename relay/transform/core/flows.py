@@ -17,9 +17,9 @@ from typing import TypeAlias
 import attrs
 
 from relay.errors import InternalError
-from relay.ir.data_dependent import without_made
 from relay.ir.dims import DataDependentDim
 from relay.ir.expr import Atom, Function, Grad, Static, Var
+from relay.ir.sizes.data_dependent import without_made
 from relay.ir.types import (
     INT64,
     Constructor,

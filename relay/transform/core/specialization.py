@@ -20,7 +20,6 @@ from typing import assert_never
 import attrs
 
 from relay.errors import CompileError, DifferentiationError, InternalError, Span
-from relay.ir.data_dependent import bound_dims
 from relay.ir.derivative import derivative_type, gradient_type
 from relay.ir.expr import (
     Block,
@@ -36,6 +35,7 @@ from relay.ir.expr import (
     Rule,
     Var,
 )
+from relay.ir.sizes.data_dependent import bound_dims
 from relay.ir.traverse import all_blocks, blocks, copy_function, operands
 from relay.ir.types import DataDefinition, FunctionType, Type
 from relay.transform.analysis.graph import strong_components

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from relay.ir.dims import product
 from relay.ir.expr import Atom, Binding, Constant, OpCall, Var
-from relay.ir.facts import facts
+from relay.ir.sizes.facts import facts
 from relay.ir.types import BFLOAT16, BOOL, Shape, TensorType
 from relay.operator import Pattern, lookup
 

@@ -19,7 +19,7 @@ from relay.ir.expr import (
     Project,
     Var,
 )
-from relay.ir.facts import facts
+from relay.ir.sizes.facts import facts
 from relay.ir.traverse import blocks, free_variables, operands, terminator_operands
 from relay.ir.types import BFLOAT16, BaseType, Shape, TensorType
 from relay.operator import Operator, Pattern, lookup

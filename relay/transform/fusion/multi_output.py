@@ -29,7 +29,7 @@ from collections.abc import Iterable, Mapping
 
 from relay.ir.dims import product
 from relay.ir.expr import Var
-from relay.ir.facts import facts
+from relay.ir.sizes.facts import facts
 from relay.ir.types import BaseType, Shape, TensorType
 from relay.operator import Pattern
 from relay.transform.fusion.elementwise_calls import are_flat, is_number

@@ -18,7 +18,7 @@ import attrs
 
 from relay.ir.dims import Dim, add, multiply, product
 from relay.ir.expr import Constant, Var
-from relay.ir.facts import facts
+from relay.ir.sizes.facts import facts
 from relay.operator import Pattern
 from relay.transform.fusion.fusion_calls import ANCHOR, ARITHMETIC, INJECTIVE, BlockCalls, bytes_of
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from relay.ir.dims import Dim, multiply, product
 from relay.ir.expr import Binding, OpCall, Var
-from relay.ir.facts import facts
+from relay.ir.sizes.facts import facts
 from relay.ir.types import BaseType, Shape, TensorType
 from relay.operator import Operator, Pattern, lookup
 from relay.operator.axes import axis_rule

@@ -22,7 +22,7 @@ import numpy as np
 
 from relay.ir.dims import Dim, multiply
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Loop, Module, OpCall, Var
-from relay.ir.facts import facts
+from relay.ir.sizes.facts import facts
 from relay.ir.traverse import map_blocks
 from relay.ir.types import TensorType
 from relay.operator import Columns, Emitter, Pattern, Value, lookup

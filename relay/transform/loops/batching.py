@@ -13,9 +13,9 @@ from __future__ import annotations
 import attrs
 
 from relay.errors import RelayError
-from relay.ir.data_dependent import bound_dims
 from relay.ir.dims import ANY, multiply
 from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, OpCall, Var
+from relay.ir.sizes.data_dependent import bound_dims
 from relay.ir.traverse import map_blocks, rebind, rebuild_block
 from relay.ir.types import TensorType
 from relay.operator import Emitter, Pattern, Value, lookup

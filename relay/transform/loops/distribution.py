@@ -21,9 +21,9 @@ import numpy as np
 
 from relay.errors import RelayError
 from relay.ir import dims
-from relay.ir.data_dependent import bound_dims
 from relay.ir.dims import ANY
 from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, Next, OpCall, Var
+from relay.ir.sizes.data_dependent import bound_dims
 from relay.ir.traverse import map_blocks, rebind, rebuild_block
 from relay.ir.types import TensorType
 from relay.operator import ADDITION, Emitter, Pattern, Value, lookup

@@ -16,7 +16,6 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
-from relay.ir.data_dependent import mentions
 from relay.ir.expr import (
     Arm,
     Atom,
@@ -37,6 +36,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.sizes.data_dependent import mentions
 from relay.ir.traverse import substitute
 from relay.ir.types import INT32, DataType, FunctionType, RefType, TupleType, Type, prune, scalar
 from relay.operator import Emitter

@@ -17,7 +17,6 @@ import attrs
 import numpy as np
 
 from relay.errors import Span
-from relay.ir.data_dependent import mentions
 from relay.ir.dims import ANY
 from relay.ir.expr import (
     Arm,
@@ -39,6 +38,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.sizes.data_dependent import mentions
 from relay.ir.traverse import blocks, bound_variables, map_parts, map_terminator, operands
 from relay.ir.types import INT32, RefType, TensorType, scalar
 from relay.operator import Emitter

@@ -46,7 +46,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.facts import mentions_made
+from relay.ir.sizes.facts import mentions_made
 from relay.ir.traverse import operands
 from relay.ir.types import ANY, INT64, BaseType, StackType, TensorType, TupleType, Type, prune, scalar
 from relay.operator import lookup

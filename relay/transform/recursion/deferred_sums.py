@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from relay.ir import dims
-from relay.ir.data_dependent import bound_dims, free_dims
 from relay.ir.dims import Dim
 from relay.ir.expr import (
     Atom,
@@ -37,6 +36,7 @@ from relay.ir.expr import (
     StackPush,
     Var,
 )
+from relay.ir.sizes.data_dependent import bound_dims, free_dims
 from relay.ir.traverse import map_parts, map_terminator, walk
 from relay.ir.types import FunctionType, StackType, TensorType, TupleType, Type
 from relay.operator import ADDITION, Emitter, lookup

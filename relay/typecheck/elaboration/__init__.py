@@ -50,8 +50,8 @@ from relay.ir.axes import ResultNames
 from relay.ir.definition import Definition, DerivedDefinition, Scope
 from relay.ir.effects import Effect
 from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
-from relay.ir.extents import Place
-from relay.ir.facts import assuming
+from relay.ir.sizes.extents import Place
+from relay.ir.sizes.facts import assuming
 from relay.ir.types import (
     FunctionType,
     Kind,
@@ -166,7 +166,7 @@ def elaborate_structured(
     """The program for these arguments. The axes in `symbolic` stay variables of the program as far as possible: it is
     right for all arguments that have its entry's types and satisfy `Module.where`. Axes of extent 0 and 1 are numbers.
 
-    Parts of an argument count as in `relay.ir.extents`; arguments that specialize the program count, too.
+    Parts of an argument count as in `relay.ir.sizes.extents`; arguments that specialize the program count, too.
     """
     checker, module, returned = _with_functions(definition, arguments, frozenset(symbolic))
     used = [i.code for i in checker.globals.values() if isinstance(i.code, Definition)]

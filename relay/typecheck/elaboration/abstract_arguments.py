@@ -10,7 +10,7 @@ import attrs
 from relay.errors import Span
 from relay.ir.derivative import cotangent_type, gradient_definition
 from relay.ir.dims import Dim
-from relay.ir.extents import Place
+from relay.ir.sizes.extents import Place
 from relay.ir.types import (
     UNIT,
     DataDefinition,

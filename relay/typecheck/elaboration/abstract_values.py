@@ -17,7 +17,7 @@ from relay.ir.definition import Definition, Scope
 from relay.ir.dims import DataDependentDim, Dim, add, resolve_dim, variables
 from relay.ir.effects import Purity
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Function, Grad, LoopLabel, Terminator, Var
-from relay.ir.facts import facts
+from relay.ir.sizes.facts import facts
 from relay.ir.types import Form, Type, TypeId, Unknown
 from relay.operator import Operator
 from relay.operator.relation import Undetermined

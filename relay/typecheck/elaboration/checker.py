@@ -38,8 +38,8 @@ from relay.ir.expr import (
     Rule,
     Var,
 )
-from relay.ir.facts import DimConstraint, assuming
 from relay.ir.literals import holds, misfit_text
+from relay.ir.sizes.facts import DimConstraint, assuming
 from relay.ir.types import (
     BOOL,
     FLOAT32,

@@ -11,7 +11,7 @@ from collections.abc import Container, Sequence
 import attrs
 
 from relay.ir.dims import DataDependentDim
-from relay.ir.facts import mentions_made
+from relay.ir.sizes.facts import mentions_made
 from relay.ir.types import INT32, BaseType, StackType, TensorType, Type, prune
 from relay.typecheck.dims import follows_equal
 from relay.typecheck.elaboration.abstract_values import (

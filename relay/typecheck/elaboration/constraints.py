@@ -21,7 +21,7 @@ from relay.errors import (
 )
 from relay.ir.dims import Dim, divide_exactly, modulo, resolve_dim, subtract, terms, variables
 from relay.ir.effects import Effects
-from relay.ir.facts import EQUAL, DimConstraint, counterexample, facts, solve
+from relay.ir.sizes.facts import EQUAL, DimConstraint, counterexample, facts, solve
 from relay.ir.types import (
     FLOAT32,
     INT32,

@@ -50,8 +50,8 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.facts import facts, mentions_made
 from relay.ir.intrinsic import Intrinsic
+from relay.ir.sizes.facts import facts, mentions_made
 from relay.ir.traverse import all_blocks, blocks, operands
 from relay.ir.types import TupleType, prune
 from relay.typecheck.elaboration.abstract_values import (

@@ -18,7 +18,7 @@ from relay.errors import (
     together,
 )
 from relay.ir.expr import Expr, LoopLabel
-from relay.ir.facts import DimConstraint, counterexample
+from relay.ir.sizes.facts import DimConstraint, counterexample
 from relay.ir.types import (
     FLOAT32,
     INT32,

@@ -32,7 +32,7 @@ from relay.ir.expr import (
     StackNew,
     StackPush,
 )
-from relay.ir.facts import facts
+from relay.ir.sizes.facts import facts
 from relay.ir.types import (
     INT64,
     Form,

@@ -18,7 +18,7 @@ from relay.ir.expr import (
     Next,
     OpCall,
 )
-from relay.ir.facts import mentions_made
+from relay.ir.sizes.facts import mentions_made
 from relay.ir.types import (
     INT64,
     Kind,

@@ -19,7 +19,7 @@ import numpy as np
 from relay.errors import Span, TypeCheckError
 from relay.ir.dims import DataDependentDim, Dim, made_dim, product, resolve_dim, substitute, subtract, variables
 from relay.ir.expr import Ascribe, Assert, AxisSize, BindDim, Binding, Constant, Function, OpCall
-from relay.ir.facts import AT_LEAST, EQUAL, DimConstraint, mentions_made, solve
+from relay.ir.sizes.facts import AT_LEAST, EQUAL, DimConstraint, mentions_made, solve
 from relay.ir.types import (
     ANY,
     BOOL,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from relay.ir.dims import add
-from relay.ir.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, Facts
+from relay.ir.sizes.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, Facts
 from relay.ir.types import BOOL, TensorType
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,

@@ -15,7 +15,7 @@ from relay.errors import Span
 from relay.ir import dims
 from relay.ir.dims import Dim
 from relay.ir.expr import Assert, Binding, Constant, Var
-from relay.ir.facts import mentions_made
+from relay.ir.sizes.facts import mentions_made
 from relay.ir.types import INT64, BaseClass, BaseType, TensorType, prune
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from relay.errors import ShapeError, Span, TypeCheckError
 from relay.ir.dims import DataDependentDim, Dim, resolve_dim, subtract
 from relay.ir.expr import Arm, Block, Constant, Counter, If, Loop, LoopLabel, Next, OpCall, Var, Yield
-from relay.ir.facts import EQUAL, DimConstraint, facts, mentions_made, solve
+from relay.ir.sizes.facts import EQUAL, DimConstraint, facts, mentions_made, solve
 from relay.ir.types import BOOL, INT32, INT64, StackType, TensorType, map_dims, prune, scalar, show_shape
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (

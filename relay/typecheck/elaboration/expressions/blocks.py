@@ -40,7 +40,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.facts import DimConstraint
+from relay.ir.sizes.facts import DimConstraint
 from relay.ir.traverse import free_variables
 from relay.ir.types import ANY, BOOL, Kind, RefType, StackType, TensorType, TupleType, Type, TypeId, prune, show
 from relay.operator import Undetermined

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.facts import facts
+from relay.ir.sizes.facts import facts
 from relay.ir.types import Form, Kind
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,

@@ -14,7 +14,7 @@ import attrs
 from relay.errors import Span
 from relay.ir.dims import LARGEST_SIZE
 from relay.ir.expr import Binding, Constant, OpCall
-from relay.ir.facts import AT_LEAST, DimConstraint
+from relay.ir.sizes.facts import AT_LEAST, DimConstraint
 from relay.ir.types import BOOL, INT32, Base, BaseClass, BaseType, TensorType, Unknown, prune
 from relay.operator import Operator, Relation, lookup
 from relay.typecheck.elaboration.abstract_values import (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from relay.errors import RelayError, Span, TypeMismatch
 from relay.ir.dims import DataDependentDim, resolve_dim, variables
-from relay.ir.facts import DimConstraint
+from relay.ir.sizes.facts import DimConstraint
 from relay.ir.types import (
     FLOAT32,
     INT32,

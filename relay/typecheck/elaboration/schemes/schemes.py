@@ -17,7 +17,7 @@ import attrs
 
 from relay.ir.dims import ANY, DataDependentDim, DimExpr, substitute, variables
 from relay.ir.effects import Effects
-from relay.ir.facts import DimConstraint
+from relay.ir.sizes.facts import DimConstraint
 from relay.ir.types import (
     Application,
     AttributeValue,

@@ -17,8 +17,8 @@ from relay.errors import Span, TypeMismatch
 from relay.ir import dims
 from relay.ir.dims import Dim
 from relay.ir.expr import Binding, Constant, Extent, OpCall
-from relay.ir.facts import mentions_made
 from relay.ir.literals import out_of_range_text
+from relay.ir.sizes.facts import mentions_made
 from relay.ir.types import FLOAT64, INT32, INT64, BaseType, TensorType, TypeId, prune, scalar
 from relay.operator import Undetermined, lookup
 from relay.typecheck.dims import at_least, equal, follows_at_least

@@ -1,0 +1,1 @@
+"""Sizes of programs: facts about dims, bounds, data-dependent dims, and where arguments show sizes."""

@@ -1,0 +1,1 @@
+"""Generators of programs: random, well typed, mutated, hostile."""

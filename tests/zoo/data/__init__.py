@@ -1,0 +1,1 @@
+"""Structures, lists and data types."""

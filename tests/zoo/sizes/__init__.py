@@ -1,0 +1,1 @@
+"""Symbolic and data-dependent sizes, and named axes."""
