@@ -147,7 +147,7 @@ class RelayFunction(ProgramDispatcher):
         except (CompileError, SymbolicSize, Undetermined) as error:
             place = f", at {error.span}" if isinstance(error, RelayError) and error.span is not None else ""
             reason = error.message if isinstance(error, RelayError) else str(error)
-            log.warning("%s is compiled for each size anew: %s%s", self.__name__, reason, place)
+            log.warning("recompiling %s for every new shape: %s%s", self.__name__, reason, place)
             with self._lock:
                 for own, known in self._symbolic.items():
                     if lowered in known:
@@ -457,11 +457,15 @@ class RelayFunction(ProgramDispatcher):
             refusal = SymbolicSignature(lowered.typed).refusal(arguments)
             if refusal is None:
                 return lowered
-            log.info("the program of %s for sizes %s is not used: %s", self.__name__, _sizes(lowered.typed), refusal)
+            log.info("the program of %s for sizes %s does not apply: %s", self.__name__, _sizes(lowered.typed), refusal)
         history = self._history.get(own, SizeHistory(given))
         varying = set(given) if self._options.dynamic else history.with_call(given)
         if len(known) >= MANY_SYMBOLIC:
-            log.info("%s has %d programs for symbolic sizes; this size gets its own", self.__name__, len(known))
+            log.info(
+                "%s has %d programs for symbolic sizes; compiling another one for these sizes alone",
+                self.__name__,
+                len(known),
+            )
             varying = set()
         made = self._make_symbolic(key, arguments, varying) if varying else None
         if made is not None:
@@ -489,7 +493,7 @@ class RelayFunction(ProgramDispatcher):
             found = self._cache.get(own) or self._find_or_make(own, [a for _, a in changed], symbolic)
         except (RelayError, SymbolicSize, Undetermined) as error:
             reason = error.message if isinstance(error, RelayError) else str(error)
-            log.warning("%s is compiled for each length of its lists anew: %s", self.__name__, reason)
+            log.warning("recompiling %s for every new length of its lists: %s", self.__name__, reason)
             self._lengths[like] = None
             return None
         self._cache[key] = found
@@ -548,7 +552,10 @@ class RelayFunction(ProgramDispatcher):
         if not symbolic_dims(made.module):
             return None
         if must_be_opened(made):
-            log.info("%s has no program for symbolic sizes: its run chooses functions that it returns", self.__name__)
+            log.info(
+                "%s has no program for symbolic sizes: the functions that it returns are selected at run time",
+                self.__name__,
+            )
             return None
         log.info("compiling %s for %s with sizes %s", self.__name__, key, _sizes(made.module))
         return self._lower_elaborated(made)

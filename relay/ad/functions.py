@@ -187,9 +187,9 @@ class ModuleReversal:
             if size <= memory:
                 return depth
             smallest = min(size, smallest)
-        text = f"at least {smallest:.0f} bytes" if smallest < math.inf else "an amount that only the run knows"
+        text = f"at least {smallest:.0f} bytes" if smallest < math.inf else "an amount that is known only at run time"
         raise DifferentiationError(
-            f"the tapes of the derivative need {text}, and may have {memory}",
+            f"the tapes of the derivative need {text}, but memory={memory}",
             derivative.span,
             help='memory="recompute" takes about the square root of the number of rounds',
         )

@@ -90,7 +90,7 @@ def refuse_sizes(name: str, general: Module, arguments: Sequence[Argument]) -> N
                 f"{dim} is the extent of axis {place.axis} of {general.main.parameters[place.parameter].name}"
                 for dim, place in found.items()
             )
-            raise ShapeError(f"{name} needs {constraint}, and {values}", constraint.span, notes=notes)
+            raise ShapeError(f"{name} needs {constraint}, but {values}", constraint.span, notes=notes)
 
 
 @attrs.frozen(eq=False)
@@ -106,21 +106,21 @@ class SymbolicSignature:
         sizes = {dim: given[place] for dim, place in shown.items()}
         for dim, size in sizes.items():
             if not SMALLEST <= size <= LARGEST:
-                return f"{dim} = {size}, and it is for sizes from {SMALLEST} on"
+                return f"{dim} = {size}, but the program is for sizes of at least {SMALLEST}"
         return self._misfit(given, sizes) or self._violation(sizes)
 
     def _misfit(self, given: Mapping[Place, int], sizes: Mapping[TypeId, int]) -> str | None:
         for place, dim in places(self.module.main.type.parameters, numbers=True):
             if place in given and given[place] != evaluate(dim, sizes):
                 name = self.module.main.parameters[place.parameter].name
-                return f"axis {place.axis} of {name} is {given[place]}, and it is for {dim}"
+                return f"axis {place.axis} of {name} is {given[place]}, but the program is for {dim}"
         return None
 
     def _violation(self, sizes: Mapping[TypeId, int]) -> str | None:
         for constraint in self.module.where:
             if not constraint.holds(evaluate(constraint.left, sizes), evaluate(constraint.right, sizes)):
                 place = f" (at {constraint.span})" if constraint.span is not None else ""
-                return f"it assumes {constraint}{place}"
+                return f"the program assumes {constraint}{place}"
         return None
 
 

@@ -36,6 +36,11 @@ def misfit_text(base: BaseType, value: int | float) -> str:
     return f"{value} is {out_of_range_text(base)}"
 
 
+def with_article(base: BaseType) -> str:
+    """ "an int8", "a float32"."""
+    return f"{'an' if base.name.startswith('int') else 'a'} {base}"
+
+
 def out_of_range_text(base: BaseType) -> str:
     """ "out of range for int8 (-128 to 127)". The base type is one of integers or floats."""
     if base.is_float:

@@ -438,7 +438,7 @@ def loss(p, x): return (p["w"] * x).sum()
 WRONG_PARTS = (
     ("grad(two)(x, x)['w']", "relay.grad(two)(x, x) has no key 'w': it is a tuple of 2, one for each parameter"),
     ("grad(two)(x, x).sum()", "relay.grad(two)(x, x) has no attribute 'sum': it is a tuple of 2, one for each"),
-    ("grad(two)(x, x)[2]", "the tuple has 2 components; there is no 2"),
+    ("grad(two)(x, x)[2]", "index 2 is out of range for a tuple of length 2"),
     ("value_and_grad(two)(x, x)[1]['w']", "or `relay.value_and_grad(two)(x, x)[1][0]`?"),
     ("value_and_grad(one)([x][0])['w']", "relay.value_and_grad(one)([x][0]) has no key 'w': it is a tuple of 2"),
     ("grad(loss, wrt=0)(p, x)['v']", "the dict has no key 'v'"),

@@ -292,7 +292,7 @@ def test_errors_of_chosen_functions(way: Way) -> None:
         print("higher")
         return (lambda f, x: f(x) + n) if up else (lambda f, x: f(f(x)))
 
-    with pytest.raises(CompileError, match="only the run chooses, and it takes a function"):
+    with pytest.raises(CompileError, match="a function that is selected at run time and takes a function"):
         way(higher)(1.0, True)
 
 

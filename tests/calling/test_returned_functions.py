@@ -249,7 +249,7 @@ def test_functions_that_the_run_chooses(way: Way) -> None:
     def unannotated(n: F, up: bool):
         return (lambda x: x + n) if up else (lambda x: x * n)
 
-    with pytest.raises(TypeCheckError, match="a function that only the run chooses, and its types are not known"):
+    with pytest.raises(TypeCheckError, match="is selected at run time, so its type cannot be inferred"):
         way(unannotated)(1.0, True)
 
 

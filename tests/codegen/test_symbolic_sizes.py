@@ -172,7 +172,7 @@ def test_a_compute_function_that_needs_numbers_is_compiled_for_each_size(caplog:
             x = array(length)
             np.testing.assert_array_equal(turned(x).numpy(), 2 * x[::-1])
     (warning,) = [r.getMessage() for r in caplog.records]
-    assert "for each size anew: the compute function of test_symbolic_compiled_turned does not take" in warning
+    assert "for every new shape: the compute function of test_symbolic_compiled_turned does not take" in warning
 
 
 def test_native_functions_of_operators_are_made_for_each_size(caplog: pytest.LogCaptureFixture) -> None:

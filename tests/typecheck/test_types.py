@@ -95,7 +95,7 @@ def test_sizes_are_solved_at_a_call() -> None:
     with pytest.raises(R.TypeMismatch, match=r"argument x of padded must be Tensor\[float32, \(n \+ 1,\)\]"):
         padded.interpret(ones(0), ones(1))
     assert halves.interpret(ones(2), ones(5)) == 7
-    with pytest.raises(R.ShapeError, match=r"n//2 must be 2 here, and it is 3"):
+    with pytest.raises(R.ShapeError, match=r"n//2 must be 2 here, but it is 3"):
         halves.interpret(ones(2), ones(6))
     assert longer.interpret(ones(2), ones(6)).shape == (6,)
 
@@ -330,7 +330,7 @@ def test_any_beside_known_sizes_is_checked_where_they_meet() -> None:
 @pytest.mark.parametrize("annotation", ["k", "Tensor[k, (2,)]", "Tensor[Float, (k, 3)]"])
 def test_one_variable_that_was_not_unpacked(annotation: str) -> None:
     text = f"def f(x: {annotation}):\n    return x\n"
-    with pytest.raises(R.FrontendError, match=r"^<relay>:1:\d+: error: \(k,\) is no ") as error:
+    with pytest.raises(R.FrontendError, match=r"^<relay>:1:\d+: error: \(k,\) is not an? ") as error:
         R.from_source(text, {"Tensor": Tensor, "Float": Float, "k": R.dims("k")})
     assert error.value.help == 'dims returns a tuple: (k,) = relay.dims("k")'
 
@@ -361,7 +361,7 @@ def rest_of_nothing(x):
 
 def test_what_a_type_demands_of_sizes_is_checked_at_calls() -> None:
     assert str(first_and_rest.type).endswith("where n >= 1")
-    with pytest.raises(R.ShapeError, match="first_and_rest needs n >= 1, and n is 0") as error:
+    with pytest.raises(R.ShapeError, match="first_and_rest needs n >= 1, but n is 0") as error:
         first_and_rest(ones(0))
     assert error.value.notes == ("n is the extent of axis 0 of x",)
     with pytest.raises(R.ShapeError, match="first_and_rest needs n >= 1"):

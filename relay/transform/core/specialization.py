@@ -138,9 +138,9 @@ class _Specializer:
             if any(self.flows.carries(t) for t in flow.parameters):
                 entry = self.module.main
                 raise CompileError(
-                    f"{entry.name} returns a function that only the run chooses, and it takes a function",
+                    f"{entry.name} returns a function that is selected at run time and takes a function",
                     entry.span,
-                    help="return one that takes none: what it may be given has to be known where it is chosen",
+                    help="return one that takes no functions: its arguments must be known where it is selected",
                 )
         module = finish(self.module, self.functions, self.flows, self.applications, tuple(applied.values()))
         names = self.applications.functions()[1]

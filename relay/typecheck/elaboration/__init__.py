@@ -192,7 +192,9 @@ def _with_functions(
         if not isinstance(definition, Definition) or not holds_functions(result):
             return checker, module, None
         if takes_unseen(result):
-            mistake = TypeCheckError("nothing tells what the function takes", definition.function.span)
+            mistake = TypeCheckError(
+                "the parameters of the returned function have no known types", definition.function.span
+            )
     except RelayError as error:
         if not isinstance(definition, Definition) or not any(decisions.holding):
             raise
@@ -217,10 +219,10 @@ def _with_functions(
 def _untyped_function_error(definition: Definition, mistake: RelayError) -> RelayError:
     """The error for functions that are returned, that only the run chooses, and whose types nothing tells."""
     return TypeCheckError(
-        f"{definition.function.name} returns a function that only the run chooses, and its types are not known",
+        f"the function that {definition.function.name} returns is selected at run time, so its type cannot be inferred",
         definition.function.span,
         help="annotate what it returns: `-> Fn[[A, B], C]`",
-        notes=(f"without them, {mistake.message}",),
+        notes=(f"without an annotation: {mistake.message}",),
     )
 
 

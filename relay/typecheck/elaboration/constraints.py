@@ -213,7 +213,7 @@ class Constraints(DiagnosticCollector):
                 return None
             if answer is False or solved is not None or (answer is None and not waiting):
                 found = b if isinstance(left, int) else a
-                raise ShapeError(f"{text} must be {resolve_dim(wanted)} here, and it is {found}", span)
+                raise ShapeError(f"{text} must be {resolve_dim(wanted)} here, but it is {found}", span)
             return None if answer else tuple(dict.fromkeys(waiting))
 
         def force() -> None:

@@ -77,7 +77,7 @@ class ChosenFunctionNode:
     position: int
 
     def __repr__(self) -> str:
-        return "<a function that a run has chosen>"
+        return "<function selected at run time>"
 
 
 @attrs.frozen

@@ -158,7 +158,7 @@ def _element_at(
         return index(checker, out, part, [Number(position, span)], span) if inside else None
     if checker.is_open(part):
         raise SchemeOnly(span, "what the zip goes through")
-    raise TypeCheckError("a zip with a tuple needs lengths that are known before the program runs", span)
+    raise TypeCheckError("a zip with a tuple needs lengths that are known at compile time", span)
 
 
 def _unroll(

@@ -218,7 +218,7 @@ class LoopState:
                     and entity.value is expected.value
                 )
                 if not same:
-                    raise TypeCheckError(f"the loop changes {name}, which is not a value at run time", span)
+                    raise TypeCheckError(f"the loop changes {name}, which is a compile-time value", span)
 
 
 def elaborate_loop(

@@ -96,7 +96,7 @@ def _refuse_others(callee: GlobalFunction, entities: Sequence[AbstractValue], dy
     for parameter, entity, is_dynamic in zip(function.parameters, entities, dynamic, strict=True):
         if isinstance(entity, PythonObject) and entity.value is not None and not kept:
             raise TypeCheckError(
-                f"{parameter.name} is not a value of the run, so the gradient of {function.name} cannot get it",
+                f"{parameter.name} is a compile-time value, so the gradient of {function.name} cannot receive it",
                 parameter.span,
                 help="def_gradient(saving=..) takes the function's own parameters and keeps what the gradient needs",
             )

@@ -68,7 +68,7 @@ def slice_list(
     if isinstance(step, Number) and isinstance(step.value, int) and step.value != 0:
         stride = step.value
     elif step is not None and not (isinstance(step, PythonObject) and step.value is None):
-        raise TypeCheckError("the step of a slice of a list must be an integer known before the program runs", span)
+        raise TypeCheckError("the step of a slice of a list must be an integer known at compile time", span)
     known = _length_of_slice(xs.length, start, stop, stride)
     size = list_positions.length64(checker, out, xs, span)
     low, high = (

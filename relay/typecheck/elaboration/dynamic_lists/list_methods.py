@@ -19,6 +19,7 @@ from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.values import data, records
+from relay.typecheck.elaboration.values.tensors import index_error
 
 
 def pop(
@@ -45,7 +46,7 @@ def pop(
             if checker.maybe:  # it may have more items when this runs
                 grown = dynamic_lists.as_growing(checker, out, xs, span)
                 return Tuple(list_items.pop_item(checker, out, grown, index, span))
-            raise TypeCheckError(f"the list has {len(items)} items; there is no {index.value}", span)
+            raise index_error("list", index.value, len(items), span)
         found = items.pop(index.value)
         return Tuple((found, Tuple(tuple(items), xs.form)))
     if not dynamic_lists.is_list(xs):

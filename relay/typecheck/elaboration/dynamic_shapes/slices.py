@@ -72,7 +72,7 @@ def slice_axis(
     if isinstance(item.step, Number) and isinstance(item.step.value, int) and item.step.value != 0:
         stride = item.step.value
     elif item.step is not None and not (isinstance(item.step, PythonObject) and item.step.value is None):
-        raise TypeCheckError("the step of a slice must be an integer known before the program runs", span)
+        raise TypeCheckError("the step of a slice must be an integer known at compile time", span)
     type_ = prune(value.type)
     assert isinstance(type_, TensorType)
     size = data_dependent.number(checker, out, flat_shape(type_.shape)[axis], span)

@@ -49,7 +49,7 @@ def require_static(entity: AbstractValue, function: Function, position: int, spa
             parameter = function.parameters[position]
             labels = (Label(parameter.span, "static"),) if parameter.span is not None else ()
             raise TypeCheckError(
-                f"argument {parameter.name} of {function.name} is static: it must be known before the program runs",
+                f"argument {parameter.name} of {function.name} is static: it must be known at compile time",
                 span,
                 labels=labels,
             ).needing_value()

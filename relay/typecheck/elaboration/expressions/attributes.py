@@ -70,13 +70,13 @@ def static_value(entity: AbstractValue, name: str, span: Span | None, *, symboli
             if isinstance(type_, Unknown) or (isinstance(type_, TensorType) and open_shape(type_.shape)):
                 raise SchemeOnly(span, name)
             raise TypeMismatch(
-                f"{name} must be known before the program runs, found a value of type {show(resolve(entity.type))}",
+                f"{name} must be known at compile time, found a value of type {show(resolve(entity.type))}",
                 span,
                 help="an argument is known if its parameter is static: @relay(static_argnames=(..,)),"
                 " or `# relay: static` on the parameter's line",
             ).needing_value()
         case Text():
-            message = f"{name} must be known before the program runs, found a text with values of the run"
+            message = f"{name} must be known at compile time, found a text with values of the run"
             raise TypeMismatch(message, span)
         case _:
             raise TypeMismatch(f"{name} cannot be a function", span)

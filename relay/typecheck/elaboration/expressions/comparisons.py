@@ -99,7 +99,7 @@ def contains(
             raise text_equality.refusal("it is not known what stands in", span)
         case Tuple(_, Form(cls, names)) if cls is dict:
             if not isinstance(item, PythonObject) or not isinstance(item.value, str):
-                raise TypeCheckError("the keys of a dict are strings that are known before the program runs", span)
+                raise TypeCheckError("the keys of a dict are strings that are known at compile time", span)
             return truth(item.value in names, span)
         case Tuple(items):
             return combine_conditions(checker, out, (equal(checker, out, item, i, span) for i in items), True, span)

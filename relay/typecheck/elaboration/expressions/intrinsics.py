@@ -142,7 +142,7 @@ def _known_elements(
         raise SchemeOnly(span, f"the length that {what} needs")
     if found is None:
         raise TypeCheckError(
-            f"{what} needs a length that is known before the program runs",
+            f"{what} needs a length that is known at compile time",
             span,
             help="write a loop that fills a tensor by `x[i] = v`, or adds up a sum",
         )

@@ -137,7 +137,7 @@ def print_(
     options = {"sep": " ", "end": "\n"}
     for name, entity in keywords:
         if not isinstance(entity, PythonObject) or not isinstance(entity.value, str | None):
-            raise TypeCheckError(f"the {name} of print must be a string known before the program runs", span)
+            raise TypeCheckError(f"the {name} of print must be a string known at compile time", span)
         if entity.value is not None:
             options[name] = entity.value
     writer = _Writer(checker, out, span)

@@ -138,7 +138,7 @@ def _round(
             return Number(round(value, digits), span)
     if len(arguments) > 1:
         raise TypeCheckError(
-            "`round` to digits is for numbers that are known before the program runs",
+            "`round` to digits is for numbers that are known at compile time",
             span,
             help="scale it: relay.round(x * 10.0) / 10.0",
         )
@@ -396,7 +396,7 @@ _INSTEAD: dict[object, str] = {
     builtins.eval: "write the expression",
     builtins.exec: "write the statements",
     builtins.id: "values have no identity; compare them with `==`",
-    builtins.hasattr: "what a value has is known before the program runs",
+    builtins.hasattr: "attributes are known at compile time",
     builtins.getattr: "write the attribute: x.name",
     np.unique: "how many there are is only known at run time; relay.unique(x, size) has room for so many",
     math.remainder: "the sign of `x % y` is that of y; IEEE's is x - y * relay.round(x / y)",

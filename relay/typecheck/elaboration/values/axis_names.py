@@ -86,7 +86,7 @@ def rename_axes(checker: Checker, typed: DynamicValue, given: AbstractValue, spa
         raise TypeMismatch("only the axes of a tensor have names", span)
     items = given.items if isinstance(given, Tuple) else (given,)
     if not all(isinstance(i, PythonObject) and isinstance(i.value, str | None) for i in items):
-        raise TypeMismatch("the names of axes are known before the run", span, help=NAMES_HELP)
+        raise TypeMismatch("the names of axes must be known at compile time", span, help=NAMES_HELP)
     values = tuple(i.value for i in items if isinstance(i, PythonObject))
     try:
         names = read_names(values if isinstance(given, Tuple) else values[0], len(flat_shape(type_.shape)))

@@ -114,7 +114,7 @@ def function_value(
     if not isinstance(entity, GlobalFunction | LocalFunction):
         what = type(entity.value).__name__ if isinstance(entity, PythonObject) else type(entity).__name__.lower()
         if isinstance(entity, PythonObject) and isinstance(entity.value, BaseType | Unknown):
-            raise TypeCheckError("a dtype is not a value of the run", span, help="compare it: x.dtype == relay.Float32")
+            raise TypeCheckError("dtypes are compile-time values", span, help="compare it: x.dtype == relay.Float32")
         raise TypeCheckError(f"a Python {what} is not a value of a Relay program", span, help=_suggestion(entity))
     function = surface_function(entity)
     parameters = tuple(checker.solver.fresh(Kind.Type) for _ in range(len(function.parameters) - len(fixed)))

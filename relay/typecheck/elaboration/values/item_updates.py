@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import Dim
+from relay.ir.literals import with_article
 from relay.ir.types import BaseType, StackType, TensorType, prune
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (
@@ -58,7 +59,9 @@ def index_update(
         if len(items) == 1 and isinstance(part := items[0], SliceItem) and _is_missing(part.step):
             return list_items.with_slice(checker, out, entity, part.start, part.stop, new, span)
         if len(items) != 1 or isinstance(items[0], SliceItem):
-            raise TypeCheckError("one item of a list can be assigned", span, help="assign the items in a loop")
+            raise TypeCheckError(
+                "only one item of a list can be assigned at a time", span, help="assign the items in a loop"
+            )
         return list_items.with_item(checker, out, entity, items[0], new, span)
     if not isinstance(entity, DynamicValue):
         raise TypeCheckError("only a tensor's elements can be assigned", span)
@@ -93,7 +96,7 @@ def index_update(
         return operators.apply(checker, out, lookup("update_slice"), [entity, value], attributes, span, [])
     if any((known := tensor_type(p)) is None or known.rank != 0 for _, p in plan.dynamic):
         raise TypeCheckError(
-            "the run-time indices of an assignment must be rank-0 integers",
+            "the run-time indices of an assignment must be integers of rank 0",
             span,
             help="use relay.scatter_add, or a loop over the indices",
         )
@@ -139,8 +142,8 @@ def _require_dtype(type_: TensorType, new: AbstractValue, span: Span | None) -> 
         return
     has, found = prune(type_.base), prune(given.base)
     if isinstance(has, BaseType) and isinstance(found, BaseType) and has != found:
-        help = f"convert the value: .astype({spelling(has)})"
-        raise TypeMismatch(f"the tensor holds {has}, and the value is {found}", span, help=help)
+        message = f"cannot store {with_article(found)} value in {with_article(has)} tensor"
+        raise TypeMismatch(message, span, help=f"cast it: .astype({spelling(has)})")
 
 
 def _window_update(
@@ -162,7 +165,7 @@ def _window_update(
         if (count := slice_windows.length(checker, item, span)) is None:
             if any(isinstance(bound, DynamicValue) for bound in (item.start, item.stop)):
                 raise TypeCheckError(
-                    "how many elements are assigned must be known before the program runs",
+                    "the number of assigned elements must be known at compile time",
                     span,
                     help="write both bounds with the same start, `x[i:i + 3] = v`; or choose by position:"
                     " x = relay.where(relay.arange(len(x)) < i, v, x)",
@@ -171,7 +174,7 @@ def _window_update(
         others = [i for i in items if i is not item and not (isinstance(i, PythonObject) and i.value is Ellipsis)]
         if axis >= rank or not all(isinstance(i, SliceItem) and i.is_whole for i in others):
             raise TypeCheckError(
-                "a slice whose bounds the run computes is assigned alone",
+                "an assignment to a slice with run-time bounds has no other indices",
                 span,
                 help="assign x[i:i + 3] = v, row by row",
             )

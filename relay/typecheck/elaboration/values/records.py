@@ -177,7 +177,7 @@ def key_of(item: object, span: Span | None) -> str:
     """The key of `d[item]`. Raises TypeCheckError if it is not known."""
     if isinstance(item, PythonObject) and isinstance(item.value, str):
         return item.value
-    raise TypeCheckError("the key of a dict must be a string known before the program runs", span)
+    raise TypeCheckError("the key of a dict must be a string known at compile time", span)
 
 
 def item(record: Tuple, key: str, span: Span | None) -> AbstractValue:
@@ -201,8 +201,12 @@ def update(
         return with_item(entity, key_of(items[0], span), new)
     position = items[0] if len(items) == 1 else None
     if entity.form is not None and entity.form.cls is list and isinstance(position, Number):
-        if not isinstance(position.value, int) or not -len(entity.items) <= position.value < len(entity.items):
-            raise TypeCheckError(f"the list has {len(entity.items)} items; there is no {position.value}", span)
+        if not isinstance(position.value, int):
+            raise TypeCheckError(f"the index of a list must be an integer, found {position.value}", span)
+        if not -len(entity.items) <= position.value < len(entity.items):
+            from relay.typecheck.elaboration.values.tensors import index_error
+
+            raise index_error("list", position.value, len(entity.items), span)
         changed = list(entity.items)
         changed[position.value] = new
         return Tuple(tuple(changed), entity.form)
@@ -227,7 +231,7 @@ def _with_slice(
     added = elements(checker, out, new, span)
     if added is None or not all(isinstance(b, Number) and isinstance(b.value, int) for b in bounds):
         raise TypeCheckError(
-            "the bounds of an assigned slice of a list, and what is assigned, must be known before the program runs",
+            "the bounds of an assigned slice of a list, and what is assigned, must be known at compile time",
             span,
             help="make a new list: `xs = xs[:i] + new + xs[j:]`",
         )

@@ -23,7 +23,7 @@ from relay.typecheck.elaboration.diagnostics.mistakes import display_type
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.values import records, special_methods
-from relay.typecheck.elaboration.values.tensors import index, nearest_index, slice_number, tensor_type
+from relay.typecheck.elaboration.values.tensors import index, index_error, slice_number, tensor_type
 from relay.typecheck.unification import resolve
 
 
@@ -32,7 +32,7 @@ def chosen_item(
 ) -> AbstractValue:
     """An item of a tuple or list that the run chooses; all have one type then."""
     if entity.form is not None and entity.form.names:
-        message = "the key of a dict and the field of a record must be known before the program runs"
+        message = "the key of a dict and the field of a record must be known at compile time"
         raise TypeCheckError(message, span).needing_value()
     if not all(
         isinstance(i, Number) or (isinstance(i, DynamicValue) and tensor_type(i) is not None) for i in entity.items
@@ -45,9 +45,9 @@ def chosen_item(
             dict.fromkeys(display_type(i.type) if isinstance(i, DynamicValue) else "a number" for i in entity.items)
         )
         raise TypeMismatch(
-            f"items that the run chooses must have one type, found {kinds[0]} and {kinds[-1]}",
+            f"a run-time index needs elements of one type, found {kinds[0]} and {kinds[-1]}",
             span,
-            help="an index that is known before the run may choose among items of several types",
+            help="an index that is known at compile time may select elements of different types",
         ).needing_value() from None
     return index(checker, out, whole, [index_], span)
 
@@ -103,12 +103,7 @@ def tuple_item(
         if isinstance(item, Number) and isinstance(item.value, int):
             if not -len(entity.items) <= item.value < len(entity.items):
                 count = len(entity.items)
-                what = (
-                    f"list has {count} items" if dynamic_lists.is_literal(entity) else f"tuple has {count} components"
-                )
-                raise TypeCheckError(
-                    f"the {what}; there is no {item.value}", span, help=nearest_index(item.value, count)
-                )
+                raise index_error("list" if dynamic_lists.is_literal(entity) else "tuple", item.value, count, span)
             return entity.items[item.value]
         if isinstance(item, SliceItem):
             if dynamic_lists.is_literal(entity) and any(isinstance(b, DynamicValue) for b in (item.start, item.stop)):
@@ -117,7 +112,7 @@ def tuple_item(
             bounds = [slice_number(b, span) for b in (item.start, item.stop, item.step)]
             chosen = entity.items[slice(*(b if b is None else number_of(b) for b in bounds))]
             return Tuple(chosen, entity.form if dynamic_lists.is_literal(entity) else None)
-    raise TypeCheckError("the index of a tuple must be an integer known before the program runs", span)
+    raise TypeCheckError("the index of a tuple must be an integer known at compile time", span)
 
 
 def _container_text(span: Span | None) -> str:

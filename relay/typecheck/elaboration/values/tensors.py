@@ -124,8 +124,14 @@ def nearest_index(index: Dim, extent: Dim) -> str | None:
     if not isinstance(extent, int) or extent == 0:
         return None
     if isinstance(index, int) and index < 0:
-        return f"the first one is 0, or {-extent}"
-    return f"the last one is {extent - 1}, or -1"
+        return f"the first index is 0, or {-extent}"
+    return f"the last index is {extent - 1}, or -1"
+
+
+def index_error(kind: str, index: int, length: int, span: Span | None) -> TypeCheckError:
+    """The error for an index that a list or tuple of this length does not have."""
+    message = f"index {index} is out of range for a {kind} of length {length}"
+    return TypeCheckError(message, span, help=nearest_index(index, length))
 
 
 def attribute(
@@ -304,7 +310,7 @@ def slice_number(entity: AbstractValue | None, span: Span | None) -> Dim | None:
             return value
         case _:
             raise TypeCheckError(
-                "the bounds of a slice must be known before the program runs",
+                "the bounds of a slice must be known at compile time",
                 span,
                 help="index with an integer, or relay.take(x, relay.arange(..) + start)",
             ).needing_value()
