@@ -273,7 +273,7 @@ def _doubt(seen: list[_Slope], best: _Slope) -> str:
         return "the function is not finite nearby"
     if not best.moved:
         return f"a step of {best.step:.2g} does not change the result"
-    return f"finite differences give {best.value:.9g}, give or take {best.error:.2g}, with the step {best.step:.2g}"
+    return f"finite differences give {best.value:.9g} ± {best.error:.2g}, with the step {best.step:.2g}"
 
 
 def _difference(at: At, step: float) -> _Slope:

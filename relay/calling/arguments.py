@@ -81,7 +81,7 @@ def describe(
     annotation = None if annotation is None else prune(annotation)  # type: ignore[assignment]
     if isinstance(value, TensorType):
         if not isinstance(value.base, BaseType) or not all(isinstance(dim, int) for dim in value.shape):
-            raise _bad_argument(function, position, f"is the type {value}, in which something is open", path=path)
+            raise _bad_argument(function, position, f"is the type {value}, which has unbound variables", path=path)
         return ArgumentDescription((value.base.name, value.shape), value, None)
     if isinstance(value, RefType | StackType):
         return ArgumentDescription(value, value, None)

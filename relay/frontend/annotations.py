@@ -324,7 +324,7 @@ class AnnotationReader:
             case ast.Call(func=ast.Name() | ast.Attribute() as function, args=items, keywords=[]) if items:
                 extremum = _EXTREMA.get(self._object(function))
                 if extremum is None:
-                    raise self._error(node, "this is not a dimension", "of functions there are max and min")
+                    raise self._error(node, "this is not a dimension", "only the functions max and min are available")
                 return extremum(*map(self._operand, items))
             case _:
                 raise self._error(
@@ -343,7 +343,7 @@ class AnnotationReader:
             case _:
                 dim = self._dim(node)
         if isinstance(dim, TypeId) and dim.kind is not Kind.Dim:
-            raise self._error(node, f"{dim} stands for any number of dims; arithmetic is of single ones", None)
+            raise self._error(node, f"{dim} stands for any number of dims; arithmetic is for single dims", None)
         return dim
 
     def _arithmetic(self, node: ast.expr, left: Dim, op: ast.operator, right: Dim) -> Dim:

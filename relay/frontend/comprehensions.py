@@ -68,7 +68,7 @@ def map_or_filter(
     span = context.span(node)
     if not rest or (name == "filter" and len(rest) > 1):
         raise FrontendError(
-            f"`{name}` takes a function and what it goes through",
+            f"`{name}` takes a function and an iterable",
             span,
             help="write a comprehension: `[f(x) for x in xs if c]`",
         )

@@ -255,15 +255,15 @@ def to_type(item: object) -> Type:
     if definition is not None and definition is not item:
         return to_type(definition)
     if item is str:
-        help = "leave the annotation out: text is known before a program runs, and is part of it"
-        raise FrontendError("str is not a type of Relay", help=help)
+        help = "leave the annotation out: strings are compile-time values"
+        raise FrontendError("str is not a type that Relay has", help=help)
     if item is typing.Any or item is ANY:
-        help = 'for what may be of any type, make a variable: `A = relay.type_var("A")`, and write `x: A`'
-        raise FrontendError("Any is not a type of Relay", help=help)
+        help = 'for any type, make a type variable: `A = relay.type_var("A")`, and write `x: A`'
+        raise FrontendError("Any is not a type that Relay has", help=help)
     if isinstance(item, types.UnionType) or typing.get_origin(item) is typing.Union:
-        help = "a value of several forms is one data type: `@relay.data class Shape:` with a class inside for each form"
-        raise FrontendError(f"{describe_object(item)} is not a type of Relay", help=help)
-    raise FrontendError(f"{describe_object(item)} is not a type of Relay", help=_unpacking(item) or TENSOR_HELP)
+        help = "define one data type, `@relay.data class Shape:`, with a class inside for each form"
+        raise FrontendError(f"{describe_object(item)} is not a type that Relay has", help=help)
+    raise FrontendError(f"{describe_object(item)} is not a type that Relay has", help=_unpacking(item) or TENSOR_HELP)
 
 
 def _record_type(cls: type) -> TupleType:

@@ -154,7 +154,7 @@ def output_type(result: Type, grad: Grad) -> TensorType:
                 f"the function returns {len(result.items)} results: say which one is differentiated, by output= or"
                 " has_aux=",
                 help="output=0 is the first one; with has_aux=True the first of a pair is differentiated and the second"
-                " handed on",
+                " passed on",
             )
         position = grad.output or 0
         if not result.items:

@@ -50,8 +50,8 @@ def refuse_made(dim: Dim) -> None:
     """Raise TypeCheckError for a data-dependent size, where a number is needed."""
     if mentions_made(dim):
         raise TypeCheckError(
-            "a size is needed here that is known only when the program runs",
-            help="give the tensor a size that is known before; a loop over its rows works with any size",
+            "a size is needed at compile time here that is known only at run time",
+            help="give the tensor a size that is known at compile time; a loop over its rows works with any size",
         )
 
 

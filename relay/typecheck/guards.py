@@ -72,9 +72,9 @@ class DataDependentGuard(TypeCheckError):
 
     def __init__(self, left: Dim, relation: str, right: Dim, span: Span | None) -> None:
         super().__init__(
-            f"whether {left} {relation} {right} is known at run time only, and the type depends on it",
+            f"the type depends on whether {left} {relation} {right}, which is known only at run time",
             span,
-            help="decide it by an `if` on what the size is made from, or make an argument static:"
+            help="test with an `if` what the size is computed from, or make an argument static:"
             " @relay(static_argnames=(..,))",
         )
         self.left, self.relation, self.right = left, relation, right
@@ -261,7 +261,7 @@ class Guards(Facts):
         if not isinstance(dim, int):
             for variable in set(variables(resolve_dim(dim))):
                 if isinstance(variable, Unknown) and variable.hint is not None:
-                    self._bind(variable, variable.hint, "its number is needed")
+                    self._bind(variable, variable.hint, "its value is needed")
         return number
 
     def _assume(self, constraint: DimConstraint) -> None:

@@ -263,7 +263,7 @@ int main(int count, char** arguments) {
 def test_a_result_whose_size_the_run_makes_in_cpp(tmp_path: Path) -> None:
     chosen.compile(X, 0.5).export(tmp_path / "chosen.so", header=tmp_path / "chosen.h")
     text = (tmp_path / "chosen.h").read_text()
-    assert "1 to 2: double [any][4], whose size the run makes: an int64_t each, which chosen_read1 reads" in text
+    assert "1 to 2: double [any][4] of data-dependent size: an int64_t each, which chosen_read1 reads" in text
     x = np.arange(5.0)[:, None] - np.arange(4.0)
     expected: list[float] = []
     for least in (-1.0, 9.0, 19.0):
@@ -480,7 +480,7 @@ def test_what_has_no_header(tmp_path: Path) -> None:
 
     x = np.ones(2, np.float32)
     for function, argument, message in (
-        (summed, relay.ref(x), "a reference or a list holds tensors whose size only the run knows"),
+        (summed, relay.ref(x), "a reference or a list holds tensors of data-dependent size"),
         (picked, Pair(x), "Pair is a data type of this program; pass tensors and tuples"),
     ):
         with pytest.raises(CompileError, match=message):

@@ -81,7 +81,7 @@ def test_a_number_that_is_needed_is_said(caplog: pytest.LogCaptureFixture) -> No
     f.interpret(rows(2))
     with caplog.at_level(logging.INFO, "relay.compile"):
         assert f.interpret(rows(4)).shape == (4, 3)
-    assert "f: the size x_0 is 4: its number is needed, at " in caplog.text
+    assert "f: the size x_0 is 4: its value is needed, at " in caplog.text
     assert sizes(f, rows(6)) == []
 
 

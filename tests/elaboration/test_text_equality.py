@@ -116,5 +116,5 @@ def test_patterns_do_not_match_texts() -> None:
             case _:
                 return 0
 
-    with pytest.raises(rl.RelayError, match="a pattern does not match a text with values of the run"):
+    with pytest.raises(rl.RelayError, match="a pattern cannot match an f-string with run-time values"):
         matched.interpret(np.int32(3))

@@ -182,6 +182,6 @@ def test_errors_together() -> None:
 
 def test_a_name_for_a_union_says_what_stands_for_it() -> None:
     number = int | float
-    with pytest.raises(FrontendError, match=r"int \| float is not a type of Relay") as error:
+    with pytest.raises(FrontendError, match=r"int \| float is not a type that Relay has") as error:
         relay.from_source("def f(x: Number):\n    return x\n", {"Number": number})
     assert "one data type" in error.value.help

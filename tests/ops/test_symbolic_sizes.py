@@ -101,7 +101,7 @@ def symbolic(sample: Sample, gradient: bool) -> tuple[RelayFunction, tuple[Array
         places += [Place(number, (), axis) for axis, extent in enumerate(np.shape(arguments[number])) if extent > 1]
     described = [describe(v, function._function, i).argument for i, v in enumerate(function._bind(arguments, {}))]
     made = elaborate_structured(function.__relay__, described, places)
-    numbers = [f"{p.name} is {p.value}: {p.reason}" for p in made.pins if p.reason == "its number is needed"]
+    numbers = [f"{p.name} is {p.value}: {p.reason}" for p in made.pins if p.reason == "its value is needed"]
     assert not numbers, f"{sample}, seed {SEED}"
     return function, tuple(arguments), made.module
 
@@ -203,7 +203,7 @@ def test_attributes_made_of_sizes(caplog: pytest.LogCaptureFixture) -> None:
             image = random.standard_normal((2, 1, n + 1, m))
             same(unwrapped(images(image)), exactly(images, (image,)), f"{n}, {m}")
     assert sum("with sizes" in record.getMessage() for record in caplog.records) == 2
-    assert not [r.getMessage() for r in caplog.records if "its number is needed" in r.getMessage()]
+    assert not [r.getMessage() for r in caplog.records if "its value is needed" in r.getMessage()]
 
 
 def unwrapped(value: Any) -> Any:

@@ -150,7 +150,7 @@ def annotated_three(x):
         (sum_of_chosen, (X, -X), "must have the same number of elements"),
         (sum_of_chosen, (X, np.array([1.0, -1.0])), "must have the same number of elements"),
         (beside_three, (np.array([1.0, -1.0]),), "must have 3 elements here"),
-        (largest, (-X,), "an axis is empty here"),
+        (largest, (-X,), "an axis is empty, but must have"),
         (second, (np.array([1.0, -1.0]),), "index out of range"),
         (made, (np.int32(-1),), "a size must be a number from 0"),
         (product, (X, X[:2]), "must have the same number of elements"),
@@ -263,10 +263,10 @@ def test_annotated_sizes_of_arguments_are_checked_when_the_run_knows_them() -> N
     x = np.float32([1.0, 2.0, 3.0, -1.0])
     assert float(chosen.interpret(x)) == 6.0
     assert float(both.interpret(x)) == 1.0 * 1.0 + 2.0 * 2.0 + 3.0 * -1.0
-    text = "axis 0 of argument x of of_three must have 3 elements, and has another number"
+    text = "axis 0 of argument x of of_three must have 3 elements, but has a different number"
     with pytest.raises(ExecutionError, match=text):
         chosen.interpret(np.float32([1.0, 2.0]))
-    text = "axis 0 of argument y of product must have as many elements as n is in the others"
+    text = "axis 0 of argument y of product must have n elements, as in the other arguments"
     with pytest.raises(ExecutionError, match=text):
         both.interpret(np.float32([1.0, 2.0, 5.0, 6.0, -1.0]))
 

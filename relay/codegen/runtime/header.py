@@ -262,7 +262,7 @@ def _number(pool: Pool, pools: dict[Pool, int], what: str, sized: bool) -> None:
         if not isinstance(part, SizedLayout):
             _number(part.pool, pools, what, sized)
         elif not sized:
-            raise ExportError("a reference or a list holds tensors whose size only the run knows")
+            raise ExportError("a reference or a list holds tensors of data-dependent size")
 
 
 def _received_text(name: str, position: int, layout: Layout, pools: Mapping[Pool, int]) -> tuple[int, str]:
@@ -279,7 +279,7 @@ def _returned_text(name: str, position: int, layout: Layout, pools: Mapping[Pool
             words = 1 + dims.count(ANY)
             shape = "".join("[any]" if dim is ANY else f"[{dim}]" for dim in dims)
             return words, (
-                f"     {position} to {position + words - 1}: {_C_TYPES[base.name]} {shape}, whose size the run makes:"
+                f"     {position} to {position + words - 1}: {_C_TYPES[base.name]} {shape} of data-dependent size:"
                 f" an int64_t each, which {name}_read{position} reads"
             )
         case StackLayout():
@@ -319,7 +319,7 @@ def _list_maker(name: str, number: int, pool: Pool, pools: Mapping[Pool, int]) -
     """The function with which C makes lists of a kind."""
     row = _element(pool)
     return f"""\
-/* A new list of so many elements, which are zeros: element i is the reference {name}_item{number}(.., list + i), to
+/* A new list of `count` elements, which are zeros: element i is the reference {name}_item{number}(.., list + i), to
    {_content(row)}. -1 if there is not enough memory. */
 static inline int64_t {name}_list{number}({name}_t* self, int64_t count) {{
   int64_t* place = self->table + {pool.slot};
@@ -388,7 +388,7 @@ def _reader(name: str, position: int, layout: SizedLayout) -> str:
     words = itertools.count(position + 1)
     shape = ", ".join(f"*(const int64_t*)outputs[{next(words)}]" if d is ANY else str(d) for d in layout.dims)
     return f"""\
-/* A tensor whose size the run makes. Its memory is that of {name}_t, until the next run. */
+/* A tensor of data-dependent size. Its memory is that of {name}_t, until the next run. */
 typedef struct {{ const {c_type}* data; int64_t shape[{len(layout.dims)}]; }} {name}_output{position};
 
 static inline {name}_output{position} {name}_read{position}(void* const* outputs) {{

@@ -96,7 +96,7 @@ class Scopes:
         for variable in variables(dim):
             if isinstance(variable, DataDependentDim):
                 if self._in_data:
-                    raise self.fail(f"{where} in a data type mentions {variable}, which the run makes")
+                    raise self.fail(f"{where} in a data type mentions {variable}, which is data-dependent")
                 if variable in self._made and variable not in self._made_here:
                     raise self.fail(f"{variable} in {where} is not in scope")
             elif variable not in self._dims:
@@ -105,7 +105,7 @@ class Scopes:
     def entry(self) -> None:
         """Nobody gives the entry data-dependent sizes."""
         for dim in self._given[self.module.entry]:
-            raise self.fail(f"nobody makes {dim}, which @{self.module.entry} uses or gives to others")
+            raise self.fail(f"{dim}, which @{self.module.entry} uses or passes on, is never defined")
 
     def definition(self, definition: DataDefinition) -> None:
         """The field types of a data type."""

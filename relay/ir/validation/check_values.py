@@ -185,7 +185,7 @@ class Values(Scopes, abc.ABC):
             case BindDim(dim, size):
                 self.check_equal_types("a size", (self.atom(size),), (scalar(INT64),))
                 if dim in self._made_here:
-                    raise self.fail(f"{dim} is made twice")
+                    raise self.fail(f"{dim} is defined twice")
                 self._made_here.add(dim)
                 return ()
             case AxisSize(value, axis):

@@ -398,7 +398,7 @@ def _new_instance(
         target = checker.variable(name, FunctionType(types, result, (), own), function.span)
         instance = Instance(name, code, types, statics, result, target, effects=own, numbers=numbers)
     if isinstance(callee, GlobalFunction) and callee.definition.pure:
-        help = "leave `pure=True` out, or return what it would tell"
+        help = "leave `pure=True` out, or return what it would print"
         checker.pure.append((instance.effects, Purity(function.name, function.span, help)))
     if key is not None:
         checker.instances[key] = instance

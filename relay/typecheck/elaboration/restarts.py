@@ -152,7 +152,7 @@ class ListGrows(Restart):
 
 
 class SizeVaries(Restart):
-    """A tensor gets another size, which the run makes, at a place that has been passed already: at these axes."""
+    """A tensor gets another size, which is data-dependent, at a place that has been passed already: at these axes."""
 
     def __init__(self, place: Place, axes: set[int]) -> None:
         super().__init__()

@@ -157,7 +157,7 @@ def _element_at(
         inside = at_least(type_.shape[0], position + 1)
         return index(checker, out, part, [Number(position, span)], span) if inside else None
     if checker.is_open(part):
-        raise SchemeOnly(span, "what the zip goes through")
+        raise SchemeOnly(span, "an argument of zip")
     raise TypeCheckError("a zip with a tuple needs lengths that are known at compile time", span)
 
 

@@ -164,7 +164,7 @@ def length(checker: Checker, out: TypedBlockBuilder, part: Range | Progression, 
     counter = counter_base(checker, [part], base)
     found = count(checker, out, part, base, counter, span)
     if found is None:
-        raise TypeCheckError("what has no end has no length", span)
+        raise TypeCheckError("an infinite iterable has no length", span)
     return range_numbers.of_range(found)
 
 
@@ -172,11 +172,11 @@ def _rows(part: DynamicValue, span: Span | None) -> Dim:
     """The extent of the first axis of a tensor."""
     type_ = tensor_type(part)
     if isinstance(prune(part.type), Unknown):
-        raise SchemeOnly(span, "what the loop goes through")
+        raise SchemeOnly(span, "the iterable of this loop")
     if type_ is None and not isinstance(prune(part.type), TensorType):
         raise TypeCheckError(f"{show(resolve(part.type))} cannot be iterated over", span)
     if type_ is None or not is_known(type_.shape) or ANY in type_.shape:
-        raise SchemeOnly(span, "the length of what the loop goes through")
+        raise SchemeOnly(span, "the length of the iterable of this loop")
     if type_.rank == 0:
         raise TypeCheckError("a scalar cannot be iterated over", span, help="use range(n)")
     return type_.shape[0]

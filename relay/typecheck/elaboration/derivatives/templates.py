@@ -344,7 +344,7 @@ def _record(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, spa
 
 def _no_list(type_: StackType, span: Span | None) -> TypeCheckError:
     return TypeCheckError(
-        f"there is no derivative of all elements of a list that grows and holds no tensors, {show(resolve(type_))}",
+        f"there is no derivative of all elements of a dynamic list without tensors, {show(resolve(type_))}",
         span,
         help="return lists of tensors, or use relay.vjp",
     )

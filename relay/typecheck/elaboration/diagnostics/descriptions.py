@@ -51,7 +51,7 @@ def kind_of(entity: AbstractValue) -> str:
         case PythonObject(value):
             return f"a Python {type(value).__name__}"
         case Text():
-            return "a text with values of the run"
+            return "an f-string with run-time values"
         case _:
             return "a function" if isinstance(entity, FUNCTIONS) else "a method or range"
 

@@ -97,7 +97,9 @@ def extreme(
 ) -> DynamicValue:
     """`max(xs)`, `min(xs)` by the operator of two."""
     some = list_positions.is_not_empty(checker, out, xs, span)
-    out.items.append(Binding((), Assert(checker.materialize(out, some, span).atom, f"{operator} of nothing", span)))
+    out.items.append(
+        Binding((), Assert(checker.materialize(out, some, span).atom, f"{operator} of an empty list", span))
+    )
     first = checker.materialize(out, list_items.read(checker, out, xs, list_positions.number(0), span), span)
     return fold(
         checker,

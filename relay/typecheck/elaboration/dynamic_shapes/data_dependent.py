@@ -126,7 +126,7 @@ def with_found_extent(
         out.items.append(Binding((), Assert(holds.atom, text, span)))
 
     one = number(checker, out, 1, span)
-    check(call("greater_equal", others, one), "an extent of the new shape must be at least 1, for another one is -1")
+    check(call("greater_equal", others, one), "an extent of the new shape must be at least 1 where another one is -1")
     found = call("floor_divide", total, call("maximum", others, one))
     text = "the elements of the tensor cannot be divided among the extents of the new shape"
     check(call("equal", call("multiply", found, others), total), text)
@@ -228,7 +228,7 @@ def pack_sizes(
             for variable, inside in captured.items():
                 if isinstance(inside, DynamicValue) and _escapes(data_dependent_dims(inside.type), escaping):
                     raise TypeCheckError(
-                        f"a function that uses {variable.name}, whose size is made in this block, cannot leave it",
+                        f"a function that uses {variable.name}, whose size is computed in this block, cannot leave it",
                         span,
                         help="return what it computes, or give it the tensor as an argument",
                     )
@@ -266,9 +266,9 @@ def packed_value(
         and _escapes(data_dependent_dims(typed.type), escaping)
     ):
         raise TypeCheckError(
-            f"a {show(resolve(typed.type))} cannot leave the block in which the sizes in it are made",
+            f"a {show(resolve(typed.type))} cannot leave the block that computes its sizes",
             span,
-            help="give the tensors a size that is known before, or make the value outside",
+            help="give the tensors a size that is known outside the block, or create the value there",
         )
     return typed
 
@@ -445,9 +445,9 @@ def fit_arguments(
             solved = solve(subtract(dim, size), lambda v: isinstance(v, DataDependentDim))
             if solved is None:
                 continue
-            number = f"{size} elements" if isinstance(size, int) else f"as many elements as {wanted} is in the others"
+            number = f"{size} elements" if isinstance(size, int) else f"{wanted} elements, as in the other arguments"
             text = f"axis {axis} of argument {parameter.name} of {function.name} must have {number}"
-            require(checker, out, DimConstraint(dim, EQUAL, size), span, f"{text}, and has another number")
+            require(checker, out, DimConstraint(dim, EQUAL, size), span, f"{text}, but has a different number")
             type_ = map_dims(resolve(value.type), replacing(*solved))
             found[position] = ascribe_type(checker, out, value, type_, span)
     return found
@@ -474,7 +474,7 @@ def narrow_to_annotation(
             continue
         solved = solve(subtract(dim, size), lambda v: isinstance(v, DataDependentDim))
         if solved is not None:
-            text = f"axis {axis} of {what} must have {size} elements, and has another number"
+            text = f"axis {axis} of {what} must have {size} elements, but has a different number"
             require(checker, out, DimConstraint(dim, EQUAL, size), span, text)
             entity = ascribe_type(checker, out, entity, map_dims(resolve(entity.type), replacing(*solved)), span)
     return entity
@@ -508,14 +508,14 @@ def require(
 
 def _assertion_text(constraint: DimConstraint) -> str:
     if constraint.relation == AT_LEAST and constraint.right == 1:
-        return "an axis is empty here, and must not be"
+        return "an axis is empty, but must have at least one element"
     if constraint.relation == AT_LEAST and isinstance(constraint.left, int):
         return f"an axis has more than {constraint.left} elements"
     if constraint.relation == AT_LEAST:
         return "index out of range: an axis has too few elements"
     if isinstance(constraint.right, int):
-        return f"an axis must have {constraint.right} elements here, and has another number"
-    return "two axes must have the same number of elements here, and have different ones"
+        return f"an axis must have {constraint.right} elements here, but has a different number"
+    return "two axes must have the same number of elements here, but they differ"
 
 
 def number(checker: Checker, out: TypedBlockBuilder, dim: Dim, span: Span | None) -> DynamicValue:
@@ -572,10 +572,10 @@ def _unequal(question: DataDependentGuard, operands: Sequence[AbstractValue], de
     number = next((side for side in (question.left, question.right) if isinstance(side, int)), None)
     if number is not None:
         place = left if isinstance(question.right, int) else right
-        return None if place is None else f"{place} must have {number} elements here, and has another number"
+        return None if place is None else f"{place} must have {number} elements here, but has a different number"
     if left is None or right is None:
         return None
-    return f"{left} and {right} must have the same number of elements here, and have different ones"
+    return f"{left} and {right} must have the same number of elements here, but they differ"
 
 
 def replacing(variable: object, value: Dim) -> Callable[[Dim], Dim]:

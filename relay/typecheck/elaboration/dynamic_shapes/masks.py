@@ -48,7 +48,7 @@ def positions(checker: Checker, truths: np.ndarray, extent: Dim, span: Span | No
     try:
         checker.solver.unify_dim(extent, len(truths))
     except Clash:
-        raise ShapeError(f"a mask of {len(truths)} elements for an axis of {extent}", span) from None
+        raise ShapeError(f"a mask of {len(truths)} elements cannot index an axis of {extent}", span) from None
     constant = Constant(np.flatnonzero(truths).astype(np.int32), span)
     return DynamicValue(constant, constant.type)
 

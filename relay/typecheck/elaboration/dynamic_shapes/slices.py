@@ -119,7 +119,7 @@ def boolean_index(
     assert isinstance(type_, TensorType) and isinstance(mask_type, TensorType)
     dims, rows = flat_shape(type_.shape), flat_shape(mask_type.shape)
     if len(rows) > len(dims):
-        raise ShapeError(f"a mask of rank {len(rows)} for a tensor of rank {len(dims)}", span)
+        raise ShapeError(f"a mask of rank {len(rows)} cannot index a tensor of rank {len(dims)}", span)
     # Both as they must be: the sum of equal shapes demands it, and puts one size of the run for the other.
     wanted = TensorType(BOOL, dims[: len(rows)])
     if rows != wanted.shape:
@@ -150,13 +150,15 @@ def _agreeing(
         if not (mentions_made(left) or mentions_made(right)):
             if facts().ask(left, EQUAL, right) is not True:
                 shapes = f"{show_shape(flat_shape(mask_type.shape))} for a tensor of {show_shape(type_.shape)}"
-                raise ShapeError(f"a mask has the shape of the first axes; found one of {shapes}", span)
+                raise ShapeError(f"a mask must have the shape of the first axes; found {shapes}", span)
             continue
         if left == right:
             continue
         solved = solve(subtract(left, right), lambda v: isinstance(v, DataDependentDim))
         if solved is None:
-            raise TypeCheckError("a mask has the shape of the first axes, and here only the run knows", span)
+            raise TypeCheckError(
+                "a mask must have the shape of the first axes, which is known only at run time here", span
+            )
         variable, found = solved
         data_dependent.require(checker, out, DimConstraint(variable, EQUAL, found), span)
 

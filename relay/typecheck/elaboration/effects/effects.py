@@ -54,7 +54,9 @@ def writing_nothing(of: AbstractValue, name: str, span: Span | None) -> Abstract
 
 
 def _writes_nothing(name: str, span: Span | None) -> Purity:
-    return Purity(f"what {name} evaluates many times", span, "let it return what it would write", only=WRITES)
+    return Purity(
+        f"what {name} evaluates many times", span, "let it return the new value instead of writing it", only=WRITES
+    )
 
 
 def _transitive_captures(function: LocalFunction) -> list[AbstractValue]:

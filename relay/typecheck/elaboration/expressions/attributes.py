@@ -76,7 +76,7 @@ def static_value(entity: AbstractValue, name: str, span: Span | None, *, symboli
                 " or `# relay: static` on the parameter's line",
             ).needing_value()
         case Text():
-            message = f"{name} must be known at compile time, found a text with values of the run"
+            message = f"{name} must be known at compile time, found an f-string with run-time values"
             raise TypeMismatch(message, span)
         case _:
             raise TypeMismatch(f"{name} cannot be a function", span)
@@ -111,7 +111,7 @@ def normalize_attribute(name: str, value: object) -> object:
         try:
             return base_of_dtype(value)
         except TypeError:
-            help = "write relay.Float32, relay.Int32, relay.Bool, or one of their kind"
+            help = "write relay.Float32, relay.Int32, relay.Bool or another dtype"
             raise TypeMismatch(f"{value!r} is not a dtype", help=help) from None
     return value
 

@@ -168,7 +168,7 @@ def apply(
                         raise TypeCheckError(
                             f"{getattr(builtin, '__name__', builtin)} takes no keyword arguments here",
                             span,
-                            help="relay.argmax(x) and relay.argmin(x) tell where; or compare in a loop"
+                            help="relay.argmax(x) and relay.argmin(x) give the position; or compare in a loop"
                             if builtin in (builtins.max, builtins.min)
                             else None,
                         )
@@ -180,7 +180,7 @@ def apply(
             own = records.own_method(record, "__call__")
             if own is None:
                 help = "decorate its method __call__ with @relay, or the class with @relay.data"
-                raise TypeCheckError("methods of this class are no part of Relay", span, help=help)
+                raise TypeCheckError("methods of this class are not part of Relay", span, help=help)
             return call_function(checker, out, own, [record, *arguments], keywords, span, 1)
         case _:
             raise TypeCheckError("this value is not a function", span, help="write `*` for a product")
@@ -491,7 +491,7 @@ def _enumerate(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
     if not 1 <= len(arguments) <= 2:
-        raise TypeCheckError(f"enumerate takes something to go through and a start, found {len(arguments)}", span)
+        raise TypeCheckError(f"enumerate takes an iterable and a start, found {len(arguments)}", span)
     start = arguments[1] if len(arguments) == 2 else Number(0, span)
     return Zip((Range(start, PythonObject(None), 1), arguments[0]))
 
@@ -559,7 +559,7 @@ def _extreme(pair: str, reduction: str) -> Callable[..., AbstractValue]:
                 return call_operator(checker, out, lookup(reduction), [only], (), span, [])
             parts = list(only.items)
         if not parts:
-            raise TypeCheckError(f"{reduction} of nothing", span)
+            raise TypeCheckError(f"{reduction} of an empty sequence", span)
         numbers = [p for p in parts if isinstance(p, Number)]
         if len(numbers) == len(parts):
             if (number := sizes.size_arithmetic(pair, numbers, builtins.max, span)) is not None:

@@ -75,7 +75,7 @@ def elements(
 def make_zip(arguments: Sequence[AbstractValue], keywords: Keywords, span: Span | None) -> AbstractValue:
     """`zip(x, ..)`; with `strict=True` the lengths must be known and equal."""
     if not arguments:
-        raise TypeCheckError("zip needs something to go through", span)
+        raise TypeCheckError("zip needs at least one iterable", span)
     for name, value in keywords:
         strict = is_constant_bool(value)
         if name != "strict" or strict is None:

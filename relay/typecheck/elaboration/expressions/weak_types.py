@@ -225,6 +225,6 @@ def _follows(checker: Checker, own: object, base: object, span: Span | None) -> 
     try:
         checker.solver.unify_base(source, target)
     except Clash as clash:
-        reason = clash.reason or f"the operands must have one dtype, found {target} and {source}"
+        reason = clash.reason or f"operands must have one dtype, found {target} and {source}"
         raise TypeMismatch(reason, span, help="convert one: x.astype(relay.Float32)") from None
     return None

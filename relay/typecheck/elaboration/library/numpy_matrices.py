@@ -30,7 +30,7 @@ def of_matrix(name: str, library: str) -> Rule:
         matrix, *sides = (checker.materialize(out, a, span) for a in arguments)
         shape = tuple(ranked_type(matrix, span).shape)
         if len(shape) != 2 or not equal(shape[0], shape[1]):
-            help = "go through a batch by a loop: `relay.stack([np.linalg." + name + "(m) for m in a])`"
+            help = "loop over a batch: `relay.stack([np.linalg." + name + "(m) for m in a])`"
             raise ShapeError(
                 f"{name} needs a square matrix, found the shape {show_shape(shape)}",
                 span,

@@ -307,7 +307,7 @@ def _extreme(
     whole: AbstractValue = arguments[0] if len(arguments) == 1 else Tuple(tuple(arguments))
     whole = expand(checker, out, whole, span) if isinstance(whole, DynamicValue) else whole
     if checker.is_open(whole):
-        raise SchemeOnly(span, f"what {name} looks through")
+        raise SchemeOnly(span, f"the argument of {name}")
     key, default = options.get("key"), options.get("default")
     if isinstance(whole, Zip) or (key is not None and not _is_few(whole)):
         whole = list_elements(checker, out, whole, span) if _is_few(whole) else _as_value(checker, out, whole, span)
@@ -319,7 +319,7 @@ def _extreme(
         given = [whole, function, object_entity(largest, span)]
         if default is None:
             some = list_positions.is_not_empty(checker, out, whole, span)
-            _require(checker, out, some, f"{name} of nothing", span)
+            _require(checker, out, some, f"{name} of an empty list", span)
             return call_library(checker, out, "best__", given, span)
         return call_library(checker, out, "best_or__", [*given, default], span)
     items = _few(checker, out, whole, span) if key is not None or isinstance(whole, Tuple) else None
@@ -330,7 +330,7 @@ def _extreme(
             raise TypeCheckError(
                 f"{name} with a key or default needs a list, or a length that is known",
                 span,
-                help="relay.argmax(x) and relay.argmin(x) tell where the largest and smallest elements are",
+                help="relay.argmax(x) and relay.argmin(x) give the positions of the largest and smallest elements",
             )
         return None
     if not items and default is not None:

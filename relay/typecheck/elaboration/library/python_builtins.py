@@ -244,7 +244,7 @@ def array(
     if items is None:
         return checker.materialize(out, entity, span)
     if not items:
-        raise TypeCheckError("an array of nothing has no dtype", span, help="use relay.zeros((0,))")
+        raise TypeCheckError("an empty array has no dtype", span, help="use relay.zeros((0,))")
     rows = [array(checker, out, [i], span) if isinstance(i, Tuple | DynamicValue) else i for i in items]
     return operators.apply(checker, out, lookup("stack"), rows, {}, span, [])
 
@@ -340,7 +340,7 @@ def _clip_call(
 ) -> AbstractValue:
     """`np.clip(x, low, high)`."""
     if not arguments:
-        raise TypeCheckError("clip needs what it clips", span)
+        raise TypeCheckError("clip needs an array", span)
     return clip(checker, out, arguments[0], arguments[1:], keywords, span)
 
 
@@ -358,7 +358,7 @@ _RULES: list[tuple[object, Rule]] = [
     (math.log, _log),
     (math.pow, _float_power),
     (math.prod, _product),
-    (np.rint, _of_floats("rint", "round", "integers are round: np.round(n); or convert: np.rint(float(n))")),
+    (np.rint, _of_floats("rint", "round", "integers are rounded already: np.round(n); or convert: np.rint(float(n))")),
     (np.reciprocal, _of_floats("reciprocal", "reciprocal", "it is 0 for most of them; convert: 1.0 / float(n)")),
     (np.array, array),
     (np.asarray, array),
@@ -385,8 +385,8 @@ _INSTEAD: dict[object, str] = {
     builtins.super: "name the class: `Base.method(self, x)`",
     builtins.type: "types are known: test `x.ndim == 1` or `x.dtype == relay.Float32`",
     builtins.repr: 'use an f-string in print: print(f"{x}")',
-    builtins.map: "call it with a function and what it goes through, or write a comprehension: [f(x) for x in xs]",
-    builtins.filter: "call it with a function and what it goes through, or write a comprehension with `if`",
+    builtins.map: "call it with a function and an iterable, or write a comprehension: [f(x) for x in xs]",
+    builtins.filter: "call it with a function and an iterable, or write a comprehension with `if`",
     builtins.set: "use a tuple",
     builtins.iter: "write a `for`",
     builtins.next: "write a `for`",
@@ -398,7 +398,7 @@ _INSTEAD: dict[object, str] = {
     builtins.id: "values have no identity; compare them with `==`",
     builtins.hasattr: "attributes are known at compile time",
     builtins.getattr: "write the attribute: x.name",
-    np.unique: "how many there are is only known at run time; relay.unique(x, size) has room for so many",
+    np.unique: "the number of distinct elements is data-dependent; relay.unique(x, size) returns a fixed number",
     math.remainder: "the sign of `x % y` is that of y; IEEE's is x - y * relay.round(x / y)",
     functools.partial: "write a lambda: `lambda v: f(v, k=x)`",
     functools.reduce: "write a loop: `for x in xs: total = f(total, x)`",

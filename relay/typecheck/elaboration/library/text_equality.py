@@ -31,9 +31,9 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 def refusal(what: str, span: Span | None) -> TypeMismatch:
     """The error for what would need a text while the program runs."""
     return TypeMismatch(
-        f"{what} a text with values of the run",
+        f"{what} an f-string with run-time values",
         span,
-        help="such a text is printed, or says why an assertion failed; ask the values in it: `i == 3`, not"
+        help="such text can be printed or be the message of an assertion; compare the values instead: `i == 3`, not"
         ' `f"{i}" == "3"`',
     )
 
@@ -49,12 +49,12 @@ def equal(
     if not isinstance(other, PythonObject) or not isinstance(other.value, str):
         if isinstance(other, PythonObject | Number):
             return truth(False, span)
-        raise refusal("nothing but a text is equal to", span)
+        raise refusal("only strings can be compared with", span)
     inside = _middle_text(text, other.value)
     if inside is None:
         return truth(False, span)
     if len(text.values) > 1 or text.formats[0] not in ("", "d"):
-        raise refusal("the values alone do not tell what is equal to", span)
+        raise refusal("the values alone do not decide equality of", span)
     value = text.values[0]
     if checker.is_open(value):
         return conditional_types.condition(checker, span)
@@ -82,11 +82,11 @@ def _middle_text(text: Text, whole: str) -> str | None:
 
 def _of_two(checker: Checker, out: TypedBlockBuilder, left: Text, right: Text, span: Span | None) -> AbstractValue:
     if left.pieces != right.pieces or left.formats != right.formats:
-        raise refusal("the values alone do not tell what is equal to", span)
+        raise refusal("the values alone do not decide equality of", span)
     if all(a.atom is b.atom for a, b in zip(left.values, right.values, strict=True)):
         return truth(True, span)
     if len(left.values) > 1 or left.formats[0] not in ("", "d"):
-        raise refusal("the values alone do not tell what is equal to", span)
+        raise refusal("the values alone do not decide equality of", span)
     (one,), (other,) = left.values, right.values
     if checker.is_open(one) or checker.is_open(other):
         return conditional_types.condition(checker, span)
@@ -118,4 +118,4 @@ def _require_integer(checker: Checker, value: DynamicValue, span: Span | None) -
         or flat_shape(type_.shape) != ()
         or not checker.solver.restrict(type_.base, integers)
     ):
-        raise refusal("only integers and booleans tell what is equal to", span)
+        raise refusal("only a single integer or bool decides equality of", span)

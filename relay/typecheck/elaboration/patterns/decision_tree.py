@@ -231,7 +231,7 @@ class DecisionTree:
                 case ValuePattern() if self._literal(found) is None:
                     self.decided = True
                 case ClassPattern(span=span) | ValuePattern(span=span):
-                    self._leave_out(TypeCheckError("this pattern does not fit: the value is a tuple", span))
+                    self._leave_out(TypeCheckError("this pattern cannot match: the value is a tuple", span))
                 case _:
                     raise InternalError("a pattern that tests nothing")
         self.known[occurrence.path] = ("", len(items))
@@ -301,7 +301,7 @@ class DecisionTree:
             return
         if self._is_other_record(occurrence.entity, pattern):
             shown = self._describe_value(occurrence.entity)
-            self._leave_out(TypeCheckError(f"this pattern does not fit: the value is {shown}", pattern.span))
+            self._leave_out(TypeCheckError(f"this pattern cannot match: the value is {shown}", pattern.span))
             self._compile(rows[1:], out)
             return
         typed, type_ = self._data(occurrence, pattern)
@@ -357,7 +357,7 @@ class DecisionTree:
             raise TypeCheckError(
                 f"whether a tensor is a Python {cls.__name__} is not part of the program",
                 pattern.span,
-                help="dtypes are known before: `if x.dtype == relay.Int32:`",
+                help="dtypes are compile-time values: `if x.dtype == relay.Int32:`",
             )
         self.decided = True
         fits = isinstance(static[0], cls)
@@ -400,7 +400,7 @@ class DecisionTree:
                     else:
                         new += simple(row.replacing(occurrence, component_patterns(items, parts, star)))
                 case TuplePattern(span=span) | ValuePattern(span=span):
-                    message = f"this pattern does not fit: the value is a {cls.__name__}"
+                    message = f"this pattern cannot match: the value is a {cls.__name__}"
                     self._leave_out(TypeCheckError(message, span))
                 case _:
                     raise InternalError("a pattern that tests nothing")
@@ -463,7 +463,7 @@ class DecisionTree:
                     self.decided = True
                 case TuplePattern(span=span) | ValuePattern(span=span):
                     help = f"write {definition.name}.{definition.constructors[0].name}(..)"
-                    message = f"this pattern does not fit: the value is a {definition.name}"
+                    message = f"this pattern cannot match: the value is a {definition.name}"
                     self._leave_out(TypeCheckError(message, span, help=help))
                 case _:
                     raise InternalError("a pattern that tests nothing")
@@ -491,7 +491,7 @@ class DecisionTree:
             self._compile([row for row in rows if not self._wants_none(row.pattern_at(occurrence))], out)
             return
         if isinstance(entity, Text):
-            raise text_equality.refusal("a pattern does not match", pattern.span)
+            raise text_equality.refusal("a pattern cannot match", pattern.span)
         if not isinstance(entity, DynamicValue):
             self._leave_out(
                 TypeCheckError(f"{self._describe_value(entity)} cannot be compared with a value", pattern.span)
@@ -507,7 +507,7 @@ class DecisionTree:
             self._decide(occurrence, None, rows, out)
             return
         if isinstance(literal, str):
-            raise TypeCheckError("no value of a running program is a string", pattern.span, help="match a number")
+            raise TypeCheckError("run-time values are never strings", pattern.span, help="match a number")
         self._chain(occurrence, entity, pattern, rows, out)
 
     def _is_something(self, entity: AbstractValue) -> bool:
@@ -537,11 +537,9 @@ class DecisionTree:
                 if isinstance(value, cls):
                     new.append(row)
             elif value is not None:
-                raise TypeCheckError(f"this pattern does not fit: the value is {value!r}", found.span)
+                raise TypeCheckError(f"this pattern cannot match: the value is {value!r}", found.span)
         if not new:
-            raise TypeCheckError(
-                f"no case fits {value!r}, which the value is here", self.node.span, help="add `case _:`"
-            )
+            raise TypeCheckError(f"no case matches the value {value!r}", self.node.span, help="add `case _:`")
         self._compile(new, out)
 
     def _literal(self, pattern: ValuePattern) -> bool | int | float | str | None:
@@ -583,7 +581,7 @@ class DecisionTree:
             found = row.pattern_at(occurrence)
             if found is not None:
                 if not isinstance(found, ValuePattern):
-                    message = f"this pattern does not fit: the value is {self._describe_value(typed)}"
+                    message = f"this pattern cannot match: the value is {self._describe_value(typed)}"
                     if isinstance(found, ClassPattern):
                         raise TypeCheckError(message, found.span)
                     self._leave_out(TypeCheckError(message, found.span))
@@ -594,7 +592,7 @@ class DecisionTree:
                     continue
                 if isinstance(literal, str):
                     raise TypeCheckError(
-                        f"this pattern does not fit: the value is {self._describe_value(typed)}", found.span
+                        f"this pattern cannot match: the value is {self._describe_value(typed)}", found.span
                     )
                 literals.append((row, literal))
                 if (isinstance(literal, bool), literal) not in groups:

@@ -223,9 +223,9 @@ def _suggestion(entity: AbstractValue) -> str:
     """What to write for something that is known before the run only."""
     match entity:
         case Range() | Progression() | Zip():
-            return "go through it by `for`, or make a list of it: [x for x in xs]"
+            return "iterate over it with `for`, or make a list: [x for x in xs]"
         case PythonObject(str()) | Text():
-            return "text stands in print and assert, and in static arguments"
+            return "use strings in print, assert and static arguments"
         case Method(_, name):
             return f"call it, or write a lambda: `lambda x: x.{name}()`"
         case PythonObject(value) if callable(value):
@@ -320,16 +320,16 @@ def _derived_value(
             parameter = known.parameters[position] if position < len(known.parameters) else None
             if parameter is not None and _holds(parameter, StackType):
                 raise DifferentiationError(
-                    f"there is no gradient with respect to a list that grows, {show(parameter)}",
+                    f"there is no gradient with respect to a dynamic list, {show(parameter)}",
                     grad.span or span,
-                    help="name the other parameters, `wrt=..`, and differentiate by what the elements are made of",
+                    help="name the other parameters, `wrt=..`; take the gradient of what its elements are made of",
                 )
             partial = isinstance(entity.of, LocalFunction) and entity.of.partial
             if parameter is not None and not partial and _holds(parameter, RefType):
                 raise DifferentiationError(
                     f"there is no gradient with respect to a reference, {show(parameter)}",
                     grad.span or span,
-                    help="name the other parameters, `wrt=..`; differentiate by what it holds: pass `r.value`",
+                    help="name the other parameters, `wrt=..`; for the gradient of its content pass `r.value`",
                 )
         try:
             found = attrs.evolve(gradient_type(known, node, checker.monomorphic), effects=known.effects)

@@ -93,7 +93,7 @@ _NO_ATTRIBUTE = {
     "at": "assign, `y = x; y[i] = v`; add at several places: relay.scatter_add(x, indices, values)",
     "item": _PYTHON_VALUE,
     "tolist": _PYTHON_VALUE,
-    "numpy": "a tensor of a program is no NumPy array; return it, and convert the result",
+    "numpy": "a tensor in a program is not a NumPy array; return it, and convert the result",
     "detach": "use relay.stop_gradient(x)",
     "backward": "use relay.grad(f)",
     "grad": "use relay.grad(f)",
@@ -544,7 +544,7 @@ def subscript_plan(
                         span,
                         help=("convert it: int(i)" if index_type.rank == 0 else "convert it: i.astype(relay.Int32)")
                         if base.base_class is BaseClass.FLOAT
-                        else "how many elements a mask chooses is only known at run time; keep the shape:"
+                        else "the number of elements that a mask selects is known only at run time; keep the shape:"
                         " relay.where(mask, x, 0.0)",
                     )
                 plan.dynamic.append((axis, item))
