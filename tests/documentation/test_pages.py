@@ -109,6 +109,15 @@ def test_readme_has_an_example() -> None:
     assert blocks((ROOT / "README.md").read_text(encoding="utf-8"))
 
 
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if p.name != "operators.md"], ids=lambda page: page.relative_to(ROOT).as_posix()
+)
+def test_prose_is_wrapped_at_110_characters(page: Path) -> None:
+    """On all pages but the generated one."""
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert [line for line in prose.splitlines() if len(line) > 110 and not line.startswith(("|", "    "))] == []
+
+
 def slugs(text: str) -> set[str]:
     """The anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
