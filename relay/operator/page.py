@@ -19,7 +19,7 @@ _OPENING = """# Operators
 
 Every operator that comes with Relay, by subject, from its definition: `python -m relay.operator.page docs/operators.md`
 writes this page. An operator is a function `relay.name` inside programs, on NumPy arrays outside of them, and a method
-of tensors; parameters after the tensors are attributes, which are known before a program runs. Types are signatures
+of tensors; parameters after the tensors are attributes, which are static. Types are signatures
 over dtypes: `T` is any dtype, `T:float` a float, `T..` any number of operands.
 [Custom operators](custom-operators.md) are defined in the same way.
 """
