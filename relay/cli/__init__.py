@@ -24,7 +24,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong and leave with exit code 2."""
-        self.exit(2, f"{self.prog}: {message}; `{self.prog} --help` tells more\n")
+        self.exit(2, f"{self.prog}: {message}; see `{self.prog} --help`\n")
 
     def refuse(self, argument: str) -> NoReturn:
         """Leave because of an argument that there is not, with the option that comes nearest."""

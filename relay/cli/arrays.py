@@ -98,7 +98,7 @@ class Arrays:
             case StackType(item):
                 found = [self.value(f"{name}[{i}]", item) for i in range(self._length(name))]
                 if not found and not self._is_empty(name):
-                    raise self._missing(f"{name}[0]", item, f", nor an array {name!r} of no elements")
+                    raise self._missing(f"{name}[0]", item, f", nor an empty array {name!r}")
                 return Stack(found, len(found))
             case None:
                 raise Refusal(f"{name} has no type")

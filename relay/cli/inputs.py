@@ -32,7 +32,7 @@ def read_program(name: str) -> Module:
     """
     module = check_program(name)
     if is_untyped(module):
-        raise Refusal(f"{name} is untyped: its types are known to `relay show FILE.py:FUNCTION --stage typed` only")
+        raise Refusal(f"{name} is untyped: `relay show FILE.py:FUNCTION --stage typed` prints a typed program")
     return module
 
 
@@ -44,7 +44,7 @@ def check_program(name: str) -> Module:
     except OSError as error:
         raise Refusal(f"cannot read {name}: {_reason(error)}") from None
     except UnicodeDecodeError as error:
-        raise Refusal(f"cannot read {name}: it is no text in UTF-8, from byte {error.start} on") from None
+        raise Refusal(f"cannot read {name}: it is not text in UTF-8, from byte {error.start} on") from None
     beside = path.with_suffix(".npz")
     return parse(text, name, constants=read_arrays(str(beside)) if beside.is_file() else None)
 
@@ -55,12 +55,12 @@ def read_arrays(name: str) -> Mapping[str, np.ndarray]:
         with Path(name).open("rb") as file:
             found = np.load(file, allow_pickle=False)
             if isinstance(found, np.ndarray):
-                raise Refusal(f"{name} holds one array without a name, and is no .npz file")
+                raise Refusal(f"{name} holds one array without a name, and is not an .npz file")
             return {key: found[key] for key in found.files}
     except OSError as error:
         raise Refusal(f"cannot read {name}: {_reason(error)}") from None
     except (ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error):
-        raise Refusal(f"{name} is no .npz file, or not all of it, or holds Python objects") from None
+        raise Refusal(f"{name} is not an .npz file, or is incomplete, or holds Python objects") from None
 
 
 def read_function(where: str) -> RelayFunction:

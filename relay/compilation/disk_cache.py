@@ -136,13 +136,13 @@ def _read(path: Path, program: Module) -> NativeModule | None:
     try:
         found = library.read(path, program)
         if found is None and os.path.lexists(path):
-            log.warning("%s is damaged, and is made anew", path)
+            log.warning("%s is damaged; recompiling", path)
         return found
     except library.Untrusted as reason:
-        log.warning("%s; it is not used, and is made anew", reason)
+        log.warning("%s; it is not used; recompiling", reason)
         return None
     except Exception as error:  # of the loader
-        log.warning("%s cannot be used, and is made anew: %s", path, error)
+        log.warning("%s cannot be used; recompiling: %s", path, error)
         return None
 
 
@@ -247,9 +247,9 @@ class Key:
 _SHOWN = 12  # digits of a digest in a file's name
 
 _DIFFERENCES = (
-    "the program is another one than those that are",
-    "those that are have other options: level, number of threads, donated arguments, tuned loops",
-    "those that are were made by other versions of Relay, TVM, NumPy or Python, or for another processor",
+    "the program differs from those on disk",
+    "those on disk have other options: level, number of threads, donated arguments, tuned loops",
+    "those on disk were compiled by other versions of Relay, TVM, NumPy or Python, or for another processor",
 )
 """What is said of the first part that no program of this name on disk has in common with the one that is looked for."""
 
@@ -283,7 +283,7 @@ def _reason(name: str, wanted: Key) -> str:
         known += [path.name.removesuffix(_SUFFIX).split("-")[2:] for path in files]
     here = [part[:_SHOWN] for part in (wanted.program, wanted.options, wanted.surroundings)]
     if not known:
-        return "no program of this name is"
+        return "there is no program of this name"
     for count, difference in enumerate(_DIFFERENCES, 1):
         if not any(found[:count] == here[:count] for found in known):
             return difference

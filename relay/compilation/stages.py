@@ -81,7 +81,7 @@ class CompiledSignature:
             raise TypeMismatch(
                 f"{entry.name} returns a function, which a compiled program by itself cannot",
                 entry.span,
-                help=f"compile a decorated function that calls {entry.name} and returns what that makes of it",
+                help=f"compile a decorated function that calls {entry.name} and returns what it computes",
             )
 
     @property
@@ -184,5 +184,5 @@ def to_core(typed: Module, level: int) -> Module:
         raise CompileError(
             f"the blocks of {typed.main.name} are nested too deeply",
             typed.main.span,
-            help="make functions of inner blocks, or a loop of what is alike",
+            help="move inner blocks into functions, or write what repeats as a loop",
         ) from None

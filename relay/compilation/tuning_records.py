@@ -76,7 +76,7 @@ def _read() -> dict[str, dict[str, Any]]:
     if all(isinstance(e, dict) and all(isinstance(c, dict) for c in e.values()) for e in entries):
         found: dict[str, dict[str, Any]] = content
         return found
-    log.warning("%s holds no choices", path())
+    log.warning("%s holds no tuning records", path())
     return {}
 
 

@@ -84,7 +84,7 @@ def is_enabled() -> bool:
 
 def verify(module: Module, native: NativeModule, threads: int) -> None:
     """Try the machine code of a structured first-order program. Raises MachineCodeError if it is wrong."""
-    progress.say("trying the machine code")
+    progress.say("verifying the machine code")
     if native.externals is None and _is_straight(module):
         _try(module, native, threads)
         return
@@ -94,7 +94,7 @@ def verify(module: Module, native: NativeModule, threads: int) -> None:
         try:
             compiled = _compile_module(made, threads)
         except RelayError as error:
-            log.info("some kernels of %s are not tried: %s", module.entry, error.message)
+            log.info("some kernels of %s are not verified: %s", module.entry, error.message)
             continue
         _try(made, compiled, threads)
 
@@ -400,7 +400,7 @@ def _run_references(module: Module, sizes: Mapping[TypeId, int], arguments: Sequ
                 try:
                     result: Any = operator.evaluate([run.value_of(a) for a in operands], given)
                 except Exception as error:  # the reference is NumPy's, which has errors of its own
-                    log.info("%s is not tried: %s", module.entry, error)
+                    log.info("%s is not verified: %s", module.entry, error)
                     return None
                 flag = _flag(operator, [run.is_exact(a) for a in operands], [run.value_of(a) for a in operands], result)
             case MakeTuple(items):
@@ -471,7 +471,7 @@ def _wrong_kernel_error(module: Module, threads: int, wrong: int) -> MachineCode
                 atom, found, expected = value, np.asarray(one), run.value_of(value)
                 break
     except (RelayError, ValueError) as error:
-        log.info("the wrong kernel is not known: %s", error)
+        log.info("the wrong kernel was not found: %s", error)
     calls = _calls(module, atom)
     names = ", ".join(dict.fromkeys(c.operator for c in calls))
     numbers = ", ".join(f"{dim} = {size}" for dim, size in sizes.items())

@@ -152,7 +152,7 @@ def _assigned_inside(context: Context, node: Comprehension) -> dict[str, Unassig
             raise FrontendError("`pop` in a comprehension is not part of Relay", span, help="write a loop")
         if name in context.cells or isinstance(context.block.environment.lookup(name), Var):
             raise FrontendError(
-                f"`{name}` has a value before this comprehension, whose rounds cannot hand another one on",
+                f"`{name}` has a value before this comprehension, whose rounds cannot pass a new one on",
                 span,
                 help="use another name here, or write a loop",
             )

@@ -61,7 +61,7 @@ def lower_dict(context: Context, node: ast.Dict) -> Expr:
                 record = whole
             case ast.Constant(value=str(name)):
                 if any(name == n for n, _ in fields):
-                    raise FrontendError(f"the key {name!r} stands here twice", context.span(key), help="remove one")
+                    raise FrontendError(f"the key {name!r} is given twice", context.span(key), help="remove one")
                 fields.append((name, context.atom(value)))
             case _:
                 raise FrontendError(

@@ -230,7 +230,7 @@ def lower_text(text: str, filename: str, globals: Mapping[str, object]) -> dict[
             case _:
                 errors.append(
                     FrontendError(
-                        "only functions stand at the top of a text",
+                        "only functions are allowed at the top of a text",
                         file.keyword_span(statement),
                         help="pass the names that the functions need as `globals`",
                     )
@@ -281,7 +281,7 @@ def _lower(context: Context, scope: Scope, defaults: Sequence[Atom | None], eval
         raise FrontendError(
             f"`{context.name}` is nested too deeply",
             context.file.function_span(context.node),
-            help="give parts of the nested expression names, or make functions of inner blocks",
+            help="give names to parts of the nested expression, or move inner blocks into functions",
         ) from None
     if context.errors or function is None:
         raise together(context.errors)

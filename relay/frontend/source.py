@@ -226,7 +226,7 @@ def _find_definition(file: SourceFile, code: CodeType) -> ast.FunctionDef:
     if code.co_filename == "<string>":  # the text of another `python -c` or `exec`, which Python may keep by this name
         raise _not_available(code)
     raise FrontendError(
-        f"`{code.co_name}` does not stand at line {code.co_firstlineno} of {code.co_filename}",
+        f"`{code.co_name}` is not at line {code.co_firstlineno} of {code.co_filename}",
         help="the file has changed since it was imported; import it again",
     )
 

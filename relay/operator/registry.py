@@ -365,7 +365,7 @@ def _make_composite(
 def _name(function: Any, definition: dict[str, Any]) -> str:
     """The operator's name. Raises RegistrationError where there is no function, or a part of a definition is none."""
     if not inspect.isroutine(function):
-        raise RegistrationError(f"an operator is made of a function, which says what it means; found {function!r}")
+        raise RegistrationError(f"an operator is defined by its reference, a function; found {function!r}")
     name: str = definition.pop("name", None) or function.__name__
     parts = [field.name for field in attrs.fields(Operator) if field.name not in _NO_PARTS]
     for part in definition:

@@ -225,7 +225,9 @@ def _check_facts(name: str, count: int, given: Mapping[str, Any]) -> None:
         said = given.get(fact)
         if (said or (fact == "identity" and said is not None)) and count not in counts:
             wanted = " or ".join(map(str, counts))
-            raise RegistrationError(f"{name!r}: `{fact}` is of operators of {wanted} operands, and it has {count}")
+            raise RegistrationError(
+                f"{name!r}: `{fact}` is for operators with {wanted} operands, but this one has {count}"
+            )
 
 
 def _check_call(name: str, what: str, function: Callable[..., Any], count: int, attributes: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ def configure() -> None:
     """Show what RELAY_LOG names, a list with commas. Unknown names are said on standard error."""
     for topic in filter(None, (part.strip() for part in os.environ.get("RELAY_LOG", "").split(","))):
         if topic not in TOPICS:
-            print(f"RELAY_LOG: there is no topic {topic!r}; there is {', '.join(TOPICS)}", file=sys.stderr)
+            print(f"RELAY_LOG: there is no topic {topic!r}; the topics are {', '.join(TOPICS)}", file=sys.stderr)
             continue
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("relay: %(message)s"))

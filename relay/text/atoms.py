@@ -116,7 +116,7 @@ class AtomParser:
             raise FrontendError(
                 f"the text does not hold the elements of {token.text}",
                 cursor.span(token),
-                help="they stand at its end, in `constants { .. }`, unless they were elided when it was printed",
+                help="they are at its end, in `constants { .. }`, unless they were elided when it was printed",
             )
         cursor.expect("[", " and the type of the constant")
         start = cursor.next

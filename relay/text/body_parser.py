@@ -303,7 +303,7 @@ class BodyParser:
         if cursor.accept("."):
             if cursor.next.kind is Kind.NAME:
                 raise cursor.expected_error(
-                    "the index of a component", help="attributes stand in untyped programs only"
+                    "the index of a component", help="attributes are allowed in untyped programs only"
                 )
             index = self.values.index("the index of a component")
             return Project(atom, index, cursor.span_from(start))
@@ -383,7 +383,7 @@ class BodyParser:
             case "fn":
                 return self._lambda()
         if start.text in _SURFACE:
-            raise FrontendError(f"`{start.text}` stands in untyped programs only", cursor.span(start))
+            raise FrontendError(f"`{start.text}` is allowed in untyped programs only", cursor.span(start))
         cursor.take()
         match start.text:
             case "grad":

@@ -205,7 +205,7 @@ class SurfaceParser(BodyParser):
             if name is not None:
                 keywords.append((name, value))
             elif keywords:
-                raise FrontendError("positional arguments stand before those with names", cursor.span_from(start))
+                raise FrontendError("positional arguments come before keyword arguments", cursor.span_from(start))
             else:
                 arguments.append(value)
         return Apply(function, tuple(arguments), tuple(keywords), cursor.span_from(start))

@@ -173,7 +173,9 @@ class TypeParser(DimParser):
             return type_
         identifiers, function = (type_.identifiers, type_.body) if isinstance(type_, QuantifiedType) else ((), type_)
         if not isinstance(function, FunctionType):
-            raise FrontendError("an application stands in the type of a function", self.cursor.span_from(start))
+            raise FrontendError(
+                "an application is allowed only in the type of a function", self.cursor.span_from(start)
+            )
         named = tuple(v for v, _ in equations)
         where = (*(e for _, e in equations), *function.where)
         return QuantifiedType((*identifiers, *named), attrs.evolve(function, where=where))

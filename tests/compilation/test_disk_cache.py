@@ -115,9 +115,9 @@ def test_the_log_says_why_a_program_was_not_found(folder, monkeypatch, caplog):
         define(text)(X)
         return next((r.getMessage() for r in caplog.records if "is not on disk" in r.getMessage()), None)
 
-    assert reason() == "twice is not on disk: no program of this name is"
+    assert reason() == "twice is not on disk: there is no program of this name"
     assert reason() is None
-    assert "the program is another one" in reason(TWICE.replace("2.0", "3.0"))
+    assert "the program differs from those on disk" in reason(TWICE.replace("2.0", "3.0"))
     monkeypatch.setenv("RELAY_NUM_THREADS", "3")
     assert "other options" in reason()
     monkeypatch.setattr(disk_cache, "_surroundings", lambda: "another machine")

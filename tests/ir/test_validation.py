@@ -210,7 +210,7 @@ def test_invalid(name: str) -> None:
 
 
 def test_a_whole_module_is_checked() -> None:
-    with pytest.raises(InternalError, match="no function of the module"):
+    with pytest.raises(InternalError, match="not a function of the module"):
         check(Module({}, "f"))
     with pytest.raises(InternalError, match="the function g is in the module as h"):
         check(Module({"h": identity()}, "h"))

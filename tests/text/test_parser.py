@@ -357,7 +357,7 @@ ERRORS = [
     ("x", "next «'l»(%x)", "there is no loop around this `'l`"),
     ("x", "let %y: {F} = if %x «{» yield %x } else { yield %x }; %y", "expected `then`, found `{`"),
     ("x", "let %y: {F} = «iff» %x; %y", "expected an expression, found `iff`"),
-    ("x", "let %y: {F} = «apply» %x(); %y", "`apply` stands in untyped programs only"),
+    ("x", "let %y: {F} = «apply» %x(); %y", "`apply` is allowed in untyped programs only"),
     ("x", "let %y: {F} = %x.«shape»; %y", "expected the index of a component, found `shape`"),
     ("x", "let %y: {F} = grad{«wtr»=(0,)} %x; %y", "no option of `grad` `wtr`; did you mean `wrt`?"),
     ("x", "let %y: {F} = grad{wrt=«0»} %x; %y", "`wrt` is a tuple of integers"),

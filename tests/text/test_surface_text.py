@@ -182,7 +182,7 @@ ERRORS = [
     ("fn f(%x:«)» { %x }", "expected a type, found `)`"),
     ("fn f(%x) { let %y = apply «)»; %y }", "expected `}`, found `)`"),
     ("fn f(%x) { let %y = apply %x«;» %y }", "expected `(` and the arguments, found `;`"),
-    ("fn f(%x) { let %y = «apply %x(a=1, 2»); %y }", "positional arguments stand before those with names"),
+    ("fn f(%x) { let %y = «apply %x(a=1, 2»); %y }", "positional arguments come before keyword arguments"),
     ("fn f(%x) { let %y = %x[1 «2»]; %y }", "expected `,`, `=` or `]`, found `2`"),
     ("fn f(%x) { let %y = %x[«next»]; %y }", "expected a variable, a name `@f` of Python or a value"),
     ("fn f(%x) { let %y = «noone»; %y }", "expected an expression, found `noone`"),

@@ -389,7 +389,7 @@ def test_names_after_a_match() -> None:
         ("class P:\n    x: 'List'", "takes 1 argument"),
         ("class P:\n    x: A\n    y: 'P[tuple[A, A]]'", "contains itself at other arguments"),
         ("class P:\n    x: int\n    class Q:\n        y: int", "has constructors"),
-        ("class P:\n    class Q:\n        y: int\n        def f(self): return 1", "stands in a constructor"),
+        ("class P:\n    class Q:\n        y: int\n        def f(self): return 1", "is defined in a constructor"),
         ("class P(int):\n    x: int", "has a base class"),
         ("class P:\n    x: int\n    def __init__(self): pass", "brings its own"),
         ("class P:\n    x: int\n    def f(): return 1", "has no parameter for the value"),

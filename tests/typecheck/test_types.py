@@ -426,7 +426,7 @@ def nothing_tells(x, k):
 
 
 def test_a_recursion_whose_result_nothing_tells() -> None:
-    message = r"the type of nothing_tells\(x, k - 1\) is ambiguous: nothing decides A"
+    message = r"the type of nothing_tells\(x, k - 1\) is ambiguous: nothing determines A"
     with pytest.raises(R.TypeCheckError, match=message):
         _ = nothing_tells.type
     with pytest.raises(R.TypeCheckError, match=message) as error:

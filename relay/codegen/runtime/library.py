@@ -80,10 +80,10 @@ def _read_description(content: bytes, magic: bytes, inside: codec.Inside | None 
     """What stands behind the library in a file. Raises Damaged."""
     tail = _FOOTER.size + len(magic)
     if not content.endswith(magic) or len(content) < tail:
-        raise codec.DamagedDataError("it has another ending")
+        raise codec.DamagedDataError("it does not end as a library does")
     size, described, digest = _FOOTER.unpack(content[-tail : -len(magic)])
     if size + described + tail != len(content) or hashlib.sha256(content[:-tail]).digest() != digest:
-        raise codec.DamagedDataError("its digest is another one")
+        raise codec.DamagedDataError("its digest differs")
     return codec.decode(content[size : size + described], inside)
 
 
@@ -135,7 +135,7 @@ def load(path: Path, sha256: str | None = None, trusted: bool = False) -> tuple[
 def _load_content(content: bytes, sha256: str | None, path: Path | None) -> tuple[NativeModule, Any]:
     """A library by its content. Without a path, others may change the file at any time: a copy is loaded."""
     if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256.strip().lower():
-        raise UnreadableLibraryError("its SHA-256 is another one than the one that was given; nothing of it was loaded")
+        raise UnreadableLibraryError("its SHA-256 differs from the given one; nothing of it was loaded")
     try:
         parts = _read_description(content, _EXPORTED)
         if not (isinstance(parts, tuple) and len(parts) == _PARTS and isinstance(parts[0], frozenset)):

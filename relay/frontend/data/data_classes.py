@@ -279,7 +279,7 @@ class _ClassReader:
         for item, value in vars(part).items():
             if isinstance(value, _FUNCTIONS | type) and not item.startswith("__"):
                 raise FrontendError(
-                    f"{item} stands in a constructor; functions stand in the data type itself",
+                    f"{item} is defined in a constructor; methods belong to the data type itself",
                     self.span(item, name),
                     help=f"move it to {self.cls.__name__} and use `match`",
                 )

@@ -71,7 +71,7 @@ class Difference:
         lines.append(f"FLOPs: {about}{self.before.flops} -> {self.after.flops}")
         lines.append(f"bytes written: {about}{self.before.bytes} -> {self.after.bytes}")
         if self.before.symbolic or self.after.symbolic:
-            lines.append(f"(sizes that are no numbers are taken as {SIZE})")
+            lines.append(f"(symbolic sizes are taken as {SIZE})")
         return "\n".join(lines)
 
 

@@ -121,12 +121,12 @@ class _Checker(Values):
         """The functions that a rule names have the types that it needs."""
         found = [self.module.functions.get(name) for name in function.rule_functions]
         if None in found:
-            raise self.fail(f"the rule of {function.name} names functions that there are not")
+            raise self.fail(f"the rule of {function.name} names functions that do not exist")
         types = function.type.parameters
         result = function.type.result
         for _ in range(rule.depth):
             if not isinstance(result, TupleType) or not result.items:
-                raise self.fail(f"the rule of {function.name} is about a component that there is not")
+                raise self.fail(f"the rule of {function.name} names a component that does not exist")
             result = result.items[0]
         seed = cotangent_type(result)
         gradients = tuple(map(cotangent_type, types))

@@ -293,7 +293,9 @@ def _run(
             before = decisions.content()
             found.note(decisions)
             if decisions.content() == before:  # there would be no end
-                raise InternalError(f"an elaboration starts anew and knows no more: {type(found).__name__}") from found
+                raise InternalError(
+                    f"an elaboration was restarted without a new assumption: {type(found).__name__}"
+                ) from found
 
 
 def _attempt(
@@ -323,7 +325,7 @@ def _attempt(
         raise TypeCheckError(
             f"the calls of functions that begin with {base.function.name} are nested too deeply",
             base.function.span,
-            help="make a loop of them, or join some of the functions",
+            help="replace them by a loop, or merge some of the functions",
         ) from None
     except Exception:
         checker.stop()  # the user's mistakes come first: without them, this may not happen

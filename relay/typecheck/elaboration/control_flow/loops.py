@@ -205,7 +205,7 @@ class LoopState:
                         raise ListGrows((self.label, place))
                     raise TypeMismatch(
                         f"the loop changes the structure of the tuple {name}: it enters the loop as"
-                        f" {structure_of(expected)}, and is {structure_of(entity)} then",
+                        f" {structure_of(expected)} and becomes {structure_of(entity)}",
                         span,
                         help="a tuple or dict keeps its length; a list may grow: `xs.append(v)`",
                     )

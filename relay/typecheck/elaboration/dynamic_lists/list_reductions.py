@@ -142,7 +142,7 @@ def element_tuple(checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, sp
             raise TypeCheckError(
                 f"the elements of this list may have different sizes, they are {show(element)}",
                 span,
-                help="join them as they are made: `out = relay.concatenate([out, x])`",
+                help="join them one by one: `out = relay.concatenate([out, x])`",
             )
         if checker.generic and not is_known(element):
             raise SchemeOnly(span, "the elements of the list")

@@ -95,7 +95,7 @@ def combine_masked(
         known = tensor_type(operand) if isinstance(operand, DynamicValue) else None
         if known is not None and known.rank > 0:
             raise TypeMismatch(
-                "what is added to the elements of a mask must be a scalar",
+                "the value added to the elements of a mask must be a scalar",
                 span,
                 help="for values of x's shape: x = relay.where(mask, x + values, x)",
             )
@@ -130,7 +130,7 @@ def update(
         value.type,
         TensorType(type_.base, ()),
         span,
-        "what is assigned to the elements of a mask",
+        "the value assigned to the elements of a mask",
         help="for values of x's shape: x = relay.where(mask, values, x)",
     )
     return operators.apply(checker, out, lookup("where"), [item, value, entity], {}, span, [])

@@ -143,18 +143,14 @@ def _apply_to_structures(
         case "logical_not", [only]:
             condition = require_bool(checker, out, only, span, "the operand of `not`")
             return apply_named(checker, out, "logical_not", [condition], {}, span, [])
-        case "add", [left, right] if (
-            dynamic_lists.is_list(left)
-            and dynamic_lists.is_list(right)
-            and not (isinstance(left, Tuple) and isinstance(right, Tuple))
-        ):
+        case "add", [left, right] if _are_lists_to_loop_over(left, right):
             return dynamic_lists.concatenate_lists(checker, out, [left, right], span)
         case "multiply", [left, right] if dynamic_lists.is_growing(left) != dynamic_lists.is_growing(right):
             once, times = (left, right) if dynamic_lists.is_growing(left) else (right, left)
             if isinstance(times, Number | DynamicValue):
                 return dynamic_lists.repeat_list(checker, out, once, checker.materialize(out, times, span), span)
             return None
-        case (("equal" | "not_equal"), [left, right]) if dynamic_lists.is_list(left) and dynamic_lists.is_list(right):
+        case (("equal" | "not_equal"), [left, right]) if _are_lists_to_loop_over(left, right):
             lists = [dynamic_lists.as_growing(checker, out, side, span) for side in (left, right)]
             same = ordering.call_library(checker, out, "same__", lists, span)
             return same if name == "equal" else apply_named(checker, out, "logical_not", [same], {}, span, [])
@@ -188,7 +184,7 @@ def _apply_to_structures(
         case "add", [left, right] if any(map(checker.is_open, operands)) and any(map(dynamic_lists.is_list, operands)):
             raise SchemeOnly(span, "whether both are lists")
         case (("equal" | "not_equal"), _) if any(map(checker.is_open, operands)):
-            raise SchemeOnly(span, "what is compared with a tuple")
+            raise SchemeOnly(span, "the value compared with a tuple")
         case (("less" | "less_equal" | "greater" | "greater_equal"), [Tuple() as left, Tuple() as right]) if _class(
             left.form
         ) is _class(right.form):
@@ -200,6 +196,14 @@ def _apply_to_structures(
             return apply_named(checker, out, "logical_not", [same], {}, span, [])
         case _:
             return None
+
+
+def _are_lists_to_loop_over(left: AbstractValue, right: AbstractValue) -> bool:
+    """Whether both are lists, and not both of them lists whose items are known one by one."""
+    from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
+
+    both_known = isinstance(left, Tuple) and isinstance(right, Tuple)
+    return dynamic_lists.is_list(left) and dynamic_lists.is_list(right) and not both_known
 
 
 def _class(form: Form | None) -> type:

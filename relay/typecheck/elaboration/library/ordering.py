@@ -286,7 +286,7 @@ def _require_order(type_: Type, span: Span | None) -> None:
     known = resolve(type_)
     if isinstance(known, TensorType) and known.shape != () and is_known(known.shape):
         raise TypeMismatch(
-            f"what is ordered must be numbers or tuples of them, found {show(known)}",
+            f"the items to order must be numbers or tuples of them, found {show(known)}",
             span,
             help="order by a number of each: key=lambda v: v.sum()",
         )

@@ -220,7 +220,7 @@ def _reverse_sequence(
         return index(checker, out, xs, [SliceItem(None, None, Number(-1, span))], span)
     found = elements(checker, out, xs, span)
     if found is None and checker.generic and isinstance(xs, DynamicValue):
-        raise SchemeOnly(span, "the length of what is reversed")
+        raise SchemeOnly(span, "the length of the argument of reversed")
     if found is None:
         raise TypeCheckError(
             "`reversed` needs a length that is known", span, help="use range(n - 1, -1, -1), or x[::-1]"
@@ -390,8 +390,8 @@ _INSTEAD: dict[object, str] = {
     builtins.set: "use a tuple",
     builtins.iter: "write a `for`",
     builtins.next: "write a `for`",
-    builtins.input: "pass what is read as an argument",
-    builtins.open: "pass what is read as an argument",
+    builtins.input: "pass the input as an argument",
+    builtins.open: "pass the input as an argument",
     builtins.complex: "use real numbers",
     builtins.eval: "write the expression",
     builtins.exec: "write the statements",

@@ -137,13 +137,13 @@ def ambiguous(checker: Checker, place: Var, unknown: Unknown, needed: StuckTerm 
     if needed is not None:
         stands = f" in {Equation(needed.application, needed.value)}"
         if needed.span is not None and needed.span != place.span:
-            labels = (Label(needed.span, "this has to know it"),)
+            labels = (Label(needed.span, "its type is needed here"),)
     instance = _recursive(checker, unknown)
     if instance is None:
         help = "annotate it, or use it where its type is known"
     else:
         help = f"annotate the result of {instance.name}, or let a path return without another call of it"
-    message = f"the type of {_describe_place(place)} is ambiguous: nothing decides {unknown.name}{stands}"
+    message = f"the type of {_describe_place(place)} is ambiguous: nothing determines {unknown.name}{stands}"
     return TypeCheckError(message, place.span, labels=labels, help=help)
 
 

@@ -55,7 +55,7 @@ def make_dict(
     for argument in arguments:
         record = as_record(checker, out, argument, span)
         if record is None and checker.is_open(argument):
-            raise SchemeOnly(span, "what is merged")
+            raise SchemeOnly(span, "the merged value")
         if record is None or record.form is None or record.form.cls is not dict:
             raise TypeCheckError("only a dict can be merged into a dict", span)
         fields.update(zip(record.form.names, record.items, strict=True))
@@ -151,7 +151,7 @@ def call_method(
 ) -> AbstractValue:
     """`d.items()` and the like."""
     if record.form is None or (not record.form.names and record.form.cls is not dict):
-        raise TypeCheckError(f"{name} of a tuple or list takes what is looked for, and no names", span)
+        raise TypeCheckError(f"{name} of a tuple or list takes one value by position", span)
     keys = tuple(PythonObject(key) for key in record.form.names)
     match name, list(arguments):
         case "items", []:
@@ -231,7 +231,7 @@ def _with_slice(
     added = elements(checker, out, new, span)
     if added is None or not all(isinstance(b, Number) and isinstance(b.value, int) for b in bounds):
         raise TypeCheckError(
-            "the bounds of an assigned slice of a list, and what is assigned, must be known at compile time",
+            "the bounds of an assigned slice of a list and the assigned items must be known at compile time",
             span,
             help="make a new list: `xs = xs[:i] + new + xs[j:]`",
         )

@@ -101,7 +101,7 @@ _NO_ATTRIBUTE = {
     "view": "use x.reshape(..)",
     "permute": "use relay.transpose(x, axes)",
     "unsqueeze": "use relay.expand_dims(x, axis)",
-    "append": "a list is made by [..]; tensors have a fixed length",
+    "append": "write a list as [..]; tensors have a fixed length",
 }
 
 
