@@ -262,7 +262,7 @@ CLAIMS = [
         (3,),
         (True, False),
     ),
-    Claim("Any other use of such a text is an error.", "return f'{a}' < '4'", (3,), Fails("text")),
+    Claim("Any other use of such a text is an error.", "return f'{a}' < '4'", (3,), Fails("f-string")),
     # records
     Claim(
         "Items of a list and values of a dict can be assigned, those of tuples cannot",

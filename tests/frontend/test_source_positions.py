@@ -84,7 +84,7 @@ def test_annotations_are_objects_at_run_time() -> None:
         (lambda: Fn[int, int], "a list of parameter types"),
         (lambda: Ref[int, int], "one type"),
         (lambda: Ref[Float], r"write Tensor\[float32, \(\)\]"),
-        (lambda: Ref[np.zeros(3)], "not a type of Relay"),
+        (lambda: Ref[np.zeros(3)], "not a type that Relay has"),
         (lambda: dims(""), "not a list of names"),
         (lambda: dims("n 3"), "not a list of names"),
         (lambda: type_var("a b"), "not a name"),
