@@ -4,7 +4,7 @@
 
 A small network shall learn a sine wave of unknown height and phase from ten points in five steps of gradient descent.
 `adapt` is that training, a loop around `relay.grad`. The outer training differentiates through it, to find parameters
-and a learning rate from which five steps are enough.
+from which five steps are enough.
 """
 
 import sys
@@ -16,17 +16,12 @@ from relay import relay
 
 
 @relay
-def network(params, x):
-    """x: (n, 1) -> (n, 1)."""
+def error(params, x, y):
+    """The mean squared error of a network with hidden layers of tanh. x, y: (n, 1)."""
     for w, b in params[:-1]:
         x = np.tanh(x @ w + b)
     w, b = params[-1]
-    return x @ w + b
-
-
-@relay
-def error(params, x, y):
-    return ((network(params, x) - y) ** 2).mean()
+    return ((x @ w + b - y) ** 2).mean()
 
 
 @relay
@@ -35,61 +30,48 @@ def descend(params, gradients, rate):
 
 
 @relay
-def adapt(params, rate, x, y):
-    """Five steps of gradient descent on a few points."""
-    for _ in range(5):
-        params = descend(params, relay.grad(error, wrt="params")(params, x, y), rate)
+def adapt(params, x, y, steps):
+    """Gradient descent on a few points."""
+    for _ in range(steps):
+        params = descend(params, relay.grad(error, wrt="params")(params, x, y), 0.05)
     return params
 
 
 @relay
-def meta_loss(params, rate, xs, ys, new_xs, new_ys):
-    """The mean error on new points after training on the given ones. xs, ys: (tasks, n, 1)."""
+def meta_loss(params, tasks):
+    """The mean error on new points after training on the given ones. tasks: arrays (tasks, n, 1)."""
     total = 0.0
-    for x, y, new_x, new_y in zip(xs, ys, new_xs, new_ys):
-        total += error(adapt(params, rate, x, y), new_x, new_y)
-    return total / len(xs)
-
-
-@relay
-def meta_step(params, rate, tasks, meta_rate):
-    value, (dparams, drate) = relay.value_and_grad(meta_loss, wrt=("params", "rate"))(params, rate, *tasks)
-    return value, descend(params, dparams, meta_rate), rate - 0.01 * meta_rate * drate
+    for x, y, new_x, new_y in zip(*tasks):
+        total += error(adapt(params, x, y, 5), new_x, new_y)
+    return total / len(tasks[0])
 
 
 def sines(random, count):
     """Points of `count` random sine waves to train on, and others to be tested on: four arrays (count, 10, 1)."""
     height, phase = random.uniform(0.5, 2.0, (count, 1, 1)), random.uniform(0, np.pi, (count, 1, 1))
     x, new_x = random.uniform(-4, 4, (2, count, 10, 1))
-    arrays = x, height * np.sin(x + phase), new_x, height * np.sin(new_x + phase)
-    return tuple(array.astype(np.float32) for array in arrays)
+    return tuple(np.float32([x, height * np.sin(x + phase), new_x, height * np.sin(new_x + phase)]))
 
 
 def main(rounds=3000, picture="meta_learning.png"):
-    random = np.random.default_rng(0)
-    sizes = [1, 40, 40, 1]
-    params = [
-        (np.float32(random.standard_normal((m, n)) / np.sqrt(m)), np.zeros(n, np.float32))
-        for m, n in zip(sizes, sizes[1:], strict=False)
-    ]
-    first, rate, values = params, np.float32(0.05), []
-    for i in range(int(rounds) + 1):
-        value, params, rate = meta_step(params, rate, sines(random, 10), 0.02)
+    rounds, random, sizes = int(rounds), np.random.default_rng(0), [1, 40, 40, 1]
+    weights = [np.float32(random.normal(0, m**-0.5, (m, n))) for m, n in zip(sizes, sizes[1:])]
+    params = first = [(w, np.zeros(w.shape[1], np.float32)) for w in weights]
+    values = []
+    for i in range(rounds + 1):
+        value, gradient = relay.value_and_grad(meta_loss, wrt="params")(params, sines(random, 10))
+        params = descend(params, gradient, 0.02)
         values.append(float(value))
-        if i % max(1, int(rounds) // 5) == 0:
-            print(f"round {i:5}  error after adapting {np.mean(values[-200:]):.4f}  learning rate {float(rate):.4f}")
+        if i % max(1, rounds // 5) == 0:
+            print(f"round {i:5}  error after adapting {np.mean(values[-200:]):.4f}")
 
-    x, y, *_ = (array[0] for array in sines(random, 1))
-    grid = np.linspace(-4, 4, 200, dtype=np.float32)[:, None]
-    figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.2), sharey=True)
-    for axis, start, title in zip(axes, (first, params), ("random parameters", "meta-learned parameters"), strict=True):
-        axis.plot(x, y, "ko", label="ten points")
-        axis.plot(grid, network(start, grid), "C0:", label="before training")
-        axis.plot(grid, network(adapt(start, rate, x, y), grid), "C1", label="after five steps")
-        axis.set_title(title)
-    axes[1].legend(fontsize=8)
-    figure.tight_layout()
-    figure.savefig(picture, dpi=120)
+    steps, tests = range(11), list(zip(*sines(random, 20)))
+    for start, label in ((first, "random parameters"), (params, "meta-learned parameters")):
+        errors = [[float(error(adapt(start, x, y, n), u, v)) for x, y, u, v in tests] for n in steps]
+        pyplot.semilogy(steps, np.mean(errors, axis=1), "o-", label=label)
+    pyplot.gca().set(xlabel="steps of gradient descent", ylabel="error on new points")
+    pyplot.legend()
+    pyplot.savefig(picture, dpi=120)
     print("wrote", picture)
 
 

@@ -4,8 +4,7 @@
 
 A cue ball hits a second ball, which hits a third one; they roll, bounce off the cushions, and slow down. Balls are
 stiff springs: where two overlap, they push each other apart. The simulation is a plain loop of 8,000 time steps. The
-Levenberg-Marquardt method finds the shot after which the last ball comes to rest at the target; its Jacobian goes
-through every contact.
+Levenberg-Marquardt method finds the shot that stops the last ball at the target, by a Jacobian through all contacts.
 """
 
 import sys
@@ -55,31 +54,26 @@ def miss(shot, steps):
 
 
 def main(rounds=10, picture="physics.png"):
-    steps, damping = 8000, 10.0
-    shot = first = np.array([2.5, 1.3])
+    steps, damping, shot = 8000, 10.0, np.array([2.5, 1.3])
     missed = miss(shot, steps).numpy()
     for i in range(int(rounds)):
         jacobian = relay.jacobian(miss, wrt="shot")(shot, steps).numpy()
-        step = np.linalg.solve(jacobian.T @ jacobian + damping * np.eye(2), jacobian.T @ missed)
-        new = miss(shot - step, steps).numpy()
-        if np.linalg.norm(new) < np.linalg.norm(missed):
-            shot, missed, damping = shot - step, new, damping / 3
+        new_shot = shot - np.linalg.solve(jacobian.T @ jacobian + damping * np.eye(2), jacobian.T @ missed)
+        new_missed = miss(new_shot, steps).numpy()
+        if np.linalg.norm(new_missed) < np.linalg.norm(missed):
+            shot, missed, damping = new_shot, new_missed, damping / 3
         else:
             damping *= 3
         print(f"round {i + 1:2}  shot ({shot[0]:.4f}, {shot[1]:.4f})  misses by {np.linalg.norm(missed):.5f}")
 
-    figure, axes = pyplot.subplots(1, 2, figsize=(10, 2.9))
-    for axis, velocity, title in zip(axes, (first, shot), ("first shot", "found shot"), strict=True):
-        path = np.asarray(simulate(velocity, steps))
-        for ball, color in enumerate(("0.6", "C1", "C3")):
-            axis.plot(*path[:, ball].T, color=color, linewidth=1)
-            axis.add_patch(pyplot.Circle(START[ball], RADIUS, color=color, fill=False))
-            axis.add_patch(pyplot.Circle(path[-1, ball], RADIUS, color=color))
-        axis.plot(*TARGET, "kx", markersize=10)
-        axis.set(title=title, xlim=(0, TABLE[0]), ylim=(0, TABLE[1]), aspect="equal", xticks=[], yticks=[])
-    figure.tight_layout()
-    figure.savefig(picture, dpi=120)
-    print("wrote", picture)
+    path = simulate(shot, steps).numpy()
+    axis = pyplot.axes(aspect="equal", xlim=(0, TABLE[0]), ylim=(0, TABLE[1]))
+    for ball, color in enumerate(("0.6", "C1", "C3")):
+        axis.plot(*path[:, ball].T, color=color, linewidth=1)
+        axis.add_patch(pyplot.Circle(path[0, ball], RADIUS, color=color, fill=False))
+        axis.add_patch(pyplot.Circle(path[-1, ball], RADIUS, color=color))
+    axis.plot(*TARGET, "kx", markersize=10)
+    pyplot.savefig(picture, dpi=120, bbox_inches="tight")
 
 
 if __name__ == "__main__":
