@@ -48,7 +48,7 @@ setup(
         "ml_dtypes",
         "rich",  # progress bars
         "apache-tvm==0.27.*",
-        # With 0.1.15 the process ends in Schedule.tensorize, which hand-written operators may call; all else works.
+        # With 0.1.15 the process ends in Schedule.tensorize, which hand-written operators may call.
         "apache-tvm-ffi>=0.1.14.post1,<0.1.15",
     ],
     entry_points={"console_scripts": ["relay = relay.cli:main"]},
