@@ -5,6 +5,7 @@ Only the thread that calls `fork` lives on in the copy. A lock that another one 
 
 from __future__ import annotations
 
+import logging  # noqa: F401  (`fork` takes its lock; what is registered first is taken last, after the compiler's)
 import os
 import threading
 from types import TracebackType
