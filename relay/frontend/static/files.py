@@ -132,8 +132,10 @@ class Files:
 
     @property
     def errors(self) -> list[RelayError]:
-        """The mistakes at the tops of all files that were read so far. What is looked up late may need further ones."""
-        return [error for reader in self._readers.values() for error in reader.errors]
+        """The mistakes at the tops of the user's files that were read so far; modules of installed packages may define
+        names as they run. What is looked up late may need further files."""
+        own = (reader for path, reader in self._readers.items() if not modules.is_installed(Path(path)))
+        return [error for reader in own for error in reader.errors]
 
     def namespace(self, filename: str) -> dict[str, Any]:
         """The names of a file that is read, at first its own."""
