@@ -646,21 +646,6 @@ def test_a_long_chain_of_calls() -> None:
         functions["f299"].type  # noqa: B018
 
 
-def test_mistakes_of_installed_packages_are_not_the_users(tmp_path: Path) -> None:
-    """Their modules may define names as they run, which reading does not tell."""
-    package = tmp_path / "site-packages" / "library_that_uses_relay"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text("import relay\nfrom .info import made_as_it_runs\n")
-    (package / "info.py").write_text("globals()['made_as_it_runs'] = 1\n")
-    path = tmp_path / "mine.py"
-    path.write_text(
-        f"{HEAD}\nfrom library_that_uses_relay import made_as_it_runs\n@relay\ndef f(x):\n"
-        "    return relay.nothing_like_this(x)\n"
-    )
-    found = Check([str(package.parent)]).text(path.read_text(), str(path))
-    assert [d.span.source.filename for d in found if d.severity == "error" and d.span is not None] == [str(path)]
-
-
 # ---- programs that run
 
 
