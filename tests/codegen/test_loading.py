@@ -106,9 +106,9 @@ def test_other_files_are_refused(code: bytes) -> None:
     kind = next(relocations(code)) + 8
     name = code.rindex(b"__tvm_ffi_main")
     for content, reason in (
-        (b"", "no object file"),
-        (b"\x7fELF", "no object file"),
-        (changed(code, 4, b"\1"), "no object file"),
+        (b"", "not an object file"),
+        (b"\x7fELF", "not an object file"),
+        (changed(code, 4, b"\1"), "not an object file"),
         (changed(code, 18, struct.pack("<H", 183)), "not for x86-64"),
         (changed(code, kind, struct.pack("<I", 23)), "a relocation of kind 23"),
     ):
