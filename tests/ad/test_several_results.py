@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import assert_close, leaves
 
 import relay as R
 from relay import DifferentiationError, TypeCheckError, relay
+from relay.ir.validation.check import check
 
 W, X = np.array([1.0, 2.0]), np.array([3.0, 1.0])
 SAID = "the function returns 2 results: say which one is differentiated, by output= or has_aux="
@@ -162,3 +164,27 @@ def test_auxiliary_results_go_without_other_choices() -> None:
     for options in ({"output": 0}, {"keeping": (1,)}):
         with pytest.raises(TypeCheckError, match="has_aux differentiates the first of two results"):
             R.grad(pair, has_aux=True, **options)
+
+
+@relay
+def scaled(w, xs: list[R.Tensor[R.Float, ()]]):  # type: ignore[no-untyped-def]
+    s = np.stack([x * w for x in xs])
+    return (s * s).mean(), s
+
+
+KINDS: list[dict[str, Any]] = [{"has_aux": True}, {"output": 0, "keeping": (1,)}, {"output": 1, "seedable": True}]
+
+
+@pytest.mark.parametrize("options", KINDS)
+def test_results_of_data_dependent_size_are_handed_on(options: dict[str, Any]) -> None:
+    derivative = R.value_and_grad(scaled, wrt="w", **options)
+    for length in (1, 6, 40):
+        xs = [np.float32(i) for i in range(length)]
+        seed = [np.ones(length, np.float32)] if "seedable" in options else []
+        lowering = derivative.lower(np.float32(0.7), xs, *seed)
+        check(lowering.typed, "typed")
+        check(lowering.core, "structured")
+        wanted = derivative.interpret(np.float32(0.7), xs, *seed)
+        found = derivative(np.float32(0.7), xs, *seed)
+        assert_close(found, wanted, rtol=1e-5)
+        assert any(np.shape(leaf) == (length,) for leaf in leaves(found))

@@ -40,6 +40,7 @@ from relay.codegen.tiling import Choices
 from relay.errors import CompileError, ExecutionError, InternalError
 from relay.ir.dims import Dim, Kind, TypeId, evaluate, substitute
 from relay.ir.expr import Module
+from relay.ir.sizes.data_dependent import made_in_type
 from relay.ir.sizes.extents import Place
 from relay.ir.types import DataDefinition
 from relay.support import progress
@@ -75,6 +76,8 @@ def compile_native(
     with compiling:  # a copy of the process has nothing that is half imported
         from relay.codegen.lowering.module_builder import assemble
 
+    if dims := {str(dim) for dim in made_in_type(module.main.result)}:  # nobody could tell how large the result is
+        raise InternalError(f"the type of the result mentions the size {min(dims)} of a block", module.main.span)
     return assemble(module, threads, choices or {}, donated)
 
 

@@ -98,6 +98,7 @@ from relay.typecheck.elaboration.closures.returned_functions import (
     holds_functions,
     resolve_node,
 )
+from relay.typecheck.elaboration.dynamic_shapes.data_dependent import pack_sizes
 from relay.typecheck.elaboration.expressions.arguments import defaults, require_fitting, surface_function
 from relay.typecheck.elaboration.instances import annotation_type, expand, instantiate
 from relay.typecheck.elaboration.restarts import Assumptions, Restart
@@ -479,7 +480,9 @@ def _derived_entry(
             keywords.append((function.parameters[position].name, given))
         else:
             positional.append(given)
-    result = checker.materialize(body, call_derived(checker, body, entity, positional, keywords, span), span)
+    derived = call_derived(checker, body, entity, positional, keywords, span)
+    # Data-dependent sizes end with the function, as in `results.result_value`: types of what leaves it say Any.
+    result = checker.materialize(body, pack_sizes(checker, body, derived, None, None, span), span)
     checker.active.pop()
     checker.unify_at(result.type, instance.result, span, "the derivative")
     body.terminator = Exit(label, (result.atom,), span)
