@@ -32,7 +32,7 @@ quick: $(VENV)/test.stamp
 	$(MAKE) --no-print-directory -j2 lint quick-tests
 
 QUICK := tests/frontend/test_lowering.py tests/typecheck/test_error_files.py tests/typecheck/test_type_errors.py \
-	tests/typecheck/test_language_errors.py tests/typecheck/test_types.py tests/text tests/transform/test_golden.py \
+	tests/typecheck/test_language_errors.py tests/typecheck/test_types.py tests/text/test_printer.py tests/transform/test_golden.py \
 	tests/programs/test_zoo.py
 
 quick-tests: $(VENV)/test.stamp

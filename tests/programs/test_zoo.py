@@ -28,7 +28,7 @@ DIFFERENCE = 2e-6
 # Programs whose arguments lie on a kink, or whose numbers of rounds depend on them.
 SINGULAR = ("untaken",)
 
-ALL = sample(programs(), 12) if quick() else programs()
+ALL = sample(programs(), 8) if quick() else programs()
 DIFFERENTIABLE = [p for p in ALL if p.differentiable]
 COMPILED_TWICE = sample(DIFFERENTIABLE, 20)  # of which the second derivative is compiled, too
 
