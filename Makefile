@@ -1,7 +1,7 @@
 # make demo    train the digits network (makes .venv on the first run)
 # make test    all that CI runs: lint, types, layers, tests
 # make test-all  the same with every program and order of passes, where `test` takes a daily sample
-# make quick   lint, front end, types, golden files and a sample of the zoo: a minute, while you work
+# make quick   lint, front end, types, golden files and a sample of the zoo: half a minute, while you work
 # make lint    the same as `test` without the tests
 # make bench   timings against NumPy, and PyTorch and JAX where installed (make bench-extras)
 # make clean   remove what the others made, .venv included
