@@ -122,6 +122,8 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
         is_returned = hasattr(value, "__relay_returned__")
         what = "was returned by a program" if is_returned else "is a Python function that Relay does not know"
         help = "pass it as an argument" if is_returned else "decorate it with @relay, or register an operator"
+        if module in ("numpy", "math") or isinstance(value, np.ufunc):  # nothing that users could decorate
+            help = "compose it of functions that Relay has (docs/operators.md), or register an operator"
         raise FrontendError(f"{name or value!r} {what}", span, help=help)
     if isinstance(value, TypeId) or is_parameter(value):
         raise FrontendError(
