@@ -118,7 +118,7 @@ def barrier(emitter: Emitter, atom: Atom, number: int) -> Atom:
         case TensorType(base) as type_:
             if not isinstance(base, BaseType) or not base.is_float:
                 return atom
-            call = OpCall("recomputed", (atom,), {"number": number}, emitter.span)
+            call = OpCall("optimization_barrier", (atom,), {"number": number}, emitter.span)
             return emitter.bind(call, type_, "again").atom
         case TupleType(items):
             parts = [emitter.bind(Project(atom, i, emitter.span), t, "part").atom for i, t in enumerate(items)]

@@ -17,7 +17,7 @@ shapes would not do.
     nn            convolution, pooling, adaptive_pooling, softmax, normalization, losses, attention, image, sequences,
                   quantized (products of 8-bit numbers), polyphase (transposed convolutions with strides)
     random        generation (keys, and numbers drawn with them); distributions (choices made of those)
-    barriers      what only the compiler writes: recomputed, unset
+    barriers      what only the compiler writes: optimization_barrier, undef
     rewrites      equations and shape_equations (what calls equal: the table of `simplify`), stable_forms (the table of
                   `improve_accuracy`)
     tir           numerics in TIR: scalar, transcendental, circular, powers, double_precision, reproducible (the same

@@ -19,11 +19,11 @@ from relay.typecheck import relations
     linear=(0,),
     sampler=cases(case((2, 3)), case((), number=7), case((0, 3))),
 )
-def recomputed(x: Tensor, number: int = 0) -> Tensor:
+def optimization_barrier(x: Tensor, number: int = 0) -> Tensor:
     """x itself, where what depends on it is computed a second time: equal calls on x and on this value are not merged.
     x: (T, s) -> (T, s). Derivatives of `relay.checkpoint` use it, with a number for each call.
 
-    >>> relay.recomputed(np.float32([1, 2]))
+    >>> relay.optimization_barrier(np.float32([1, 2]))
     array([1., 2.], dtype=float32)
     """
     return x.copy()
@@ -38,11 +38,11 @@ def recomputed(x: Tensor, number: int = 0) -> Tensor:
     sampler=cases(case(shape=(2, 3), dtype=INT32), case(shape=(0, 3), dtype=FLOAT64), case(shape=())),
     arbitrary=True,
 )
-def unset(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
+def undef(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
     """A tensor whose elements nobody reads: the parts of a choice that was not made. The interpreter gives zeros,
     compiled code whatever is there. () -> (dtype, shape).
 
-    >>> relay.unset((2,))
+    >>> relay.undef((2,))
     array([0., 0.], dtype=float32)
     """
     return np.zeros(shape, dtype.dtype)

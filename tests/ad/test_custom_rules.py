@@ -297,7 +297,7 @@ def checkpointed_steps(x, w):
 def taped(function, *arguments):
     """The types of the buffers that take a program's tapes, in its entry."""
     body = function.core(*arguments).main.body
-    return [str(b.targets[0].type) for b in walk(body) if isinstance(b.value, OpCall) and b.value.operator == "unset"]
+    return [str(b.targets[0].type) for b in walk(body) if isinstance(b.value, OpCall) and b.value.operator == "undef"]
 
 
 def test_a_checkpoint_in_a_loop_tapes_its_argument_only():

@@ -1,6 +1,6 @@
 """Unboxed sums: data types of statically known size become tuples of a tag and slots, which constructors share.
 
-    C_k(a, ..)                          (k, .., a, .., unset, ..)
+    C_k(a, ..)                          (k, .., a, .., undef, ..)
     v = match x {C_k(f, ..) -> b_k, ..} t = x.0; v = if t == 0 {f = x.i; ..; b_0} elif .. else {..}
 
 A data type with one constructor needs no tag. Left as they are: types that contain themselves or references, whose
@@ -252,22 +252,22 @@ class _SumFlattening:
         if layout.tagged:
             given[0] = Constant(np.asarray(number, np.int32), construct.span)
         emitter = Emitter(construct.span)
-        items = tuple(given[i] if i in given else unset(emitter, t) for i, t in enumerate(layout.items))
+        items = tuple(given[i] if i in given else undef(emitter, t) for i, t in enumerate(layout.items))
         out += emitter.bindings
         return MakeTuple(items, construct.span)
 
 
-def unset(emitter: Emitter, type_: Type) -> Atom:
+def undef(emitter: Emitter, type_: Type) -> Atom:
     """Emit a value of a type that nobody reads."""
     match prune(type_):
         case TensorType(BaseType() as base, shape) as tensor:
             if not shape:
                 return Constant(np.zeros((), base.dtype), emitter.span)
-            call = OpCall("unset", (), {"shape": shape, "dtype": base}, emitter.span)  # type: ignore[dict-item]
-            return emitter.bind(call, tensor, "unset").atom
+            call = OpCall("undef", (), {"shape": shape, "dtype": base}, emitter.span)  # type: ignore[dict-item]
+            return emitter.bind(call, tensor, "undef").atom
         case TupleType(items) as whole:
-            return emitter.bind(MakeTuple(tuple(unset(emitter, t) for t in items)), whole, "unset").atom
+            return emitter.bind(MakeTuple(tuple(undef(emitter, t) for t in items)), whole, "undef").atom
         case StackType(element) as stack:
-            return emitter.bind(StackNew(element, emitter.span), stack, "unset").atom
+            return emitter.bind(StackNew(element, emitter.span), stack, "undef").atom
         case other:
             raise AssertionError(f"a value of type {other} has no known size")

@@ -40,7 +40,7 @@ from relay.ir.sizes.data_dependent import mentions
 from relay.ir.traverse import substitute
 from relay.ir.types import INT32, DataType, FunctionType, RefType, TupleType, Type, prune, scalar
 from relay.operator import Emitter
-from relay.transform.aggregates.sums import unset
+from relay.transform.aggregates.sums import undef
 from relay.transform.analysis.graph import call_graph, strong_components
 from relay.transform.analysis.implicit_dims import given_sizes
 from relay.transform.analysis.tail_positions import tail_branch
@@ -180,7 +180,7 @@ def _calling(function: Function, made: Function, number: int, slots: _ParameterS
     parameters = tuple(Var(p.name, p.type, p.span) for p in function.parameters)
     places = dict(zip(slots.places[function.name], parameters, strict=True))
     emitter = Emitter(function.span)
-    values = [places[i] if i in places else unset(emitter, t) for i, t in enumerate(slots.types)]
+    values = [places[i] if i in places else undef(emitter, t) for i, t in enumerate(slots.types)]
     result = Var("result", function.result)
     call = Call(Global(made.name, made.type), (_number(number), *values), function.span)
     body = Block((*emitter.bindings, Binding((result,), call)), Exit(function.label, (result,), function.span))

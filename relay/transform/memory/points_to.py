@@ -42,7 +42,7 @@ from relay.ir.sizes.data_dependent import mentions
 from relay.ir.traverse import blocks, bound_variables, map_parts, map_terminator, operands
 from relay.ir.types import INT32, RefType, TensorType, scalar
 from relay.operator import Emitter
-from relay.transform.aggregates.sums import unset
+from relay.transform.aggregates.sums import undef
 from relay.transform.analysis.tail_positions import bodies
 
 
@@ -262,7 +262,7 @@ class _ReferenceNumbering:
             for cell in self.chosen.hoisted.get(binding, ()):
                 emitter = Emitter(cell.span)
                 assert isinstance(cell.type, RefType)
-                empty = unset(emitter, cell.type.content)
+                empty = undef(emitter, cell.type.content)
                 bindings += [*emitter.bindings, Binding((cell,), RefNew(empty, cell.span))]
             bindings += self._binding(binding)
         return Block(tuple(bindings), map_terminator(block.terminator, self._atom))

@@ -3,7 +3,7 @@
 A stack of tensors that starts empty and gets at most one entry in each round of a counted loop never has more than the
 loop has rounds; with n of them
 
-    s = stack                       (l, b) = (0, unset(n, ..))
+    s = stack                       (l, b) = (0, undef(n, ..))
     next L (push p e)               next L (l + 1, b with e at l)
     get s i, len s                  b[i], l
 
@@ -38,7 +38,7 @@ from relay.ir.expr import (
 from relay.ir.traverse import map_parts, map_terminator, walk
 from relay.ir.types import INT64, TensorType, TupleType
 from relay.operator import Emitter
-from relay.transform.aggregates.sums import unset
+from relay.transform.aggregates.sums import undef
 from relay.transform.core.rebuilding import map_bodies
 from relay.transform.memory.stack_bounds import Form, StackAnalysis, StackClass
 
@@ -105,7 +105,7 @@ class _TapeAllocation:
     def _empty(self, emitter: Emitter, kind: StackClass) -> list[Atom]:
         length = [Constant(np.zeros((), np.int64))] if kind.measured else []
         tensors = self.kinds.tensors(kind)[len(length) :]
-        return [*length, *(unset(emitter, t) for t in tensors if t is not None)]
+        return [*length, *(undef(emitter, t) for t in tensors if t is not None)]
 
     def _push(self, emitter: Emitter, stack: Atom, pushed: Atom, kind: StackClass) -> Expr:
         buffers = self._items(emitter, self.atom(stack), kind)

@@ -247,7 +247,7 @@ LOSSES = (
         "relay.cross_entropy({x}, relay.argmax({x}, axis=-1))",
     ),
 )
-SKIPPED = {"unset", "recomputed"}  # whose results are anything, or no call of the language
+SKIPPED = {"undef", "optimization_barrier"}  # whose results are anything, or no call of the language
 
 
 def _sampled() -> dict[str, list[Sample]]:
