@@ -107,7 +107,7 @@ class FrontendError(RelayError):
 
 
 class TypeCheckError(RelayError):
-    """The program has no type. `needs_value`: it would have one if a number were known before the run."""
+    """The program has no type. `needs_value`: it would have one if a number were static."""
 
     needs_value = False
 

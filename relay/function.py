@@ -79,7 +79,7 @@ class RelayFunction(ProgramDispatcher):
     them.
 
     Raises FrontendError at decoration for constructs that Relay does not have, TypeCheckError at the first call with
-    new types, ExecutionError for what only the run can find.
+    new types, ExecutionError for what can be found only at run time.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class RelayFunction(ProgramDispatcher):
     def _choose(
         self, lowered: CompiledSignature, arguments: Sequence[Any], keywords: Mapping[str, Any], interpreted: bool
     ) -> Any:
-        """The result of a call that returns functions of which only the run knows which they are."""
+        """The result of a call that returns functions that are selected at run time."""
         __tracebackhide__ = True
         names = [p.name for p in self._function.parameters]
         names += [f"seed{i}__" for i in range(self._seeds)]

@@ -233,7 +233,7 @@ def _lengths(emitter: Emitter, count: Value, depth: int) -> tuple[Atom, Atom]:
 
 def tape_bytes(functions: Iterable[Function | Derivative]) -> float:
     """The most bytes that the stacks of these functions, and the tensors that took their place, hold at a time, each
-    running once; infinity where loops have a length that only the run knows."""
+    running once; infinity where loops have a length that is known only at run time."""
     return sum(_StackSizes().block(f.body) for f in functions if isinstance(f, Function))
 
 

@@ -511,7 +511,7 @@ class ModuleReversal:
 
 
 def _same_size(seed: Var, result: Atom, type_: Type, grad: Grad, span: Span | None) -> list[Binding]:
-    """Check that a cotangent has the size of what it is given for, where only the run knows that."""
+    """Check that a cotangent has the size of what it is given for, where that is known only at run time."""
     emitter = Emitter(span)
     output = output_type(type_, grad)
     if isinstance(type_, TupleType) and has_any(output):

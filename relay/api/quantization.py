@@ -48,7 +48,7 @@ class Layer:
 
     `scales` are those of its operands, `times` says how often the samples computed it. `error` is what it loses by
     itself, on the operands that the float program has, and `total` what the quantized program has lost there: the root
-    of the mean square of the difference, relative to that of the float program's values. (Where a choice of the run
+    of the mean square of the difference, relative to that of the float program's values. (Where a run-time choice
     falls otherwise in the quantized program, `total` is of those times that both compute the product.)
     """
 

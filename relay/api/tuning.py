@@ -39,7 +39,8 @@ _SAMPLES = 5
 
 @attrs.frozen
 class KernelMeasurement:
-    """One kernel: its operators and the type of its result, what was chosen, and seconds for a run before and after."""
+    """One kernel: its operators and the type of its result, what was chosen, and seconds for a call of it before and
+    after."""
 
     kernel: str
     choice: TilingChoice
@@ -72,7 +73,7 @@ def tune(function: RelayFunction, *arguments: Any, seconds: float | None = None,
 
     `seconds`: after how long no further choice is tried; by default all are. What is found is used by all programs that
     are compiled later on this processor with as many threads, in this process and others, and by the next call of
-    `function`. Kernels with sizes that are not known before the run stay as they are. Raises what a call raises.
+    `function`. Kernels with sizes that are not static stay as they are. Raises what a call raises.
     """
     if not isinstance(function, RelayFunction):
         raise TypeMismatch(f"relay.tune takes a function decorated with @relay, found {function!r}")

@@ -167,7 +167,7 @@ def describe(
 
 
 def _refuse_fixed(part: ArgumentDescription, function: Function, position: int, path: str, holder: str) -> None:
-    """Raise TypeMismatch if a part of an argument is not a value of the run, nor None."""
+    """Raise TypeMismatch if a part of an argument is not a run-time value, nor None."""
     argument = part.argument
     if holder == "a structure" and isinstance(argument, StaticArg) and is_function(argument.value):
         return

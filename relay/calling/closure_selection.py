@@ -44,8 +44,8 @@ def selection_definition(
 
 
 def must_be_opened(made: Elaborated) -> bool:
-    """Whether a program returns functions that only the run chooses, and which it cannot choose anew: it or one of them
-    has other effects than failing, or they are in data, references and lists, which are not looked into."""
+    """Whether a program returns functions that are selected at run time, and which it cannot select anew: it or one of
+    them has other effects than failing, or they are in data, references and lists, which are not looked into."""
     if made.returned is not None or not holds_functions(made.result):
         return False
     effects = {effect.kind for effect in made.effects} | made.effects_of_functions
@@ -65,7 +65,7 @@ def opened_module(made: Elaborated, maker: ClosureOwner, effects: frozenset[str]
 
 
 def chosen_result(lowered: CompiledSignature, run: Run) -> Any:
-    """The result of a call, which holds functions that only the run chooses.
+    """The result of a call, which holds functions that are selected at run time.
 
     Each of them keeps the arguments, and a call of it chooses anew: `lambda x: f(a)(x)`. That is the same as long as
     there are no effects but failing.

@@ -1,7 +1,7 @@
 """Closures that programs return to Python.
 
-Such a function is its code, which the checker knows, and the values that it has captured, which the run has computed
-(`typecheck/elaboration/closures/returned_functions.py`). It is elaborated at the types of each call, like any
+Such a function is its code, which the checker knows, and the values that it has captured, which the program has
+computed (`typecheck/elaboration/closures/returned_functions.py`). It is elaborated at the types of each call, like any
 other; where it is an argument of a program, the captured values are.
 """
 
@@ -67,7 +67,7 @@ class ReturnedFunction:
 
     @property
     def __relay_closure__(self) -> Any:
-        """The value that it is in programs, if only a run has chosen it; None for others."""
+        """The value that it is in programs, if it was selected at run time; None for others."""
         return self.values[0] if isinstance(self.node, ChosenFunctionNode) else None
 
     @property
@@ -77,7 +77,7 @@ class ReturnedFunction:
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Run it: compiled, or on the interpreter if that has returned it.
 
-        Raises TypeCheckError for arguments that it cannot take, ExecutionError for what only the run can find.
+        Raises TypeCheckError for arguments that it cannot take, ExecutionError for what can be found only at run time.
         """
         __tracebackhide__ = True
         call = self._calls.get((len(arguments), *keywords))
@@ -150,7 +150,7 @@ def _name(node: Node) -> str | None:
     return code.name if code is not None and code.name.isidentifier() else None
 
 
-# ---- functions that a run has chosen
+# ---- functions that are selected at run time
 
 
 def closure_class(

@@ -1,6 +1,6 @@
 """Dispatch of calls, with a fast path for repeated signatures.
 
-The description of a call's arguments costs much more than the run of a small program. So a call is remembered by what
+The description of a call's arguments costs much more than running a small program. So a call is remembered by what
 is quickly seen of its arguments, their Python types and structure, and the next one like it gives them to the same
 program at once. A program refuses arguments that it is not for; such a call goes the long way, as the first did.
 """
@@ -71,7 +71,7 @@ class ProgramDispatcher(abc.ABC):
     def _choose(
         self, lowered: CompiledSignature, arguments: Sequence[Any], keywords: Mapping[str, Any], interpreted: bool
     ) -> Any:
-        """The result of a call that returns functions of which only the run knows which they are."""
+        """The result of a call that returns functions that are selected at run time."""
 
     @abc.abstractmethod
     def make_once(self, key: object, make: Callable[[], Definition]) -> Any:

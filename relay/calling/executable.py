@@ -54,13 +54,13 @@ class Executable:
 
     @property
     def workspace(self) -> int | None:
-        """The bytes that a call takes beside its arguments and results, as planned before the run. None where the run
-        decides: for symbolic sizes, recursion, and data that grows."""
+        """The bytes that a call takes beside its arguments and results, as planned at compile time. None where it
+        is decided at run time: for symbolic sizes, recursion, and data that grows."""
         native = self._program.native
         return None if native.dims or native.recursive or native.pools else native.workspace
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run it. Raises TypeMismatch for arguments of other types, ExecutionError for what the run finds."""
+        """Run it. Raises TypeMismatch for arguments of other types, ExecutionError for what is found at run time."""
         __tracebackhide__ = True
         if self._donated:
             with DonatedArguments(self.name, [name for name, _ in self.parameters], arguments, self._donated):

@@ -1,7 +1,7 @@
 """Marshalling of references and lists on the fast path, straight into the pools of compiled code.
 
 The memory of a pool is looked at as arrays, one for each leaf of a content, whose rows are the references. After the
-run, references whose rows have changed, bit by bit, get what is there.
+call, references whose rows have changed, bit by bit, get what is there.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class ReferenceCall:
 
     def __call__(self, given: list[Any], finish: Callable[[list[np.ndarray], _Context], Any], misfit: object) -> Any:
         """What `finish` makes of the result's leaves, or `misfit` if the program is not for these arguments. Raises
-        ExecutionError; the references hold then, too, what the run has left in them."""
+        ExecutionError; the references hold then, too, what the program has left in them."""
         inputs: list[Any] = [None] * self._count
         for place, position in self._given:
             inputs[place] = given[position]

@@ -61,7 +61,7 @@ class Values(list[Any]):
         self._outside.append(value)
 
     def give_back(self, types: Sequence[Type], interpreted: bool = False) -> None:
-        """Let references hold what the run has left in them. `types` are the parameters', with the structures that
+        """Let references hold what the program has left in them. `types` are the parameters', with the structures that
         their tuples stand for."""
         changed = {i: p for i, p in self._passed.items() if not _is_unchanged(p.before, p.inside.content)}
         if not changed:
@@ -225,7 +225,7 @@ def _give(later: list[tuple[Ref, object, Type]], interpreted: bool) -> None:
 
 
 def _wrap(value: Any, type_: Type, later: list[tuple[Ref, object, Type]], interpreted: bool) -> Any:
-    """As `wrap`; contents of references that the run has made are converted later."""
+    """As `wrap`; contents of references that the program has made are converted later."""
     if isinstance(value, tuple) and isinstance(type_, TupleType):
         parts = tuple(_wrap(v, t, later, interpreted) for v, t in zip(value, type_.items, strict=True))
         return build(type_.form, parts) if type_.form is not None else parts if parts else None

@@ -71,7 +71,7 @@ class CompiledSignature:
 
     @property
     def chooses_functions(self) -> bool:
-        """Whether the result holds functions, only the run knows which, and a call of one has to choose anew."""
+        """Whether the result holds functions that are selected at run time, and a call of one has to select anew."""
         return self.returned is None and not self.opened and holds_functions(self.result)
 
     def refuse_functions(self) -> None:

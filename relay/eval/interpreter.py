@@ -77,7 +77,7 @@ from relay.ir.types import TensorType, Type, prune, show
 from relay.support.limits import stack_size, too_deep
 
 SHOWN_CALLS = 3
-"""How many calls an error of the run shows, from the innermost on."""
+"""How many calls a run-time error shows, from the innermost on."""
 
 CALL_BYTES = 1024
 """About what a waiting call of a small function takes of memory: `stack_size` tells how many may wait."""
@@ -90,7 +90,7 @@ class Machine:
     """Runs one call. `frames` is the stack, the innermost last; `step` until it returns False, then see `result`.
 
     With `checked`, every value is compared with the type of the variable that it is bound to. `sizes` are those of the
-    module's symbolic dims in this run; an operator gets its attributes with numbers in their place.
+    module's symbolic dims in this call; an operator gets its attributes with numbers in their place.
     """
 
     def __init__(self, checked: bool = True, sizes: Mapping[TypeId, int] | None = None, quiet: bool = False) -> None:

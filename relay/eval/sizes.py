@@ -1,4 +1,4 @@
-"""The sizes of a module's symbolic dims in one run: read off the arguments, checked, and put in place of the dims."""
+"""The sizes of a module's symbolic dims in one call: read off the arguments, checked, and put in place of the dims."""
 
 from __future__ import annotations
 

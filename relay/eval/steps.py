@@ -337,5 +337,5 @@ def _form(type_: Type | None) -> tuple[object, object]:
 
 
 def _depends_on_sizes(type_: Type | None) -> bool:
-    """Whether a type may mention sizes that only the run knows."""
+    """Whether a type may mention data-dependent sizes."""
     return type(type_) is not TensorType or not all(type(d) is int for d in type_.shape)

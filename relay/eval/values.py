@@ -104,7 +104,7 @@ class Data:
 @attrs.frozen(slots=True, eq=False, repr=False)
 class Closure:
     """A function value: the variables that it captured, the module that its global names belong to, and the sizes of
-    the run where it was made."""
+    the call where it was made."""
 
     function: Function
     environment: Mapping[Var, object]

@@ -13,7 +13,7 @@ index__         where a value stands first, or -1
 count__         how often a value stands in a list
 rows__          the parts of a tensor along its first axis; column__ of a list of tuples
 alone__         the elements of a list as tuples of one, joined__ with those of another list, as_lists__ as lists
-pick__          a choice of the run
+pick__          a choice at run time
 itself__        its argument
 solve__         x with a x = b, inverse__ the inverse, determinant__ and log_determinant__, of a square matrix a
 """

@@ -15,7 +15,7 @@ from relay.ir.intrinsic import Intrinsic
 
 
 def lower_list_statement(context: Context, node: ast.expr) -> bool:
-    """`xs.append(v)`, `d["k"].append(v)`, `r.value.append(v)` and their kin, as statements. False for anything else."""
+    """`xs.append(v)`, `d["k"].append(v)`, `r.value.append(v)` and the like, as statements. False for anything else."""
     match node:
         case ast.Call(func=ast.Attribute(value=held, attr=method), args=arguments, keywords=keywords):
             if not changes_list(method, node):

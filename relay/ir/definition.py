@@ -41,7 +41,7 @@ class Definition:
 class DefinedGradient:
     """The gradient that a program gives a function: `backward(saved, seed)`, and `forward(..) -> (result, saved)`.
 
-    `adapted` is called for functions some of whose arguments specialize them, with which ones are values of the run. It
+    `adapted` is called for functions some of whose arguments specialize them, with which ones are run-time values. It
     gives the surface code of a gradient (saved, seed) for those alone, which calls `backward__`; the others are
     `static0__`, `static1__`, ...
     """

@@ -171,7 +171,7 @@ ANY = AnyDim.ANY
 
 
 LARGEST_SIZE = 2**31 - 1
-"""The largest size of an axis of an argument that a program has as a variable, and of one that the run makes."""
+"""The largest size of an axis of an argument that a program has as a variable, and of a data-dependent one."""
 
 WIDEST_SIZE = 2**46
 """The largest data-dependent size of numbers of 64 bits: more than any memory holds."""

@@ -21,9 +21,9 @@ constructs inside. `Dead` ends a block whose last expression never yields. A fun
 *Loops.* Without a counter a loop runs until an `Exit`. With `Counter(index, count)` the index runs from 0 to count - 1
 (both int32 or int64); when it reaches count the loop's results are its current parameters, and `Next` omits the index.
 
-*Sizes.* `BindDim` makes a dim of a number that the run computes; the rest of its block may mention it in types and
-attributes. Types of what leaves the block say `Any` there, and `Ascribe` goes from one to the other. A function may
-mention dims that its callers have made: they are parameters of it that are not written.
+*Sizes.* `BindDim` makes a dim of a run-time number; the rest of its block may mention it in types and attributes. Types
+of what leaves the block say `Any` there, and `Ascribe` goes from one to the other. A function may mention dims that its
+callers have made: they are parameters of it that are not written.
 
 *Stages.* The surface IR, which the front end makes, has no types and also holds the nodes marked "surface"; the typed
 IR has a type on every variable and none of these; in the core there are no `Lambda` and `Grad` any more, and all
@@ -70,7 +70,7 @@ class Var:
 
 @node
 class Constant:
-    """A value known before the run. The array is never written to."""
+    """A value known at compile time. The array is never written to."""
 
     value: np.ndarray
     span: Span | None = None
@@ -367,7 +367,7 @@ class StackLength:
 
 @node
 class Extent:
-    """The number that a dim is in this run, as an integer scalar of the base type."""
+    """The number that a dim is at run time, as an integer scalar of the base type."""
 
     dim: Dim
     base: BaseType
@@ -728,8 +728,8 @@ class Module:
     """Functions by name, in the order of definition, and the one that a call enters.
 
     *Symbolic dims.* A dim of a typed module may be symbolic: a variable that is the extent of an axis of one of the
-    entry's arguments (see `relay.ir.sizes.extents`), or arithmetic of such variables. They are constants of one run, so
-    every type and attribute of the module may mention them, and nobody passes them. `where` is what the module
+    entry's arguments (see `relay.ir.sizes.extents`), or arithmetic of such variables. They are constants of one call,
+    so every type and attribute of the module may mention them, and nobody passes them. `where` is what the module
     assumes of them, and whoever enters it has to check.
     """
 

@@ -654,7 +654,7 @@ def copy_block(
 ) -> Block:
     """A copy in which everything bound is fresh, free variables are mapped to atoms and free labels to labels.
 
-    `keep_sizes`: the copy is for another function than the original, and makes the same sizes of the run.
+    `keep_sizes`: the copy is for another function than the original, and makes the same data-dependent sizes.
     """
     return _Copy(mapping or {}, labels or {}, keep_sizes).block(block)
 
@@ -670,9 +670,9 @@ def copy_function(
     keep_sizes: bool = True,
     dims: Mapping[DataDependentDim, DataDependentDim] | None = None,
 ) -> Function:
-    """A copy of a function in which parameters, label and everything bound inside are fresh, but not the sizes that the
-    run makes: functions that are called are given them. Without `keep_sizes` these are fresh, too, also in the local
-    functions inside. `dims` are others for sizes that are made outside."""
+    """A copy of a function in which parameters, label and everything bound inside are fresh, but not the
+    data-dependent sizes: functions that are called are given them. Without `keep_sizes` these are fresh, too, also in
+    the local functions inside. `dims` are others for sizes that are made outside."""
     copy = _Copy(mapping or {}, {}, keep_sizes)
     copy.dims.update(dims or {})
     return _map_function(function, copy.atom, copy.block, copy.fresh, copy.fresh_label, copy.dims)

@@ -32,7 +32,7 @@ class DimParser:
     # ---- declarations
 
     def declare_dims(self) -> None:
-        """`n, m, made k, made wide l`: the symbolic dims of the module, and those that the run makes."""
+        """`n, m, made k, made wide l`: the symbolic dims of the module, and the data-dependent ones."""
         cursor = self.cursor
         while True:
             is_made = cursor.is_at("made") and cursor.peek().kind in (lexer.Kind.NAME, lexer.Kind.STRING)

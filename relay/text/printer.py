@@ -19,7 +19,7 @@
 `%x` is a variable, `@f` a function of the module, `'l` a loop. A number has its dtype as a suffix (`2.0f32`, `3i64`),
 or none in the untyped surface IR, whose text begins with `surface;`; a large array appears as `constant#0[float32,
 (64, 64)]`, and its bytes stand at the end of the module, in `constants { .. }`. Symbolic dims, and what is assumed of
-them, stand at its beginning: `dims n, m where n >= 1, n % 2 == 0;`; `dims made k;` is one that the run makes.
+them, stand at its beginning: `dims n, m where n >= 1, n % 2 == 0;`; `dims made k;` is a data-dependent one.
 Within a function, variables with one name are told apart by a number. The text of a module depends on its structure and
 names only; `relay.text.parser` reads it.
 """
@@ -151,7 +151,7 @@ class _Printer(BodyPrinter):
 
 
 def _dims_text(module: Module, made: Sequence[DataDependentDim]) -> list[str]:
-    """The declaration of the symbolic dims, and of those that the run makes."""
+    """The declaration of the symbolic dims, and of the data-dependent ones."""
     dims = [name_text(dim.name) for dim in symbolic_dims(module)] if module.entry in module.functions else []
     names = ", ".join([*dims, *(f"made {'wide ' * dim.is_wide}{name_text(dim.name)}" for dim in made)])
     where = ", ".join(f"{c} {quote_text(c.reason)}" if c.reason else str(c) for c in module.where)

@@ -78,7 +78,7 @@ class SurfaceAtoms(AtomParser):
         return self.cursor.is_at("[") or self.cursor.is_at(".", ".", ".")
 
     def atom(self) -> Atom:
-        """A variable, a name of the Python module, a constant, or what Python knows before the run."""
+        """A variable, a name of the Python module, a constant, or what Python knows at compile time."""
         cursor = self.cursor
         token = cursor.next
         match token.kind:

@@ -96,7 +96,7 @@ def is_product_of_made(left: Dim, right: Dim) -> bool:
 
 
 def needs_equal(left: Dim, right: Dim) -> bool:
-    """Whether left == right, where something needs it: it is checked in the run for products of sizes that this makes.
+    """Whether left == right, where something needs it: it is checked at run time for products of sizes that this makes.
     Raises Undetermined."""
     if not is_product_of_made(left, right):
         return equal(left, right)

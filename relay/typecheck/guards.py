@@ -66,7 +66,7 @@ class DimSpecialization:
 
 
 class DataDependentGuard(TypeCheckError):
-    """Whether this holds is known in the run only, and a rule has to know it."""
+    """Whether this holds is known only at run time, and a rule has to know it."""
 
     needs_value = True
 

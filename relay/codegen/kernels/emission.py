@@ -69,7 +69,7 @@ class Emission:
         self.places: dict[tuple[Any, int], Place] = {}
         self.values: dict[tuple[Any, int], Expression] = {}  # of tensors with one element, or where that is fixed
         self.temporaries: list[tuple[Any, Extent]] = []
-        self.constants: dict[tuple[Any, int], ConstantOperand] = {}  # the operands that may be packed before the run
+        self.constants: dict[tuple[Any, int], ConstantOperand] = {}  # the operands that may be packed at compile time
         self.packings: dict[ConstantOperand, Packing] = {}  # those that are
         self.declarations: list[Statement] = []  # of their buffers
         self._scratch: dict[object, tuple[Any, Extent]] = {}

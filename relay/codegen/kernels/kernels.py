@@ -123,7 +123,7 @@ def _refuse_absurd_sizes(group: FusionGroup) -> None:
         if binding.targets[0] in group.outputs and bytes_ > _MOST_BYTES:
             raise CompileError(f"{show(type_)} takes {bytes_} bytes of memory, which no process has", span)
         if elements >= 1 << 62:
-            raise CompileError(f"{show(type_)} has {elements} elements, which no run computes", span)
+            raise CompileError(f"{show(type_)} has {elements} elements, which no computer has memory for", span)
 
 
 _NAMED = 4

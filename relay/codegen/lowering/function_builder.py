@@ -37,7 +37,7 @@ _NUMBERS = (tirx.IntImm, tirx.FloatImm)
 
 
 class TensorAllocator(Protocol):
-    """What gives memory for tensors whose size the run makes."""
+    """What gives memory for tensors of data-dependent size."""
 
     def reserve(self, code: Code, size: Expression) -> Expression:
         """The address of so many bytes."""
@@ -66,7 +66,7 @@ class Code:
 
     def __init__(self, places: Mapping[TypeId, int] | None = None, arena: TensorAllocator | None = None) -> None:
         """`places`: where the sizes of symbolic dims stand in the context table. `arena` has the memory of tensors
-        whose size the run makes."""
+        of data-dependent size."""
         self._arena = arena
         self.made: dict[DataDependentDim, Expression] = {}  # the sizes that are in scope
         self.context = tirx.Var("context", "int64")
@@ -203,7 +203,7 @@ class Code:
     # ---- sizes
 
     def size(self, dim: Dim) -> Expression:
-        """A dim as a number. Symbolic ones are constants of a run, so a function computes them once, at its start; not
+        """A dim as a number. Symbolic ones are constants of a call, so a function computes them once, at its start; not
         so what depends on data-dependent sizes."""
         if isinstance(dim, int):
             return integer(dim)
@@ -224,7 +224,7 @@ class Code:
         return self._sizes[dim]
 
     def bytes(self, dim: Dim) -> Expression:
-        """A number of bytes that are taken. The run ends where there are more than any memory has."""
+        """A number of bytes that are taken. The program ends where there are more than any memory has."""
         if may_overflow(dim):
             self.limit_bytes(tir.magnitude(dim, self.size))
         return self.size(dim)

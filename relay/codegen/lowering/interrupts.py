@@ -1,6 +1,6 @@
 """Interrupts: loops and recursive functions let Python handle Ctrl-C and other signals from time to time.
 
-A function counts the work of the rounds of its loops, as far as it is known before the run, and asks when there has
+A function counts the work of the rounds of its loops, as far as it is known at compile time, and asks when there has
 been enough of it. Where there is no Python, as in an exported library that C++ calls, asking does nothing.
 """
 

@@ -103,7 +103,7 @@ class TupleLayout:
 
 @attrs.frozen(eq=False)
 class SizedLayout(TupleLayout):
-    """A tensor some of whose extents only the run knows: its address, which lies in the arena, and these extents."""
+    """A tensor some of whose extents are data-dependent: its address, which lies in the arena, and these extents."""
 
     base: BaseType
     dims: tuple[Dim, ...]
@@ -151,7 +151,7 @@ class Pool:
     row, which matters in the first row of a block (`pools.py`), and places for blocks that are free (`free`).
 
     Behind the content of a reference lie two words for each slot of shadows (`Shadow`): 1 + the row of the sweep,
-    0 if there is no shadow yet, and the shadow's row. Whoever passes references makes room for them; each run clears
+    0 if there is no shadow yet, and the shadow's row. Whoever passes references makes room for them; each call clears
     them.
     """
 

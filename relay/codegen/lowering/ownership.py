@@ -1,7 +1,7 @@
 """Ownership of stacks: those that are changed in place, and the points where their rows are free again.
 
 The rows of a stack are a block of its pool (`pools.py`). A block is *alone* if one reference to it is left; a bit of it
-says so in the run, and whoever makes a second reference clears that bit for good. Here the function's text is read for
+says so at run time, and whoever makes a second reference clears that bit for good. Here the function's text is read for
 
     moved      a push, set or prefix is the last to use its stack: if the block is alone, it may change in place
     shared     what is passed on, or put into a tuple, cell or data, and is used again: it is alone no more
@@ -205,7 +205,7 @@ def _find_taken(block: Block, liveness: Liveness[Key], found: Ownership) -> None
 
 def _find_taken_out_of_cells(block: Block, liveness: Liveness[Key], made: frozenset[Var], found: Ownership) -> None:
     """Note the reads of cells that are written later in the block, if nothing can read them before that, also where the
-    run fails. `made` are the references to cells of the function's own, no two of which are the same."""
+    program fails. `made` are the references to cells of the function's own, no two of which are the same."""
     reads: dict[Atom, tuple[Binding, Key]] = {}
     gone: set[Atom] = set()  # of those, whose content has changed, or is of no more use
 
@@ -259,7 +259,7 @@ def _leaves(block: Block) -> bool:
 
 
 def _is_same(place: Atom, other: Atom) -> bool:
-    """Whether two indices are equal whatever the run does."""
+    """Whether two indices are equal whatever happens at run time."""
     if isinstance(place, Constant) and isinstance(other, Constant):
         return int(place.value) == int(other.value)
     return place is other

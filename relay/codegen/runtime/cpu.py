@@ -3,9 +3,9 @@
 Everything that the structured first-order core can say is compiled. Function values are not in it: earlier passes
 remove them.
 
-What the run may find: an assertion that fails, recursion deeper than `limits.stack_size` allows, memory that does not
-suffice; they are ExecutionErrors. Memory of recursive data, references and stacks is given back when the call ends, not
-before.
+What may happen at run time: an assertion that fails, recursion deeper than `limits.stack_size` allows, memory that does
+not suffice; they are ExecutionErrors. Memory of recursive data, references and stacks is given back when the call ends,
+not before.
 """
 
 from __future__ import annotations
@@ -140,9 +140,9 @@ class Program:
 
     def __call__(self, arguments: Sequence[Any]) -> Any:
         """Arrays, tuples, data, references and stacks as the entry's parameter types say; likewise the result, which is
-        new memory. References hold afterwards what the run has written, also if it has failed.
+        new memory. References hold afterwards what the program has written, also if it has failed.
 
-        Raises ExecutionError for what the run finds.
+        Raises ExecutionError for what is found at run time.
         """
         context = self.take()
         try:

@@ -230,7 +230,7 @@ def _input_parts(parameters: Sequence[Layout], pools: dict[Pool, int]) -> Iterat
 
 
 def _output_parts(layout: Layout, position: int, pools: dict[Pool, int]) -> Iterator[Found]:
-    """The tensors whose size the run makes, references and lists in a result, as `_given`."""
+    """The tensors of data-dependent size, references and lists in a result, as `_given`."""
     for place, part in _parts(layout, position, "it returns"):
         if not isinstance(part, SizedLayout):
             _number(part.pool, pools, "it returns", sized=True)

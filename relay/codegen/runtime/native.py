@@ -40,7 +40,7 @@ class NativeModule:
     constants: dict[int, np.ndarray]  # by place in the context table
     dtypes: dict[int, BaseType]  # whose addresses stand in the context table, by place
     pools: tuple[tuple[int, int], ...]  # memory that grows: place and number of leaves of each pool
-    arena: int | None  # the place of the memory of tensors whose size the run makes
+    arena: int | None  # the place of the memory of tensors of data-dependent size
     dims: dict[TypeId, Place]  # the symbolic dims, and where arguments show their sizes
     shown: dict[TypeId, tuple[int, int]]  # by which axis of which leaf
     failures: list[tuple[str, Span | None]]

@@ -33,7 +33,8 @@ class Decorators:
         return {k.arg: k.value for d in calls for k in d.keywords if k.arg is not None}
 
     def written_options(self, node: FunctionNode) -> tuple[dict[str, object], ast.Call] | None:
-        """What is written in `@relay(..)`, and where: MISSING is what only the run knows. None without parentheses."""
+        """What is written in `@relay(..)`, and where: MISSING is what is known only at run time. None without
+        parentheses."""
         for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else []:
             if isinstance(decorator, ast.Call) and self.is_relay(decorator.func):
                 found: dict[str, object] = {}

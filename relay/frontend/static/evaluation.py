@@ -50,11 +50,11 @@ _MOST_TERMS = 64
 """Of a size, for products of sums are multiplied out."""
 
 MODULES = ("relay", "numpy", "math", "dataclasses", "typing", "collections", "functools", "__future__")
-"""The modules whose names have the meaning that they have in a run."""
+"""The modules whose names mean what they mean where the program runs."""
 
 
 class NotEvaluated(Exception):
-    """An expression whose value is not known without a run."""
+    """An expression whose value is not known without running the program."""
 
 
 class Budget:

@@ -115,7 +115,7 @@ class Files:
 
     def operator(self, name: str) -> Operator | None:
         """The operator that one of the files registers, or one that they import. Raises OutsideName if it is not known
-        before the run."""
+        without running the program."""
         if name.startswith("_"):
             return None
         for reader in (readers := list(self._readers.values())):

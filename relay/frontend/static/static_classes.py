@@ -1,7 +1,8 @@
 """Classes of a file that is not imported: their declarations, without execution of their bodies.
 
-A class is made of its fields, of values that are known without a run, of nested classes, and of functions that cannot
-be called. What runs code where a class is made (metaclasses, other decorators, bases that are not read) has none here.
+A class is made of its fields, of values that are known without running the program, of nested classes, and of
+functions that cannot be called. What runs code where a class is made (metaclasses, other decorators, bases that are not
+read) has none here.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class ClassMaker:
         self._is_data = is_data
 
     def make(self, node: ast.ClassDef, around: str = "") -> type:
-        """The class. Raises NotEvaluated where only a run makes it, and RelayError."""
+        """The class. Raises NotEvaluated where it is made only by running the program, and RelayError."""
         if node.keywords:
             raise NotEvaluated
         parameters = type_parameters(self._reader.file, node)
@@ -173,7 +174,7 @@ class _Body:
     def _field(self, name: str, annotation: ast.expr) -> None:
         if not self.maker.is_late and not isinstance(annotation, ast.Constant):
             with contextlib.suppress(NotEvaluated):
-                self._evaluator.value(annotation)  # raises RelayError where a run does
+                self._evaluator.value(annotation)  # raises RelayError where importing the file does
         head = annotation.value if isinstance(annotation, ast.Subscript) else annotation
         meant = self._evaluator.meaning(head)
         if meant is typing.ClassVar:

@@ -168,7 +168,7 @@ class FileReader:
             case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
                 pass  # what is done when the file is run as a program
             case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING"), body=body):
-                for statement in (*body, *node.orelse):  # where both give a name, the run has the second
+                for statement in (*body, *node.orelse):  # where both give a name, the second one counts
                     self._statement(statement)
             case ast.If(test=test, body=body) if (holds := of_python(test)) is not None:
                 for statement in body if holds else node.orelse:
@@ -357,7 +357,7 @@ class FileReader:
                 self.names[bound] = function
 
     def value_or_unknown(self, node: ast.expr) -> object:
-        """The value of an expression if it is known without a run; else Outside."""
+        """The value of an expression if it is known without running the program; else Outside."""
         self.imports.load_names_in(node)
         with contextlib.suppress(NotEvaluated, RelayError, UnknownNameError):  # importing the file shows the mistakes
             return self.expressions.value(node)
@@ -416,7 +416,8 @@ class FileReader:
     def _read_nested(
         self, body: list[ast.stmt], scope: Scope, around: list[ast.FunctionDef | ast.AsyncFunctionDef]
     ) -> None:
-        """Decorated functions in functions, classes and branches. Local names around them are known to a run only."""
+        """Decorated functions in functions, classes and branches. Local names around them are known only at run
+        time."""
         reason = "it is a variable of the function around"
         nodes = [inner for f in around for inner in ast.walk(f)]
         local: dict[str, Any] = {

@@ -7,7 +7,7 @@ functions and data types that the entry reaches do not matter; constructors, ope
 of constants do. Symbolic dims are numbered in the order of the entry's parameters.
 
 Of an untyped program the names that Python sees count: of global names, attributes and parameters, and the values that
-Python knows before the run. Objects of Python count by their place in a module.
+Python knows at compile time. Objects of Python count by their place in a module.
 
 A solver's variables are outside of it, and objects of Python that have no place in a module: InternalError.
 """

@@ -1,6 +1,6 @@
 """Cost model: the work of one execution of a module.
 
-A module's floating-point operations and the bytes that its operators write are counted for one run, from the
+A module's floating-point operations and the bytes that its operators write are counted for one call, from the
 types: a loop with a constant count counts its rounds, any other loop one; a branch counts as its dearest arm; a call
 counts as its function, one that is recursive as nothing; a size that is not a number counts as `SIZE`. `exact` says
 that none of these estimates was needed, `symbolic` that the last one was.
@@ -40,7 +40,7 @@ def use_work(operator_work: OperatorWork) -> None:
 
 @attrs.frozen
 class Work:
-    """The work of one run: floating-point operations, bytes written by operators, whether they are exact, and whether
+    """The work of one call: floating-point operations, bytes written by operators, whether they are exact, and whether
     sizes that are no numbers are among them."""
 
     flops: int = 0

@@ -258,7 +258,7 @@ class _Checker(Values):
                 self.check_equal_types(name, found, targets)
 
     def check_ascription(self, found: Type, wanted: Type) -> None:
-        """Two types of one tensor differ in dims that the run makes only."""
+        """Two types of one tensor differ in data-dependent dims only."""
         if (
             not isinstance(found, TensorType)
             or not isinstance(wanted, TensorType)

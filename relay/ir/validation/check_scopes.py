@@ -92,7 +92,7 @@ class Scopes:
             self.dim(constraint.right, str(constraint))
 
     def dim(self, dim: Dim, where: str) -> None:
-        """A dim is a number in every run."""
+        """A dim is a number whenever the program runs."""
         for variable in variables(dim):
             if isinstance(variable, DataDependentDim):
                 if self._in_data:
@@ -231,7 +231,7 @@ def is_made(dim: Dim) -> bool:
 
 
 def _mentions_made(type_: Type) -> bool:
-    """Whether a dim that the run makes stands in a type."""
+    """Whether a data-dependent dim stands in a type."""
     found: list[bool] = []
 
     def look(dim: Dim) -> Dim:

@@ -228,7 +228,7 @@ def _transposed_convolution(
     reduced = (*over.kernel, share) if last else (share, *over.kernel)
     if groups == 1 or isinstance(inner, int):
         return stages.contraction(shape, reduced, dtype, terms)
-    axis = len(shape) - 1 if last else 1  # the loops divide by no extent that only the run knows
+    axis = len(shape) - 1 if last else 1  # the loops divide by no data-dependent extent
 
     def grouped_factors(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:
         group, own = index[axis : axis + 2]

@@ -197,7 +197,7 @@ def _prod_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool
 
 
 def _by_running(rows: Value, cotangent: Value) -> Value:
-    """With what only the run knows of the length of rows: the running products before and behind each element."""
+    """Where the length of rows is known only at run time: the running products before and behind each element."""
     height, width = rows.shape
     one = rows.emitter.constant(1, rows.base).op("broadcast_to", shape=(height, 1))
     before = _columns(rows.op("cumprod", axis=1), 0, subtract(width, 1))

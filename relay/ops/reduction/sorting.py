@@ -87,7 +87,8 @@ def _sorted_shape(shape: Shape, *, axis: int, descending: bool) -> Shape:
 
 
 def needs_places(shape: Shape, axis: int) -> None:
-    """Raise ShapeError for an axis whose places an int32 does not hold; of a size of the run, the run does."""
+    """Raise ShapeError for an axis whose places an int32 does not hold; a data-dependent size is checked at run
+    time."""
     extent = shape[normalize_axis(axis, len(shape))] if shape else 0
     if extent is not ANY and not fits_int32(facts(), extent) and not needs_at_least(LARGEST_SIZE, extent):
         message = f"axis {axis} of {show_shape(shape)} is too long: places along it are int32"
@@ -247,7 +248,7 @@ def _is_beyond(probe: Element, value: Element, side: str) -> Element:
 
 
 def _searched_in_rounds(ordered: Stage, values: Stage, side: str) -> Stage:
-    """The same for an extent that only the run knows: as many rounds as it has bits."""
+    """The same for a data-dependent extent: as many rounds as it has bits."""
     shape, extent = dims(values), tirx.Cast("int32", dims(ordered)[-1])
 
     def number(value: int) -> Element:

@@ -45,7 +45,7 @@ Known: TypeAlias = "MutableMapping[Var, Construct | MakeTuple]"
 
 @attrs.frozen
 class KnownConstructor:
-    """A constructor with what is known of its fields; None: only the run knows it."""
+    """A constructor with what is known of its fields; None: it is known only at run time."""
 
     definition: DataDefinition
     constructor: str
@@ -86,7 +86,7 @@ def is_embedded(left: KnownConstructor | None, right: KnownConstructor | None) -
 
 
 def unknown_parts(value: Atom, content: KnownConstructor | None, known: Known) -> Iterator[Atom]:
-    """The parts of a value that only the run knows, in order."""
+    """The parts of a value that are known only at run time, in order."""
     if content is None:
         yield value
     elif isinstance(value, Var):
@@ -97,7 +97,7 @@ def unknown_parts(value: Atom, content: KnownConstructor | None, known: Known) -
 
 
 def rebuilt(structure: KnownConstructor, name: str, parameters: list[Var], out: list[Binding]) -> Var:
-    """A value of this structure, made of new parameters for the parts that only the run knows."""
+    """A value of this structure, made of new parameters for the parts that are known only at run time."""
     fields: list[Atom] = []
     for field, type_ in zip(structure.fields, structure.types, strict=True):
         if isinstance(field, KnownConstructor):

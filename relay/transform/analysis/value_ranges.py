@@ -2,10 +2,10 @@
 
     loop for k < n { a = subtract(n, 1); i = subtract(a, k); c = less(i, n) }       i is n - 1 - k, c is true
 
-A symbol stands for the counter of a loop and for each number that only the run decides. It has a least and a greatest
-value, which mention only symbols that are older. So the least value of a dim is found by replacing its symbols by one
-of the two, the youngest first (Fourier-Motzkin elimination where each variable has one bound on each side); what is
-left mentions sizes of the module, and is asked of the facts in force.
+A symbol stands for the counter of a loop and for each number that is decided only at run time. It has a least and a
+greatest value, which mention only symbols that are older. So the least value of a dim is found by replacing its symbols
+by one of the two, the youngest first (Fourier-Motzkin elimination where each variable has one bound on each side); what
+is left mentions sizes of the module, and is asked of the facts in force.
 
 What an operator is on dims is in its definition (`on_dims`). Integers wrap around and dims do not, so a result that may
 leave the range of its dtype is a symbol of its own.

@@ -57,11 +57,11 @@ def _evaluate_call(call: OpCall, type_: Type | None, max_size: int) -> Constant 
     try:
         return Constant(operator.evaluate(values, call.attributes), call.span)
     except (RelayError, ArithmeticError, ValueError):
-        return None  # the run will say what is wrong, where it happens
+        return None  # what is wrong is said at run time, where it happens
 
 
 def _has_dims(value: AttributeValue) -> bool:
-    """Whether an attribute depends on sizes that only a call or the run decides."""
+    """Whether an attribute depends on sizes that are known only at a call or at run time."""
     return any(map(_has_dims, value)) if isinstance(value, tuple) else isinstance(value, TypeId | DimExpr)
 
 

@@ -21,8 +21,8 @@ from relay.transform.core.static_values import Closure, LambdaGroup
 
 
 def sizes_in(closure: Closure, type_: Type) -> tuple[DataDependentDim, ...]:
-    """The sizes of the run that a function mentions, or one that it calls in its group, in order. Not those in its own
-    `type_`, and in that of a function that it has captured: it is called where these are in scope."""
+    """The data-dependent sizes that a function mentions, or one that it calls in its group, in order. Not those in its
+    own `type_`, and in that of a function that it has captured: it is called where these are in scope."""
     found: dict[DataDependentDim, None] = {}
     known = {*made_in_type(type_)}
     for variable in closure.group.captured:

@@ -4,7 +4,7 @@
 
 A constructor's arm is made when both the constructor and a call of the flow exist; it may call further functions and
 flows, until nothing new appears. At the end only what the entry leads to is kept: an arm counts if its constructor is
-made. A `Derivative` that leads to itself is a derivative whose order only the run knows.
+made. A `Derivative` that leads to itself is a derivative whose order is known only at run time.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def finish(
     """The module of the specialized functions and the `apply` functions, without what the entry does not lead to. Those
     that are `called` from outside stay.
 
-    Raises DifferentiationError where a derivative's order depends on the run.
+    Raises DifferentiationError where a derivative's order is data-dependent.
     """
     finished = _ModuleFinisher(module, functions, flows, applications).run(called)
     _check_orders(finished)

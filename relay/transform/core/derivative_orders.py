@@ -9,7 +9,7 @@ from relay.transform.core.specialization import specialize
 
 
 def check_orders(typed: Module) -> None:
-    """Raise DifferentiationError where only the run knows how often something is differentiated."""
+    """Raise DifferentiationError where it is known only at run time how often something is differentiated."""
     if _may_grow(typed):
         specialize(typed)
 

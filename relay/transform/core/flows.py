@@ -43,7 +43,7 @@ NEVER = "Never"
 """The constructor of a flow without functions."""
 
 Known: TypeAlias = Closure | ModuleFunction | Gradient
-"""A function that is known before the run."""
+"""A function that is known at compile time."""
 
 
 @attrs.define(eq=False)
@@ -53,7 +53,7 @@ class FlowMember:
     name: str
     like: Known
     fields: tuple[Type, ...]
-    sizes: tuple[DataDependentDim, ...] = ()  # those of the run that the function mentions: its first fields
+    sizes: tuple[DataDependentDim, ...] = ()  # the data-dependent ones that the function mentions: its first fields
 
 
 @attrs.define(eq=False)

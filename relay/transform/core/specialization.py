@@ -75,8 +75,8 @@ LARGEST = 4096
 def specialize(module: Module) -> Module:
     """The module without function values.
 
-    Raises CompileError if the entry takes or returns functions, DifferentiationError where a derivative's order depends
-    on the run.
+    Raises CompileError if the entry takes or returns functions, DifferentiationError where a derivative's order
+    is known only at run time.
     """
     return _Specializer(module).run()
 
@@ -96,7 +96,7 @@ def export_closures(module: Module) -> ClosureExport:
     """A program whose result holds functions without function values.
 
     Raises CompileError if it takes functions, or if one of those in the result does: what they may be given is not
-    known; DifferentiationError where a derivative's order depends on the run.
+    known; DifferentiationError where a derivative's order is data-dependent.
     """
     return _Specializer(module).export_closures()
 

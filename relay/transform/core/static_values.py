@@ -4,8 +4,9 @@
 
 A value whose type holds no function is always an atom, so a tuple is only taken apart when it carries a function. The
 *shape* of a static value is the value without its atoms. Shapes are interned: equal ones are one object, so that
-comparing them and using them as keys is cheap even where closures share a lot. A function that only the run knows is an
-atom of a data type (see `flows`), which its shape tells; the *skeleton* of a shape does not tell which data type.
+comparing them and using them as keys is cheap even where closures share a lot. A function that is known only at run
+time is an atom of a data type (see `flows`), which its shape tells; the *skeleton* of a shape does not tell which data
+type.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class _OpaqueHead:
 
 
 class FunctionCarriers(Protocol):
-    """What tells which types hold functions that only the run knows."""
+    """What tells which types hold functions that are known only at run time."""
 
     def carries(self, type_: Type) -> bool:
         """Whether values of this type are or hold such functions."""

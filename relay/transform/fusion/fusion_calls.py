@@ -136,7 +136,7 @@ class BlockCalls:
         return self.operator(i).intricate
 
     def is_larger(self, i: int, j: int) -> bool | None:
-        """Whether a call's result has more elements than another's; None where that depends on the run."""
+        """Whether a call's result has more elements than another's; None where that is data-dependent."""
         a, b = product(self.shape(i)), product(self.shape(j))
         return facts().at_least(a, add(b, 1))
 

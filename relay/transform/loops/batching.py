@@ -5,7 +5,7 @@
 
 What an operator's calls of many rounds are as one is in its definition (`stacked`), as is which operator reads a row.
 Elementwise operators between the row and the product are computed before the loop, too. A loop is changed if it reads
-about as many rows as there are; the number of its rounds is known before the run, or by sizes of the arguments.
+about as many rows as there are; the number of its rounds is static, or given by sizes of the arguments.
 """
 
 from __future__ import annotations

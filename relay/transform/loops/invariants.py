@@ -44,7 +44,7 @@ class _InvariantHoisting:
 
     def __init__(self, loop: Loop) -> None:
         self.inside = bound_in(loop)
-        self.made = bound_dims(loop.body)  # the sizes of the run that each round makes
+        self.made = bound_dims(loop.body)  # the data-dependent sizes that each round makes
         self.before: list[Binding] = []
 
     def block(self, block: Block) -> Block:

@@ -10,7 +10,7 @@ higher-order, and holds no node marked "surface".
     blocks.py      bindings and branches; joins.py where paths meet
     loops.py       what loops carry, while; iteration.py for; copies.py which of them are copied for each round
     weak_types.py  integers that are converted where they meet something else; range_numbers.py those of ranges
-    operators.py   operator calls; attributes.py what is known of them before the run, operand_dtypes.py their dtypes
+    operators.py   operator calls; attributes.py what is known of them at compile time, operand_dtypes.py their dtypes
     python_operators.py  operators of Python's syntax
     axis_names.py  names of axes; effects.py, effect_notes.py, effect_names.py what calls do beside
     tensors.py     attributes and subscripts; structure_items.py those of structures; item_updates.py `x[i] = v`
@@ -19,13 +19,13 @@ higher-order, and holds no node marked "surface".
     given_arguments.py  what is known of a program's arguments
     functions.py   instances of functions; arguments.py of their calls, results.py; function_values.py values,
                    foreseen_gradients.py types of derivatives before all is known
-    returned_functions.py  functions that leave a program; opened_functions.py those that another program's run chose
+    returned_functions.py  functions that leave a program; opened_functions.py those that another program has chosen
     polymorphic_recursion.py  recursion at other sizes; size_conditions.py conditions on sizes that only a call decides
     objects.py     Python objects
     data.py        data types: constructors, fields, methods
     lists.py       for over lists that are data
     growing.py     dynamic lists; list_methods.py their methods that change them
-    windows.py     slices whose start the run computes
+    windows.py     slices whose start is computed at run time
     comparisons.py == and `in` of structures, isinstance; special_methods.py operators of data types
     creation.py    arrays made without a dtype
     unseen_names.py  names without a meaning in what a mistake keeps from being looked at
@@ -218,7 +218,7 @@ def _with_functions(
 
 
 def _untyped_function_error(definition: Definition, mistake: RelayError) -> RelayError:
-    """The error for functions that are returned, that only the run chooses, and whose types nothing tells."""
+    """The error for functions that are returned and selected at run time, whose types nothing tells."""
     return TypeCheckError(
         f"the function that {definition.function.name} returns is selected at run time, so its type cannot be inferred",
         definition.function.span,

@@ -81,7 +81,7 @@ class ListArg:
 
 @attrs.frozen(eq=False)
 class ClosureArg:
-    """A function that a program has returned as an argument: what is known of it, and the values of the run in it."""
+    """A function that a program has returned as an argument: what is known of it, and the run-time values in it."""
 
     node: Node
     items: tuple[Argument, ...]

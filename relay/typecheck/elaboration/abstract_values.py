@@ -240,7 +240,7 @@ class GlobalFunction:
 
 @attrs.frozen(eq=False)
 class SizesInScope:
-    """The sizes of the run that are made before a place, and hold there."""
+    """The data-dependent sizes that are made before a place, and hold there."""
 
     _made: tuple[tuple[Sequence[DataDependentDim], int], ...]  # by the blocks around it: so many of their sizes
 
@@ -304,7 +304,8 @@ class Range:
 
 @attrs.frozen(eq=False)
 class Progression:
-    """`range(start, stop, step)` whose step the run computes; `backward`: the same numbers from the last one on."""
+    """`range(start, stop, step)` whose step is computed at run time; `backward`: the same numbers from the last one
+    on."""
 
     start: AbstractValue
     stop: AbstractValue
@@ -335,7 +336,7 @@ class SliceItem:
 
 @attrs.frozen(eq=False)
 class MaskedElements:
-    """The elements of a tensor that a mask of the run chooses, in their places. Only `x[mask] += ..` uses it."""
+    """The elements of a tensor that a run-time mask chooses, in their places. Only `x[mask] += ..` uses it."""
 
     value: DynamicValue
     mask: DynamicValue
@@ -343,7 +344,7 @@ class MaskedElements:
 
 @attrs.frozen(eq=False)
 class Text:
-    """An f-string with values of the run: pieces of text with the values between them. Only `print` can use it."""
+    """An f-string with run-time values: pieces of text with the values between them. Only `print` can use it."""
 
     pieces: tuple[str, ...]
     values: tuple[DynamicValue, ...]

@@ -146,9 +146,9 @@ class Checker(Constraints):
         self.copies = 1  # of how many copies of loops' bodies elaboration is in one
         self.weights: dict[Function, int] = {}  # how many bindings functions have, with those that they call
         self.sizes_of_rounds: set[DataDependentDim] = set()  # that follow from the number of a loop's round
-        self.linear: dict[Var, tuple[dict[Var, Dim], Dim]] = {}  # integers of the run as sums (windows.py)
-        self.made: dict[str, int] = {}  # how many sizes of the run have a name
-        # the blocks in which elaboration is, and the sizes of the run that each has made
+        self.linear: dict[Var, tuple[dict[Var, Dim], Dim]] = {}  # run-time integers as sums (windows.py)
+        self.made: dict[str, int] = {}  # how many data-dependent sizes have a name
+        # the blocks in which elaboration is, and the data-dependent sizes that each has made
         self.scopes: list[tuple[TypedBlockBuilder, list[DataDependentDim]]] = [(TypedBlockBuilder(), [])]
         self.naturals: set[Atom] = set()  # variables of ranges that are never negative
         self.places_of_numbers: dict[Atom, ParameterPlace] = {}  # what is made of integers that Python may have given

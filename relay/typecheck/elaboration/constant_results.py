@@ -73,7 +73,7 @@ def of_counts(result: Type, known: AbstractValue | None) -> AbstractValue | None
 
 
 def overlaid(result: AbstractValue, known: AbstractValue | None) -> AbstractValue:
-    """A result of a call with the numbers that are known in the place of those that the run computes."""
+    """A result of a call with the numbers that are known in the place of those that are computed at run time."""
     if known is _COUNT and isinstance(result, DynamicValue):
         return range_numbers.of_range(result)
     if isinstance(known, Number) and isinstance(result, DynamicValue):

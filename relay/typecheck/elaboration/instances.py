@@ -175,7 +175,7 @@ def _grows(checker: Checker, function: Function, entity: LocalFunction) -> bool:
 
 
 def is_number(entity: AbstractValue) -> bool:
-    """Whether an argument is a number, or a tuple of numbers, that is known before the run."""
+    """Whether an argument is a number, or a tuple of numbers, that is static."""
     if isinstance(entity, Tuple):
         return entity.form is None and bool(entity.items) and all(map(is_number, entity.items))
     return isinstance(entity, Number) and isinstance(entity.value, int | float)
@@ -194,7 +194,7 @@ def _argument(
 
 
 def static_key(entity: AbstractValue) -> object:
-    """What tells an entity that is known before the run from others."""
+    """What tells an entity that is static from others."""
     match entity:
         case PythonObject(value):
             try:

@@ -30,7 +30,7 @@ class Assumptions:
     specializing: set[ParameterPlace] = attrs.field(factory=set)
     holding: list[bool] = attrs.field(factory=list)  # whether results of the program held functions
     returning: bool = False  # the result holds functions, of which the program returns what they have captured
-    kept: set[LoopLabel] = attrs.field(factory=set)  # functions whose results stay values of the run there
+    kept: set[LoopLabel] = attrs.field(factory=set)  # functions whose results stay run-time values there
     results: dict[int, tuple[LoopLabel, Type]] = attrs.field(factory=dict)  # of functions, by their instances' numbers
 
     differing: set[int] = attrs.field(factory=set)  # functions that return other types if they call themselves
@@ -78,7 +78,7 @@ class CalledAtSizes(Restart):
 
 
 class LoopUnrolls(Restart):
-    """A `while` changes the types of its variables, and its condition is known before the run: each round is typed for
+    """A `while` changes the types of its variables, and its condition is known at compile time: each round is typed for
     itself. `by_call`: in a scheme, only a call knows it. `is_endless`: it is not, for there are too many rounds."""
 
     def __init__(self, label: LoopLabel, by_call: bool = False, is_endless: bool = False) -> None:
@@ -118,7 +118,7 @@ class CalledAtTypes(Restart):
 
 
 class NumbersSpecialize(Restart):
-    """Numbers that calls write are needed before the run, as are axes and strides: they specialize the functions."""
+    """Numbers that calls write are needed at compile time, as are axes and strides: they specialize the functions."""
 
     def __init__(self, places: Set[ParameterPlace]) -> None:
         super().__init__()

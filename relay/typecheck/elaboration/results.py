@@ -48,7 +48,7 @@ def _with_varying(
     path: tuple[int, ...],
     span: Span | None,
 ) -> DynamicValue:
-    """A result as a value, with `Any` for the sizes in which the function's results differ: those that the run makes,
+    """A result as a value, with `Any` for the sizes in which the function's results differ: the data-dependent ones,
     those that the annotation leaves open, or all (`by_sizes`)."""
     from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 

@@ -13,7 +13,7 @@ read in place. With few rows the right operand is read where it lies, in panels 
 Packing the windows of a convolution makes it such a product. A right operand that is a constant is packed before the
 program runs (`packing`).
 
-Extents may be symbolic; then the run decides whether to pack and whether to use threads.
+Extents may be symbolic; then it is decided at run time whether to pack and whether to use threads.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def emit(e: Emission, product: Product, cluster: Cluster) -> list[Statement]:
 
 
 def _options(e: Emission, product: Product) -> TilingOptions | None:
-    """Other ways to cut the loops of a product; None where its sizes are not known before the run."""
+    """Other ways to cut the loops of a product; None where its sizes are not known at compile time."""
     rows, columns = size(product.rows), size(product.columns)
     if not isinstance(rows, int) or not isinstance(columns, int):
         return None
@@ -182,7 +182,7 @@ class ProductGenerator:
         return tirx.LE(end, number(self.columns, self.e.index))
 
     def _pack_ahead(self, constant: ConstantOperand) -> bool:
-        """Let the right operand, a constant, be packed before the run; False if that is not possible."""
+        """Let the right operand, a constant, be packed at compile time; False if that is not possible."""
         product, columns, panels = self.product, self.columns, self.panels.total
         assert isinstance(columns, int) and isinstance(panels, int)
         outer, inner = ([(axis.variable, axis.extent) for axis in part] for part in (product.batch, product.inner))

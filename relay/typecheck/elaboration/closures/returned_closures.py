@@ -65,7 +65,7 @@ def closure_class(type_: Type) -> ClosureClass | None:
 
 
 def holds_closures(type_: Type) -> bool:
-    """Whether values of a type hold functions that the run of another program has chosen."""
+    """Whether values of a type hold functions that another program has selected at run time."""
     pending, seen = [type_], set[DataDefinition]()
     while pending:
         match prune(pending.pop()):
@@ -189,7 +189,7 @@ def _rename_function(function: Function | Derivative, names: Mapping[str, str]) 
 
 
 def unwrap_closure(value: Any) -> Any:
-    """What Python has for a function that a run has chosen as the value that it is in programs; others are
+    """What Python has for a function that was selected at run time as the value that it is in programs; others are
     themselves."""
     closure = getattr(value, "__relay_closure__", None)
     return value if closure is None else closure

@@ -5,7 +5,7 @@ the rest: which code it is, and what the other names in it mean. Both together a
 another program, where it is elaborated at the types of each call. Functions within the program that return functions
 are treated alike, so that it is known which one a call gives.
 
-A function that only the run chooses has no such form (`Chosen`).
+A function that is selected only at run time has no such form (`Chosen`).
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ from relay.typecheck.unification import is_known, resolve, resolve_argument
 
 @attrs.frozen
 class ValueNode:
-    """A value that the run computes: its position among them."""
+    """A value that is computed at run time: its position among them."""
 
     position: int
 
 
 @attrs.frozen(repr=False)
 class ChosenFunctionNode:
-    """A function that the run has chosen, by the position of the value that it is (opened_functions.py)."""
+    """A function that was selected at run time, by the position of the value that it is (opened_functions.py)."""
 
     position: int
 
@@ -82,7 +82,7 @@ class ChosenFunctionNode:
 
 @attrs.frozen
 class StaticNode:
-    """What is known before the run: a number, an object, a decorated function."""
+    """What is known at compile time: a number, an object, a decorated function."""
 
     key: object
     entity: AbstractValue = attrs.field(eq=False)
@@ -162,11 +162,11 @@ Node: TypeAlias = (
 
 
 class FunctionChosenAtRunTime(Exception):
-    """Only the run knows which function it is."""
+    """Which function it is, is known only at run time."""
 
 
 class ResultStaysDynamic(Restart):
-    """What a function of the program returns has to stay a value of the run."""
+    """What a function of the program returns has to stay a run-time value."""
 
     def __init__(self, label: LoopLabel) -> None:
         super().__init__()
@@ -214,7 +214,7 @@ def effects_of(type_: Type) -> frozenset[str]:
 
 @attrs.frozen(eq=False)
 class PackedResult:
-    """A result as the values of the run in it, and the rest."""
+    """A result as the run-time values in it, and the rest."""
 
     values: Tuple
     node: Node
@@ -231,7 +231,7 @@ def pack_result(
     """A result that holds functions; None for one that does not. `written`: the annotation, at this instance's types.
     `leaves`: it leaves the program, so that its sizes are numbers.
 
-    Raises Chosen if only the run knows which functions it holds.
+    Raises Chosen if it is known only at run time which functions it holds.
     """
     if not has_functions(entity):
         return None
@@ -382,7 +382,7 @@ def resolve_node(node: Node) -> Node:
 def unpack_result(
     checker: Checker, out: TypedBlockBuilder, node: Node, values: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
-    """The functions, and what else a result holds, in this program; `values` are those of the run."""
+    """The functions, and what else a result holds, in this program; `values` are the run-time ones."""
     return _ResultUnpacker(checker, out, values, span).entity(node)
 
 

@@ -174,8 +174,8 @@ class Join:
         return DynamicValue(target, target.type or typed[0].type, length=length)
 
     def _pack_path_sizes(self, typed: list[DynamicValue], may: Collection[int]) -> list[DynamicValue]:
-        """The values with `Any` for sizes that are made on their paths, or that differ and the run makes, or that `may`
-        differ at these axes."""
+        """The values with `Any` for sizes that are made on their paths, or that differ and are data-dependent, or that
+        `may` differ at these axes."""
         values = [
             data_dependent.packed_value(self.checker, out, value, escaping, None, span)
             for value, (out, _, span), escaping in zip(typed, self.paths, self._escaping, strict=True)

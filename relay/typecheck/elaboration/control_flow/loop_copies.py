@@ -88,7 +88,7 @@ SOME_BINDINGS = 256
 MANY_NUMBERS = 32
 
 EVALUATED = 4096
-"""The same of bodies of which everything is known before the program runs."""
+"""The same of bodies of which everything is known at compile time."""
 
 MOST_ROUNDS = 256
 """Of how many rounds a loop is copied whose rounds differ in their types; in nested loops, MOST_COPIES."""
@@ -299,7 +299,7 @@ def _meaning(context: Context, atom: Atom) -> AbstractValue | None:
 
 
 class _StaticFlow:
-    """What of a loop's body is known before the run if the number of the round is. `regular`: so is which list changes
+    """What of a loop's body is known at compile time if the number of the round is. `regular`: so is which list changes
     a round makes. `everything_known`: so is all of it. `chooses`: it is the index of an item of a structure."""
 
     def __init__(self, context: Context, node: ForEach, iterable: AbstractValue) -> None:
@@ -385,7 +385,7 @@ class _StaticFlow:
 
 
 def _is_known(entity: AbstractValue) -> bool:
-    """Whether an entity is known before the run."""
+    """Whether an entity is known at compile time."""
     match entity:
         case Number() | PythonObject():
             return True

@@ -224,7 +224,7 @@ class LoopState:
 def elaborate_loop(
     checker: Checker, context: Context, targets: tuple[Var, ...], node: Loop, out: TypedBlockBuilder
 ) -> None:
-    """A `while`. One that changes types, and whose condition is known before the run, is unrolled."""
+    """A `while`. One that changes types, and whose condition is known at compile time, is unrolled."""
     checker.rounds.enter(node)
     if checker.generic and node.label in checker.decisions.by_call:
         raise SchemeOnly(node.span, "how many rounds this loop has")
@@ -264,8 +264,8 @@ def elaborate_loop(
 
 
 def _is_of_several_types(checker: Checker, carried: LoopState, exits: Sequence[tuple[bool, bool]]) -> bool:
-    """Whether the rounds of a loop have variables of different types, and are known before the run: no way leads out of
-    the first one, or, in a scheme, ways that calls and sizes choose."""
+    """Whether the rounds of a loop have variables of different types, and are known at compile time: no way leads out
+    of the first one, or, in a scheme, ways that calls and sizes choose."""
     if not exits:
         return carried.changes
     by_call = checker.generic and all(call for call, _ in exits)

@@ -335,7 +335,7 @@ def bound_of(
 
 
 def signed_bound(checker: Checker, out: TypedBlockBuilder, bound: AbstractValue, span: Span | None) -> AbstractValue:
-    """A bound of a range; one of uint64 as an int64, which the run checks."""
+    """A bound of a range; one of uint64 as an int64, which is checked at run time."""
     if not isinstance(bound, DynamicValue) or prune(bound.type) != scalar(UINT64):
         return bound
     found = cast_integer(checker, out, bound, INT64, span)

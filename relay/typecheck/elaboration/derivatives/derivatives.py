@@ -109,7 +109,7 @@ def from_template(
     keywords: Keywords,
     span: Span | None,
 ) -> AbstractValue:
-    """Call `relay.vjp`, `relay.jacobian` and their kin: `arguments` begin with the function that they are about."""
+    """Call `relay.vjp`, `relay.jacobian` and the like: `arguments` begin with the function that they are about."""
     given = dict(keywords)
     if not arguments and "f" in given:
         arguments = [given.pop("f")]

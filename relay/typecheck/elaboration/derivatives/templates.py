@@ -13,7 +13,7 @@ about; the other names that end in two underscores are the structural operations
     partial__(f)             f, whose derivative leaves out references
     quiet__(f)               the same, and f prints nothing: it is computed again
     axes__(x, a, b)          x with the names of the axes of a and then of b
-    tensor__(x)              x as a tensor, if it is a number that is known before the run
+    tensor__(x)              x as a tensor, if it is a static number
     unstacked__(a)           a with lists in place of what is stacked (`listed_gradients`)
     merge__(g, a, b)         a with g(x, y) in place of its float tensors x, where y stands at the same place of b
 
@@ -319,7 +319,7 @@ def _open_structure(
 
 
 def _record(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
-    """As `_opened`, but a record is a Tuple, too, with its fields' names, and a number that is known before the run,
+    """As `_opened`, but a record is a Tuple, too, with its fields' names, and a static number,
     as a parameter's default, is nothing that a derivative is by. Raises TypeCheckError for other data."""
     if isinstance(entity, Number):
         return PythonObject(None)

@@ -153,7 +153,7 @@ class DiagnosticCollector(EffectNotes):
             raise SchemeOnly(span, f"the type of {described}")
 
     def specialize_to_numbers(self) -> None:
-        """Where a number is needed before the run: start anew, if a call around this writes one."""
+        """Where a number is needed at compile time: start anew, if a call around this writes one."""
         for instance in reversed(self.active):
             if new := instance.numbers - self.decisions.specializing:
                 raise NumbersSpecialize(new)

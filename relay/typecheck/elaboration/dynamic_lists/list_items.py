@@ -171,7 +171,7 @@ def unpack_items(
     has_rest: bool,
     span: Span | None,
 ) -> tuple[AbstractValue, ...]:
-    """`a, *rest, b = xs`, and `a, b = xs` without a rest: the run checks the length."""
+    """`a, *rest, b = xs`, and `a, b = xs` without a rest: the length is checked at run time."""
     count, size = before + after, list_positions.length64(checker, out, xs, span)
     comparison = "greater_equal" if has_rest else "equal"
     fits = operators.apply(checker, out, lookup(comparison), [size, list_positions.number(count)], {}, span, [])

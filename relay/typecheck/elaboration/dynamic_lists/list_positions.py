@@ -118,7 +118,7 @@ def slice_bound(
 def _from_end(
     checker: Checker, out: TypedBlockBuilder, index: DynamicValue, size: DynamicValue, span: Span | None
 ) -> DynamicValue:
-    """An index of the run, to which the length is added if it is negative."""
+    """A run-time index, to which the length is added if it is negative."""
     position = operators.apply(checker, out, lookup("cast"), [index], {"dtype": INT64}, span, [])
     negative = compare(checker, out, "less", position, number(0), span)
     flag = operators.apply(checker, out, lookup("cast"), [negative], {"dtype": INT64}, span, [])

@@ -1,6 +1,6 @@
 """Data-dependent sizes: their introduction, their scope, and values that leave it.
 
-A number of the run becomes a dim by `BindDim`, in the rest of the block at hand; everything that knows symbolic dims
+A run-time number becomes a dim by `BindDim`, in the rest of the block at hand; everything that knows symbolic dims
 works with it there. A tensor that leaves the block has `Any` in its type for such dims, and whoever gets it (a call's
 result, a loop's parameter, what a reference, list or field holds) makes dims of what it finds: so two tensors of the
 type `Tensor[float32, (Any,)]` never count as equally long without a check.
@@ -80,7 +80,7 @@ def make(
 
 
 def as_sizes(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
-    """Integers of the run as sizes, also in a tuple: `zeros((n, 4))`."""
+    """Run-time integers as sizes, also in a tuple: `zeros((n, 4))`."""
     match entity:
         case Tuple(items, form):
             return Tuple(tuple(as_sizes(checker, out, i, span) for i in items), form)
@@ -105,8 +105,8 @@ def as_sizes(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, sp
 def with_found_extent(
     checker: Checker, out: TypedBlockBuilder, value: AbstractValue, shape: object, span: Span | None
 ) -> object:
-    """The shape `(n, -1)` of a tensor, where the run makes n, with a data-dependent size in place of -1. It checks
-    that there is one."""
+    """The shape `(n, -1)` of a tensor, where n is computed at run time, with a data-dependent size in place of -1. It
+    checks that there is one."""
     from relay.typecheck.elaboration.expressions import operators
 
     known = prune(value.type) if isinstance(value, DynamicValue) else None
@@ -324,8 +324,8 @@ def pack_argument(
 
 
 def meeting(left: Type, right: Type, of_all_sizes: bool = False) -> Type | None:
-    """The type that a value has which is of one type on one path and of another on another, if they differ in sizes
-    that the run makes, or in any (`of_all_sizes`); None if they do not, or differ in more."""
+    """The type that a value has which is of one type on one path and of another on another, if they differ in
+    data-dependent sizes, or in any (`of_all_sizes`); None if they do not, or differ in more."""
     a, b = prune(left), prune(right)
     if not isinstance(a, TensorType) or not isinstance(b, TensorType):
         return None
@@ -351,8 +351,8 @@ def any_axes(annotation: Type | None) -> list[int]:
 
 
 def varying_axes(found: Type, expected: Type, may: Collection[int] | None = ()) -> set[int]:
-    """The axes at which a value does not have the size that a place has, since the run makes one of them, or they may
-    vary in any case (None: all)."""
+    """The axes at which a value does not have the size that a place has, since one of them is data-dependent, or
+    they may vary in any case (None: all)."""
     met = meeting(found, expected, of_all_sizes=may is None or bool(may))
     own = meeting(found, expected)
     at = prune(expected)
@@ -428,7 +428,7 @@ def fit_arguments(
     values: Sequence[DynamicValue | None],
     span: Span | None,
 ) -> list[DynamicValue | None]:
-    """The arguments of a function whose annotations give sizes to axes that the run makes: it checks them."""
+    """The arguments of a function whose annotations give sizes to data-dependent axes: it checks them."""
     found = list(values)
     types = [None if v is None else prune(v.type) for v in values]
     meaning: dict[TypeId, Dim] = {}
@@ -456,7 +456,7 @@ def fit_arguments(
 def narrow_to_annotation(
     checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, wanted: Type, what: str, span: Span | None
 ) -> AbstractValue:
-    """A value where an annotation says more of its sizes than is known before the run, which checks them."""
+    """A value where an annotation says more of its sizes than is static: they are checked at run time."""
     known = prune(wanted)
     if isinstance(entity, Tuple) and isinstance(known, TupleType) and len(entity.items) == len(known.items):
         pairs = enumerate(zip(entity.items, known.items, strict=True))

@@ -33,7 +33,7 @@ from relay.typecheck.unification import Clash
 
 
 def constant_mask(item: AbstractValue | SliceItem) -> np.ndarray | None:
-    """The booleans of a mask of one axis that is known before the program runs; None for everything else."""
+    """The booleans of a mask of one axis that is known at compile time; None for everything else."""
     match item:
         case Tuple(items) if items and None not in (truths := [is_constant_bool(i) for i in items]):
             return np.asarray(truths)
@@ -70,7 +70,7 @@ def masked_elements(
     span: Span | None,
 ) -> MaskedElements | None:
     """The elements that `x[mask] += ..` changes, in their places; 1 stands in the others, for which every operator has
-    a value and a derivative. None if the subscript is not a mask of the run."""
+    a value and a derivative. None if the subscript is not a run-time mask."""
     mask = _mask(items)
     type_ = tensor_type(entity) if isinstance(entity, DynamicValue) else None
     if mask is None or type_ is None or not isinstance(entity, DynamicValue):

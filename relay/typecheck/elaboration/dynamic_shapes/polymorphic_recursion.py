@@ -2,7 +2,7 @@
 
 Where a call's sizes are known, each depth has an instance of its own, until sizes repeat. Two things end what would go
 on: in a scheme a function whose parameters and result are annotated is used at its annotation, as polymorphic as that
-is; and sizes that are annotated `Any` are known to the run only, if the recursion changes them.
+is; and sizes that are annotated `Any` are known only at run time, if the recursion changes them.
 """
 
 from __future__ import annotations
@@ -311,7 +311,7 @@ def refuse_other_sizes(
     types: Sequence[Type],
     shape: Sequence[bool],
 ) -> None:
-    """Begin anew with sizes of the run where a function calls itself with other sizes at axes that are annotated
+    """Begin anew with data-dependent sizes where a function calls itself with other sizes at axes that are annotated
     `Any`."""
     from relay.typecheck.elaboration.dynamic_shapes.data_dependent import any_axes, varying_axes
 

@@ -1,7 +1,7 @@
 """Dynamic slices of static length: `x[i:i + 3]`, `x[b * k:(b + 1) * k]`.
 
-The length is the difference of the bounds, as linear forms of the integers that the run computes: each sum, difference
-and product by a known number is noted when it is elaborated. Reading gathers, assigning selects.
+The length is the difference of the bounds, as linear forms of run-time integers: each sum, difference and product by a
+known number is noted when it is elaborated. Reading gathers, assigning selects.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _linear(checker: Checker, entity: AbstractValue) -> Linear | None:
 
 
 def length(checker: Checker, item: SliceItem, span: Span | None) -> int | None:
-    """The length of a slice whose bounds the run computes, if it is known before the program runs."""
+    """The length of a slice whose bounds are computed at run time, if the length is static."""
     if not any(isinstance(bound, DynamicValue) for bound in (item.start, item.stop)):
         return None
     if not _is_missing(item.step) and not (isinstance(item.step, Number) and item.step.value == 1):

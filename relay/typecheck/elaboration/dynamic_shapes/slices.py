@@ -36,7 +36,7 @@ __all__ = ["boolean_index", "is_sized_by_the_run", "list_as_tensor", "slice_axis
 def list_as_tensor(
     checker: Checker, out: TypedBlockBuilder, item: AbstractValue | SliceItem, span: Span | None
 ) -> AbstractValue | SliceItem:
-    """The item of a subscript, where it is a list of numbers of the run: `x[[i, j]]`, `x[places]`."""
+    """The item of a subscript, where it is a list of run-time numbers: `x[[i, j]]`, `x[places]`."""
     if isinstance(item, DynamicValue):
         item = expand(checker, out, item, span)
     if isinstance(item, Tuple):
@@ -105,7 +105,7 @@ def slice_axis(
 def _value(
     checker: Checker, out: TypedBlockBuilder, bound: AbstractValue | None, span: Span | None
 ) -> AbstractValue | None:
-    """A bound; one that is made from sizes of the run as a value."""
+    """A bound; one that is made from data-dependent sizes as a value."""
     if isinstance(bound, Number) and data_dependent.mentioned_in_number(bound):
         return checker.materialize(out, bound, span)
     return bound
@@ -120,7 +120,7 @@ def boolean_index(
     dims, rows = flat_shape(type_.shape), flat_shape(mask_type.shape)
     if len(rows) > len(dims):
         raise ShapeError(f"a mask of rank {len(rows)} cannot index a tensor of rank {len(dims)}", span)
-    # Both as they must be: the sum of equal shapes demands it, and puts one size of the run for the other.
+    # Both as they must be: the sum of equal shapes demands it, and puts one data-dependent size for the other.
     wanted = TensorType(BOOL, dims[: len(rows)])
     if rows != wanted.shape:
         value, mask = _agreeing(checker, out, value, mask, span)
@@ -142,7 +142,7 @@ def boolean_index(
 def _agreeing(
     checker: Checker, out: TypedBlockBuilder, value: DynamicValue, mask: DynamicValue, span: Span | None
 ) -> tuple[DynamicValue, DynamicValue]:
-    """A tensor and a mask of its first axes, where sizes of the run have to be checked for that."""
+    """A tensor and a mask of its first axes, where data-dependent sizes have to be checked for that."""
     type_, mask_type = prune(value.type), prune(mask.type)
     assert isinstance(type_, TensorType) and isinstance(mask_type, TensorType)
     for left, right in zip(flat_shape(type_.shape), flat_shape(mask_type.shape), strict=False):

@@ -1,4 +1,4 @@
-"""Attributes of operators: Python values that are known before the program runs."""
+"""Attributes of operators: Python values that are known at compile time."""
 
 from __future__ import annotations
 

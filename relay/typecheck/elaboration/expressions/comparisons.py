@@ -1,6 +1,6 @@
 """Questions about structures: `==` of tuples and records, `in`, `isinstance`.
 
-What the checker knows is answered before the run, so that it can choose an arm of an `if`; numbers of the run are
+What the checker knows is answered at compile time, so that it can choose an arm of an `if`; run-time numbers are
 compared by operators, and the answers combined.
 """
 
@@ -147,7 +147,7 @@ def _in_range(
 def is_instance(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
-    """`isinstance(value, classes)`: known before the run, but for the constructor of a value of a data type."""
+    """`isinstance(value, classes)`: known at compile time, but for the constructor of a value of a data type."""
     value, wanted = arguments
     if isinstance(value, DynamicValue):
         value = expand(checker, out, value, span)

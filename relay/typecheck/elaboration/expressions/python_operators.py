@@ -222,7 +222,7 @@ def _fold(
         if name in _COMPARE and (answer := sizes.compare_sizes(name, *numbers)) is not None:
             return truth(answer, span)
         if any(map(data_dependent.mentioned_in_number, numbers)):
-            return None  # the run knows
+            return None  # it is known only at run time
         are_sizes = any(isinstance(n, Size) for n in numbers) and all(dim_of(n) is not None for n in numbers)
         if name in _COMPARE and are_sizes:
             return None  # a call will know
@@ -261,7 +261,7 @@ def _fold(
 def _of_texts(
     checker: Checker, out: TypedBlockBuilder, name: str, operands: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
-    """Operators of texts with values of the run."""
+    """Operators of texts with run-time values."""
     from relay.typecheck.elaboration.library import formatting, text_equality
 
     match name, list(operands):

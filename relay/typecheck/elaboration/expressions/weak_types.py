@@ -194,7 +194,7 @@ def cast_weak(
 
 
 def _checks(value: DynamicValue, source: object, target: object, span: Span | None) -> list[Binding]:
-    """The check that integers of few bits, or without negative ones, hold a number of the run."""
+    """The check that integers of few bits, or without negative ones, hold a run-time number."""
     if not isinstance(source, BaseType) or not isinstance(target, BaseType) or target.is_float:
         return []
     limits, own = np.iinfo(target.name), np.iinfo(source.name)

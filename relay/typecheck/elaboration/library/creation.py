@@ -2,7 +2,7 @@
 
 An array that is made without a dtype takes, as a literal does, the dtype of what it meets: `zeros((3,))` is float64
 beside float64. `arange(n)` starts at 0. `full(shape, v)` is of integers, floats or booleans as v is, and also
-takes a value that only the run knows.
+takes a value that is known only at run time.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def open_dtype(
     if not isinstance(default, BaseType) or "dtype" in keywords or "dtype" in names[:arguments]:
         return
     value = named.get("value") if operator is lookup("full") else None
-    if isinstance(value, DynamicValue):  # a boolean: those of the run are not here
+    if isinstance(value, DynamicValue):  # a boolean, and static
         named["dtype"] = PythonObject(BOOL)
         return
     is_float = default.is_float and not isinstance(value, Number)
@@ -102,7 +102,7 @@ def _largest(operator: Operator, named: Mapping[str, object]) -> int:
 def call_full(
     checker: Checker, out: TypedBlockBuilder, operator: Operator, named: Mapping[str, object], span: Span | None
 ) -> AbstractValue | None:
-    """`full(shape, v)` with a value of the run, in its own dtype unless one is given; None for all other calls."""
+    """`full(shape, v)` with a run-time value, in its own dtype unless one is given; None for all other calls."""
     value = named.get("value")
     if operator is not lookup("full") or not isinstance(value, DynamicValue) or is_constant_bool(value) is not None:
         return None
@@ -124,7 +124,7 @@ def run_time_arange(
     keywords: Keywords,
     span: Span | None,
 ) -> AbstractValue | None:
-    """`arange(a, b, step)` with bounds of the run, as NumPy has it: there may be none, and negative ones. None for what
+    """`arange(a, b, step)` with run-time bounds, as NumPy has it: there may be none, and negative ones. None for what
     is something else, and for `arange(n)`, whose stop becomes the number of its elements."""
     from relay.typecheck.elaboration.expressions.calls import call_operator
 
@@ -157,7 +157,7 @@ def run_time_arange(
 
 
 def _is_count(checker: Checker, out: TypedBlockBuilder, entity: object) -> bool:
-    """Whether this is an integer that only the run knows."""
+    """Whether this is an integer that is known only at run time."""
     if not isinstance(entity, DynamicValue) or isinstance(entity.atom, Constant):
         return False
     type_ = prune(entity.type)

@@ -169,7 +169,7 @@ def _check_formats(checker: Checker, values: Sequence[DynamicValue], formats: Se
 
 
 def never_holds(message: str, span: Span | None) -> TypeCheckError:
-    """The error for an assertion whose condition the checker knows not to hold. (`assert False` is one of the run.)"""
+    """The error for an assertion whose condition the checker knows not to hold. (`assert False` is one at run time.)"""
     return TypeCheckError(f"this assertion cannot hold: {message}", span)
 
 

@@ -1,6 +1,6 @@
 """Ordering: `<` of tuples, `sorted`, `max`, `min`, sort keys, and the index of a value in a list.
 
-What the checker knows is decided before the run. The rest is done by functions that are written in the language
+What the checker knows is decided at compile time. The rest is done by functions that are written in the language
 (`relay/frontend/library.py`), which are called here like the user's own.
 """
 
@@ -110,7 +110,7 @@ def values(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span
 
 
 def _as_value(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Span | None) -> AbstractValue:
-    """What a function of the run takes: a range or a zip becomes a list."""
+    """What a function takes at run time: a range or a zip becomes a list."""
     if not isinstance(xs, Range | Zip | Progression):
         return xs
     return dynamic_lists.given_as_list(checker, out, list_elements(checker, out, xs, span), span)
@@ -245,7 +245,7 @@ def sort_elements(
 def _known_order(
     checker: Checker, keys: Sequence[AbstractValue], downward: bool, span: Span | None
 ) -> list[int] | None:
-    """The order of keys that the checker knows; None if the run has to compare some."""
+    """The order of keys that the checker knows; None if some are compared at run time."""
 
     class Undecided(Exception):
         pass

@@ -193,7 +193,7 @@ def _divmod(
 
 
 def _reversed_range(checker: Checker, out: TypedBlockBuilder, xs: Range, span: Span | None) -> AbstractValue:
-    """The numbers of a range whose bounds are sizes, or numbers of the run, from the last one on."""
+    """The numbers of a range whose bounds are sizes, or run-time numbers, from the last one on."""
     if not isinstance(xs.start, Number) or not isinstance(xs.stop, Number) or xs.backward:
         return attrs.evolve(xs, backward=not xs.backward, reversed=True)
 

@@ -9,7 +9,7 @@ far. Row by row, from left to right:
     .. a literal                         an If; in its arm for v are the rows that have v or no pattern there
     no row is left                       a value is not covered; what was tested on the way names it
 
-A pattern for another structure than the value's, which is known before the run, does not fit, as in Python: its case
+A pattern for another structure than the value's, which is static, does not fit, as in Python: its case
 is left out where others remain, and a mistake where none does.
 
 What the checker knows (a number, a string, None) is decided at once. A case that is reached in one place has its body

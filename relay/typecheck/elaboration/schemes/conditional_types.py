@@ -52,7 +52,7 @@ from relay.typecheck.elaboration.schemes.schemes import close_type
 from relay.typecheck.elaboration.schemes.stuck_terms import StuckTerm
 from relay.typecheck.unification import Clash, resolve, unknowns
 
-_TELLS = frozenset({"shape", "ndim", "size", "dtype"})  # attributes that a call knows before the run
+_TELLS = frozenset({"shape", "ndim", "size", "dtype"})  # attributes that a call knows at compile time
 
 
 class ResultsDiffer(Restart):
@@ -78,7 +78,7 @@ def condition(checker: Checker, span: Span | None) -> DynamicValue:
 
 
 def note(checker: Checker, context: Context, binding: Binding, is_open: bool) -> None:
-    """Remember what a call knows before the run: answers, shapes that are open here, and what is computed of them."""
+    """Remember what a call knows at compile time: answers, shapes that are open here, and what is computed of them."""
     if _is_decided(checker, context, binding.value, binding.targets, is_open):
         checker.decided_by_call.update(binding.targets)
 
@@ -102,7 +102,7 @@ def _is_decided(checker: Checker, context: Context, value: Expr, targets: Sequen
 
 
 def decides(checker: Checker, block: Block) -> bool:
-    """Whether a block yields what a call knows before the run."""
+    """Whether a block yields what a call knows at compile time."""
     end = block.terminator
     return isinstance(end, Yield) and any(v in checker.decided_by_call for v in end.values)
 

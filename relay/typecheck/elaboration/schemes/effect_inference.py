@@ -415,7 +415,7 @@ def _own_method(cls: type, name: str) -> GlobalFunction | None:
 
 
 def _differentiates(value: object) -> bool:
-    """Whether a Python object stands for `grad`, `vjp` or their kin, which call what they are given."""
+    """Whether a Python object stands for `grad`, `vjp` or the like, which call what they are given."""
     return hasattr(value, "__relay_template__") or hasattr(value, "__relay_builtin__")
 
 

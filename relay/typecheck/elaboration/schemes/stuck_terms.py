@@ -226,7 +226,8 @@ def _types(entity: AbstractValue) -> Iterator[Type]:
 
 
 def _subscript(context: Context, expression: Expr) -> tuple[tuple[str, AttributeValue], ...]:
-    """What a subscript with slices says of them: `at="1:, 0"`; what the run computes is `?`, and stands before."""
+    """What a subscript with slices says of them: `at="1:, 0"`; what is computed at run time is `?`, and stands
+    before."""
     if not isinstance(expression, Index) or not any(isinstance(i, Slice) for i in expression.items):
         return ()
 

@@ -220,7 +220,7 @@ def _never(function: Function, type_: Type) -> Function:
 
 
 def _suggestion(entity: AbstractValue) -> str:
-    """What to write for something that is known before the run only."""
+    """What to write for something that exists only at compile time."""
     match entity:
         case Range() | Progression() | Zip():
             return "iterate over it with `for`, or make a list: [x for x in xs]"
@@ -575,7 +575,8 @@ def _by_lists(
 def _cotangent(
     checker: Checker, out: TypedBlockBuilder, value: DynamicValue, expected: Type, span: Span | None
 ) -> DynamicValue:
-    """A cotangent at the type that the derivative takes: with `Any` for sizes of the run. It may not be known yet."""
+    """A cotangent at the type that the derivative takes: with `Any` for data-dependent sizes. It may not be known
+    yet."""
 
     def attempt() -> Sequence[Unknown] | None:
         known: Type = prune(expected)  # type: ignore[assignment]

@@ -155,7 +155,7 @@ def _window_update(
     new: AbstractValue,
     span: Span | None,
 ) -> DynamicValue | None:
-    """`x[i:i + 3] = new`; None where no bound of a slice is computed by the run."""
+    """`x[i:i + 3] = new`; None where no bound of a slice is computed at run time."""
     from relay.typecheck.elaboration.dynamic_shapes import slice_windows
 
     rank = len(type_.shape)

@@ -1,8 +1,8 @@
 """Range variables and list lengths: integers that take the dtype of the operands that they meet.
 
-They are int32 in the run, unless a bound is int64. Where one, or an integer that is made of it and numbers, as `i + 1`,
-`max(i, 1)` and `i ** 2` are, meets integers of 64 bits or floats, it is converted: in `x[i] * i` for a float64 x it is
-a float64, as a literal would be, and so it is in `i * 0.1`, `i / 2` and `sqrt(i)`, whose dtype their uses decide. It
+They are int32 at run time, unless a bound is int64. Where one, or an integer that is made of it and numbers, as `i +
+1`, `max(i, 1)` and `i ** 2` are, meets integers of 64 bits or floats, it is converted: in `x[i] * i` for a float64 x it
+is a float64, as a literal would be, and so it is in `i * 0.1`, `i / 2` and `sqrt(i)`, whose dtype their uses decide. It
 stays what it is everywhere else, also in a variable that a loop carries.
 """
 

@@ -30,7 +30,7 @@ from relay.typecheck.unification import resolve
 def chosen_item(
     checker: Checker, out: TypedBlockBuilder, entity: Tuple, index_: DynamicValue, span: Span | None
 ) -> AbstractValue:
-    """An item of a tuple or list that the run chooses; all have one type then."""
+    """An item of a tuple or list that is selected at run time; all have one type then."""
     if entity.form is not None and entity.form.names:
         message = "the key of a dict and the field of a record must be known at compile time"
         raise TypeCheckError(message, span).needing_value()
@@ -91,7 +91,7 @@ def tuple_item(
     items: Sequence[AbstractValue | SliceItem],
     span: Span | None,
 ) -> AbstractValue:
-    """`t[i]`, `t[i:j]` and `d["k"]`. A list whose slice the run decides becomes one of dynamic length."""
+    """`t[i]`, `t[i:j]` and `d["k"]`. A list whose slice is decided at run time becomes one of dynamic length."""
     if len(items) == 1:
         item = items[0]
         is_dict = entity.form is not None and entity.form.cls is dict

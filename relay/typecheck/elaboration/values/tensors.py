@@ -410,7 +410,7 @@ def _without_windows(
     items: Sequence[AbstractValue | SliceItem],
     span: Span | None,
 ) -> tuple[DynamicValue, list[AbstractValue | SliceItem]]:
-    """The value after its slices whose bounds the run computes, and the rest of the subscript."""
+    """The value after its slices whose bounds are computed at run time, and the rest of the subscript."""
     from relay.typecheck.elaboration.dynamic_shapes import slice_windows, slices
 
     found = list(items)
