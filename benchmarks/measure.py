@@ -59,7 +59,7 @@ def contender_module(contender: str) -> Any:
 
 
 def keep_to_cores(count: int) -> None:
-    """Let this process run on so many cores only, where the system has a call for it."""
+    """Let this process run on this many cores only, where the system has a call for it."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-count:])
 

@@ -56,7 +56,7 @@ PARAGRAPH = """
 
 
 def program(bindings: int) -> Module:
-    """A program of about so many bindings: paragraphs with a branch, a tuple, a loop and a call."""
+    """A program of about this many bindings: paragraphs with a branch, a tuple, a loop and a call."""
     rounds = bindings // 16
     text = "".join(PARAGRAPH.format(i=2 * i + 2, p=2 * i + 1, j=2 * i + 3, c=0.5 + i % 7) for i in range(rounds))
     return relay.parse(f"""

@@ -1,4 +1,4 @@
-"""Time Relay against other frameworks in one run and print medians and ratios. See README.md beside this file."""
+"""Time Relay against other frameworks in one session and print medians and ratios. See README.md beside this file."""
 
 import argparse
 import compileall
@@ -124,7 +124,7 @@ def compile_to_byte_code() -> None:
 
 
 def table(names: list[str], chosen: list[str], number_of_rounds: int, seconds: float, threads: int) -> None:
-    """Measure with so many threads, and print."""
+    """Measure with this many threads, and print."""
     rounds: dict[str, list[Report]] = {contender: [] for contender in chosen}
     with tempfile.TemporaryDirectory() as folder:
         for number in range(number_of_rounds):

@@ -53,7 +53,7 @@ PROGRAMS: dict[str, Callable[[int], tuple[Definition, list[Argument], list[Place
 
 
 def measure(name: str, count: int) -> float:
-    """Seconds of the processor to elaborate a program with about so many bindings."""
+    """Seconds of the processor to elaborate a program with about this many bindings."""
     definition, types, places = PROGRAMS[name](count)
     gc.collect()
     start = time.process_time()

@@ -179,7 +179,7 @@ _BUGS = (
     *(StopIteration, TypeError, ValueError),
 )
 """What Python raises where a program does not do what its author meant. Interrupts, exhausted memory, failing files and
-warnings are no bugs."""
+warnings are not bugs."""
 
 
 @contextlib.contextmanager
@@ -210,7 +210,7 @@ class MachineCodeError(InternalError):
 @contextlib.contextmanager
 def refusals_of(what: str, span: Span | None, labels: tuple[Label, ...] = ()) -> Iterator[None]:
     """While code is generated: whatever else the compiler raises is an InternalError that names the lines. Interrupts
-    and exhausted memory are no bugs."""
+    and exhausted memory are not bugs."""
     try:
         yield
     except (RelayError, Signal, MemoryError):

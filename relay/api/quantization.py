@@ -8,7 +8,7 @@ fits the range exactly. There is no zero point: the numbers from -127 to 127 sta
 a tensor had in the samples is chosen by
 
     max           the largest absolute value
-    percentile    the value below which so many percent of the absolute values are: few that are far out do not count
+    percentile    the value below which this many percent of the absolute values are: few that are far out do not count
     kl            the range whose 8-bit histogram tells least of the samples' histogram apart (Kullback and Leibler's
                   divergence, after Migacz: 8-bit inference with TensorRT, 2017)
 

@@ -244,7 +244,7 @@ def python_value(value: Any) -> Any:
 
 
 def static_key(value: Any) -> object:
-    """What the value of a static parameter adds to a call's signature; None for what is no such value."""
+    """What the value of a static parameter adds to a call's signature; None for what is not such a value."""
     if isinstance(value, tuple):
         parts = [static_key(v) for v in value]
         return None if None in parts else tuple(parts)

@@ -19,7 +19,7 @@ from relay.typecheck.elaboration.closures.returned_functions import holds_functi
 
 Run = Callable[[str, int | None], Any]
 """Runs `r = f(a); return <expression of r>` for the arguments a of a call; with a number of parameters, what it returns
-is a function of so many that calls the expression's value."""
+is a function of as many that calls the expression's value."""
 
 
 def selection_definition(

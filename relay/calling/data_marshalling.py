@@ -133,7 +133,7 @@ class PoolFiller:
         return [starts[type(value)] + numbers[id(value)] for value, _ in roots], tuple(seen)
 
     def _reserve(self, table: np.ndarray, pool: Pool, count: int) -> None:
-        """Make room for so many rows of a pool, which has no others."""
+        """Make room for this many rows of a pool, which has no others."""
         slot = pool.slot
         assert slot is not None
         if count > table[slot + 1]:
@@ -146,7 +146,7 @@ class PoolFiller:
         table[slot] = count
 
     def _rows(self, table: np.ndarray, pool: Pool, position: int, start: int, count: int) -> np.ndarray:
-        """So many rows of a column of a pool, in place."""
+        """This many rows of a column of a pool, in place."""
         assert pool.slot is not None
         column = self._columns[pool][position]
         if not column.size:

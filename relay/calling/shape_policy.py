@@ -72,7 +72,7 @@ def of_any_length(key: object, argument: Argument) -> tuple[object, Argument]:
 
 def refuse_sizes(name: str, general: Module, arguments: Sequence[Argument]) -> None:
     """Raise ShapeError if the sizes of a call are none that the type of a function allows: `where n >= 1`. What only a
-    branch or a round of a loop needs, which may not run, is no reason.
+    branch or a round of a loop needs, which may not run, is not a reason.
 
     `general`: its program for all sizes.
     """

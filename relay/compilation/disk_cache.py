@@ -192,7 +192,7 @@ def clear() -> int:
 
 
 def _remove_unfinished(age: float) -> None:
-    """Remove what processes have left behind that ended while they wrote, if it is so many seconds old."""
+    """Remove what processes have left behind that ended while they wrote, if it is this many seconds old."""
     with _ignoring():
         for left_behind in directory().glob(f"{UNFINISHED}*"):
             with _ignoring():
@@ -206,7 +206,7 @@ def _remove_unfinished(age: float) -> None:
 
 
 def _shrink(size: int) -> None:
-    """Remove the programs used least recently until so many bytes are left."""
+    """Remove the programs used least recently until this many bytes are left."""
     _remove_unfinished(_ABANDONED)
     total = 0
     for entry in entries():

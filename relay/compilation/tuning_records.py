@@ -30,7 +30,7 @@ def path() -> Path:
 
 
 def choices(threads: int) -> Choices:
-    """What is known for this processor and so many threads. A file that cannot be read is said in the log."""
+    """What is known for this processor and this many threads. A file that cannot be read is said in the log."""
     found: dict[str, TilingChoice] = {}
     for name, entry in _read().get(_machine(threads), {}).items():
         try:

@@ -187,7 +187,7 @@ def _without_first(node: FunctionNode) -> tuple[FunctionNode, str]:
 
 
 def _without_names(node: FunctionNode) -> FunctionNode:
-    """The function without those annotations of its signature that are no applications of `Tensor`."""
+    """The function without those annotations of its signature that are not applications of `Tensor`."""
     stripped = copy.copy(node)
     stripped.args = copy.copy(node.args)
 
@@ -306,7 +306,7 @@ def _body(context: Context, defaults: Sequence[Atom | None], evaluated: Evaluate
 def _enclosing_names(function: FunctionType, node: FunctionNode, scope: Scope) -> Mapping[str, object]:
     """The local names of the function around a decorated one that only annotations mention.
 
-    From Python 3.14 on they are no part of the closure. The function around is the one that decorates now.
+    From Python 3.14 on they are not part of the closure. The function around is the one that decorates now.
     """
     around = function.__qualname__.rpartition(".<locals>.")[0]
     if not around:

@@ -84,7 +84,7 @@ def _lower_statement(context: Context, node: ast.stmt) -> None:
             for name in names:
                 owner = context.owner(name)
                 if owner is None:
-                    context.outer_names.discard(name)  # what is assigned to it is no further mistake
+                    context.outer_names.discard(name)  # what is assigned to it is not another mistake
                     context.locals[name] = None
                     raise FrontendError(
                         f"`{name}` is not a variable of a function around this one",

@@ -1,4 +1,4 @@
-"""The intermediate representation: types and nodes. `relay.ir` also holds the constructors of the 2018 talk."""
+"""The intermediate representation: types and nodes. `relay.ir` also holds the constructors of the 2018 presentation."""
 
 from relay.ir.analysis.alpha import alpha_equal, alpha_hash
 from relay.ir.analysis.difference import Difference, diff

@@ -1,6 +1,6 @@
 """A plugin for mypy: `plugins = relay.mypy` in its configuration.
 
-- Relay's types in annotations, `Tensor[Float, (n, 3)]`, are no mistakes.
+- Relay's types in annotations, `Tensor[Float, (n, 3)]`, are not mistakes.
 - A decorated function has the signature that Python sees: it takes arrays, numbers and structures of them, and returns
   `relay.Array`s. Derivatives take what the function takes, and return what Relay infers.
 - The body of a decorated function is Relay's: what mypy says of it is left out, and what `relay check` finds is

@@ -211,7 +211,7 @@ class Operator:
     def effects(self) -> tuple[str, ...]:
         """What a call does beside giving its result, in the words of function types: it may fail an assertion, its
         requirements. There is nothing else, so equal calls are merged and those that nobody needs are dropped: what
-        programs do to the world (printing, references) are no operators but the language's own.
+        programs do to the world (printing, references) are not operators but part of the language.
         """
         return ("assert",) if self.requirements else ()
 

@@ -170,9 +170,9 @@ def register_op(*positional: Any, **definition: Any) -> Any:
     Parameters of the reference that are annotated `Tensor` are operands, one annotated `tuple[Tensor, ...]` makes the
     operator variadic, the rest are attributes.
 
-    Or as in the 2018 talk, `register_op(env, name, type, compiler)`: `compiler(func_ty)` gets the function type at the
-    call's shapes and returns a function that is called with the inputs and then the output buffer. It is the reference,
-    too, and there is no gradient.
+    Or as in the 2018 presentation, `register_op(env, name, type, compiler)`: `compiler(func_ty)` gets the function type
+    at the call's shapes and returns a function that is called with the inputs and then the output buffer. It is the
+    reference, too, and there is no gradient.
 
     Raises RegistrationError before anything is registered.
     """

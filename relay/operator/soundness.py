@@ -110,7 +110,8 @@ def check_name(name: object) -> None:
 
 
 def check_compiler(name: str, compiler: object) -> None:
-    """Raises RegistrationError unless this can be the compiler of the talk's form: a function of a function type."""
+    """Raises RegistrationError unless this can be the compiler in the form of the 2018 presentation: a function of a
+    function type."""
     if not callable(compiler):
         raise RegistrationError(f"the compiler of {name!r} must be callable, found {compiler!r}")
     _check_call(name, "its compiler does not take a function type", compiler, 1, {})

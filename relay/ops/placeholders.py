@@ -11,7 +11,7 @@ from relay.ir.types import FunctionType, QuantifiedType, TensorType, Type
 def func_ty_to_placeholders(func_ty: FunctionType | QuantifiedType) -> tuple[list[Any], Type]:
     """One te placeholder for each input of a function type without variables, and the result type.
 
-    Raises TypeMismatch for inputs that are no tensors of known shape.
+    Raises TypeMismatch for inputs that are not tensors of known shape.
     """
     from tvm import te
 

@@ -69,7 +69,7 @@ def stack_size() -> int:
 
 
 def too_deep(levels: int) -> ExecutionError:
-    """The error for recursion that has used up the stack, at so many levels."""
+    """The error for recursion that has used up the stack, at this many levels."""
     return ExecutionError(
         f"recursion deeper than {levels}: the stack is used up",
         help=f"use a loop, or set RELAY_STACK_SIZE to more than its {stack_size()} bytes",

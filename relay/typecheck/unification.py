@@ -435,7 +435,8 @@ def unknowns(type_: object) -> Iterator[Unknown]:
 
 
 def outer_unknowns(type_: Type) -> Iterator[Unknown]:
-    """The unbound variables of a type that are no list's elements, no data type's arguments: `List[?]` has none."""
+    """The unbound variables of a type that are neither a list's elements nor a data type's arguments: `List[?]` has
+    none."""
     type_ = prune(type_)  # type: ignore[assignment]
     match type_:
         case DataType() | StackType():

@@ -39,7 +39,7 @@ class Place:
     dims: tuple[Extent, ...]
     skipped: int = 0
     address: Expression | None = None
-    lanes: int = 1  # so many rows are in memory element by element by turns
+    lanes: int = 1  # this many rows are in memory element by element by turns
 
 
 def key(tensor: Any) -> tuple[Any, int]:
@@ -267,7 +267,7 @@ class Emission:
         return Place(buffer, tuple(dims), skipped), statements
 
     def pack(self, constant: ConstantOperand, packing: Packing, elements: int) -> Place:
-        """Let the caller arrange a constant like this; where its so many elements are then."""
+        """Let the caller arrange a constant like this; where its elements are then."""
         self.packings[constant] = packing
         buffer, declared = tir.view("packed", (elements,), constant.dtype, constant.address)
         self.declarations += declared

@@ -55,7 +55,7 @@ class Arena:
         return {self._reserve: self._reserve_function(), self._release: self._release_function()} if self.used else {}
 
     def reserve(self, code: Code, size: Expression) -> Expression:
-        """Memory of so many bytes."""
+        """Memory of this many bytes."""
         code.check(tir.call(self._reserve, [code.context, size]))
         return code.bind(code.table(RESULT), name="there")
 

@@ -289,7 +289,7 @@ class _AccessTimes:
 
 
 def _is_short(variable: Var) -> bool:
-    """Whether a tensor's elements are no names of a kernel (`schedules.elementwise`)."""
+    """Whether a tensor's elements are not names of a kernel (`schedules.elementwise`)."""
     return isinstance(variable.type, TensorType) and variable.type.base in (BOOL, BFLOAT16)
 
 

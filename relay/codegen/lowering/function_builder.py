@@ -40,7 +40,7 @@ class TensorAllocator(Protocol):
     """What gives memory for tensors of data-dependent size."""
 
     def reserve(self, code: Code, size: Expression) -> Expression:
-        """The address of so many bytes."""
+        """The address of this many bytes."""
         ...
 
 
@@ -245,7 +245,7 @@ class Code:
         self.emit(tirx.BufferStore(self._table, value, [place]))
 
     def spend(self, size: Expression) -> None:
-        """Take so many bytes of what the program may have, or fail; less than none gives them back."""
+        """Take this many bytes of what the program may have, or fail; less than none gives them back."""
         left = self.bind(self.table(BUDGET) - size, name="left")
         with self.collect() as exhausted:
             self.emit(*self.failure(RUNNING_OUT_OF_MEMORY))

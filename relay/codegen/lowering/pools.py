@@ -136,7 +136,7 @@ def _reserve(pool: Pool, places: Mapping[TypeId, int]) -> Any:
 
 
 def _grow(code: Code, pool: Pool, needed: Expression) -> None:
-    """Make room for so many rows."""
+    """Make room for this many rows."""
     assert pool.slot is not None
     capacity_slot, first_base = pool.slot + 1, pool.slot + 2
     sizes = [code.size(layout.bytes) for layout in pool.leaves()]

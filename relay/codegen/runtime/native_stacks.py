@@ -59,7 +59,7 @@ def with_room(work: Callable[[], _T]) -> _T:
 
 
 def _start_thread(context: contextvars.Context, target: Callable[[], None], size: int) -> threading.Thread | None:
-    """A thread that runs something, with the largest stack of so many bytes, half of it, .. that there is."""
+    """A thread that runs something, with the largest stack of this many bytes, half of it, .. that there is."""
     with _starting:
         usual, asked = threading.stack_size(), 0
         try:

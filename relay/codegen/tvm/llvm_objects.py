@@ -32,7 +32,7 @@ _SMALL = 4
 """What a kernel costs beside what it stores, in stores of a vector or number."""
 
 _CALLS = 12
-"""So many calls of kernels cost as much as a store."""
+"""This many calls of kernels cost as much as a store."""
 
 _REST = 20
 """What all other code costs."""

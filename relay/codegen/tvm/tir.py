@@ -201,8 +201,8 @@ _INSTRUCTION_COST = 5
 """What an instruction costs LLVM's inliner by default; functions of at most some 50 are inlined."""
 
 _CALLS_PER_COST = 4
-"""With so many more calls an instruction costs one more: about 1000 instructions are inlined, however many calls there
-are. LLVM takes time to the square of a function's length, and a program's calls all stand in one."""
+"""With this many more calls an instruction costs one more: about 1000 instructions are inlined, however many calls
+there are. LLVM takes time to the square of a function's length, and a program's calls all stand in one."""
 
 
 _REPEATED, _STRAIGHT = 2, 1
@@ -212,8 +212,8 @@ runs often."""
 
 
 def target(threads: int, calls: int = 0, repeats: bool = True) -> Any:
-    """This machine, for code with so many calls of kernels, some of them in loops or recursion if it `repeats`. Without
-    `mcpu` TVM silently emits code for a generic processor."""
+    """This machine, for code with this many calls of kernels, some of them in loops or recursion if it `repeats`.
+    Without `mcpu` TVM silently emits code for a generic processor."""
     options: dict[str, Any] = {
         "kind": "llvm",
         "mcpu": tvm.target.codegen.llvm_get_system_cpu(),
@@ -348,8 +348,8 @@ tirx.register_tir_pipeline("relay", _pipeline)
 
 
 def build(functions: dict[Any, Any], threads: int, calls: int, repeats: bool) -> Any:
-    """Machine code for functions by their global variables, which call kernels in so many places, in loops or recursion
-    if it `repeats`. Raises InternalError if TVM refuses them."""
+    """Machine code for functions by their global variables, which call kernels in this many places, in loops or
+    recursion if it `repeats`. Raises InternalError if TVM refuses them."""
     with refusals_of("the generated code", None):
         return tvm.compile(tvm.IRModule(functions), target=target(threads, calls, repeats), tir_pipeline="relay")
 

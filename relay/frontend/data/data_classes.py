@@ -69,7 +69,7 @@ _NEIGHBOURS: dict[tuple[str, str], dict[str, type]] = {}
 
 
 def forget(modules: Container[str]) -> None:
-    """Forget the data types of modules that are no more."""
+    """Forget the data types of modules that have been deleted."""
     for key in [key for key in list(_NEIGHBOURS) if key[0] in modules]:
         _NEIGHBOURS.pop(key, None)
 

@@ -41,7 +41,7 @@ def use_work(operator_work: OperatorWork) -> None:
 @attrs.frozen
 class Work:
     """The work of one call: floating-point operations, bytes written by operators, whether they are exact, and whether
-    sizes that are no numbers are among them."""
+    sizes that are not numbers are among them."""
 
     flops: int = 0
     bytes: int = 0
@@ -53,7 +53,7 @@ class Work:
         return Work(self.flops + other.flops, self.bytes + other.bytes, exact, symbolic)
 
     def times(self, count: int) -> Work:
-        """So many times this."""
+        """This many times this."""
         return Work(self.flops * count, self.bytes * count, self.exact, self.symbolic)
 
     def as_estimate(self) -> Work:

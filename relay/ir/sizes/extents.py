@@ -26,7 +26,7 @@ class Place:
 
 
 def places(parameters: Sequence[Type], *, numbers: bool = False) -> Iterator[tuple[Place, Dim]]:
-    """The axes that are no number, with what they are, in order; with `numbers`, all axes."""
+    """The axes that are not numbers, with what they are, in order; with `numbers`, all axes."""
     for position, type_ in enumerate(parameters):
         for place, dim in _places(type_, position, (), ()):
             if numbers or not isinstance(dim, int):

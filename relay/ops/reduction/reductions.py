@@ -90,7 +90,7 @@ _SUM_OF_NUMBERS = Relation("T:number -> T", relations.reduce)
 @of_numbers(_SUM_OF_NUMBERS)
 @carries(names.reduced_names)
 def _sum_type(x: Type, axis: Axes, keepdims: bool) -> TensorType:
-    """As the relation `T:number -> T`, but the sum of bools counts in int32, or int64 where there are so many."""
+    """As the relation `T:number -> T`, but the sum of bools counts in int32, or int64 where there are that many."""
     of_bools = isinstance(x, TensorType) and x.base == BOOL
     relation = Relation(f"bool -> {_index_base(x, axis)}", relations.reduce) if of_bools else _SUM_OF_NUMBERS
     return infer_relation("sum", relation, False, (x,), {"axis": axis, "keepdims": keepdims})

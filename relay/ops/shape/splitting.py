@@ -60,7 +60,7 @@ def _is_before(begin: Dim, end: Dim) -> bool:
     sizes=frozenset({"indices_or_sections"}),
 )
 def split(x: Value, indices_or_sections: int | tuple[int, ...], axis: int = 0) -> tuple[Value, ...]:
-    """A tensor's parts along an axis: so many of equal extent, or those between the indices at which it is cut, as
+    """A tensor's parts along an axis: this many of equal extent, or those between the indices at which it is cut, as
     NumPy's split. x: (T, (*a, n, *b)) -> a tuple of (T, (*a, m, *b)).
 
     >>> relay.split(np.int32([1, 2, 3, 4]), 2)

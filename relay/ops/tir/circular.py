@@ -90,7 +90,7 @@ def _multiply_by_two_over_pi(
     shift = tirx.bitwise_and(first, _word(31))
 
     def word(number: int) -> Element:
-        """The word so many behind the first that counts."""
+        """The word this many behind the first that counts."""
         result: Element = _word(_TWO_OVER_PI[number])
         for place in range(1, 5):
             result = select(tirx.GE(at, _word(place)), _word(_TWO_OVER_PI[number + place]), result)
@@ -155,7 +155,7 @@ def _or_nan(a: Element, value: Element) -> Element:
 
 
 def _wave(turned: int) -> Callable[[Element], Element]:
-    """The sine of a >= 0 plus so many right angles."""
+    """The sine of a >= 0 plus this many right angles."""
 
     def wave_of(a: Element) -> Element:
         def value(n: Element, r: Element) -> Element:

@@ -19,7 +19,7 @@ LARGE_SIZE = 1024
 """What a symbolic dim is taken to be where it decides what is too large."""
 
 MOST_ROUNDS = 1 << 16
-"""Expressions of the counter are evaluated for all rounds of loops with at most so many."""
+"""Expressions of the counter are evaluated for all rounds of loops with at most this many."""
 
 
 def bound_in(loop: Loop) -> set[Var]:

@@ -39,7 +39,7 @@ from relay.operator import lookup
 from relay.transform.core.rebuilding import map_bodies
 
 LARGEST = 64
-"""Constants with at most so many elements are compared by their contents."""
+"""Constants with at most this many elements are compared by their contents."""
 
 
 def eliminate_common_subexpressions(module: Module) -> Module:

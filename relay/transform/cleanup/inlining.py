@@ -17,7 +17,7 @@ from relay.transform.cleanup.dead_code import drop_unreachable
 from relay.transform.core.rebuilding import with_body, with_functions
 
 SMALL = 24
-"""A function with at most so many bindings is inlined wherever it is called."""
+"""A function with at most this many bindings is inlined wherever it is called."""
 
 
 def inline(module: Module, small: int = SMALL) -> Module:

@@ -38,26 +38,26 @@ from relay.transform.fusion.producer_consumer import LIMIT, GroupDraft
 from relay.transform.fusion.rows import in_rows
 
 RESULTS, OPERANDS = 8, 24
-"""The most results and operands of a group that is made of two: processors look ahead in so many arrays at once."""
+"""The most results and operands of a group that is made of two: processors look ahead in this many arrays at once."""
 
 SMALL = 256
-"""Up to so many elements, elementwise groups stay as they are: tensors are in the nearest cache, so there is little to
-gain, and programs that repeat themselves have groups that are equal, of which one is compiled."""
+"""Up to this many elements, elementwise groups stay as they are: tensors are in the nearest cache, so there is little
+to gain, and programs that repeat themselves have groups that are equal, of which one is compiled."""
 
 INTRICATE = 4
 """The most intricate operators of a group whose parts have loops of their own: each keeps a block in the cache."""
 
 LARGE = 1 << 20
-"""From so many elements on tensors are in memory rather than in a cache. Below, what one kernel saves is little, and
+"""From this many elements on tensors are in memory rather than in a cache. Below, what one kernel saves is little, and
 intricate operators that are repeated in a block stay apart: their kernels are equal more often, and long to compile."""
 
 FAR = 1 << 22
-"""From so many elements on a sum of them takes in what another loop makes block by block: 0.87 times as long and less,
-for what lies between would go to memory and back. Below, and for float64, sums in loops of their own keep more vectors
-in registers, which is up to a fifth faster."""
+"""From this many elements on a sum of them takes in what another loop makes block by block: 0.87 times as long and
+less, for what lies between would go to memory and back. Below, and for float64, sums in loops of their own keep more
+vectors in registers, which is up to a fifth faster."""
 
 CANDIDATES, DISTANCE = 8, 64
-"""With so many groups another one is compared, those that read the same nearest to it, and at most so many bindings
+"""With this many groups another one is compared, those that read the same nearest to it, and at most this many bindings
 away: what is computed long before it is needed takes memory."""
 
 

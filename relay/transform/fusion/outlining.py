@@ -86,7 +86,7 @@ _Key = tuple[str, tuple[TypeId | Unknown, ...]]
 
 
 def _key(function: Function) -> _Key:
-    """The same for kernels that are equal up to names: their hash, and the symbolic dims, which are no names."""
+    """The same for kernels that are equal up to names: their hash, and the symbolic dims, which are not names."""
     types = [v.type for v in function.parameters] + [t.type for b in function.body.bindings for t in b.targets]
     shapes = [t.shape for t in types if isinstance(t, TensorType)]
     return alpha_hash(function), tuple(

@@ -75,7 +75,7 @@ def form_between(old: Sequence[str | None], new: Sequence[str | None], shape: Sh
 
 
 def _block(dim: Dim, largest: int) -> int:
-    """The largest block of at most so many elements that an axis is a multiple of."""
+    """The largest block of at most this many elements that an axis is a multiple of."""
     if not isinstance(dim, int):
         raise ValueError(f"{dim} is not a number")
     return next((size for size in range(min(largest, dim), 0, -1) if dim % size == 0), 1)

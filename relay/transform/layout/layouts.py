@@ -10,7 +10,7 @@ that do the same to all elements (`is_layout_agnostic`), combine them along axes
 are brought to their layout at once. Branches and loops pass values on in their own layout.
 
 NCHW16c has the channels in blocks of 16, or of the largest divisor of their number below that, within which they are
-the last axis. Convolutions in groups, and of sizes that are no numbers, stay as they are.
+the last axis. Convolutions in groups, and of sizes that are not numbers, stay as they are.
 """
 
 from __future__ import annotations

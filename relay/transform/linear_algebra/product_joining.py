@@ -31,7 +31,7 @@ _BATCHED = 3
 """In batches a product is fast by itself with fewer columns by this factor: the joined operand is larger."""
 
 _CHEAP = 16
-"""An operand is cheap to join if each of its elements takes part in at least so many multiplications."""
+"""An operand is cheap to join if each of its elements takes part in at least this many multiplications."""
 
 
 def join_products(module: Module, max_columns: int = MAX_COLUMNS) -> Module:

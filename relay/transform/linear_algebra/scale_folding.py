@@ -12,7 +12,7 @@ weights, where the weights are multiplied once for all rounds of a loop, and whe
 multiplied at once. A factor of the first operand that differs along the axis only that is summed up goes into the
 weights in the same way (`rows`); unless it is the same in all rounds of a loop, there are to be several times as many
 elements as weights, for what made the first operand may multiply them for nothing, and constant weights have been
-arranged. The rounding differs, and sums that would have been infinite may be no numbers.
+arranged. The rounding differs, and sums that would have been infinite may be NaN.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class _ScaleFolding:
         return isinstance(product.type, TensorType) and _is_along(scale, axis, product.type.shape)
 
     def _is_less(self, larger: Dim | None, weights: Atom, scale: Atom, inside: set[Var] | None, times: int = 1) -> bool:
-        """Whether it is less to multiply the weights than what has so many elements."""
+        """Whether it is less to multiply the weights than what has this many elements."""
         if isinstance(weights, Constant) and isinstance(scale, Constant):  # they are multiplied now
             return True
         if inside is not None and weights not in inside and scale not in inside:

@@ -14,7 +14,7 @@ from relay.transform.analysis.loop_analysis import rounds
 from relay.transform.core.rebuilding import map_bodies
 
 MAX_BINDINGS = 32
-"""A loop is unrolled if all its rounds together have at most so many bindings."""
+"""A loop is unrolled if all its rounds together have at most this many bindings."""
 
 
 def unroll_loops(module: Module, max_bindings: int = MAX_BINDINGS) -> Module:

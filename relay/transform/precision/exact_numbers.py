@@ -23,7 +23,7 @@ Number: TypeAlias = Union["ExactReal", float, int]
 
 @contextlib.contextmanager
 def digits(number: int) -> Iterator[None]:
-    """Compute with so many digits. Overflow gives infinities, and what is undefined no number."""
+    """Compute with this many digits. Overflow gives infinities, and what is undefined is NaN."""
     with decimal.localcontext(prec=number, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN) as context:
         context.clear_traps()
         yield

@@ -5,7 +5,7 @@
 
 Products of matrices and convolutions compute in the short float (their sums are kept in float32 inside of the kernel).
 Reductions, and operators whose definition says that they are `sensitive` (exp, log, powers, softmax), compute in
-float32. All others follow their operands: in the short float if all of these that are no constants are there already.
+float32. All others follow their operands: in the short float if all of these that are not constants are there already.
 Parameters, results and what branches and loops pass on keep their types, so a program's type stays the same.
 """
 

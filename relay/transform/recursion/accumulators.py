@@ -83,7 +83,7 @@ def find(functions: Mapping[str, Function]) -> Accumulators:
             wrong |= {(name, i) for i in unclear}
         if not wrong and not certain:
             return Accumulators(returned, origin)
-        refused |= certain or wrong  # once those that are no sums are known, others may be
+        refused |= certain or wrong  # once those that are not sums are known, others may be
 
 
 class _Origins:

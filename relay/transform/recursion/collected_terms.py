@@ -31,7 +31,7 @@ from relay.ir.types import INT64, StackType, TensorType, TupleType, Type, scalar
 from relay.operator import ADDITION, Emitter, Value, lookup
 
 ROWS = (32, 8)
-"""How many entries make one product: so many as long as there are many, then the lesser number."""
+"""How many entries make one product: this many as long as there are many, then the lesser number."""
 
 
 @attrs.frozen(eq=False)
@@ -56,7 +56,7 @@ class CollectedTerm:
 
 
 def total_type(term: CollectedTerm, rows: int) -> Type | None:
-    """The type of the sum of a product over so many rounds, if it is one call."""
+    """The type of the sum of a product over this many rounds, if it is one call."""
     assert term.product is not None
     emitter = Emitter()
     arrays = [emitter.value(Var("rows", TensorType(t.base, (rows, *t.shape)))) for t in term.types]
@@ -105,7 +105,7 @@ _Body: TypeAlias = Callable[[Emitter, Value, Sequence[Var]], list[Atom]]
 
 
 def _counted_loop(emitter: Emitter, count: Value, start: Sequence[Atom], name: str, body: _Body) -> list[Atom]:
-    """A loop of so many rounds that carries values."""
+    """A loop of this many rounds that carries values."""
     label, index = LoopLabel(name), Var("k", scalar(INT64))
     types = [a.type for a in start if isinstance(a, Var | Constant)]
     parameters = tuple(Var(name, t) for t in types)
@@ -145,7 +145,7 @@ def _in_blocks(
     count: Value,
     first: Value,
 ) -> Atom:
-    """Add products of so many entries each, from an entry on. Rows for which there is no entry are zero."""
+    """Add products of this many entries each, from an entry on. Rows for which there is no entry are zero."""
     product = term.product
     assert product is not None
 

@@ -50,12 +50,13 @@ SMALLEST = 256
 """Arrays with fewer elements are passed along as they are."""
 
 SHORT = 64
-"""Terms with at most so many elements are collected as they are; longer ones if operands of products as long are
+"""Terms with at most this many elements are collected as they are; longer ones if operands of products as long are
 collected, too, so that what is collected takes no more memory than a tape does."""
 
 
 def sink_accumulators(module: Module, smallest: int = SMALLEST) -> Module:
-    """The module with sums that recursive functions pass along, of at least so many elements, made after the recursion.
+    """The module with sums that recursive functions pass along, of at least this many elements, made after the
+    recursion.
 
     Where a size is symbolic, it is taken to be `loop_facts.LIKELY_SIZE`.
     """

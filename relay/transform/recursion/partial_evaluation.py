@@ -144,7 +144,7 @@ class _PartialEvaluation:
         return Block(tuple(bindings), block.terminator)
 
     def key(self, value: Expr) -> _Key | None:
-        """The version that a call needs; None for what is no such call."""
+        """The version that a call needs; None for what is not such a call."""
         match value:
             case Call(Global(name), arguments) if name in self.recursive:
                 contents = tuple(

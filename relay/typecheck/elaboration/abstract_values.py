@@ -96,7 +96,7 @@ class ListLength:
     elements: ListLength | NotAList | None = None
 
     def plus(self, count: Dim) -> ListLength:
-        """The length with so many more elements."""
+        """The length with this many more elements."""
         return ListLength(self.origin, add(self.more, count), self.elements)
 
     def holding(self, elements: ListLength | NotAList | None) -> ListLength:
@@ -210,7 +210,7 @@ def dim_of(number: Number) -> Dim | None:
 @attrs.frozen(eq=False)
 class Tuple:
     """A tuple whose components the checker knows one by one. `form` tells records and lists from tuples. `parts`: to
-    this list of nothing tuples of so many components are appended later on."""
+    this list of nothing tuples of this many components are appended later on."""
 
     items: tuple[AbstractValue, ...]
     form: Form | None = None
@@ -242,7 +242,7 @@ class GlobalFunction:
 class SizesInScope:
     """The data-dependent sizes that are made before a place, and hold there."""
 
-    _made: tuple[tuple[Sequence[DataDependentDim], int], ...]  # by the blocks around it: so many of their sizes
+    _made: tuple[tuple[Sequence[DataDependentDim], int], ...]  # by the blocks around it: this many of their sizes
 
     _is_other: bool = False
 

@@ -38,7 +38,7 @@ def common(
     results: Sequence[AbstractValue], before: Container[DataDependentDim], counts: bool = True
 ) -> AbstractValue | None:
     """The numbers that all returns of a function give in the same place, and where all are counts; None if there is
-    none. Sizes that the function makes are no numbers for its callers, only those made `before` it is called."""
+    none. Sizes that the function makes are not known to its callers, only those made `before` it is called."""
     from relay.typecheck.elaboration.dynamic_shapes.data_dependent import mentioned_in_number
 
     if not results:

@@ -99,7 +99,8 @@ def call_function(
     span: Span | None,
     bound: int = 0,
 ) -> AbstractValue:
-    """Call a decorated or nested function; so many arguments are not written in the call, as the value of a method."""
+    """Call a decorated or nested function; this many arguments are not written in the call, as the value of a
+    method."""
     entities = bind_arguments(callee, arguments, keywords, span, bound)
     values: list[DynamicValue | None] = []
     given = {id(e) for e in arguments} | {id(e) for _, e in keywords}

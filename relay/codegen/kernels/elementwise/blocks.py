@@ -80,7 +80,7 @@ def in_blocks(e: Emission, steps: Sequence[Step], remembered: Sequence[Any]) -> 
         return statements
 
     def block_loops(begin: Expression, extent: Extent, totals: Sequence[Any], rests: Sequence[Any]) -> list[Statement]:
-        """All blocks of so many elements."""
+        """All blocks of this many elements."""
         vectors = _quotient(extent, width, e.index)
         blocks = _quotient(vectors + (VECTORS - 1), VECTORS, e.index)
 

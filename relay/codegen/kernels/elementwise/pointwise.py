@@ -24,7 +24,7 @@ def computed_elements(
     """The statements that compute an element of each stage and store those that have a place in memory. Within the
     context these elements are what is read of the stages.
 
-    All are computed before any is stored: a result may lie where an operand does. Bools and bfloat16 are no names in
+    All are computed before any is stored: a result may lie where an operand does. Bools and bfloat16 are not names in
     vectors: they are computed where they are read, and stored first. `read`: whether more than the stages reads them.
     """
     names: list[Statement] = []

@@ -31,7 +31,7 @@ from relay.codegen.tvm.tir import Expression, Statement, sequence, tirx
 
 BESIDE = 4
 """Squares that are done beside each other: cache lines of the result, which they do not start, are then written whole
-while they are near, and those of so many rows of the input stay in the second-level cache until they are used up."""
+while they are near, and those of this many rows of the input stay in the second-level cache until they are used up."""
 
 
 @attrs.frozen(eq=False)

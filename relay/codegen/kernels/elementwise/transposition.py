@@ -42,7 +42,7 @@ def transpose_square(
 
 
 def halves(source: Expression, lanes: int) -> tuple[Expression, Expression]:
-    """The lower and the upper half of a vector of so many lanes; of two lanes numbers."""
+    """The lower and the upper half of a vector of this many lanes; of two lanes numbers."""
     middle = lanes // 2
     lower, upper = (
         tirx.Shuffle([source], [tirx.const(lane, "int32") for lane in range(start, start + middle)])

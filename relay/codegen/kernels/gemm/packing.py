@@ -72,7 +72,7 @@ _ARITHMETIC: dict[type, Callable[[Any, Any], Any]] = {
 
 
 class NonArithmeticIndex(Exception):
-    """An index that is no arithmetic of integers."""
+    """An index that is not arithmetic of integers."""
 
 
 def evaluate_index(expression: Any, values: Mapping[Any, np.ndarray]) -> Any:

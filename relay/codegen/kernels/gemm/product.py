@@ -236,7 +236,7 @@ class ProductGenerator:
     def _sums(
         self, row: Any, column: Any, batch: dict[Any, Expression], vectors: int, lanes: int, guarded: bool = False
     ) -> list[Statement]:
-        """Compute and store a tile of so many vectors; `guarded` where some columns may not be there."""
+        """Compute and store a tile of this many vectors; `guarded` where some columns may not be there."""
         dtype = self.product.dtype
         alignment = np.dtype(dtype).itemsize * lanes
         sums = [

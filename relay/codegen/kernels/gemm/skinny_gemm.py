@@ -119,7 +119,7 @@ class _SkinnyLoops:
         return statements + (loop(self.columns, e.index, rest) if self.left_over else [])
 
     def tile(self, packed: Any, first: Expression, height: int, batch: dict[Any, Expression]) -> list[Statement]:
-        """So many rows."""
+        """This many rows."""
         e, dtype, lanes, (last,) = self.e, self.product.dtype, self.lanes, self.product.inner
         zero = tirx.const(0, e.index)
         statements: list[Statement] = []

@@ -157,7 +157,7 @@ class WinogradWeights:
 
 class WinogradGenerator:
     """The statements of one convolution. `lanes` is the width of a vector; the tiles of sums that stay in registers
-    take at most so many `accumulators`."""
+    take at most this many `accumulators`."""
 
     def __init__(
         self, e: Emission, convolution: WinogradConvolution, done: Finish, threads: int, lanes: int, accumulators: int
@@ -196,7 +196,7 @@ class WinogradGenerator:
         return loop(self.threads, "int32", part, "PARALLEL")
 
     def _part(self, thread: Expression | None, first: Expression, count: Extent) -> list[Statement]:
-        """So many blocks, from the first one on."""
+        """This many blocks, from the first one on."""
         conv, name = self.convolution, self.convolution.constant
         place, made = self.e.scratch((name, "inputs"), conv.dtype, (16, self.rows, conv.channels), thread, 0)
         shape = 16, self.rows, self.panels * self.panel

@@ -93,7 +93,7 @@ def goes_together(e: Emission, cluster: Cluster) -> bool:
 def together(
     e: Emission, cluster: Cluster, fixed: Sequence[Expression], begin: Expression, count: Extent
 ) -> list[Statement]:
-    """So many rows from `begin` on, along the last axis, several at once."""
+    """This many rows from `begin` on, along the last axis, several at once."""
     done = finish(e, cluster, fixed)
 
     def some(first: Expression, rows: int) -> list[Statement]:

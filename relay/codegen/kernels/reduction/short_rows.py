@@ -173,7 +173,7 @@ class _RowBlocks:
         self.lanes = found.lanes
 
     def statements(self, begin: Expression, count: Extent) -> list[Statement]:
-        """So many blocks from one on."""
+        """This many blocks from one on."""
         e, found = self.e, self.found
         before = dict(e.places)
         memory: list[Statement] = []

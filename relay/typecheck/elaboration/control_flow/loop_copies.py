@@ -169,7 +169,7 @@ def uncopied_body(checker: Checker, node: ForEach) -> Iterator[None]:
 
 @contextmanager
 def rounds(checker: Checker, count: int) -> Iterator[None]:
-    """While so many copies of a body are elaborated."""
+    """While this many copies of a body are elaborated."""
     checker.copies *= max(1, count)
     try:
         yield

@@ -63,8 +63,8 @@ def earlier_result(checker: Checker, number: int, label: LoopLabel) -> Type | No
 
 
 def restart_if_used_early(checker: Checker, number: int, label: LoopLabel, instance: Instance, opened: int) -> None:
-    """Start anew if bindings in a function (since the checker had so many open ones) needed its result, and it is known
-    now."""
+    """Start anew if bindings in a function (since the checker had this many open ones) needed its result, and it is
+    known now."""
     left = len(checker.opened) > opened
     if not left or not instance.used_early or number in checker.decisions.results or not is_known(instance.result):
         return

@@ -268,7 +268,7 @@ def last(
     base: BaseType,
     span: Span | None,
 ) -> DynamicValue:
-    """The last number of a range that has so many, also of one that has more than a count says."""
+    """The last number of a range that has this many, also of one that has more than a count says."""
 
     def compute(name: str, *operands: DynamicValue) -> DynamicValue:
         return call(checker, out, name, operands, base, span)

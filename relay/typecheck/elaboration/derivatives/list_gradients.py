@@ -65,7 +65,7 @@ def without_lists(
     places: Collection[int],
     span: Span | None,
 ) -> LocalFunction:
-    """A function of so many parameters that calls another one, with stacked tensors for the lists at these places."""
+    """A function of this many parameters that calls another one, with stacked tensors for the lists at these places."""
     from relay.typecheck.elaboration.derivatives.templates import TemplateScope
 
     parameters = tuple(Var(f"x{i}", None, span) for i in range(count))

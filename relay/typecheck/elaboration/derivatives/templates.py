@@ -120,7 +120,7 @@ def instantiate(
 
 
 def positional_parameters(count: int) -> list[tuple[str, Parameter]]:
-    """So many parameters."""
+    """This many parameters."""
     return [(f"x{i}", Parameter()) for i in range(count)]
 
 

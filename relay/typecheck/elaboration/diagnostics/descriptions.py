@@ -77,7 +77,7 @@ def structure_of(entity: AbstractValue) -> str:
 
 
 def operand_texts(count: int, described: Sequence[str]) -> Sequence[str]:
-    """So many operands as they are written; those of one tuple are its items."""
+    """This many operands as they are written; those of one tuple are its items."""
     if len(described) == 1 and count > 1:
         inside = described[0][1:-1].split(", ") if described[0][:1] in ("(", "[") else []
         return inside if len(inside) == count else [f"operand {i}" for i in range(1, count + 1)]

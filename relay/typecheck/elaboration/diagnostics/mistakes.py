@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from relay.typecheck.elaboration.checker import Instance
 
 MANY_ERRORS = 100
-"""Elaboration ends after so many mistakes."""
+"""Elaboration ends after this many mistakes."""
 
 
 class SchemeOnly(TypeCheckError):

@@ -161,7 +161,7 @@ def as_tensor(
     span: Span | None,
     row_of: Callable[[TypedBlockBuilder, AbstractValue], AbstractValue] | None = None,
 ) -> DynamicValue | None:
-    """`relay.stack(xs)` by a loop. None if the list is short and its length known, or its elements are no tensors of
+    """`relay.stack(xs)` by a loop. None if the list is short and its length known, or its elements are not tensors of
     known types. `row_of`: what makes a tensor of an element that is a structure."""
     count = xs.length.absolute if xs.length is not None else None
     if isinstance(count, int) and count < MANY:

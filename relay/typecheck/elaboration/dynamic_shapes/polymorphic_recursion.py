@@ -252,7 +252,7 @@ def refuse_endless(
     shape: Sequence[bool],
     span: Span | None,
 ) -> None:
-    """Raise TypeCheckError for a recursion whose arguments have another type at each depth, after so many. Begin anew
+    """Raise TypeCheckError for a recursion whose arguments have another type at each depth, after this many. Begin anew
     with dynamic lists where it passes longer ones."""
     larger, name = _get_larger(running, types), function.name
     if len(running) < MAX_POLYMORPHIC_DEPTH and not larger:

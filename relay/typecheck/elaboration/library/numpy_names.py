@@ -462,7 +462,7 @@ def _grid(call: _Call) -> None:
 
 
 def _adapt_round(call: _Call) -> AbstractValue | None:
-    """To so many decimals, as NumPy does: scaled, rounded half to even, and scaled back."""
+    """To this many decimals, as NumPy does: scaled, rounded half to even, and scaled back."""
     digits = call.static("decimals") if "decimals" in call.attributes else 0
     call.attributes.pop("decimals", None)
     if not isinstance(digits, int) or isinstance(digits, bool):

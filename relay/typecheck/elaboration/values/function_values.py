@@ -470,7 +470,7 @@ def call_derived(
 
 
 def _differentiated_positions(callee: DerivativeFunction, given: int) -> tuple[int, ...]:
-    """The positions of the parameters with respect to which a function is differentiated, that gets so many
+    """The positions of the parameters with respect to which a function is differentiated, that gets this many
     arguments."""
     if callee.grad.wrt is not None:
         return tuple(callee.grad.wrt)
@@ -594,7 +594,7 @@ def _cotangent(
 
 
 def _in_places(gradients: AbstractValue, count: int, kept: int, fixed: Mapping[int, AbstractValue]) -> AbstractValue:
-    """So many gradients and kept results, with None in the places of the parameters that specialize the function."""
+    """This many gradients and kept results, with None in the places of the parameters that specialize the function."""
     if count + kept == 1:
         items: tuple[AbstractValue, ...] = (gradients,)
     elif isinstance(gradients, Tuple):

@@ -104,7 +104,7 @@ def index_update(
 
 
 def known_places(item: Tuple) -> list[int] | None:
-    """The positions of `x[[0, 2]]`; None if they are no known integers."""
+    """The positions of `x[[0, 2]]`; None if they are not known integers."""
     numbers = [n.value for n in item.items if isinstance(n, Number)]
     places = [n for n in numbers if isinstance(n, int)]
     return places if places and len(places) == len(item.items) else None
