@@ -223,7 +223,9 @@ def _jacobian_text(parameters: Parameters, options: Mapping[str, object]) -> str
         rest = iter(parts)
         found = f"({', '.join('None' if s.static else next(rest) for _, s in parameters)})"
     names, call, given = _names(parameters), _call(parameters), ", ".join(chosen)
+    places = {name: position for position, (name, _) in enumerate(parameters)}
     asked = "".join(f"    {name} = tensor__({name})\n" for name in wrt or ())  # also a default
+    checked = "".join(f"    {name} = by__({name}, f__, {places[name]})\n" for name in wrt or ())
     return f"""\
 def jacobian({names}):
 {asked}\
@@ -251,7 +253,8 @@ def jacobian({names}):
         found__ = merge__(finish__, {start}, rows__)
         return {found}
 {_ROWS}\
-    value__ = often__(f__)({call})
+    value__ = floats__(often__(f__)({call}), f__)
+{checked}\
     return listed__(rows__, leaves__(component__, lists__(stack__, value__)), value__)
 """
 
@@ -316,6 +319,8 @@ def vjp(f: Any, *arguments: Any) -> tuple[Any, Callable[[Any], Any]]:
         )
         return value, lambda cotangent: pulled(_no_none(cotangent))
     of, count = _definition(f, "vjp"), len(arguments)
+    if not arguments:
+        raise TypeMismatch("vjp takes the function's arguments, too", help="call relay.vjp(f, x)")
     pull = _derived_function(f, ("vjp", count), lambda: PULLBACK.definition(of, positional_parameters(count), {}))
 
     def pullback(cotangent: Any) -> Any:

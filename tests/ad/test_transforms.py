@@ -257,6 +257,67 @@ def test_python_functions_are_refused():
             of(lambda x: x, (1.0,), (1.0,)) if of is relay.jvp else of(lambda x: x)
 
 
+def test_the_jacobian_of_what_has_no_floats_is_an_error():
+    @relay
+    def positive(x):
+        return x > 0
+
+    @relay
+    def largest(x):
+        return {"at": relay.argmax(x), "any": relay.any(x > 0), "none": None}
+
+    @relay
+    def three(x):
+        return 3
+
+    @relay
+    def inside(x):
+        return relay.jacobian(positive)(x)
+
+    @relay
+    def flags(x):
+        found = []
+        for i in range(x.shape[0]):
+            if x[i] > 0:
+                found.append(x[i] > 1.0)
+        return found
+
+    for function in (positive, largest, three, flags):
+        for run in (relay.jacobian(function), relay.jacobian(function).interpret):
+            with pytest.raises(DifferentiationError, match="only float tensors can be differentiated") as caught:
+                run(X)
+            assert caught.value.span is not None and caught.value.span.source.filename == __file__
+    with pytest.raises(DifferentiationError, match=r"Tensor\[bool, \(3,\)\] has no gradient"):
+        inside(X)
+    with pytest.raises(DifferentiationError, match="only a float tensor can be differentiated") as caught:
+        relay.hessian(three)(X)
+    assert not caught.value.further
+
+
+def test_integers_from_python_have_no_jacobian_unless_they_meet_floats():
+    @relay
+    def ignores(x, k):
+        return x * 1.0
+
+    @relay
+    def multiplies(x, k):
+        return x * k
+
+    for k in (2, np.int64(2)):
+        first, second = relay.jacobian(ignores)(X, k)
+        close(first, np.eye(3))
+        assert second is None
+        with pytest.raises(DifferentiationError, match="no gradient with respect to k") as caught:
+            relay.jacobian(ignores, wrt="k")(X, k)
+        assert caught.value.span is not None and caught.value.span.source.filename == __file__
+    close(relay.jacobian(multiplies, wrt="k")(X, 2), X)
+
+
+def test_vjp_without_arguments_says_what_is_missing():
+    with pytest.raises(RelayError, match="takes the function's arguments"):
+        relay.vjp(gated)
+
+
 # ---- checking gradients
 
 

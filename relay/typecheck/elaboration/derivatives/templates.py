@@ -9,11 +9,13 @@ about; the other names that end in two underscores are the structural operations
     leaves__(g, a)           a with g(x, k) in place of its k-th float tensor x, and None in place of the rest
     lists__(g, a)            a with g(xs) in place of dynamic lists
     listed__(g, b, a)        b with g(part) in place of its parts where such a list stands in a
+    floats__(a, f)           a, which is what f returns: an error if it holds no float tensor
     often__(f)               f, which must not write references that it is given
     partial__(f)             f, whose derivative leaves out references
     quiet__(f)               the same, and f prints nothing: it is computed again
     axes__(x, a, b)          x with the names of the axes of a and then of b
     tensor__(x)              x as a tensor, if it is a static number
+    by__(x, f, k)            x, the k-th argument of f, which has been called: an error if it has no gradient
     unstacked__(a)           a with lists in place of what is stacked (`listed_gradients`)
     merge__(g, a, b)         a with g(x, y) in place of its float tensors x, where y stands at the same place of b
 
@@ -30,15 +32,17 @@ from typing import Protocol
 import attrs
 import numpy as np
 
-from relay.errors import InternalError, Span, TypeCheckError
+from relay.errors import DifferentiationError, InternalError, Span, TypeCheckError
 from relay.ir.definition import MISSING, Scope, complete_definition
+from relay.ir.derivative import has_gradient
 from relay.ir.expr import Constant, Function, Parameter, PrintErased, Static
 from relay.ir.intrinsic import Intrinsic
-from relay.ir.types import BaseType, DataType, Form, FunctionType, StackType, TensorType, Unknown, prune, show
+from relay.ir.types import UNIT, BaseType, DataType, Form, FunctionType, StackType, TensorType, Unknown, prune, show
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     Context,
+    DependsOnPoison,
     DerivativeFunction,
     DynamicValue,
     GlobalFunction,
@@ -49,7 +53,10 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.constraints import default_of
 from relay.typecheck.elaboration.derivatives import tangents
+from relay.typecheck.elaboration.derivatives.gradient_paths import check_parameters, explain
+from relay.typecheck.elaboration.diagnostics.descriptions import structure_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
@@ -58,11 +65,11 @@ from relay.typecheck.elaboration.expressions.arguments import surface_function
 from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.values import data
 from relay.typecheck.elaboration.values.axis_names import names_of, with_names
-from relay.typecheck.unification import resolve
+from relay.typecheck.unification import is_known, resolve
 
 STRUCTURAL = (
     *("dot__", "blank__", "pick__", "leaves__", "merge__", "lists__", "listed__"),
-    *("often__", "partial__", "quiet__", "axes__", "tensor__", "unstacked__"),
+    *("floats__", "often__", "partial__", "quiet__", "axes__", "tensor__", "by__", "unstacked__"),
 )
 """The structural operations."""
 
@@ -177,6 +184,10 @@ def apply(
             from relay.typecheck.elaboration.derivatives import list_gradients
 
             return list_gradients.rows(checker, out, arguments[0], span)
+        case "floats__":
+            if not _holds_floats(checker, out, arguments[0], span):
+                raise _without_floats(checker, arguments[0], arguments[1], span)
+            return arguments[0]
         case "often__":
             return writing_nothing(arguments[0], "jacobian", span)
         case "partial__" | "quiet__":
@@ -189,6 +200,9 @@ def apply(
             return _with_operand_names(arguments)
         case "tensor__":
             return checker.materialize(out, arguments[0], span) if isinstance(arguments[0], Number) else arguments[0]
+        case "by__":
+            _check_differentiable(checker, arguments[0], arguments[1], _position(arguments[2]), span)
+            return arguments[0]
         case "pick__":
             number = _position(arguments[1])
             return list(_leaves(checker, out, arguments[0], span))[number]
@@ -255,6 +269,19 @@ def _blank(
     return _map(checker, aside, value, zeros, span, _open_structure)
 
 
+def _check_differentiable(
+    checker: Checker, argument: AbstractValue, function: AbstractValue, position: int, span: Span | None
+) -> None:
+    """Raises DifferentiationError if an argument that a function is differentiated by has no gradient."""
+    if not isinstance(argument, DynamicValue):
+        return
+    _is_still_integer(checker, argument)
+    if is_known(type_ := resolve(argument.type)):
+        parameters = FunctionType((type_,) * (position + 1), UNIT)
+        place = surface_function(function).span if isinstance(function, GlobalFunction | LocalFunction) else span
+        check_parameters(checker, function, parameters, [position], frozenset(), place)
+
+
 def _with_operand_names(arguments: Sequence[AbstractValue]) -> AbstractValue:
     """A derivative of one tensor by another with the names of the axes of both."""
     found, *parts = arguments
@@ -303,6 +330,8 @@ def _open_structure(
                     return entity
                 type_ = prune(entity.type)  # type: ignore[union-attr]
             if isinstance(type_, Unknown):
+                if checker.errors:  # one of them is why
+                    raise DependsOnPoison
                 raise SchemeOnly(span, "the type of the function's result")
             if isinstance(type_, DataType):
                 return entity if tangents.has_tangents(checker, resolve(type_)) else PythonObject(None)
@@ -324,6 +353,8 @@ def _record(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, spa
     if isinstance(entity, Number):
         return PythonObject(None)
     entity = _open_structure(checker, out, entity, span)
+    if isinstance(entity, DynamicValue) and _is_still_integer(checker, entity):
+        return PythonObject(None)
     if isinstance(entity, DynamicValue) and isinstance(stack := prune(entity.type), StackType):
         raise _no_list(stack, span)
     type_ = data.data_type(entity)
@@ -340,6 +371,16 @@ def _record(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, spa
     (constructor,) = definition.constructors
     fields = data.read_fields(checker, out, entity, type_, range(len(constructor.names)), span)
     return Tuple(fields, Form(dict, constructor.names))
+
+
+def _is_still_integer(checker: Checker, value: DynamicValue) -> bool:
+    """Whether a tensor is of integers from Python that the function, which has been called, has met with no floats."""
+    type_ = prune(value.type)
+    base = prune(type_.base) if isinstance(type_, TensorType) and not checker.generic else None
+    if not isinstance(base, Unknown) or not base.literals or default_of(base).is_float:
+        return False
+    checker.default_literal(base)
+    return True
 
 
 def _no_list(type_: StackType, span: Span | None) -> TypeCheckError:
@@ -359,6 +400,33 @@ def _leaves(
             yield from _leaves(checker, out, item, span)
     elif isinstance(entity, DynamicValue):
         yield entity
+
+
+def _holds_floats(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> bool:
+    """Whether there is a float tensor in a structure, or may be one."""
+    entity = _open_structure(checker, out, entity, span)
+    match entity:
+        case Tuple(items):
+            return any(_holds_floats(checker, out, item, span) for item in items)
+        case DynamicValue() if isinstance(prune(entity.type), StackType):
+            element = resolve(dynamic_lists.element_type(entity))
+            return has_gradient(element, checker.monomorphic) if is_known(element) else True
+        case _:
+            return isinstance(entity, DynamicValue) and not _is_still_integer(checker, entity)
+
+
+def _without_floats(
+    checker: Checker, value: AbstractValue, function: AbstractValue, span: Span | None
+) -> DifferentiationError:
+    """The mistake of asking for the derivatives of a function that returns no floats."""
+    error = DifferentiationError(
+        f"only float tensors can be differentiated; the function returns {structure_of(value)}",
+        help="integers and booleans have no gradient: return a float that is computed from floats",
+    )
+    if isinstance(function, GlobalFunction | LocalFunction):
+        error.with_span(surface_function(function).span)
+    error.with_span(span)
+    return explain(error, checker, function, None)
 
 
 def _matching_leaves(
