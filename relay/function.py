@@ -11,10 +11,9 @@ comes here only if its program does not take the arguments (`relay.calling.dispa
 from __future__ import annotations
 
 import functools
-import itertools
 import logging
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -27,40 +26,30 @@ from relay.calling.dispatch import ProgramDispatcher
 from relay.calling.donation import DonatedArguments, donated_names
 from relay.calling.executable import Executable
 from relay.calling.lowering import Lowering
+from relay.calling.parameters import annotated_types, annotation, bind_arguments, has_annotated_sizes
 from relay.calling.results import Values, wrap
 from relay.calling.shape_policy import SizeHistory, SymbolicSignature, axes, kind, of_any_length, refuse_sizes
 from relay.codegen.runtime.native_stacks import with_room
-from relay.compilation.stages import CompiledSignature, derivative_text
-from relay.errors import (
-    CompileError,
-    FrontendError,
-    InternalError,
-    RelayError,
-    RelayWarning,
-    TypeCheckError,
-    bugs_of,
-)
+from relay.compilation.custom_gradients import with_gradient
+from relay.compilation.stages import CompiledSignature
+from relay.compilation.texts import general_text, typed_text
+from relay.errors import CompileError, FrontendError, InternalError, RelayError, RelayWarning, bugs_of
 from relay.eval import interpreter
 from relay.eval.values import Data
 from relay.frontend import lower
 from relay.frontend.data import data_classes
 from relay.frontend.functions import with_static
 from relay.frontend.scope import SnapshotScope
-from relay.ir.definition import DefinedGradient, Definition, DerivedDefinition
-from relay.ir.expr import Atom, Constant, Function, Global, Module, Parameter, Static
+from relay.ir.definition import Definition, DerivedDefinition, primal, seed_count
+from relay.ir.expr import Module, Parameter
 from relay.ir.sizes.extents import Place, symbolic_dims
-from relay.ir.types import Kind, StackType, SymbolicSize, Type, type_variables
+from relay.ir.types import SymbolicSize, Type
 from relay.operator import Undetermined
 from relay.options import Options
 from relay.support.gc_pause import without_collection
 from relay.support.locks import Lock, compiling
-from relay.text.printer import to_text
 from relay.transform.core.derivative_orders import check_orders
 from relay.typecheck.elaboration import Argument, Elaborated, StaticArg, elaborate_structured, load, scheme
-from relay.typecheck.elaboration.expressions.arguments import wrong_count
-from relay.typecheck.elaboration.values.function_values import LAST_IS_SEED
-from relay.typecheck.elaboration.values.objects import derived_entity
-from relay.typecheck.unification import is_known
 
 if TYPE_CHECKING:
     from relay.codegen.tiling import Choices
@@ -89,12 +78,7 @@ class RelayFunction(ProgramDispatcher):
         wrapped: Callable[..., Any] | None = None,
         donated: frozenset[str] = frozenset(),
     ) -> None:
-        base: Definition | DerivedDefinition = definition
-        seeds = 0
-        while isinstance(base, DerivedDefinition):
-            seeds += 1 if base.grad.seedable else 0
-            base = base.of
-        super().__init__(base.function, seeds)
+        super().__init__(primal(definition).function, seed_count(definition))
         self.__relay__ = definition
         self._options = options
         self._cache: dict[object, CompiledSignature] = {}
@@ -258,22 +242,7 @@ class RelayFunction(ProgramDispatcher):
                     self._function.span,
                 )
             rule, kept = _ensure_decorated(python), None if saving is None else _ensure_decorated(saving)
-            for function, count in ((rule, 2), (kept, len(self._function.parameters))):
-                if function is not None and (wanted := len(function._function.parameters)) != count:
-                    raise FrontendError(
-                        f"{function.__name__} takes {wanted} argument{'s' * (wanted != 1)}, not {count}",
-                        function._function.span,
-                        help="a gradient takes (saved, seed); `saving` takes the function's own parameters",
-                    )
-            own, other = rule.__relay__, None if kept is None else kept.__relay__
-            if not isinstance(own, Definition) or not isinstance(other, Definition | None):
-                raise FrontendError("a gradient is a function, not a derivative", self._function.span)
-            names = [p.name for p in self._function.parameters]
-
-            def adapt_gradient(dynamic: Sequence[bool]) -> Function:
-                return adapted_gradient(names, dynamic, saving=other is not None)
-
-            self.__relay__ = attrs.evolve(definition, gradient=DefinedGradient(own, other, adapt_gradient))
+            self.__relay__ = with_gradient(definition, rule.__relay__, None if kept is None else kept.__relay__)
             return rule
 
         return define if backward is None else define(backward)
@@ -282,19 +251,13 @@ class RelayFunction(ProgramDispatcher):
         """The compiled program for these arguments: arrays, numbers, structures of them, or their types
         (`Tensor[Float, (64, 784)]`). None are needed where annotations give all types."""
         __tracebackhide__ = True
-        if not arguments and not keywords:
-            arguments = self._annotated_types()
+        if not arguments and not keywords and not self._seeds:
+            arguments = annotated_types(self._function)
         lowered, _ = self._compile_call(arguments, keywords)
         lowered.refuse_functions()
         program = lowered.program
         parameters = [(p.name, p.type) for p in lowered.typed.main.parameters if p.type is not None]
         return Executable(self.__name__, program, parameters, lowered.result, self._donated, lowered.parameters)
-
-    def _annotated_types(self) -> tuple[Type, ...]:
-        """The types of all arguments, if annotations give them; else none."""
-        parameters = self._function.parameters
-        types = tuple(p.type for p in parameters if p.type is not None and is_known(p.type))
-        return types if len(types) == len(parameters) and not self._seeds else ()
 
     # ---- looking inside
 
@@ -367,22 +330,8 @@ class RelayFunction(ProgramDispatcher):
         variables, or untyped; a derivative's code needs all types, from annotations or from arguments.
         """
         if arguments or keywords:
-            typed = self.typed(*arguments, **keywords)
-            derived = isinstance(self.__relay__, DerivedDefinition)
-            return derivative_text(typed) if derived else to_text(typed, elide=True)
-        return self._general_text(elide=True)
-
-    def _general_text(self, elide: bool) -> str:
-        """`text()` for no arguments, with the elements of large constants unless they are elided."""
-        module, type_, is_partial, _ = scheme(self.__relay__)
-        if is_partial:
-            return f"# {type_}\n{to_text(self._function)}"
-        if isinstance(self.__relay__, DerivedDefinition) and is_known(module.main.type):
-            typed = elaborate_structured(self.__relay__, list(module.main.type.parameters)).module
-            return derivative_text(typed, elide)
-        if isinstance(self.__relay__, Definition) and not is_known(module.main.type):
-            return f"# {type_}\n{to_text(module, elide=elide)}"
-        return to_text(module, elide=elide)
+            return typed_text(self.__relay__, self.typed(*arguments, **keywords))
+        return general_text(self.__relay__)
 
     def __str__(self) -> str:
         return self.text()
@@ -405,7 +354,7 @@ class RelayFunction(ProgramDispatcher):
             described = [
                 describe_static(v, self._function, i)
                 if static[i]
-                else describe(v, self._function, i, annotation=self._annotation(i))
+                else describe(v, self._function, i, annotation=annotation(self.__relay__, i))
                 for i, v in enumerate(given)
             ]
         except RecursionError:
@@ -433,15 +382,6 @@ class RelayFunction(ProgramDispatcher):
                 assert parameter.type is not None
                 values.add(d.value, parameter.type, parameter.name)
         return lowered, values
-
-    def _annotation(self, position: int) -> Type | None:
-        """What is written of a parameter's type. A list by which is differentiated keeps its length: its gradient is a
-        list of as many."""
-        parameters = self._function.parameters
-        annotation = parameters[position].type if position < len(parameters) else None
-        if not isinstance(annotation, StackType):
-            return annotation
-        return None if position in differentiated_positions(self.__relay__) else annotation
 
     def _find_or_make(
         self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool
@@ -502,7 +442,7 @@ class RelayFunction(ProgramDispatcher):
     def _make(self, key: tuple[object, ...], arguments: Sequence[Argument]) -> CompiledSignature:
         log.info("compiling %s for %s", self.__name__, key)
         made = elaborate_structured(self.__relay__, arguments)
-        if self._has_annotated_sizes():
+        if has_annotated_sizes(self._function):
             self._refuse_sizes(arguments)
         lowered = self._cache[key] = self._lower_elaborated(made)
         return lowered
@@ -523,10 +463,6 @@ class RelayFunction(ProgramDispatcher):
             check_orders(made.module)
         self._used.update(made.used)
         return lowered
-
-    def _has_annotated_sizes(self) -> bool:
-        types = [p.type for p in self._function.parameters if p.type is not None]
-        return any(v.kind is Kind.Dim for t in types for v in type_variables(t))
 
     def _refuse_sizes(self, arguments: Sequence[Argument]) -> None:
         """Raise ShapeError if the function's type does not allow a call's sizes."""
@@ -561,57 +497,7 @@ class RelayFunction(ProgramDispatcher):
         return self._lower_elaborated(made)
 
     def _bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
-        """One value for each parameter (and the seeds), as Python binds arguments. Raises TypeCheckError."""
-        function = self._function
-        count = len(function.parameters)
-        plain = not any(p.kind == "keyword_only" for p in function.signature)
-        if plain and not keywords and len(arguments) == count + self._seeds:
-            return list(arguments)
-        seeds: list[Any] = []
-        if self._seeds:
-            if len(arguments) < self._seeds:
-                raise self._argument_error(f"{self.__name__} needs {self._seeds} cotangent(s) after its arguments")
-            arguments, seeds = arguments[: -self._seeds], list(arguments[-self._seeds :])
-        signature = function.signature or tuple(Parameter() for _ in function.parameters)
-        positional = sum(p.kind != "keyword_only" for p in signature)
-        least = sum(p.kind != "keyword_only" and p.default is None for p in signature)
-        if len(arguments) > positional:
-            raise self._argument_error(wrong_count(self.__name__, least, positional, len(arguments)))
-        found: dict[str, Any] = {p.name: a for p, a in zip(function.parameters, arguments, strict=False)}
-        names = {p.name for p, s in zip(function.parameters, signature, strict=True) if s.kind != "positional_only"}
-        for name, value in keywords.items():
-            if name not in names:
-                raise self._argument_error(f"{self.__name__} has no parameter {name!r}")
-            if name in found:
-                raise self._argument_error(f"{self.__name__} got two values for {name!r}")
-            found[name] = value
-        result = []
-        for parameter, description in zip(function.parameters, signature, strict=True):
-            if parameter.name in found:
-                result.append(found[parameter.name])
-            elif description.default is None:
-                raise self._argument_error(f"{self.__name__} needs a value for {parameter.name!r}")
-            else:
-                result.append(StaticArg(self._default(description.default), default=True))
-        return [*result, *seeds]
-
-    def _default(self, default: Atom) -> object:
-        """The Python object that a parameter's default is."""
-        base: Definition | DerivedDefinition = self.__relay__
-        while isinstance(base, DerivedDefinition):
-            base = base.of
-        match default:
-            case Static(value):
-                return value
-            case Constant(value):
-                return value.item()
-            case Global(name):
-                return base.scope.resolve(name)
-            case _:
-                raise InternalError("the default of a decorated function is not an object")
-
-    def _argument_error(self, message: str) -> RelayError:
-        return TypeCheckError(message, self._function.span, help=LAST_IS_SEED if self._seeds else None)
+        return bind_arguments(self.__relay__, self.__name__, self._seeds, arguments, keywords)
 
 
 class _Donating(RelayFunction):
@@ -624,21 +510,8 @@ class _Donating(RelayFunction):
             return super().__call__(*arguments, **keywords)
 
 
-def differentiated_positions(definition: Definition | DerivedDefinition) -> Collection[int]:
-    """The positions of the parameters by which a function is differentiated, at any order."""
-    found: set[int] = set()
-    while isinstance(definition, DerivedDefinition):
-        wrt = derived_entity(definition).grad.wrt
-        base = definition.of
-        while isinstance(base, DerivedDefinition):
-            base = base.of
-        found.update(range(len(base.function.parameters)) if wrt is None else wrt)
-        definition = definition.of
-    return found
-
-
 def _functions(made: Elaborated) -> tuple[Result | None, frozenset[str]]:
-    """What `Lowered` has to know of functions in a result."""
+    """What `CompiledSignature` has to know of functions in a result."""
     returned = None if made.returned is None else result_of(made.returned, made.result)
     return returned, frozenset(effect.kind for effect in made.effects) | made.effects_of_functions
 
@@ -680,25 +553,6 @@ def decorate(python: Callable[..., Any], options: Options) -> RelayFunction:
 
 def _ensure_decorated(function: Callable[..., Any]) -> RelayFunction:
     return function if isinstance(function, RelayFunction) else decorate(function, Options())
-
-
-def adapted_gradient(names: Sequence[str], dynamic: Sequence[bool], saving: bool) -> Function:
-    """The code of `DefinedGradient.adapted` for parameters with these names."""
-    rest, saved, asserted, found = itertools.count(), [], [], []
-    for position, (name, is_dynamic) in enumerate(zip(names, dynamic, strict=True)):
-        saved.append(f"saved[{next(rest)}]" if is_dynamic else f"static{position}__")
-        if is_dynamic:
-            found.append(f"found[{position}]")
-        else:
-            message = f"{name} specializes the function here: it has no gradient"
-            asserted.append(f"    assert found[{position}] is None, '{message}'")
-    text = f"""\
-def gradient(saved, seed):
-    found = backward__({"saved" if saving else f"({', '.join(saved)},)"}, seed)
-{chr(10).join(asserted)}
-    return {", ".join(found)}
-"""
-    return next(iter(lower.lower_text(text, "<relay.def_gradient>", {}).values())).function
 
 
 def from_source(

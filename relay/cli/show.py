@@ -11,6 +11,7 @@ from relay.cli.inputs import read_arrays, read_function, read_types
 from relay.cli.page import Stage, to_html
 from relay.cli.refusal import Refusal
 from relay.compilation.stages import DEFAULT_LEVEL, lowering
+from relay.compilation.texts import general_text
 from relay.function import RelayFunction
 from relay.ir.dims import ANY, Dim, evaluate
 from relay.ir.expr import Constant, Module
@@ -67,7 +68,7 @@ def _render(options: argparse.Namespace, function: RelayFunction) -> str:
             raise Refusal("--stage surface prints text, which depends on no types")
         return to_text(function.surface)
     if stage == "typed" and not (options.types or options.args or options.html or options.dot or options.svg):
-        program = function._general_text(elide=False)
+        program = general_text(function.__relay__, elide=False)
         note = "# for all types at once: --types gives the program for some, which can be read back\n"
         return note + program if isinstance(function.type, QuantifiedType) else program
     arguments, symbolic = _arguments(options, function)

@@ -60,6 +60,22 @@ class DerivedDefinition:
     wrt: tuple[int | str, ...] | None
 
 
+def primal(definition: Definition | DerivedDefinition) -> Definition:
+    """The function that is differentiated, at any order."""
+    while isinstance(definition, DerivedDefinition):
+        definition = definition.of
+    return definition
+
+
+def seed_count(definition: Definition | DerivedDefinition) -> int:
+    """How many seeds follow the arguments, one for each order that takes one."""
+    found = 0
+    while isinstance(definition, DerivedDefinition):
+        found += definition.grad.seedable
+        definition = definition.of
+    return found
+
+
 @attrs.frozen(eq=False)
 class DataClass:
     """A class decorated with `relay.data`: the `origin` of its data definition, and its classes' `__relay_data__`.

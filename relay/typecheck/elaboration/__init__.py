@@ -47,7 +47,7 @@ import attrs
 
 from relay.errors import InternalError, RelayError, Span, TypeCheckError, TypeMismatch, bugs_of
 from relay.ir.axes import ResultNames
-from relay.ir.definition import Definition, DerivedDefinition, Scope
+from relay.ir.definition import Definition, DerivedDefinition, Scope, primal, seed_count
 from relay.ir.effects import Effect
 from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
 from relay.ir.sizes.extents import Place
@@ -252,13 +252,8 @@ def scheme(definition: Definition | DerivedDefinition) -> Scheme:
 
     Unannotated parts of the type are quantified: `forall (bt: BaseType) (s: Shape). fn(..) -> ..`.
     """
-    base: object = definition
-    seeds = 0
-    while isinstance(base, DerivedDefinition):
-        seeds += 1 if base.grad.seedable else 0
-        base = base.of
-    assert isinstance(base, Definition)
-    checker, module = _run(True, definition, [None] * (len(base.function.parameters) + seeds))
+    arguments = len(primal(definition).function.parameters) + seed_count(definition)
+    checker, module = _run(True, definition, [None] * arguments)
     type_ = resolve(module.main.type)
     assert isinstance(type_, FunctionType)
     closed = generalize(
@@ -320,12 +315,10 @@ def _attempt(
     except Restart:
         raise  # what was reported may come from what was not known
     except RecursionError:
-        base = definition
-        while isinstance(base, DerivedDefinition):
-            base = base.of
+        function = primal(definition).function
         raise TypeCheckError(
-            f"the calls of functions that begin with {base.function.name} are nested too deeply",
-            base.function.span,
+            f"the calls of functions that begin with {function.name} are nested too deeply",
+            function.span,
             help="replace them by a loop, or merge some of the functions",
         ) from None
     except Exception:
