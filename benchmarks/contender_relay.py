@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from models.relay import DEPLOYED, FIRST, FUNCTIONS, ON_TREES
+from models.relay import FIRST, FUNCTIONS, ON_TREES, PREPARED
 
 from relay import relay
 
@@ -113,8 +113,8 @@ def prepare(workload: str, inputs: tuple[np.ndarray, ...]) -> Callable[[], objec
             function = FIRST[workload]()
         case _ if workload in ON_TREES:
             return ON_TREES[workload](inputs)
-        case _ if workload in DEPLOYED:
-            return DEPLOYED[workload](inputs)
+        case _ if workload in PREPARED:
+            return PREPARED[workload](inputs)
         case _ if workload in FUNCTIONS:
             function = FUNCTIONS[workload]
         case _:

@@ -83,6 +83,7 @@ WORKLOADS = {
     "perceptron_step_one": Workload("batch 1", inputs.perceptron(1)),
     "lstm_long_gradient": Workload("LSTM, 200 steps of 128 units, batch 1: derivative", inputs.lstm(200, 128, 1), 1e-3),
     "lstm_batch_gradient": Workload("LSTM, 50 steps of 256 units, batch 16", inputs.lstm(50, 256, 16), 1e-3),
+    "lstm_any_batch_gradient": Workload("the same, compiled for any steps and batch", inputs.lstm(50, 256, 16), 1e-3),
     "resnet18": Workload("ResNet-18, one image, 224 by 224", inputs.NETWORKS["resnet18"].arrays),
     "resnet20": Workload("ResNet-20, one image, 32 by 32", inputs.NETWORKS["resnet20"].arrays),
     "treelstm": Workload("child-sum LSTM of 128 units on trees of 32 leaves, recursion", inputs.trees(32, 128)),

@@ -192,7 +192,7 @@ class _Relay(_types.ModuleType):
         target: str = ...,
         opt_level: int = ...,
         static_argnames: str | _Sequence[str] = ...,
-        dynamic: bool = ...,
+        dynamic: bool | None = ...,
         pure: bool = ...,
         donate_argnames: str | _Sequence[str] = ...,
         donate_argnums: int | _Sequence[int] = ...,
@@ -206,7 +206,7 @@ class _Relay(_types.ModuleType):
         target: str = "cpu",
         opt_level: int = _DEFAULT_LEVEL,
         static_argnames: str | _Sequence[str] = (),
-        dynamic: bool = False,
+        dynamic: bool | None = None,
         pure: bool = False,
         donate_argnames: str | _Sequence[str] = (),
         donate_argnums: int | _Sequence[int] = (),
@@ -215,11 +215,12 @@ class _Relay(_types.ModuleType):
     ) -> _Any:
         """Make a Python function one of the language. Raises FrontendError at its line, CompileError for an option.
 
-        A function is compiled for the sizes of its first call, and for all sizes when others come; `dynamic`: for all
-        sizes at once. `pure`: a program that prints, asserts or uses references is an error. `donate_argnames`,
-        `donate_argnums`: parameters whose memory results may take; an `Array` given to them cannot be used afterwards.
-        `fallback="interpret"`: a program that cannot be compiled, by a bug of Relay, runs on the interpreter, with a
-        RelayWarning; with "error" it raises InternalError, whatever RELAY_FALLBACK says.
+        A function is compiled for the sizes of its first call, and for all sizes when others come; `dynamic=True`: for
+        all sizes at once; `dynamic=False`: for each call's sizes. `pure`: a program that prints, asserts or uses
+        references is an error. `donate_argnames`, `donate_argnums`: parameters whose memory results may take; an
+        `Array` given to them cannot be used afterwards. `fallback="interpret"`: a program that cannot be compiled, by a
+        bug of Relay, runs on the interpreter, with a RelayWarning; with "error" it raises InternalError, whatever
+        RELAY_FALLBACK says.
         """
         __tracebackhide__ = True
         if others:

@@ -346,7 +346,7 @@ class RelayFunction(ProgramDispatcher):
     ) -> tuple[CompiledSignature, Values]:
         """The program for these arguments, and their run-time values. `symbolic`: it may have symbolic sizes."""
         if symbolic is None:
-            symbolic = COMPILES_SYMBOLIC_SIZES
+            symbolic = COMPILES_SYMBOLIC_SIZES and self._options.dynamic is not False
         given = self._bind(arguments, keywords)
         signature = self._function.signature
         static = [position < len(signature) and signature[position].static for position in range(len(given))]
@@ -420,7 +420,7 @@ class RelayFunction(ProgramDispatcher):
     ) -> CompiledSignature | None:
         """A program for lists of any length, if there was a call like this one with lists of another length; None if
         there was none, and for functions that need to know the length, as derivatives by lists do."""
-        if isinstance(self.__relay__, DerivedDefinition) or self._donated:
+        if isinstance(self.__relay__, DerivedDefinition) or self._donated or self._options.dynamic is False:
             return None
         changed = [of_any_length(k, a) for k, a in zip(key, arguments, strict=True)]
         own = tuple(k for k, _ in changed)

@@ -22,7 +22,7 @@ class Options:
     target: str = "cpu"
     opt_level: int = DEFAULT_LEVEL
     static_argnames: str | Sequence[str] = ()
-    dynamic: bool = False  # sizes are symbolic from the first call on
+    dynamic: bool | None = None  # sizes are symbolic: from the second size on; True: from the first; False: never
     pure: bool = False  # effects are refused
     donate_argnames: str | Sequence[str] = ()
     donate_argnums: int | Sequence[int] = ()
@@ -33,6 +33,11 @@ class Options:
             raise CompileError(f"there is no target {self.target!r}; programs run on 'cpu'")
         if self.opt_level not in range(len(LEVELS)):
             raise CompileError(f"there is no opt_level {self.opt_level!r}; they are 0 to {len(LEVELS) - 1}")
+        if self.dynamic not in (None, True, False):
+            raise CompileError(
+                f"dynamic is {self.dynamic!r}",
+                help="write dynamic=True for symbolic sizes from the first call on, or dynamic=False for none",
+            )
         if self.fallback not in (None, *FALLBACKS):
             raise CompileError(f"there is no fallback {self.fallback!r}", help=f"it is one of {_word_list(FALLBACKS)}")
         for name in ("static_argnames", "donate_argnames"):

@@ -115,6 +115,7 @@ FUNCTIONS = {
     "perceptron_step_one": jax.jit(perceptron_step),
     "lstm_long_gradient": lstm_gradient,
     "lstm_batch_gradient": lstm_gradient,
+    "lstm_any_batch_gradient": lstm_gradient,
     "matmul_256": jax.jit(jnp.matmul),
     "matmul_1024": jax.jit(jnp.matmul),
     "matmul_2048": jax.jit(jnp.matmul),

@@ -46,9 +46,23 @@ def lstm(x, w, u, b):
     return h
 
 
-@function
+@function(dynamic=False)  # like jax.jit: each row's sizes are compiled by themselves
 def lstm_sum(x, w, u, b):
     return relay.sum(lstm(x, w, u, b))
+
+
+@function
+def lstm_sum_of_any_batch(x, w, u, b):
+    return relay.sum(lstm(x, w, u, b))
+
+
+def lstm_any_batch(inputs):
+    """The derivative's program for symbolic numbers of steps and examples, made by calls with two others."""
+    x, *weights = inputs
+    gradient = relay.grad(lstm_sum_of_any_batch, wrt=(1, 2, 3))
+    for steps, batch in ((2, 3), (3, 4)):
+        gradient(x[:steps, :batch].copy(), *weights)
+    return lambda: gradient(*inputs)
 
 
 @function
@@ -166,5 +180,8 @@ def deployed(network, inputs):
     return lambda: of_image(x)
 
 
-DEPLOYED = {name: partial(deployed, network) for name, network in NETWORKS.items()}
+PREPARED = {
+    "lstm_any_batch_gradient": lstm_any_batch,
+    **{name: partial(deployed, network) for name, network in NETWORKS.items()},
+}
 """What makes a call without arguments, given the arrays."""

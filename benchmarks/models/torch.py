@@ -84,6 +84,7 @@ FUNCTIONS = {
 DERIVATIVES = {
     "lstm_long_gradient": (lstm, (1, 2, 3)),
     "lstm_batch_gradient": (lstm, (1, 2, 3)),
+    "lstm_any_batch_gradient": (lstm, (1, 2, 3)),
 }
 
 STEPS = {"perceptron_step": perceptron, "perceptron_step_one": perceptron}

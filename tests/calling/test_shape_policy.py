@@ -43,6 +43,20 @@ def test_axes_that_varied_are_symbolic() -> None:
     assert sizes(f, rows(4, 2), np.ones(2, np.float32)) == ["x_0", "x_1"]
 
 
+def test_static_sizes_are_compiled_for_each_size() -> None:
+    @relay(dynamic=False)
+    def f(x, rows):
+        return x.sum() + sum(row.sum() for row in rows)
+
+    for n in (2, 5, 3):
+        arguments = rows(n), [rows(2)] * n
+        assert sizes(f, *arguments) == []
+        assert f.interpret(*arguments) == f(*arguments) == rows(n).sum() + 15 * n
+    assert sizes(R.grad(f), *arguments) == []
+    with pytest.raises(R.CompileError, match="dynamic is 'auto'"):
+        relay(dynamic="auto")(lambda x: x)
+
+
 def test_sizes_0_and_1_have_their_own_programs() -> None:
     @relay
     def f(x, y):
