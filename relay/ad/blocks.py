@@ -525,17 +525,17 @@ def _ends(block: Block, seeds: Seeds) -> list[tuple[Atom, Cotangent]]:
 
 def _fill(expression: Expr | None) -> float | None:
     """The number that all elements of the value are known to be."""
-    return lookup(expression.operator).fill if isinstance(expression, OpCall) else None
+    return lookup(expression.operator).memory.constant if isinstance(expression, OpCall) else None
 
 
 def _accumulating_call(call: OpCall, before: Atom, emitted: Mapping[Var, Expr]) -> OpCall | None:
     """before + call as one call that changes a part of `before`, if the operator has one."""
     operator = lookup(call.operator)
-    if operator.accumulator is not None:
-        accumulator = lookup(operator.accumulator)
+    position = operator.algebra.accumulates
+    if isinstance(position, str):
+        accumulator = lookup(position)
         attributes = {name: value for name, value in call.attributes.items() if name in accumulator.attributes}
         return OpCall(accumulator.name, (before, *call.arguments), attributes, call.span)
-    position = operator.accumulates
     target = call.arguments[position] if position is not None else None
     if position is None or not isinstance(target, Var) or _fill(emitted.get(target)) != 0:
         return None

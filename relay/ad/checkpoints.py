@@ -255,7 +255,7 @@ class _StackSizes:
                 case StackNew():
                     started += targets
                     self._record_growth(targets[0], targets[0], 0.0)
-                case OpCall(operator) if lookup(operator).arbitrary:
+                case OpCall(operator) if lookup(operator).memory.uninitialised:
                     started += targets
                     self._record_growth(targets[0], targets[0], _bytes(type_of(targets[0])))
                 case StackPush(Var() as stack, pushed):

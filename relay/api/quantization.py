@@ -158,14 +158,14 @@ def _quantized_type(call: OpCall) -> TensorType | None:
     """The type of the product in 8 bits; None where there is none."""
     operator = lookup(call.operator)
     types = [a.type if isinstance(a, Var | Constant) else None for a in call.arguments]
-    if operator.quantized is None or not all(isinstance(t, TensorType) and _is_float(t) for t in types):
+    if operator.numerics.quantized is None or not all(isinstance(t, TensorType) and _is_float(t) for t in types):
         return None
     emitter = Emitter()
     operands = [
         emitter.value(Var("q", TensorType(INT8, t.shape))) for t in types if isinstance(t, TensorType)
     ]  # fmt: skip
     try:
-        made = operator.quantized(*operands, **call.attributes)
+        made = operator.numerics.quantized(*operands, **call.attributes)
     except (RelayError, TypeError):
         return None
     return made.tensor if isinstance(made, Value) else None
@@ -298,7 +298,7 @@ def _quantized_operand(emitter: Emitter, atom: Atom, scale: float) -> Atom:
 
 
 def _product(call: OpCall, operands: Sequence[Any]) -> Any:
-    quantized = lookup(call.operator).quantized
+    quantized = lookup(call.operator).numerics.quantized
     assert quantized is not None
     return quantized(*operands, **call.attributes)
 

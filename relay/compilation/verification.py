@@ -420,12 +420,12 @@ def _run_references(module: Module, sizes: Mapping[TypeId, int], arguments: Sequ
 
 def _flag(operator: Operator, flags: Sequence[bool | None], operands: Sequence[Array], result: Any) -> bool | None:
     """Whether a call's result is exact, rounded, or may be decided by a rounding."""
-    if None in flags or operator.arbitrary:
+    if None in flags or operator.memory.uninitialised:
         return None
     results = _leaves(result)
     if all(flags):
         whole = not any(a.dtype.name in ROUNDINGS for a in (*operands, *results))
-        same = operator.pattern is Pattern.INJECTIVE or operator.name in _EXACT or operator.coercion
+        same = operator.pattern is Pattern.INJECTIVE or operator.name in _EXACT or operator.algebra.coercion
         return whole or same or all(a.dtype.name not in ROUNDINGS for a in results)
     if operator.name in _STEPS and operator.name != "where":
         return None

@@ -133,11 +133,11 @@ class Operations:
         Raises ExecutionError at the call's span if the operands break a requirement.
         """
         operator = self.operator(call)
-        assert operator.in_place is not None and operator.in_place.write is not None
+        assert operator.memory.in_place is not None and operator.memory.in_place.write is not None
         if operator.requirements:
             self._require(call, operator, operands)
-        operator.in_place.write(*operands, **call.attributes)
-        return operands[operator.in_place.operand]
+        operator.memory.in_place.write(*operands, **call.attributes)
+        return operands[operator.memory.in_place.operand]
 
     def apply(self, call: OpCall, operands: Sequence[np.ndarray], type_: Type | None) -> Any:
         """The operator's value: an array, or a tuple of several.

@@ -81,11 +81,11 @@ def _update(call: OpCall, made: Mapping[Var, Expr]) -> tuple[OpCall, int, tuple[
     """y + call as one call that changes a part of y, if the operator has one: its call, the position of y in it, and
     the other operands."""
     operator = lookup(call.operator)
-    if operator.accumulator is not None:
-        accumulator = lookup(operator.accumulator)
+    position = operator.algebra.accumulates
+    if isinstance(position, str):
+        accumulator = lookup(position)
         attributes = {name: value for name, value in call.attributes.items() if name in accumulator.attributes}
         return OpCall(accumulator.name, (), attributes, call.span), 0, call.arguments
-    position = operator.accumulates
     if position is None or not _is_zero(call.arguments[position], made):
         return None
     others = (*call.arguments[:position], *call.arguments[position + 1 :])
@@ -96,4 +96,4 @@ def _is_zero(atom: Atom, made: Mapping[Var, Expr]) -> bool:
     if isinstance(atom, Constant):
         return not np.any(atom.value)
     expression = made.get(atom) if isinstance(atom, Var) else None
-    return isinstance(expression, OpCall) and lookup(expression.operator).fill == 0
+    return isinstance(expression, OpCall) and lookup(expression.operator).memory.constant == 0

@@ -83,7 +83,7 @@ class Reuse:
         """Whether the call of this binding, the one being run, may change its operand. The variable is then gone."""
         call = binding.value
         assert isinstance(call, OpCall)
-        in_place = self._operations.operator(call).in_place
+        in_place = self._operations.operator(call).memory.in_place
         if in_place is None or in_place.write is None:
             return False
         if call not in self._last:
@@ -128,7 +128,8 @@ class Reuse:
         found = self._bound.get(loop)
         if found is None:
             inside = list(walk(loop.body))
-            changes = any(isinstance(b.value, OpCall) and self._operations.operator(b.value).in_place for b in inside)
+            calls = (b.value for b in inside if isinstance(b.value, OpCall))
+            changes = any(self._operations.operator(call).memory.in_place for call in calls)
             names = (v for b in inside for v in (*b.targets, *bound_variables(b.value))) if changes else ()
             found = self._bound[loop] = (*loop.parameters, *names) if changes else ()
         return found

@@ -124,7 +124,7 @@ class Steps:
         """Operands that are arrays go to the operator's function, boxes to the differentiator."""
         machine, (target,) = self._machine, binding.targets
         operator, type_ = machine.operations.operator(call), target.type
-        writes = operator.in_place is not None and operator.in_place.write is not None
+        writes = operator.memory.in_place is not None and operator.memory.in_place.write is not None
         if writes or _depends_on_sizes(type_) or mentions_dims(call.attributes.values()):
             return lambda frame, _: machine.operator(frame, binding, call)
         function, apply = machine.operations.prepared_call(call, type_), machine.differentiator.apply

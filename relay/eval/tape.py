@@ -380,7 +380,7 @@ class Cotangents:
             self._own.add(position)
         operands = [*others[: update.position], present, *others[update.position :]]
         operations = self._differentiator.operations
-        in_place = operations.operator(update.call).in_place
+        in_place = operations.operator(update.call).memory.in_place
         writes = in_place is not None and in_place.write is not None and in_place.operand == update.position
         if writes and position in self._own and not any(isinstance(o, Box) for o in operands):
             self.found[position] = operations.update(update.call, operands)  # type: ignore[arg-type]

@@ -7,7 +7,18 @@ from relay.ir.expr import OpCall
 from relay.ir.types import Type
 from relay.operator.callback import pure_callback
 from relay.operator.composition import Body, Composition
-from relay.operator.definition import Columns, InPlace, Operator, Pattern, Requirement
+from relay.operator.definition import Operator, Pattern, Requirement
+from relay.operator.facets import (
+    UNDEFINED,
+    Algebra,
+    Batching,
+    Columns,
+    Indexing,
+    IndexKind,
+    InPlace,
+    Memory,
+    Numerics,
+)
 from relay.operator.registry import (
     Environment,
     alias,
@@ -34,13 +45,20 @@ def type_of(call: OpCall, types: Sequence[Type]) -> Type:
 
 __all__ = [
     "ADDITION",
+    "UNDEFINED",
+    "Algebra",
     "BaseSignature",
+    "Batching",
     "Body",
     "Columns",
     "Composition",
     "Emitter",
     "Environment",
     "InPlace",
+    "IndexKind",
+    "Indexing",
+    "Memory",
+    "Numerics",
     "Operator",
     "Pattern",
     "Relation",

@@ -31,6 +31,7 @@ from relay.ir.types import (
     base_of_dtype,
 )
 from relay.operator.composition import Composition
+from relay.operator.facets import Algebra, Batching, Indexing, Memory, Numerics
 from relay.operator.relation import Relation, apply_types, infer_function_type, infer_relation
 from relay.operator.symbolic import Value
 from relay.operator.undetermined import Undetermined
@@ -63,35 +64,6 @@ class Requirement:
     message: str
 
 
-@attrs.frozen
-class InPlace:
-    """The result differs from an operand of its type in a part only, and may take that operand's memory.
-
-    `compute(*operands, **attributes)`, on te tensors, returns an extern stage of the result's shape (see
-    `relay.ops.tir.stages.extern_stage`) that writes the part that differs. Its output holds the old elements; of
-    the operand itself it uses nothing but the shape. `write(*operands, **attributes)`, on NumPy arrays, writes it
-    to the operand.
-    """
-
-    operand: int
-    compute: Callable[..., Any]
-    write: Callable[..., None] | None = None
-
-
-@attrs.frozen
-class Columns:
-    """The result at i along its axis `result_axis` is made with the last operand at i along `axis`, and with no other
-    part of that operand. `joins`: the calls with several last operands are one with all of them along that axis. The
-    first `batch` axes of that operand are axes of the result, too. What the first operand has along axis `rows[0]` is
-    multiplied with what the last one has there along `rows[1]` and nothing else, if there are `rows`."""
-
-    axis: int
-    result_axis: int
-    joins: bool = True
-    batch: int = 0
-    rows: tuple[int, int] | None = None
-
-
 @attrs.frozen(eq=False, slots=True, repr=False)
 class Operator:
     """A registered operator.
@@ -118,43 +90,11 @@ class Operator:
         layouts: `layouts(**attributes)`, the layouts that the operands must have and then the result's, for an operator
             to which it matters what an axis is: ("NCHW", "OIHW", "NCHW"). Raises ShapeError for attributes that say
             none. An attribute `layout` that a call leaves out is its first operand's.
-        combines: the attribute with the axes (a number, a tuple, or None for all) along which elements of the only
-            operand are combined, in any order; the result lacks these axes, or has them with extent 1.
-        along: the attribute with the one axis along which it works; the others are alike, and the result has the axes
-            of the operands. A variadic operator joins its operands along it.
-        slices: whether the result is the slice of the only operand that `begin`, `end` and `strides` say.
         requirements: run-time conditions on the operands.
-        commutative, associative, idempotent, involution, coercion, identity, linear: algebraic facts. Idempotent are
-            a unary f(f(x)) = f(x) and a binary f(x, x) = x; an involution undoes itself, f(f(x)) = x; a coercion is a
-            unary operator that gives x if x has the result's type already. `identity` is the neutral element on the
-            right, `linear` the positions of operands in which the operator is linear.
-        of_parts: whether a call with a structure or a value of a data type is a call with each float tensor in it.
-        jointly_linear: linear in its operands taken together, f(c x, c y) = c f(x, y), as sums are.
-        homogeneous: f(c x, c y) = c f(x, y) for numbers c above 0, as of an activation with a kink at 0.
-        columns: `columns(*operands' shapes, **attributes)` of an operator that is linear in its last operand: the
-            `Columns` of a call, or None.
-        accumulator: of an operator whose result is mostly zeros, the one that adds it to a tensor:
-            f(x, ..) + y = accumulator(y, x, ..), with those attributes that both have.
-        accumulates: the position of an operand that the rest is added to: op(.., x, ..) = x + op(.., 0, ..).
-        in_place: how to write the result over an operand that is not needed any more.
+        algebra, indexing, memory, batching, numerics: what passes ask; see `relay.operator.facets`.
         sizes: the attributes that are sizes or hold them, and may be symbolic dims.
-        work: `work(operands' shapes, result's shape)`, the floating-point operations of a call where the pattern does
-            not tell them: one for each element of the result if elementwise, of the operands if a reduction.
-        permutes: the elements are the operand's, with the axes in another order: who reads them can read the operand.
-        reshapes: the elements are the operand's, in their order, in another shape.
-        sensitive: loses digits or overflows in short floats, so mixed precision keeps it in float32.
-        selects_row: op(x, i) is the element of x at i along its first axis, for i in range.
-        stacked: the calls of many rounds as one: `stacked(with_rounds, *operands, **attributes)`, on symbolic values,
-            of which those marked in `with_rounds` have the rounds as a new first axis, as the result has; None where
-            there is no such call. For elementwise operators it follows from the pattern.
-        quantized: `quantized(*operands, **attributes)`, on symbolic values of int8, the int32 product of a call that
-            multiplies; None where there is no such call.
-        total: the sum of the calls of many rounds, whose operands all have the rounds as a new first axis; or None.
         on_dims: what the operator is on integer scalars that are dims: the dim that the result is, or the constraint
             that a comparison asks; None where it is neither. Integers wrap and dims do not: the caller sees to that.
-        fill: the number that all elements of the result are, whatever the operands.
-        arbitrary: whether the elements of the result may be anything, since nobody reads them: nothing is computed.
-        intricate: whether `compute` names many parts of its expression, as polynomials do; fusion nests few of them.
         sampler: for the tests: `sampler(rng, dtype)` yields calls as (operands, attributes) where the defaults would
         not do.
     """
@@ -173,37 +113,14 @@ class Operator:
     external: Callable[[FunctionType], Callable[..., Any]] | None = None
     composition: Composition | None = None
     layouts: Callable[..., Sequence[Sequence[str | None]]] | None = None
-    combines: str | None = None
-    along: str | None = None
-    slices: bool = False
     requirements: tuple[Requirement, ...] = ()
-    commutative: bool = False
-    associative: bool = False
-    idempotent: bool = False
-    involution: bool = False
-    coercion: bool = False
-    identity: float | bool | None = None
-    linear: tuple[int, ...] = ()
-    jointly_linear: bool = False
-    homogeneous: bool = False
-    of_parts: bool = False
-    columns: Callable[..., Columns | None] | None = None
-    accumulator: str | None = None
-    accumulates: int | None = None
-    in_place: InPlace | None = None
-    work: Callable[[Sequence[tuple[int, ...]], tuple[int, ...]], int] | None = None
-    permutes: bool = False
-    reshapes: bool = False
-    sensitive: bool = False
-    selects_row: bool = False
-    stacked: Callable[..., Value | None] | None = None
-    quantized: Callable[..., Value | None] | None = None
-    total: Callable[..., Value | None] | None = None
-    on_dims: Callable[..., Dim | DimConstraint | None] | None = None
-    fill: float | None = None
+    algebra: Algebra = attrs.field(factory=Algebra)
+    indexing: Indexing = attrs.field(factory=Indexing)
+    memory: Memory = attrs.field(factory=Memory)
+    batching: Batching = attrs.field(factory=Batching)
+    numerics: Numerics = attrs.field(factory=Numerics)
     sizes: frozenset[str] = frozenset()
-    arbitrary: bool = False
-    intricate: bool = False
+    on_dims: Callable[..., Dim | DimConstraint | None] | None = None
     sampler: Callable[..., Any] | None = None
     documentation: str = ""
 
@@ -261,8 +178,8 @@ class Operator:
         shapes = [t.dims for t in types if isinstance(t, TensorType)]
         if not isinstance(result, TensorType) or not isinstance(result.base, BaseType) or not result.base.is_float:
             return 0
-        if self.work is not None:
-            return self.work(shapes, result.dims)
+        if self.numerics.work is not None:
+            return self.numerics.work(shapes, result.dims)
         if self.pattern in (Pattern.ELEMENTWISE, Pattern.BROADCAST):
             return math.prod(result.dims)
         if self.pattern is Pattern.INJECTIVE:

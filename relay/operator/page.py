@@ -87,13 +87,14 @@ def _facts(operator: Operator) -> Iterator[str]:
     elif operator.gradient is None:
         yield "gradient of its composition"
     yield "composite" if operator.composition is not None and operator.compute is None else operator.pattern.value
+    algebra = operator.algebra
     for fact in ("commutative", "associative", "idempotent", "involution"):
-        if getattr(operator, fact):
+        if getattr(algebra, fact):
             yield fact
-    if operator.identity is not None:
-        yield f"identity {operator.identity}"
-    if operator.linear:
-        yield f"linear in {', '.join(operator.operands[i] for i in operator.linear if i < len(operator.operands))}"
+    if algebra.identity is not None:
+        yield f"identity {algebra.identity}"
+    if algebra.linear:
+        yield f"linear in {', '.join(operator.operands[i] for i in algebra.linear if i < len(operator.operands))}"
     if not operator.effects:
         yield "pure"
     for requirement in operator.requirements:

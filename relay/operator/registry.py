@@ -16,8 +16,9 @@ from relay.errors import RegistrationError
 from relay.ir.expr import Constant
 from relay.ir.types import FunctionType, QuantifiedType, TensorType, Type
 from relay.operator.composition import Composition
-from relay.operator.definition import InPlace, Operator, Pattern, Requirement
+from relay.operator.definition import Operator, Pattern, Requirement
 from relay.operator.expansion import Expansion
+from relay.operator.facets import FACETS, Algebra, Batching, Indexing, Memory, Numerics
 from relay.operator.relation import Relation
 from relay.operator.soundness import check_compiler, check_name, check_parts, check_relation
 from relay.support.locks import Lock
@@ -123,37 +124,14 @@ def register_op(
     gradient: Callable[..., Any] | None = ...,
     no_gradient: str | None = ...,
     layouts: Callable[..., Sequence[Sequence[str | None]]] | None = ...,
-    combines: str | None = ...,
-    along: str | None = ...,
-    slices: bool = ...,
     requirements: tuple[Requirement, ...] = ...,
-    commutative: bool = ...,
-    associative: bool = ...,
-    idempotent: bool = ...,
-    involution: bool = ...,
-    coercion: bool = ...,
-    identity: float | bool | None = ...,
-    linear: tuple[int, ...] = ...,
-    jointly_linear: bool = ...,
-    homogeneous: bool = ...,
-    of_parts: bool = ...,
-    columns: Callable[..., Any] | None = ...,
-    accumulator: str | None = ...,
-    accumulates: int | None = ...,
-    in_place: InPlace | None = ...,
-    work: Callable[..., int] | None = ...,
-    permutes: bool = ...,
-    reshapes: bool = ...,
-    sensitive: bool = ...,
-    selects_row: bool = ...,
-    stacked: Callable[..., Any] | None = ...,
-    quantized: Callable[..., Any] | None = ...,
-    total: Callable[..., Any] | None = ...,
-    on_dims: Callable[..., Any] | None = ...,
-    fill: float | None = ...,
+    algebra: Algebra = ...,
+    indexing: Indexing = ...,
+    memory: Memory = ...,
+    batching: Batching = ...,
+    numerics: Numerics = ...,
     sizes: frozenset[str] = ...,
-    arbitrary: bool = ...,
-    intricate: bool = ...,
+    on_dims: Callable[..., Any] | None = ...,
     sampler: Callable[..., Any] | None = ...,
 ) -> Callable[[Callable[..., Any]], Operator]: ...
 def register_op(*positional: Any, **definition: Any) -> Any:
@@ -198,13 +176,10 @@ def composite(
     no_gradient: str | None = ...,
     pattern: Pattern = ...,
     compute: Callable[..., Any] | None = ...,
-    combines: str | None = ...,
-    along: str | None = ...,
-    idempotent: bool = ...,
-    involution: bool = ...,
-    homogeneous: bool = ...,
-    sensitive: bool = ...,
-    intricate: bool = ...,
+    algebra: Algebra = ...,
+    indexing: Indexing = ...,
+    batching: Batching = ...,
+    numerics: Numerics = ...,
     sampler: Callable[..., Any] | None = ...,
 ) -> Callable[[Callable[..., Any]], Operator]: ...
 def composite(function: Callable[..., Any] | None = None, /, **definition: Any) -> Any:
@@ -370,12 +345,18 @@ def _name(function: Any, definition: dict[str, Any]) -> str:
     parts = [field.name for field in attrs.fields(Operator) if field.name not in _NO_PARTS]
     for part in definition:
         if part not in parts:
-            near = difflib.get_close_matches(part, parts, 1)
             raise RegistrationError(
-                f"{name!r}: a definition has no part {part!r}",
-                help=f"did you mean {near[0]!r}?" if near else f"it has {', '.join(parts)}",
+                f"{name!r}: a definition has no part {part!r}", help=_help_with_part(part, definition[part], parts)
             )
     return name
+
+
+def _help_with_part(part: str, value: Any, parts: Sequence[str]) -> str:
+    for facet, type_ in FACETS.items():
+        if any(field.name == part for field in attrs.fields(type_)):
+            return f"it is said in a facet: {facet}=relay.{type_.__name__}({part}={value!r})"
+    near = difflib.get_close_matches(part, parts, 1)
+    return f"did you mean {near[0]!r}?" if near else f"it has {', '.join(parts)}"
 
 
 _NO_PARTS = ("operands", "attributes", "variadic", "spread", "composition", "documentation")

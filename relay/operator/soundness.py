@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 import keyword
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
+
+import attrs
 
 from relay.errors import RegistrationError
 from relay.ir.dims import DimExpr
@@ -20,7 +22,8 @@ from relay.ir.types import (
     Type,
     TypeId,
 )
-from relay.operator.definition import REQUIRED, InPlace, Pattern, Requirement
+from relay.operator.definition import REQUIRED, Pattern, Requirement
+from relay.operator.facets import FACETS, IndexKind, InPlace, Undefined
 from relay.operator.relation import Relation
 
 
@@ -129,9 +132,10 @@ def check_parts(
     if given.get("no_gradient") == "":
         raise RegistrationError(f"{name!r}: `no_gradient` says why there is none, found an empty text")
     _check_functions(name, len(operands), attributes, given)
-    _check_facts(name, len(operands), given)
+    facts = _facts(name, given)
+    _check_facts(name, len(operands), given.get("pattern", Pattern.OPAQUE), facts)
     named = [("sizes", size) for size in given.get("sizes", ())]
-    named += [(part, given[part]) for part in ("combines", "along") if part in given]
+    named += [(field, facts[field]) for field in _ATTRIBUTES if field in facts]
     for part, attribute in named:
         if attribute not in attributes:
             raise RegistrationError(
@@ -139,14 +143,11 @@ def check_parts(
             )
 
 
-_FUNCTIONS = (
-    "compute", "external", "gradient", "layouts", "columns", "work", "stacked", "quantized", "total", "on_dims",
-    "sampler",
-)  # fmt: skip
-_FACTS = (
-    "commutative", "associative", "idempotent", "involution", "coercion", "jointly_linear", "homogeneous", "permutes",
-    "reshapes", "sensitive", "of_parts", "selects_row", "arbitrary", "intricate", "slices",
-)  # fmt: skip
+_FUNCTIONS = ("compute", "external", "gradient", "layouts", "on_dims", "sampler")
+_FUNCTIONS_OF_FACETS = ("columns", "rule", "summed", "work", "quantized")
+_ATTRIBUTES = ("axis", "reduction_axes")
+"""Fields of facets that name an attribute."""
+
 _OPERANDS = {
     "commutative": (2,),
     "associative": (2,),
@@ -154,31 +155,62 @@ _OPERANDS = {
     "idempotent": (1, 2),
     "involution": (1,),
     "coercion": (1,),
+    "maps_over_tree": (1,),
 }
 """How many operands an operator has of which something can be said."""
 
 
+_Kind: TypeAlias = "tuple[Callable[[Any], bool], str]"
+_FUNCTION: _Kind = (callable, "a function")
+_KINDS: dict[str, _Kind] = {
+    **dict.fromkeys(_FUNCTIONS, _FUNCTION),
+    **{
+        name: (lambda v, type_=type_: isinstance(v, type_), f"a relay.{type_.__name__}")  # type: ignore[misc]
+        for name, type_ in FACETS.items()
+    },
+    "pattern": (lambda v: isinstance(v, Pattern), "a relay.Pattern"),
+    "no_gradient": (lambda v: isinstance(v, str), "a text that says why"),
+    "sizes": (lambda v: isinstance(v, frozenset | set | tuple), "a set of attributes' names"),
+    "requirements": (
+        lambda v: isinstance(v, tuple) and all(isinstance(r, Requirement) for r in v),
+        "a tuple of relay.Requirement",
+    ),
+}
+_KINDS_OF_FIELDS: dict[str, _Kind] = {
+    **dict.fromkeys(_FUNCTIONS_OF_FACETS, _FUNCTION),
+    **dict.fromkeys(_ATTRIBUTES, (lambda v: isinstance(v, str), "an attribute's name")),
+    "kind": (lambda v: isinstance(v, IndexKind), "a relay.IndexKind"),
+    "accumulates": (
+        lambda v: _is_integer(v) or isinstance(v, str), "the position of an operand, or an operator's name",
+    ),
+    "identity": (lambda v: isinstance(v, int | float), "a number"),
+    "fill": (lambda v: isinstance(v, int | float | Undefined), "a number or relay.UNDEFINED"),
+    "in_place": (lambda v: isinstance(v, InPlace), "an InPlace"),
+    "linear": (lambda v: isinstance(v, tuple) and all(map(_is_integer, v)), "a tuple of operands' positions"),
+}  # fmt: skip
+"""What fields of facets are that are not True or False."""
+
+
 def _check_kinds(name: str, given: Mapping[str, Any]) -> None:
-    kinds: dict[str, tuple[Callable[[Any], bool], str]] = {
-        **dict.fromkeys(_FUNCTIONS, (callable, "a function")),
-        **dict.fromkeys(_FACTS, (lambda v: isinstance(v, bool), "True or False")),
-        "pattern": (lambda v: isinstance(v, Pattern), "a relay.Pattern"),
-        "no_gradient": (lambda v: isinstance(v, str), "a text that says why"),
-        "accumulator": (lambda v: isinstance(v, str), "an operator's name"),
-        "accumulates": (lambda v: _is_integer(v), "the position of an operand"),
-        "identity": (lambda v: isinstance(v, int | float), "a number"),
-        "fill": (lambda v: isinstance(v, int | float), "a number"),
-        "in_place": (lambda v: isinstance(v, InPlace), "an InPlace"),
-        "linear": (lambda v: isinstance(v, tuple) and all(map(_is_integer, v)), "a tuple of operands' positions"),
-        "sizes": (lambda v: isinstance(v, frozenset | set | tuple), "a set of attributes' names"),
-        "requirements": (
-            lambda v: isinstance(v, tuple) and all(isinstance(r, Requirement) for r in v),
-            "a tuple of relay.Requirement",
-        ),
-    }
     for part, value in given.items():
-        if part in kinds and not kinds[part][0](value):
-            raise RegistrationError(f"{name!r}: `{part}` is {kinds[part][1]}, found {value!r}")
+        if part in _KINDS and not _KINDS[part][0](value):
+            raise RegistrationError(f"{name!r}: `{part}` is {_KINDS[part][1]}, found {value!r}")
+
+
+def _facts(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the facets of a definition say, by field. Raises RegistrationError for a value of another kind."""
+    facts: dict[str, Any] = {}
+    for facet in FACETS.keys() & given.keys():
+        for field in attrs.fields(type(given[facet])):
+            value = getattr(given[facet], field.name)
+            right, kind = _KINDS_OF_FIELDS.get(field.name, (lambda v: isinstance(v, bool), "True or False"))
+            if value is None and field.default is None:
+                continue
+            if not right(value):
+                raise RegistrationError(f"{name!r}: `{field.name}` in `{facet}` is {kind}, found {value!r}")
+            if value is not field.default:
+                facts[field.name] = value
+    return facts
 
 
 def _is_integer(value: object) -> bool:
@@ -210,25 +242,31 @@ def _check_functions(name: str, count: int, attributes: Mapping[str, Any], given
         _check_call(name, "`sampler` does not take a generator and a dtype", given["sampler"], 2, {})
 
 
-def _check_facts(name: str, count: int, given: Mapping[str, Any]) -> None:
-    positions = {"linear": given.get("linear", ())}
-    if "accumulates" in given:
-        positions["accumulates"] = (given["accumulates"],)
-    if "in_place" in given:
-        positions["in_place"] = (given["in_place"].operand,)
-    for part, found in positions.items():
+def _check_facts(name: str, count: int, pattern: Pattern, facts: Mapping[str, Any]) -> None:
+    positions = {"linear": facts.get("linear", ())}
+    if isinstance(facts.get("accumulates"), int):
+        positions["accumulates"] = (facts["accumulates"],)
+    if "in_place" in facts:
+        positions["in_place"] = (facts["in_place"].operand,)
+    for field, found in positions.items():
         for position in found:
             if not 0 <= position < count:
                 raise RegistrationError(
-                    f"{name!r}: `{part}` names operand {position}, but there are {count}, from 0 on"
+                    f"{name!r}: `{field}` names operand {position}, but there are {count}, from 0 on"
                 )
     for fact, counts in _OPERANDS.items():
-        said = given.get(fact)
-        if (said or (fact == "identity" and said is not None)) and count not in counts:
+        if fact in facts and count not in counts:
             wanted = " or ".join(map(str, counts))
             raise RegistrationError(
                 f"{name!r}: `{fact}` is for operators with {wanted} operands, but this one has {count}"
             )
+    for one, other in (("axis", "reduction_axes"), ("axis", "kind"), ("reduction_axes", "kind"), ("fill", "in_place")):
+        if one in facts and other in facts:
+            raise RegistrationError(f"{name!r} has `{one}` and `{other}`, which contradict each other")
+    if "kind" in facts and pattern is not Pattern.INJECTIVE:
+        raise RegistrationError(
+            f"{name!r}: {facts['kind']} is for operators of relay.Pattern.INJECTIVE, but its pattern is {pattern}"
+        )
 
 
 def _check_call(name: str, what: str, function: Callable[..., Any], count: int, attributes: Mapping[str, Any]) -> None:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from relay.ir.types import FLOAT32, FLOAT64, INT32, BaseType
-from relay.ops.notation import Pattern, Relation, Tensor, elementwise, register_op, result_dims
+from relay.ops.notation import (
+    UNDEFINED,
+    Algebra,
+    Memory,
+    Pattern,
+    Relation,
+    Tensor,
+    elementwise,
+    register_op,
+    result_dims,
+)
 from relay.ops.samples import case, cases
 from relay.ops.tir import stages
 from relay.typecheck import relations
@@ -16,7 +26,7 @@ from relay.typecheck import relations
     pattern=Pattern.ELEMENTWISE,
     compute=lambda x, number: elementwise(lambda e: e, direct=True)(x),
     gradient=lambda x, out, dout, number: dout,
-    linear=(0,),
+    algebra=Algebra(linear=(0,), maps_over_tree=True),
     sampler=cases(case((2, 3)), case((), number=7), case((0, 3))),
 )
 def optimization_barrier(x: Tensor, number: int = 0) -> Tensor:
@@ -36,7 +46,7 @@ def optimization_barrier(x: Tensor, number: int = 0) -> Tensor:
     compute=lambda shape, dtype: stages.full(result_dims(lambda: relations.literal_shape(shape)), 0, str(dtype)),
     no_gradient="the result depends on no tensor",
     sampler=cases(case(shape=(2, 3), dtype=INT32), case(shape=(0, 3), dtype=FLOAT64), case(shape=())),
-    arbitrary=True,
+    memory=Memory(fill=UNDEFINED),
 )
 def undef(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
     """A tensor whose elements nobody reads: the parts of a choice that was not made. The interpreter gives zeros,

@@ -20,8 +20,15 @@ import numpy as np
 from relay.ir.expr import Atom, Constant, OpCall
 from relay.ir.types import FLOAT32, INT32, BaseClass, BaseType, Dim, TensorType
 from relay.operator import (
+    UNDEFINED,
+    Algebra,
+    Batching,
     Emitter,
+    Indexing,
+    IndexKind,
     InPlace,
+    Memory,
+    Numerics,
     Pattern,
     Relation,
     Requirement,
@@ -36,8 +43,15 @@ from relay.ops.tir.scalar import Element
 from relay.ops.tir.tvm_modules import index_dtype, te, tirx
 
 __all__ = [
+    "UNDEFINED",
+    "Algebra",
+    "Batching",
     "Element",
     "InPlace",
+    "IndexKind",
+    "Indexing",
+    "Memory",
+    "Numerics",
     "Pattern",
     "Relation",
     "Requirement",

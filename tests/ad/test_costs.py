@@ -91,7 +91,7 @@ def copies(module: Module, size: int) -> list[str]:
         if isinstance(b.value, OpCall)
         and isinstance(b.targets[0].type, TensorType)
         and math.prod(b.targets[0].type.dims) == size
-        and lookup(b.value.operator).in_place is None
+        and lookup(b.value.operator).memory.in_place is None
     ]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import relay
-from relay import Relation, Tensor
+from relay import Algebra, Batching, Indexing, IndexKind, Memory, Relation, Tensor
 from relay.errors import ExecutionError, RegistrationError, TypeMismatch
 from relay.ir import FunctionType, Kind, TensorType, TypeId, mk_arrow, mk_quant
 from relay.typecheck.relations import broadcast, same_shape
@@ -168,13 +168,19 @@ def triple(x: Tensor) -> Tensor:
         ({"relation": Relation("T -> @dtype", same_shape)}, "it has no such attribute"),
         ({"compute": lambda x, y: x}, "`compute` does not take 1 tensors"),
         ({"gradient": lambda x, dout: dout}, "`gradient` does not take 1 operands, `out`, `dout`"),
-        ({"linear": (1,)}, "`linear` names operand 1, but there are 1"),
-        ({"linear": 0}, "`linear` is a tuple of operands' positions, found 0"),
-        ({"accumulates": 2}, "`accumulates` names operand 2"),
-        ({"commutative": True}, "`commutative` is for operators with 2 operands, but this one has 1"),
-        ({"identity": 0}, "`identity` is for operators with 2 operands"),
-        ({"identity": "0"}, "`identity` is a number, found '0'"),
-        ({"involution": 1}, "`involution` is True or False, found 1"),
+        ({"algebra": Algebra(linear=(1,))}, "`linear` names operand 1, but there are 1"),
+        ({"algebra": Algebra(linear=0)}, "`linear` in `algebra` is a tuple of operands' positions, found 0"),
+        ({"algebra": Algebra(accumulates=2)}, "`accumulates` names operand 2"),
+        ({"algebra": Algebra(commutative=True)}, "`commutative` is for operators with 2 operands, but this one has 1"),
+        ({"algebra": Algebra(identity=0)}, "`identity` is for operators with 2 operands"),
+        ({"algebra": Algebra(identity="0")}, "`identity` in `algebra` is a number, found '0'"),
+        ({"algebra": Algebra(involution=1)}, "`involution` in `algebra` is True or False, found 1"),
+        ({"algebra": {"linear": (0,)}}, "`algebra` is a relay.Algebra, found"),
+        ({"indexing": Indexing(axis="axis")}, "`axis` names 'axis', but the attributes are"),
+        ({"indexing": Indexing(axis="a", reduction_axes="b")}, "has `axis` and `reduction_axes`, which contradict"),
+        ({"indexing": Indexing(kind=IndexKind.SLICE)}, "SLICE is for operators of relay.Pattern.INJECTIVE, but"),
+        ({"memory": Memory(fill="zeros")}, "`fill` in `memory` is a number or relay.UNDEFINED, found 'zeros'"),
+        ({"batching": Batching(rule=True)}, "`rule` in `batching` is a function, found True"),
         ({"sizes": {"shape"}}, "`sizes` names 'shape', but the attributes are"),
         ({"no_gradient": "later"}, "has `gradient` and `no_gradient`, of which there is one"),
         ({"gradient": None, "no_gradient": ""}, "`no_gradient` says why there is none"),
@@ -202,6 +208,17 @@ def test_parts_that_do_not_fit_are_refused(changes: dict[str, Any], message: str
     with pytest.raises(RegistrationError, match=message):
         relay.register_op(**{**complete, **changes})(triple)
     assert relay.get_env().names() == before
+
+
+def test_a_fact_that_there_is_not_is_refused() -> None:
+    with pytest.raises(RegistrationError, match="Algebra has no field 'comutative'") as caught:
+        Algebra(comutative=True)  # type: ignore[call-arg]
+    assert caught.value.help == "did you mean 'commutative'?"
+    with pytest.raises(RegistrationError, match="Memory takes keywords only"):
+        Memory(0)  # type: ignore[misc]
+    with pytest.raises(RegistrationError, match="a definition has no part 'commutative'") as caught:
+        relay.register_op(relation=FLOATS, commutative=True)(triple)  # type: ignore[call-overload]
+    assert caught.value.help == "it is said in a facet: algebra=relay.Algebra(commutative=True)"
 
 
 def test_a_result_with_an_unbound_variable_is_refused() -> None:

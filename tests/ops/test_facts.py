@@ -18,7 +18,18 @@ from operator_samples import OF, OPERATORS, Array, Sample, evaluate
 from relay.ir.expr import Var
 from relay.ir.sizes.facts import DimConstraint
 from relay.ir.types import TensorType
-from relay.operator import Emitter, Operator, Pattern, lookup
+from relay.operator import (
+    UNDEFINED,
+    Algebra,
+    Emitter,
+    Indexing,
+    IndexKind,
+    Memory,
+    Operator,
+    Pattern,
+    lookup,
+)
+from relay.operator.facets import FACETS
 
 Pair = tuple[Any, Any]
 
@@ -54,7 +65,7 @@ def commutative(call: Call) -> Iterator[Pair]:
 
 def associative(call: Call) -> Iterator[Pair]:
     x, y = call.x
-    if call.operator.commutative or (x.ndim == y.ndim == 2 and len({*x.shape, *y.shape}) == 1):
+    if call.operator.algebra.commutative or (x.ndim == y.ndim == 2 and len({*x.shape, *y.shape}) == 1):
         z = call.other(y)
         yield call(call(x, y), z), call(x, call(y, z))
 
@@ -79,14 +90,14 @@ def coercion(call: Call) -> Iterator[Pair]:
 
 def identity(call: Call) -> Iterator[Pair]:
     x = call.x[0]
-    neutral = np.asarray(call.operator.identity, x.dtype)
+    neutral = np.asarray(call.operator.algebra.identity, x.dtype)
     found = call(x, neutral)
     yield found, x
     yield np.signbit(found) if x.dtype.kind == "f" else found, np.signbit(x) if x.dtype.kind == "f" else x
 
 
 def linear(call: Call) -> Iterator[Pair]:
-    for position in call.operator.linear:
+    for position in call.operator.algebra.linear:
         x = call.x[position]
         if x.dtype == np.float64:
             y = call.other(x)
@@ -132,20 +143,58 @@ def injective(call: Call) -> Iterator[Pair]:
 
 def fill(call: Call) -> Iterator[Pair]:
     found = call(*call.x)
-    yield found, np.full_like(found, call.operator.fill)
+    yield found, np.full_like(found, call.operator.memory.constant)
 
 
-def permutes(call: Call) -> Iterator[Pair]:
-    yield np.sort(call(*call.x), axis=None), np.sort(call.x[0], axis=None)
+def kind(call: Call) -> Iterator[Pair]:
+    x, found = call.x[0], call(*call.x)
+    match call.operator.indexing.kind:
+        case IndexKind.PERMUTE:
+            yield found, x.transpose(call.attributes.get("axes"))
+        case IndexKind.RESHAPE:
+            yield found.reshape(-1), x.reshape(-1)
+        case IndexKind.SLICE:
+            begin, end, strides = (call.attributes[name] for name in ("begin", "end", "strides"))
+            places = zip(begin, end, strides, strict=True)
+            bounds = [slice(b, None if e < 0 else e, s) for b, e, s in places]
+            yield found, x[tuple(bounds)]
+        case IndexKind.ROW:
+            yield found, x[int(call.x[1])]
 
 
-def selects_row(call: Call) -> Iterator[Pair]:
-    x, i = call.x
-    yield call(x, i), x[int(i)]
+def reduction_axes(call: Call) -> Iterator[Pair]:
+    """The elements along these axes may stand in any order, and other axes are alike."""
+    (x,) = call.x
+    named = call.attributes[str(call.operator.indexing.reduction_axes)]
+    axes = range(x.ndim) if named is None else [a % x.ndim for a in np.atleast_1d(named)]
+    order = x
+    for axis in range(x.ndim):
+        order = np.flip(order, axis)
+    found = call(x)
+    if found.ndim == x.ndim or named is None:
+        kept = [axis for axis in range(found.ndim) if axis not in axes]
+    else:
+        kept = [i for i, axis in enumerate(a for a in range(x.ndim) if a not in axes)]
+    yield call(order), np.flip(found, kept) if kept else found
 
 
-def accumulator(call: Call) -> Iterator[Pair]:
-    name = call.operator.accumulator
+def axis(call: Call) -> Iterator[Pair]:
+    """The places on the other axes are alike, so they can be taken in another order."""
+    (x,) = call.x
+    along = call.attributes[str(call.operator.indexing.axis)] % x.ndim
+    for other in range(x.ndim):
+        if other != along:
+            yield call(np.flip(x, other)), np.flip(call(x), other)
+
+
+def accumulates(call: Call) -> Iterator[Pair]:
+    """A sum with a call is one call."""
+    name = call.operator.algebra.accumulates
+    if isinstance(name, int):
+        x = call.x[name]
+        if x.dtype.kind == "i" or x.dtype == np.float64:
+            yield call(*call.x), x + call.replaced(name, np.zeros_like(x))
+        return
     assert name is not None
     adding, found = lookup(name), call(*call.x)
     y = np.asarray(call.rng.integers(0, 9, found.shape)).astype(found.dtype)
@@ -153,16 +202,8 @@ def accumulator(call: Call) -> Iterator[Pair]:
     yield found + y, adding.evaluate([y, *call.x], shared)
 
 
-def accumulates(call: Call) -> Iterator[Pair]:
-    position = call.operator.accumulates
-    assert position is not None
-    x = call.x[position]
-    if x.dtype.kind == "i" or x.dtype == np.float64:
-        yield call(*call.x), x + call.replaced(position, np.zeros_like(x))
-
-
 def in_place(call: Call) -> Iterator[Pair]:
-    change = call.operator.in_place
+    change = call.operator.memory.in_place
     assert change is not None and change.write is not None
     copied = [x.copy() for x in call.x]
     change.write(*copied, **call.attributes)
@@ -170,7 +211,7 @@ def in_place(call: Call) -> Iterator[Pair]:
 
 
 def columns(call: Call) -> Iterator[Pair]:
-    rule = call.operator.columns
+    rule = call.operator.algebra.columns
     assert rule is not None
     found = rule(*(x.shape for x in call.x), **call.attributes)
     if found is not None and call.x[-1].shape[found.axis] > 1 and call.x[-1].size:
@@ -204,19 +245,19 @@ def rounds(call: Call, marked: tuple[bool, ...]) -> tuple[list[Array], list[Arra
     return whole, [call(*r) for r in each]
 
 
-def stacked(call: Call) -> Iterator[Pair]:
-    rule = call.operator.stacked
-    assert rule is not None
+def rule(call: Call) -> Iterator[Pair]:
+    batched = call.operator.batching.rule
+    assert batched is not None
     for place in range(len(call.x)):
         marked = tuple(i == place for i in range(len(call.x)))
         whole, results = rounds(call, marked)
-        found = emitted(functools.partial(rule, marked, **call.attributes), whole)
+        found = emitted(functools.partial(batched, marked, **call.attributes), whole)
         if found is not None:
             yield found, np.stack(results)
 
 
-def total(call: Call) -> Iterator[Pair]:
-    rule = call.operator.total
+def summed(call: Call) -> Iterator[Pair]:
+    rule = call.operator.batching.summed
     assert rule is not None
     whole, results = rounds(call, (True,) * len(call.x))
     found = emitted(functools.partial(rule, **call.attributes), whole)
@@ -261,20 +302,26 @@ FACTS: dict[str, Callable[[Call], Iterator[Pair]]] = {
     f.__name__: f
     for f in (
         commutative, associative, idempotent, involution, coercion, identity, linear, jointly_linear, homogeneous, fill,
-        permutes, selects_row, accumulator, accumulates, in_place, columns, stacked, total, on_dims, layouts,
+        kind, axis, reduction_axes, accumulates, in_place, columns, rule, summed, on_dims, layouts,
     )
 }  # fmt: skip
 PATTERNS = {Pattern.ELEMENTWISE: elementwise, Pattern.BROADCAST: elementwise, Pattern.INJECTIVE: injective}
-EXACT = ("identity", "fill", "permutes", "selects_row", "on_dims", "coercion")
+EXACT = ("identity", "fill", "kind", "on_dims", "coercion")
 """Those without any arithmetic, which hold for special numbers, too."""
+
+
+def fact_of(operator: Operator, name: str) -> Any:
+    """What a definition says by a name, in a facet or beside them."""
+    owners = [facet for facet in FACETS if name in (field.name for field in attrs.fields(FACETS[facet]))]
+    return getattr(getattr(operator, owners[0]), name) if owners else getattr(operator, name)
 
 
 def declared(operator: Operator) -> Iterator[Callable[[Call], Iterator[Pair]]]:
     for name, fact in FACTS.items():
-        said = getattr(operator, name)
+        said = fact_of(operator, name)
         if fact is in_place and said is not None and said.write is None:
             continue  # compiled code only
-        if said is None or said == () or (said is False and name != "identity"):
+        if said is None or said == () or said is UNDEFINED or (said is False and name != "identity"):
             continue
         yield fact
     if operator.pattern in PATTERNS and operator.operands and (operator.composition is None or operator.compute):
@@ -311,19 +358,23 @@ def test_facts_hold(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("subtract", {"commutative": True}), ("divide", {"associative": True, "commutative": True}),
-        ("square", {"idempotent": True}), ("add", {"idempotent": True}),
-        ("abs", {"involution": True}), ("add", {"identity": 0.0}), ("power", {"identity": 2}),
-        ("square", {"linear": (0,)}),
-        ("divide", {"linear": (1,)}), ("multiply", {"jointly_linear": True}), ("exp", {"homogeneous": True}),
+        ("subtract", Algebra(commutative=True)), ("divide", Algebra(associative=True, commutative=True)),
+        ("square", Algebra(idempotent=True)), ("add", Algebra(idempotent=True)),
+        ("abs", Algebra(involution=True)), ("add", Algebra(identity=0.0)), ("power", Algebra(identity=2)),
+        ("square", Algebra(linear=(0,))),
+        ("divide", Algebra(linear=(1,))), ("multiply", Algebra(jointly_linear=True)),
+        ("exp", Algebra(homogeneous=True)),
         ("cumsum", {"pattern": Pattern.INJECTIVE}),
-        ("flip", {"permutes": False, "fill": 0}), ("cumsum", {"permutes": True}), ("relu", {"coercion": True}),
-        ("update_slice", {"accumulates": 0}), ("minimum", {"on_dims": lambda x, y: x}),
+        ("flip", Memory(fill=0)), ("cumsum", Indexing(kind=IndexKind.PERMUTE)), ("relu", Algebra(coercion=True)),
+        ("flip", Indexing(kind=IndexKind.RESHAPE)), ("flip", Indexing(kind=IndexKind.PERMUTE)),
+        ("cumsum", Indexing(reduction_axes="axis")), ("argsort", Indexing(reduction_axes="axis")),
+        ("update_slice", Algebra(accumulates=0)), ("minimum", {"on_dims": lambda x, y: x}),
         ("softmax", {"pattern": Pattern.ELEMENTWISE}),
     ],
 )  # fmt: skip
-def test_what_is_not_true_is_found(name: str, said: dict[str, Any]) -> None:
-    operator = attrs.evolve(OPERATORS[name], **said)
+def test_what_is_not_true_is_found(name: str, said: Any) -> None:
+    parts = said if isinstance(said, dict) else {type(said).__name__.lower(): said}
+    operator = attrs.evolve(OPERATORS[name], **parts)
     with pytest.raises(AssertionError):
         for fact in declared(operator):
             check(operator, fact)

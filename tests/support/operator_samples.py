@@ -117,7 +117,11 @@ def is_elementwise(operator: Operator) -> bool:
     """Whether the operator works on single elements and has no attributes, so that it takes any numbers."""
     if operator.attributes or not isinstance(operator.relation, Relation):
         return False
-    return operator.relation.shape in (same_shape, broadcast) and operator.fill is None and bool(operator.operands)
+    return (
+        operator.relation.shape in (same_shape, broadcast)
+        and operator.memory.constant is None
+        and bool(operator.operands)
+    )
 
 
 def corner_operands(dtype: str, operator: Operator) -> list[Array]:

@@ -228,7 +228,7 @@ def _packable(group: FusionGroup, operands: Sequence[Atom]) -> list[int]:
 def _in_place(group: FusionGroup, binding: Binding) -> InPlace | None:
     """How a member of a group writes over an operand: only the last one may."""
     assert isinstance(binding.value, OpCall)
-    return lookup(binding.value.operator).in_place if binding is group.bindings[-1] else None
+    return lookup(binding.value.operator).memory.in_place if binding is group.bindings[-1] else None
 
 
 def _exact(value: object, sizes: Sequence[TypeId]) -> object:

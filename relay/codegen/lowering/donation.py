@@ -265,7 +265,7 @@ class _AccessTimes:
                 assert isinstance(binding.value, OpCall)
                 operator = lookup(binding.value.operator)
                 elementwise = operator.pattern in (Pattern.ELEMENTWISE, Pattern.BROADCAST)
-                if not elementwise or operator.compute is None or operator.in_place is not None:
+                if not elementwise or operator.compute is None or operator.memory.in_place is not None:
                     return False
                 if any(_shape(a) != shape for a in (*read, binding.targets[0])):
                     return False

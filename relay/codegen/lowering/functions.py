@@ -780,7 +780,7 @@ class _FunctionGenerator:
 
 
 def _is_arbitrary(binding: Binding) -> bool:
-    return isinstance(binding.value, OpCall) and lookup(binding.value.operator).arbitrary
+    return isinstance(binding.value, OpCall) and lookup(binding.value.operator).memory.uninitialised
 
 
 def _flat(value: Value, layout: Layout) -> Iterator[tuple[Leaf | None, TensorLayout]]:

@@ -10,7 +10,7 @@ from relay.ops.elementwise.arithmetic import absolute, maximum, minimum, square
 from relay.ops.elementwise.comparison import where
 from relay.ops.elementwise.elementary import exp, expm1, log1p, sigmoid, tanh
 from relay.ops.elementwise.trigonometric import ndtr
-from relay.ops.notation import Pattern, Relation, Tensor, Value, elementwise, number_like
+from relay.ops.notation import Algebra, Pattern, Relation, Tensor, Value, elementwise, number_like
 from relay.ops.samples import case, cases
 from relay.ops.tir import scalar
 from relay.typecheck.relations import same_shape
@@ -25,8 +25,7 @@ _CUBIC = _LINEAR * 0.044715
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(scalar.relu),
     gradient=lambda x, out, dout: where(x > 0, dout, number_like(dout, 0)),
-    idempotent=True,
-    homogeneous=True,
+    algebra=Algebra(idempotent=True, homogeneous=True),
 )
 def relu(x: Tensor) -> Tensor:
     """The larger of x and 0, NaN of NaN; its gradient at 0 is 0. x: (T, s) -> (T, s).

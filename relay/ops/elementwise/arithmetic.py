@@ -11,7 +11,9 @@ from relay.ir.dims import Dim
 from relay.operator import composite
 from relay.ops.elementwise.comparison import where
 from relay.ops.notation import (
+    Algebra,
     Element,
+    Numerics,
     Pattern,
     Relation,
     Requirement,
@@ -45,11 +47,10 @@ _UNARY = Relation("T:number -> T", same_shape)
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.add, direct=True),
     gradient=lambda x, y, out, dout: (dout, dout),
-    commutative=True,
-    associative=True,
-    identity=-0.0,  # 0.0 + -0.0 is 0.0, so 0.0 is not
+    algebra=Algebra(
+        commutative=True, associative=True, identity=-0.0, jointly_linear=True
+    ),  # 0.0 + -0.0 is 0.0, so 0.0 is no identity
     on_dims=arithmetic.add,
-    jointly_linear=True,
 )
 def add(x: Tensor, y: Tensor) -> Tensor:
     """Sum. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)); integers wrap.
@@ -65,9 +66,8 @@ def add(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.subtract, direct=True),
     gradient=lambda x, y, out, dout: (dout, -dout),
-    identity=0,
+    algebra=Algebra(identity=0, jointly_linear=True),
     on_dims=arithmetic.subtract,
-    jointly_linear=True,
 )
 def subtract(x: Tensor, y: Tensor) -> Tensor:
     """Difference. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)); integers wrap.
@@ -83,10 +83,7 @@ def subtract(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.multiply, direct=True),
     gradient=lambda x, y, out, dout: (dout * y, dout * x),
-    commutative=True,
-    associative=True,
-    identity=1,
-    linear=(0, 1),
+    algebra=Algebra(commutative=True, associative=True, identity=1, linear=(0, 1)),
     on_dims=arithmetic.multiply,
 )
 def multiply(x: Tensor, y: Tensor) -> Tensor:
@@ -103,9 +100,8 @@ def multiply(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.divide, direct=True),
     gradient=lambda x, y, out, dout: (dout / y, -(dout * out) / y),
-    linear=(0,),
+    algebra=Algebra(linear=(0,), identity=1),
     sampler=uniform(0.3, 2.0, operands=2),
-    identity=1,
 )
 def divide(x: Tensor, y: Tensor) -> Tensor:
     """Quotient of floats; for integers there is `floor_divide`. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
@@ -244,12 +240,11 @@ def _exponent_is_not_negative(x: Value, y: Value) -> Value | None:
     relation=_BINARY,
     pattern=Pattern.BROADCAST,
     compute=_power,
-    intricate=True,
+    numerics=Numerics(expensive_to_recompute=True, keep_fp32=True),
     gradient=_power_gradient,
     requirements=(Requirement(_exponent_is_not_negative, "an integer to a negative integer power"),),
     sampler=uniform(0.3, 3.0, operands=2),
-    identity=1,
-    sensitive=True,
+    algebra=Algebra(identity=1),
 )
 def power(x: Tensor, y: Tensor) -> Tensor:
     """x to the y. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)). An integer y is not negative. The gradient with
@@ -266,8 +261,7 @@ def power(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(scalar.negative, direct=True),
     gradient=lambda x, out, dout: -dout,
-    linear=(0,),
-    involution=True,
+    algebra=Algebra(linear=(0,), involution=True),
     on_dims=lambda x: arithmetic.subtract(0, x),
 )
 def negative(x: Tensor) -> Tensor:
@@ -285,8 +279,7 @@ def negative(x: Tensor) -> Tensor:
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(scalar.absolute),
     gradient=lambda x, out, dout: dout * x.op("sign"),
-    idempotent=True,
-    homogeneous=True,
+    algebra=Algebra(idempotent=True, homogeneous=True),
 )
 def absolute(x: Tensor) -> Tensor:
     """|x|, whose gradient at 0 is 0. x: (T, s) -> (T, s); the smallest integer wraps.
@@ -302,7 +295,7 @@ def absolute(x: Tensor) -> Tensor:
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(scalar.sign),
     gradient=lambda x, out, dout: None,
-    idempotent=True,
+    algebra=Algebra(idempotent=True),
 )
 def sign(x: Tensor) -> Tensor:
     """-1, 0 or 1; NaN of NaN. Its gradient is 0. x: (T, s) -> (T, s).
@@ -318,7 +311,7 @@ def sign(x: Tensor) -> Tensor:
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(lambda x: scalar.multiply(x, x)),
     gradient=lambda x, out, dout: dout * x * 2,
-    sensitive=True,
+    numerics=Numerics(keep_fp32=True),
 )
 def square(x: Tensor) -> Tensor:
     """x * x. x: (T, s) -> (T, s); integers wrap.
@@ -342,10 +335,7 @@ def _extremum_gradient(x_wins: Value, tie: Value, dout: Value) -> tuple[Value, V
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.minimum),
     gradient=lambda x, y, out, dout: _extremum_gradient(x < y, x == y, dout),
-    commutative=True,
-    associative=True,
-    idempotent=True,
-    homogeneous=True,
+    algebra=Algebra(commutative=True, associative=True, idempotent=True, homogeneous=True),
 )
 def minimum(x: Tensor, y: Tensor) -> Tensor:
     """The smaller one, NaN if either is; a tie halves the gradient. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
@@ -363,10 +353,7 @@ def minimum(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.maximum),
     gradient=lambda x, y, out, dout: _extremum_gradient(x > y, x == y, dout),
-    commutative=True,
-    associative=True,
-    idempotent=True,
-    homogeneous=True,
+    algebra=Algebra(commutative=True, associative=True, idempotent=True, homogeneous=True),
 )
 def maximum(x: Tensor, y: Tensor) -> Tensor:
     """The larger one, NaN if either is; a tie halves the gradient. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)).

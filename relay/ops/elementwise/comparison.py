@@ -7,7 +7,7 @@ import numpy as np
 from relay.ir.dims import add
 from relay.ir.sizes.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
 from relay.ir.types import BaseClass, BaseType
-from relay.ops.notation import Pattern, Relation, Tensor, Value, elementwise, number_like, register_op
+from relay.ops.notation import Algebra, Pattern, Relation, Tensor, Value, elementwise, number_like, register_op
 from relay.ops.samples import case, cases
 from relay.ops.tir import scalar
 from relay.ops.tir.tvm_modules import tirx
@@ -29,7 +29,7 @@ _INTEGER = "the result is an integer"
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.equal, direct=True),
     no_gradient=_TRUTH,
-    commutative=True,
+    algebra=Algebra(commutative=True),
     on_dims=lambda x, y: DimConstraint(x, EQUAL, y),
 )
 def equal(x: Tensor, y: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ def equal(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.not_equal, direct=True),
     no_gradient=_TRUTH,
-    commutative=True,
+    algebra=Algebra(commutative=True),
     on_dims=lambda x, y: DimConstraint(x, DIFFERENT, y),
 )
 def not_equal(x: Tensor, y: Tensor) -> Tensor:
@@ -175,10 +175,7 @@ def isinf(x: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(lambda x, y: tirx.And(x, y), direct=True),
     no_gradient=_TRUTH,
-    commutative=True,
-    associative=True,
-    idempotent=True,
-    identity=True,
+    algebra=Algebra(commutative=True, associative=True, idempotent=True, identity=True),
 )
 def logical_and(x: Tensor, y: Tensor) -> Tensor:
     """Both. x: (bool, s1), y: (bool, s2) -> (bool, broadcast(s1, s2)).
@@ -194,10 +191,7 @@ def logical_and(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(lambda x, y: tirx.Or(x, y), direct=True),
     no_gradient=_TRUTH,
-    commutative=True,
-    associative=True,
-    idempotent=True,
-    identity=False,
+    algebra=Algebra(commutative=True, associative=True, idempotent=True, identity=False),
 )
 def logical_or(x: Tensor, y: Tensor) -> Tensor:
     """Either or both. x: (bool, s1), y: (bool, s2) -> (bool, broadcast(s1, s2)).
@@ -213,9 +207,7 @@ def logical_or(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.not_equal, direct=True),
     no_gradient=_TRUTH,
-    commutative=True,
-    associative=True,
-    identity=False,
+    algebra=Algebra(commutative=True, associative=True, identity=False),
 )
 def logical_xor(x: Tensor, y: Tensor) -> Tensor:
     """One only. x: (bool, s1), y: (bool, s2) -> (bool, broadcast(s1, s2)).
@@ -231,7 +223,7 @@ def logical_xor(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(scalar.negation, direct=True),
     no_gradient=_TRUTH,
-    involution=True,
+    algebra=Algebra(involution=True),
 )
 def logical_not(x: Tensor) -> Tensor:
     """The opposite. x: (bool, s) -> (bool, s).
@@ -250,9 +242,7 @@ def logical_not(x: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.bitwise("bitwise_and"), direct=True),
     no_gradient=_INTEGER,
-    commutative=True,
-    associative=True,
-    idempotent=True,
+    algebra=Algebra(commutative=True, associative=True, idempotent=True),
 )
 def bitwise_and(x: Tensor, y: Tensor) -> Tensor:
     """The bits set in both. x: (T int or bool, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
@@ -268,7 +258,7 @@ def bitwise_and(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(scalar.bitwise_not, direct=True),
     no_gradient=_INTEGER,
-    involution=True,
+    algebra=Algebra(involution=True),
 )
 def bitwise_not(x: Tensor) -> Tensor:
     """All bits turned. x: (T int or bool, s) -> (T, s).
@@ -284,10 +274,7 @@ def bitwise_not(x: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.bitwise("bitwise_or"), direct=True),
     no_gradient=_INTEGER,
-    commutative=True,
-    associative=True,
-    idempotent=True,
-    identity=0,
+    algebra=Algebra(commutative=True, associative=True, idempotent=True, identity=0),
 )
 def bitwise_or(x: Tensor, y: Tensor) -> Tensor:
     """The bits set in either or both. x: (T int or bool, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
@@ -303,9 +290,7 @@ def bitwise_or(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.bitwise("bitwise_xor"), direct=True),
     no_gradient=_INTEGER,
-    commutative=True,
-    associative=True,
-    identity=0,
+    algebra=Algebra(commutative=True, associative=True, identity=0),
 )
 def bitwise_xor(x: Tensor, y: Tensor) -> Tensor:
     """The bits set in one only. x: (T int or bool, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
@@ -416,7 +401,7 @@ _FLOAT32, _FLOAT64, _INT32, _BOOL = (BaseType(name) for name in ("float32", "flo
         case(np.array([np.nan, 0.0, -0.5], np.float64), dtype=_BOOL),
         case(np.array([1.5, -2.0], np.float32), dtype=BaseType("float16")),
     ),
-    coercion=True,
+    algebra=Algebra(coercion=True),
     on_dims=lambda x, dtype: x if dtype.base_class is BaseClass.INTEGER else None,
 )
 def cast(x: Tensor, dtype: BaseType) -> Tensor:
@@ -434,8 +419,7 @@ def cast(x: Tensor, dtype: BaseType) -> Tensor:
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(lambda x: x, direct=True),
     gradient=lambda x, out, dout: None,
-    idempotent=True,
-    of_parts=True,
+    algebra=Algebra(idempotent=True, maps_over_tree=True),
 )
 def stop_gradient(x: Tensor) -> Tensor:
     """x itself, as a constant to differentiation; of a structure or data all tensors in it. x: (T, s) -> (T, s).
@@ -451,9 +435,7 @@ def stop_gradient(x: Tensor) -> Tensor:
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(lambda x: x, direct=True),
     gradient=lambda x, out, dout: dout,
-    linear=(0,),
-    idempotent=True,
-    coercion=True,
+    algebra=Algebra(linear=(0,), idempotent=True, coercion=True),
 )
 def copy(x: Tensor) -> Tensor:
     """x itself. x: (T, s) -> (T, s).

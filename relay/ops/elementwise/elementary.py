@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from relay.operator import Operator
-from relay.ops.notation import Element, Pattern, Relation, Tensor, Value, elementwise, register_op
+from relay.ops.notation import Element, Numerics, Pattern, Relation, Tensor, Value, elementwise, register_op
 from relay.ops.samples import Sampler, uniform
 from relay.ops.tir import circular, scalar, transcendental
 from relay.typecheck.relations import same_shape
@@ -22,21 +22,20 @@ def elementary(
     gradient: Callable[..., Value],
     half: Callable[[Element], Element] | None = None,
     sampler: Sampler | None = None,
-    sensitive: bool = False,
+    keep_fp32: bool = False,
 ) -> Callable[[Callable[[Tensor], Tensor]], Operator]:
     """Register a function of each float by its TIR expression; `half` is another one for floats of 16 bits."""
     return register_op(
         relation=_UNARY_FLOAT,
         pattern=Pattern.ELEMENTWISE,
         compute=elementwise(function, half=half),
-        intricate=True,
+        numerics=Numerics(expensive_to_recompute=True, keep_fp32=keep_fp32),
         gradient=gradient,
         sampler=sampler,
-        sensitive=sensitive,
     )
 
 
-@elementary(transcendental.exp, gradient=lambda x, out, dout: dout * out, sensitive=True)
+@elementary(transcendental.exp, gradient=lambda x, out, dout: dout * out, keep_fp32=True)
 def exp(x: Tensor) -> Tensor:
     """e to the x. x: (T float, s) -> (T, s).
 
@@ -60,7 +59,7 @@ def exp2(x: Tensor) -> Tensor:
     return np.exp2(x)
 
 
-@elementary(transcendental.expm1, gradient=lambda x, out, dout: dout * (out + 1), sensitive=True)
+@elementary(transcendental.expm1, gradient=lambda x, out, dout: dout * (out + 1), keep_fp32=True)
 def expm1(x: Tensor) -> Tensor:
     """e to the x, minus 1, accurate for small x. x: (T float, s) -> (T, s).
 
@@ -74,7 +73,7 @@ def expm1(x: Tensor) -> Tensor:
     transcendental.log,
     gradient=lambda x, out, dout: dout / x,
     sampler=uniform(0.2, 3.0),
-    sensitive=True,
+    keep_fp32=True,
 )
 def log(x: Tensor) -> Tensor:
     """Natural logarithm: -inf at 0, NaN below. x: (T float, s) -> (T, s).
@@ -117,7 +116,7 @@ def log10(x: Tensor) -> Tensor:
     transcendental.log1p,
     gradient=lambda x, out, dout: dout / (x + 1),
     sampler=uniform(-0.8, 3.0),
-    sensitive=True,
+    keep_fp32=True,
 )
 def log1p(x: Tensor) -> Tensor:
     """log(1 + x), accurate for small x. x: (T float, s) -> (T, s).
@@ -150,7 +149,7 @@ def sqrt(x: Tensor) -> Tensor:
     compute=elementwise(transcendental.rsqrt, direct=True),
     gradient=lambda x, out, dout: dout * out / x * -0.5,
     sampler=uniform(0.2, 3.0),
-    sensitive=True,
+    numerics=Numerics(keep_fp32=True),
 )
 def rsqrt(x: Tensor) -> Tensor:
     """1 / sqrt(x). x: (T float, s) -> (T, s).

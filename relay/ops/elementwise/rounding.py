@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from relay.operator import Operator
-from relay.ops.notation import Element, Pattern, Relation, Tensor, alias, elementwise, register_op
+from relay.ops.notation import Algebra, Element, Pattern, Relation, Tensor, alias, elementwise, register_op
 from relay.ops.tir import scalar
 from relay.ops.tir.tvm_modules import tirx
 from relay.typecheck.relations import same_shape
@@ -34,7 +34,7 @@ def _rounding(function: str, name: str | None = None) -> Callable[[Callable[[Ten
         pattern=Pattern.ELEMENTWISE,
         compute=elementwise(_rounding_function(function), direct=True),
         gradient=lambda x, out, dout: None,
-        idempotent=True,
+        algebra=Algebra(idempotent=True),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from relay.operator import composite
 from relay.ops.elementwise.elementary import elementary
-from relay.ops.notation import Pattern, Relation, Tensor, Value, alias, elementwise, register_op
+from relay.ops.notation import Numerics, Pattern, Relation, Tensor, Value, alias, elementwise, register_op
 from relay.ops.samples import uniform
 from relay.ops.tir import circular, transcendental
 from relay.typecheck.relations import broadcast, same_shape
@@ -82,7 +82,7 @@ def _atan2_gradient(y: Value, x: Value, out: Value, dout: Value) -> tuple[Value,
     relation=Relation("T:float, T -> T", broadcast),
     pattern=Pattern.BROADCAST,
     compute=elementwise(circular.atan2, half=circular.atan2_library),
-    intricate=True,
+    numerics=Numerics(expensive_to_recompute=True),
     gradient=_atan2_gradient,
     sampler=uniform(0.3, 2.0, operands=2),
 )

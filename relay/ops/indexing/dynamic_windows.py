@@ -15,7 +15,9 @@ from relay.ir.types import INT64, UINT64, Dim, Shape, show_shape
 from relay.operator.axes import carries
 from relay.ops.indexing.updates import from_start
 from relay.ops.notation import (
+    Algebra,
     InPlace,
+    Memory,
     Pattern,
     Relation,
     Requirement,
@@ -121,7 +123,7 @@ _START = np.array([1, -2], np.int32)
         None,
     ),
     requirements=(Requirement(_slice_in_range, "slice out of range"),),
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(
         case((3, 4), _START, sizes=(2, 1)),
         case((3, 4), _START, sizes=(1, 2)),
@@ -165,8 +167,10 @@ def _write_window(x: Stage, new: Stage) -> Callable[[Any, Any, Any], Any]:
         None,
     ),
     requirements=(Requirement(_update_in_range, "slice out of range"),),
-    in_place=InPlace(
-        0, lambda x, new, starts: stages.extern_stage(dims(x), [new, starts], str(x.dtype), _write_window(x, new))
+    memory=Memory(
+        in_place=InPlace(
+            0, lambda x, new, starts: stages.extern_stage(dims(x), [new, starts], str(x.dtype), _write_window(x, new))
+        )
     ),
     sampler=cases(
         case((3, 4), (2, 1), _START),

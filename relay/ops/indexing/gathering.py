@@ -17,8 +17,10 @@ from relay.ir.types import INT32, INT64, UINT64, Shape, show_shape
 from relay.operator.axes import carries
 from relay.ops.indexing.updates import from_start, in_range
 from relay.ops.notation import (
+    Algebra,
     Element,
     InPlace,
+    Memory,
     Pattern,
     Relation,
     Requirement,
@@ -91,7 +93,7 @@ _CHOICES = np.array([[2, 0, -1], [-3, 1, 1]], np.int32)
         None,
     ),
     requirements=(Requirement(_along_in_range, _OUT_OF_RANGE),),
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(
         case((3,), np.array([2, -1, 0, 0], np.int64)),
         case((2, 3), _CHOICES, axis=1),
@@ -149,12 +151,14 @@ def _numpy_add_along_axis(x: Tensor, indices: Tensor, updates: Tensor, axis: int
         dout.op("take_along_axis", indices, axis=axis),
     ),
     requirements=(Requirement(_along_in_range, _OUT_OF_RANGE),),
-    accumulates=0,
-    in_place=InPlace(
-        0,
-        lambda x, indices, updates, axis: stages.extern_stage(
-            dims(x), [indices, updates], str(x.dtype), _add_along(x, indices, axis)
-        ),
+    algebra=Algebra(accumulates=0),
+    memory=Memory(
+        in_place=InPlace(
+            0,
+            lambda x, indices, updates, axis: stages.extern_stage(
+                dims(x), [indices, updates], str(x.dtype), _add_along(x, indices, axis)
+            ),
+        )
     ),
     sampler=cases(
         case((3,), np.array([2, -1, 0, 0], np.int64), (4,)),
@@ -241,7 +245,7 @@ _VECTORS = np.array([[[1, 0], [0, -1]], [[-2, 2], [1, 0]]], np.int32)
     compute=_gather_nd,
     gradient=lambda x, indices, out, dout: (x.op("zeros_like").op("scatter_nd_add", indices, dout), None),
     requirements=(Requirement(_vectors_in_range, _OUT_OF_RANGE),),
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(
         case((2, 3), _VECTORS),
         case((2, 3, 2), _VECTORS),
@@ -320,12 +324,14 @@ _UPDATES = (
     compute=_scatter_nd,
     gradient=_scatter_nd_gradient,
     requirements=(Requirement(_vectors_in_range, _OUT_OF_RANGE),),
-    in_place=InPlace(
-        0,
-        lambda x, indices, updates, reduction: stages.extern_stage(
-            dims(x), [indices, updates], str(x.dtype), _scatter(x, indices, updates, reduction)
-        ),
-        lambda x, indices, updates, reduction: _write_at(x, indices, updates, reduction),
+    memory=Memory(
+        in_place=InPlace(
+            0,
+            lambda x, indices, updates, reduction: stages.extern_stage(
+                dims(x), [indices, updates], str(x.dtype), _scatter(x, indices, updates, reduction)
+            ),
+            lambda x, indices, updates, reduction: _write_at(x, indices, updates, reduction),
+        )
     ),
     sampler=cases(
         *_UPDATES,
@@ -357,13 +363,15 @@ def _write_at(x: Tensor, indices: Tensor, updates: Tensor, reduction: str) -> No
     compute=lambda x, indices, updates: _scatter_nd(x, indices, updates, "add"),
     gradient=lambda x, indices, updates, out, dout: (dout, None, dout.op("gather_nd", indices)),
     requirements=(Requirement(_vectors_in_range, _OUT_OF_RANGE),),
-    accumulates=0,
-    in_place=InPlace(
-        0,
-        lambda x, indices, updates: stages.extern_stage(
-            dims(x), [indices, updates], str(x.dtype), _scatter(x, indices, updates, "add")
-        ),
-        lambda x, indices, updates: _write_at(x, indices, updates, "add"),
+    algebra=Algebra(accumulates=0),
+    memory=Memory(
+        in_place=InPlace(
+            0,
+            lambda x, indices, updates: stages.extern_stage(
+                dims(x), [indices, updates], str(x.dtype), _scatter(x, indices, updates, "add")
+            ),
+            lambda x, indices, updates: _write_at(x, indices, updates, "add"),
+        )
     ),
     sampler=cases(*_UPDATES),
 )

@@ -14,8 +14,12 @@ from relay.ir.dims import LARGEST_SIZE, Dim, maximum, subtract
 from relay.ir.sizes.facts import facts
 from relay.ir.types import BOOL, FLOAT32, INT32, INT64, UINT64, BaseType
 from relay.ops.notation import (
+    Algebra,
     Element,
+    Indexing,
+    IndexKind,
     InPlace,
+    Memory,
     Pattern,
     Relation,
     Requirement,
@@ -86,9 +90,9 @@ def _index(x: Stage, index: Stage) -> Stage:
     pattern=Pattern.INJECTIVE,
     compute=_index,
     gradient=lambda x, index, out, dout: (x.op("zeros_like").op("index_add", index, dout), None),
-    selects_row=True,
+    indexing=Indexing(kind=IndexKind.ROW),
     requirements=(_INDEX_IN_RANGE,),
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(*(case((3, 2), i) for i in _POSITIONS), *(case(shape, _LAST) for shape in ((3,), (4, 1, 2), (3, 0)))),
 )
 def index(x: Tensor, index: Tensor) -> Tensor:
@@ -161,7 +165,7 @@ _REPLACEMENTS = cases(
     compute=_at_index(lambda old, new: new),
     gradient=_index_update_gradient,
     requirements=(_INDEX_IN_RANGE,),
-    in_place=_at_index_in_place(lambda old, new: new, _replace_at),
+    memory=Memory(in_place=_at_index_in_place(lambda old, new: new, _replace_at)),
     sampler=_REPLACEMENTS,
 )
 def index_update(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
@@ -181,8 +185,8 @@ def index_update(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
     compute=_at_index(scalar.add),
     gradient=lambda x, index, new, out, dout: (dout, None, dout.op("index", index)),
     requirements=(_INDEX_IN_RANGE,),
-    accumulates=0,
-    in_place=_at_index_in_place(scalar.add, _add_at),
+    algebra=Algebra(accumulates=0),
+    memory=Memory(in_place=_at_index_in_place(scalar.add, _add_at)),
     sampler=_REPLACEMENTS,
 )
 def index_add(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
@@ -264,7 +268,7 @@ _REPEATED = np.array([[2, 0, 2], [-1, 1, 2]], np.int32)
     compute=_take,
     gradient=_take_gradient,
     requirements=(Requirement(_take_in_range, "index out of range"),),
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(
         case((3,), _REPEATED),
         case((3, 2), _REPEATED),
@@ -351,8 +355,8 @@ def _numpy_scatter_add(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -
     compute=_scatter_add,
     gradient=lambda x, indices, updates, out, dout, axis: (dout, None, dout.op("take", indices, axis=axis)),
     requirements=(Requirement(_scatter_in_range, "index out of range"),),
-    accumulates=0,
-    in_place=InPlace(0, _scatter_add_in_place, _numpy_scatter_add),
+    algebra=Algebra(accumulates=0),
+    memory=Memory(in_place=InPlace(0, _scatter_add_in_place, _numpy_scatter_add)),
     sampler=cases(
         case((3,), _REPEATED, (2, 3)),
         case((3, 2), _REPEATED, (2, 3, 2)),

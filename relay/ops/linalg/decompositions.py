@@ -12,7 +12,19 @@ from relay.ir.types import BaseType, Dim, Shape, show_shape
 from relay.operator import Emitter
 from relay.operator.axes import carries
 from relay.ops.elementwise.comparison import where
-from relay.ops.notation import Element, Relation, Stage, Tensor, Value, counting, dims, loops, register_op, table
+from relay.ops.notation import (
+    Algebra,
+    Element,
+    Relation,
+    Stage,
+    Tensor,
+    Value,
+    counting,
+    dims,
+    loops,
+    register_op,
+    table,
+)
 from relay.ops.tir import scalar, stages
 from relay.ops.tir.tvm_modules import tirx
 from relay.typecheck import axes as names
@@ -155,7 +167,7 @@ def _systems(rng: np.random.Generator, dtype: np.dtype[Any]) -> Any:
     relation=Relation("T:float, T -> T", _solve_shape),
     compute=_solve,
     gradient=_solve_gradient,
-    linear=(1,),
+    algebra=Algebra(linear=(1,)),
     sampler=_systems,
 )
 def triangular_solve(

@@ -9,6 +9,7 @@ from relay.ir import dims as arithmetic
 from relay.ir.types import Dim, Shape, show_shape
 from relay.operator.axes import carries
 from relay.ops.notation import (
+    Algebra,
     Element,
     Pattern,
     Relation,
@@ -78,7 +79,7 @@ def _diagonal_gradient(x: Value, out: Value, dout: Value, offset: int) -> Value:
     pattern=Pattern.INJECTIVE,
     compute=_diagonal,
     gradient=_diagonal_gradient,
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(
         case((3, 3)), case((2, 3), offset=1), case((4, 2), offset=-1), case((2, 3, 4)), case((2, 2), offset=5),
         case((0, 3)),
@@ -100,7 +101,7 @@ def diagonal(x: Tensor, offset: int = 0) -> Tensor:
     pattern=Pattern.INJECTIVE,
     compute=_embed,
     gradient=lambda x, out, dout, offset, shape_of: dout.op("diagonal", offset=offset),
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(
         case((3,)), case((2, 3), offset=1), case((2,), offset=-1, shape_of=(3, 5)), case((0,)), case((2, 0), offset=2)
     ),

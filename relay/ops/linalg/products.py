@@ -10,7 +10,20 @@ import numpy as np
 from relay.ir.dims import product
 from relay.ir.types import Shape
 from relay.operator import Columns
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, broadcast_dims, dims, register_op
+from relay.ops.notation import (
+    Algebra,
+    Batching,
+    Element,
+    Numerics,
+    Pattern,
+    Relation,
+    Stage,
+    Tensor,
+    Value,
+    broadcast_dims,
+    dims,
+    register_op,
+)
 from relay.ops.samples import case, cases
 from relay.ops.tir import scalar, stages
 from relay.ops.tir.tvm_modules import te, tirx
@@ -127,13 +140,13 @@ def _matmul_columns(x: Shape, y: Shape) -> Columns | None:
     pattern=Pattern.OUTPUT_FUSABLE,
     compute=_matmul,
     gradient=_matmul_gradient,
-    associative=True,  # products of matrices; a vector stands first or last
-    stacked=_stacked_matmul,
-    total=_total_matmul,
-    columns=_matmul_columns,
-    quantized=lambda x, y: x.op("quantized_dense", y.op("transpose")) if y.ndim == 2 else None,
-    linear=(0, 1),
-    work=_multiplications_and_additions,
+    # associative: products of matrices; a vector stands first or last
+    algebra=Algebra(associative=True, columns=_matmul_columns, linear=(0, 1)),
+    batching=Batching(rule=_stacked_matmul, summed=_total_matmul),
+    numerics=Numerics(
+        quantized=lambda x, y: x.op("quantized_dense", y.op("transpose")) if y.ndim == 2 else None,
+        work=_multiplications_and_additions,
+    ),
     sampler=cases(
         case((3,), (3,)),
         case((2, 3), (3,)),
@@ -180,13 +193,13 @@ def _dense_gradient(x: Value, weight: Value, out: Value, dout: Value) -> tuple[V
     pattern=Pattern.OUTPUT_FUSABLE,
     compute=_dense,
     gradient=_dense_gradient,
-    stacked=lambda rounds, x, weight: (
-        _stacked_rows(x, lambda rows: rows.op("dense", weight)) if rounds == (True, False) else None
+    batching=Batching(
+        rule=lambda rounds, x, weight: (
+            _stacked_rows(x, lambda rows: rows.op("dense", weight)) if rounds == (True, False) else None
+        )
     ),
-    columns=lambda x, weight: Columns(0, len(x) - 1, rows=(len(x) - 1, 1)),
-    quantized=lambda x, weight: x.op("quantized_dense", weight),
-    linear=(0, 1),
-    work=_multiplications_and_additions,
+    algebra=Algebra(columns=lambda x, weight: Columns(0, len(x) - 1, rows=(len(x) - 1, 1)), linear=(0, 1)),
+    numerics=Numerics(quantized=lambda x, weight: x.op("quantized_dense", weight), work=_multiplications_and_additions),
     sampler=cases(
         case((2, 3), (4, 3)),
         case((3,), (4, 3)),

@@ -17,6 +17,7 @@ from relay.ir.types import INT32, INT64, Dim, Shape
 from relay.operator import Emitter
 from relay.ops.nn.pooling import samples, spatial_axes
 from relay.ops.notation import (
+    Algebra,
     Element,
     Pattern,
     Relation,
@@ -218,7 +219,7 @@ def _define_adaptive(rank: int) -> None:
         pattern=Pattern.REDUCTION,
         compute=functools.partial(_adaptive, mean=True),
         gradient=_adaptive_avg_gradient,
-        linear=(0,),
+        algebra=Algebra(linear=(0,)),
         sampler=samples(rank, *_ADAPTIVE_CALLS),
     )(adaptive_avg_pool)
 

@@ -26,7 +26,19 @@ from relay.ir.dims import Dim, multiply
 from relay.ir.types import Shape
 from relay.operator import Columns
 from relay.ops.nn import polyphase
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op, result_dims
+from relay.ops.notation import (
+    Algebra,
+    Element,
+    Numerics,
+    Pattern,
+    Relation,
+    Stage,
+    Tensor,
+    Value,
+    dims,
+    register_op,
+    result_dims,
+)
 from relay.ops.samples import Case, case, cases
 from relay.ops.tir import scalar, stages
 from relay.ops.tir.tvm_modules import te, tirx
@@ -574,10 +586,11 @@ def _define(rank: int) -> None:
         pattern=Pattern.OUTPUT_FUSABLE,
         compute=convolution_stage,
         gradient=convolution_gradient,
-        linear=(0, 1),
-        columns=_columns,
-        quantized=_quantized_convolution if rank == 2 else None,
-        work=lambda shapes, result: _work(result, shapes[1]),
+        algebra=Algebra(linear=(0, 1), columns=_columns),
+        numerics=Numerics(
+            quantized=_quantized_convolution if rank == 2 else None,
+            work=lambda shapes, result: _work(result, shapes[1]),
+        ),
         sampler=_samples(rank, *(_CALLS_3D if rank == 3 else _CALLS)),
     )(convolution)
 
@@ -608,8 +621,8 @@ def _define(rank: int) -> None:
         pattern=Pattern.OUTPUT_FUSABLE,
         compute=_transposed_convolution,
         gradient=transposed_gradient,
-        linear=(0, 1),
-        work=lambda shapes, result: _work(*shapes),
+        algebra=Algebra(linear=(0, 1)),
+        numerics=Numerics(work=lambda shapes, result: _work(*shapes)),
         sampler=_samples(rank, *_TRANSPOSED_CALLS[: 3 if rank == 3 else None]),
     )(transposed_convolution)
 
@@ -633,8 +646,8 @@ def _define(rank: int) -> None:
         pattern=Pattern.OUTPUT_FUSABLE,
         compute=_weight_gradient,
         gradient=weight_gradient_gradient,
-        linear=(0, 1),
-        work=lambda shapes, result: _work(shapes[1], result),
+        algebra=Algebra(linear=(0, 1)),
+        numerics=Numerics(work=lambda shapes, result: _work(shapes[1], result)),
         sampler=_samples(rank, *_WEIGHT_CALLS[: 2 if rank == 3 else None]),
     )(weight_gradient)
 

@@ -13,6 +13,7 @@ import numpy as np
 from relay.ir import dims as arithmetic
 from relay.ir.types import INT32, BaseType, Dim, Shape
 from relay.ops.notation import (
+    Algebra,
     Element,
     Pattern,
     Relation,
@@ -314,7 +315,7 @@ def _define(rank: int) -> None:
         pattern=Pattern.REDUCTION,
         compute=_avg_pool,
         gradient=_avg_pool_gradient,
-        linear=(0,),
+        algebra=Algebra(linear=(0,)),
         sampler=samples(
             rank,
             *_CALLS,

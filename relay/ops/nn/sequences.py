@@ -8,6 +8,7 @@ from relay.errors import ShapeError
 from relay.ir.types import INT32, INT64, BaseType, Shape, show_shape
 from relay.operator.axes import carries
 from relay.ops.notation import (
+    Algebra,
     Element,
     Pattern,
     Relation,
@@ -111,7 +112,7 @@ def _reverse(x: Stage, lengths: Stage, axis: int, batch_axis: int) -> Stage:
         None,
     ),
     requirements=(Requirement(_lengths_fit, "a length is negative or longer than the axis"),),
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(
         case((4, 3), np.array([2, 0, 4], np.int32)),
         case((3, 4), np.array([2, 0, 3], np.int64), axis=1, batch_axis=0),

@@ -6,7 +6,7 @@ import numpy as np
 
 from relay.operator import composite
 from relay.ops.elementwise.elementary import exp, log
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims
+from relay.ops.notation import Element, Indexing, Numerics, Pattern, Relation, Stage, Tensor, Value, dims
 from relay.ops.reduction.reductions import max_, sum_
 from relay.ops.samples import case, cases
 from relay.ops.tir import scalar, stages, transcendental
@@ -62,10 +62,10 @@ def _softmax(x: Stage, axis: int) -> Stage:
     relation=Relation("T:float -> T", relations.along_axis),
     pattern=Pattern.OPAQUE,
     compute=_softmax,
-    along="axis",
+    indexing=Indexing(axis="axis"),
     gradient=lambda x, out, dout, axis: (dout - (dout * out).op("sum", axis=axis, keepdims=True)) * out,
     sampler=_CASES,
-    sensitive=True,
+    numerics=Numerics(keep_fp32=True),
 )
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """exp(x) divided by its sum along an axis, without overflow. x: (T float, s) -> (T, s).
@@ -98,10 +98,10 @@ def _log_softmax_gradient(x: Value, out: Value, dout: Value, axis: int) -> Value
     relation=Relation("T:float -> T", relations.along_axis),
     pattern=Pattern.OPAQUE,
     compute=_log_softmax,
-    along="axis",
+    indexing=Indexing(axis="axis"),
     gradient=_log_softmax_gradient,
     sampler=_CASES,
-    sensitive=True,
+    numerics=Numerics(keep_fp32=True),
 )
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """The logarithm of `softmax`, computed without its underflow. x: (T float, s) -> (T, s).

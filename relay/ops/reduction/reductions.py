@@ -14,7 +14,9 @@ from relay.ir.types import BOOL, Shape, TensorType, Type
 from relay.operator.axes import carries
 from relay.operator.relation import infer_relation, of_numbers
 from relay.ops.notation import (
+    Algebra,
     Element,
+    Indexing,
     Pattern,
     Relation,
     Stage,
@@ -111,10 +113,10 @@ def _sum_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool)
     name="sum",
     relation=_sum_type,
     pattern=Pattern.REDUCTION,
-    combines="axis",
+    indexing=Indexing(reduction_axes="axis"),
     compute=_sum,
     gradient=_sum_gradient,
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(*_NONEMPTY, *_EMPTY),
 )
 def sum_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
@@ -152,10 +154,10 @@ def _mean_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool
 @register_op(
     relation=Relation("T:float -> T", relations.reduce),
     pattern=Pattern.REDUCTION,
-    combines="axis",
+    indexing=Indexing(reduction_axes="axis"),
     compute=_mean,
     gradient=_mean_gradient,
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(*_NONEMPTY, *_EMPTY),
 )
 def mean(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
@@ -225,7 +227,7 @@ def _by_halves(rows: Value, cotangent: Value, columns: int) -> Value:
 @register_op(
     relation=Relation("T:number -> T", relations.reduce),
     pattern=Pattern.REDUCTION,
-    combines="axis",
+    indexing=Indexing(reduction_axes="axis"),
     compute=_prod,
     gradient=_prod_gradient,
     sampler=cases(*_NONEMPTY, *_EMPTY, case((7,)), case(np.array([2.0, 0.0, 3.0])), case(np.array([0.0, 0.0, 3.0]))),
@@ -265,7 +267,7 @@ def _highest(dtype: np.dtype[Any]) -> Any:
     name="max",
     relation=Relation("T:number -> T", relations.reduce_nonempty),
     pattern=Pattern.REDUCTION,
-    combines="axis",
+    indexing=Indexing(reduction_axes="axis"),
     compute=_extremum(stages.largest),
     gradient=_extremum_gradient,
     sampler=cases(
@@ -290,7 +292,7 @@ def max_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     name="min",
     relation=Relation("T:number -> T", relations.reduce_nonempty),
     pattern=Pattern.REDUCTION,
-    combines="axis",
+    indexing=Indexing(reduction_axes="axis"),
     compute=_extremum(stages.smallest),
     gradient=_extremum_gradient,
     sampler=cases(
@@ -433,7 +435,7 @@ def _truth(combine: str, identity: bool) -> Callable[..., Stage]:
     name="any",
     relation=Relation("bool -> bool", relations.reduce),
     pattern=Pattern.REDUCTION,
-    combines="axis",
+    indexing=Indexing(reduction_axes="axis"),
     compute=_truth("Or", False),
     no_gradient="the result is a boolean",
     sampler=cases(*_NONEMPTY, *_EMPTY),
@@ -451,7 +453,7 @@ def any_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     name="all",
     relation=Relation("bool -> bool", relations.reduce),
     pattern=Pattern.REDUCTION,
-    combines="axis",
+    indexing=Indexing(reduction_axes="axis"),
     compute=_truth("And", True),
     no_gradient="the result is a boolean",
     sampler=cases(*_NONEMPTY, *_EMPTY),

@@ -11,7 +11,7 @@ from relay.ir.types import BFLOAT16, FLOAT16, FLOAT32, Shape
 from relay.operator import composite
 from relay.operator.axes import carries
 from relay.ops.elementwise.comparison import cast
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, loops, register_op
+from relay.ops.notation import Algebra, Element, Pattern, Relation, Stage, Tensor, Value, dims, loops, register_op
 from relay.ops.samples import case, cases
 from relay.ops.shape.creation import ones, zeros_like
 from relay.ops.shape.rearrangement import flip, moveaxis
@@ -86,7 +86,7 @@ def _cumsum_gradient(x: Value, out: Value, dout: Value, axis: int, reverse: bool
     pattern=Pattern.OPAQUE,
     compute=_running(scalar.add),
     gradient=_cumsum_gradient,
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=_CASES,
 )
 def cumsum(x: Tensor, axis: int = 0, reverse: bool = False) -> Tensor:

@@ -11,6 +11,7 @@ from relay.ir.literals import misfit_text
 from relay.ir.types import BOOL, FLOAT32, FLOAT64, INT32, BaseType
 from relay.operator import composite
 from relay.ops.notation import (
+    Memory,
     Pattern,
     Relation,
     Stage,
@@ -43,7 +44,7 @@ _SHAPES = cases(
     compute=lambda shape, dtype: stages.full(result_dims(lambda: relations.literal_shape(shape)), 0, str(dtype)),
     no_gradient=_CONSTANT,
     sampler=_SHAPES,
-    fill=0,
+    memory=Memory(fill=0),
 )
 def zeros(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
     """0 everywhere. () -> (dtype, shape).
@@ -61,7 +62,7 @@ def zeros(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
     compute=lambda shape, dtype: stages.full(result_dims(lambda: relations.literal_shape(shape)), 1, str(dtype)),
     no_gradient=_CONSTANT,
     sampler=_SHAPES,
-    fill=1,
+    memory=Memory(fill=1),
 )
 def ones(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
     """1 everywhere. () -> (dtype, shape).
@@ -118,7 +119,7 @@ def full(shape: tuple[int, ...], value: float, dtype: BaseType = FLOAT32) -> Ten
     pattern=Pattern.INJECTIVE,
     compute=lambda x: stages.full(dims(x), 0, str(x.dtype)),
     gradient=lambda x, out, dout: None,
-    fill=0,
+    memory=Memory(fill=0),
 )
 def zeros_like(x: Tensor) -> Tensor:
     """0 everywhere, in x's shape and dtype. x: (T, s) -> (T, s).
@@ -134,7 +135,7 @@ def zeros_like(x: Tensor) -> Tensor:
     pattern=Pattern.INJECTIVE,
     compute=lambda x: stages.full(dims(x), 1, str(x.dtype)),
     gradient=lambda x, out, dout: None,
-    fill=1,
+    memory=Memory(fill=1),
 )
 def ones_like(x: Tensor) -> Tensor:
     """1 everywhere, in x's shape and dtype. x: (T, s) -> (T, s).

@@ -10,6 +10,7 @@ import numpy as np
 from relay.ir.dims import Dim, subtract
 from relay.operator import composite
 from relay.ops.notation import (
+    Algebra,
     Element,
     Pattern,
     Relation,
@@ -44,7 +45,7 @@ def _swapaxes(x: Stage, axis1: int, axis2: int) -> Stage:
     pattern=Pattern.INJECTIVE,
     compute=_swapaxes,
     gradient=lambda x, out, dout, axis1, axis2: dout.op("swapaxes", axis1=axis1, axis2=axis2),
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(case((2, 3), axis1=0, axis2=1), case((2, 0, 4), axis1=-1, axis2=0), case((3,), axis1=0, axis2=0)),
 )
 def swapaxes(x: Tensor, axis1: int, axis2: int) -> Tensor:
@@ -72,7 +73,7 @@ def _moveaxis_gradient(
     pattern=Pattern.INJECTIVE,
     compute=_moveaxis,
     gradient=_moveaxis_gradient,
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(
         case((2, 3, 4), source=0, destination=-1),
         case((2, 3, 4), source=(0, 1), destination=(-1, 0)),
@@ -107,7 +108,7 @@ def _flip(x: Stage, axis: Axes) -> Stage:
     pattern=Pattern.INJECTIVE,
     compute=_flip,
     gradient=lambda x, out, dout, axis: dout.op("flip", axis=axis),
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(
         case(()), case((2, 3)), case((2, 3), axis=-1), case((2, 3, 4), axis=(0, 2)), case((0, 3)), case((2, 3), axis=())
     ),
@@ -157,7 +158,7 @@ def _roll_gradient(x: Value, out: Value, dout: Value, shift: Dim | tuple[Dim, ..
     pattern=Pattern.INJECTIVE,
     compute=_roll,
     gradient=_roll_gradient,
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(
         case((5,), shift=2),
         case((2, 3), shift=-4),
@@ -210,7 +211,7 @@ def _tile_gradient(x: Value, out: Value, dout: Value, reps: int | tuple[int, ...
     pattern=Pattern.INJECTIVE,
     compute=_tile,
     gradient=_tile_gradient,
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(
         case((3,), reps=2),
         case((2, 3), reps=2),
@@ -258,7 +259,7 @@ def _repeat_gradient(x: Value, out: Value, dout: Value, repeats: int, axis: int 
     pattern=Pattern.INJECTIVE,
     compute=_repeat,
     gradient=_repeat_gradient,
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(
         case((3,), repeats=2),
         case((2, 3), repeats=2),
@@ -296,7 +297,7 @@ def _flatten(x: Stage, start_axis: int, end_axis: int) -> Stage:
     pattern=Pattern.INJECTIVE,
     compute=_flatten,
     gradient=_flatten_gradient,
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(case(()), case((2, 3, 4)), case((2, 3, 4), start_axis=1), case((2, 3, 4), end_axis=1), case((0, 3))),
 )
 def flatten(x: Tensor, start_axis: int = 0, end_axis: int = -1) -> Tensor:
@@ -317,7 +318,7 @@ def _reshape_codes(x: Stage, codes: tuple[int, ...]) -> Stage:
     pattern=Pattern.INJECTIVE,
     compute=_reshape_codes,
     gradient=lambda x, out, dout, codes: dout.op("reshape", shape=x.shape),
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(
         case((2, 3, 4), codes=(4, 0, 2)),
         case((2, 3, 4), codes=(6, 1, -1)),
@@ -368,7 +369,7 @@ def _layout_transform(x: Stage, source: str, target: str) -> Stage:
     pattern=Pattern.INJECTIVE,
     compute=_layout_transform,
     gradient=lambda x, out, dout, source, target: dout.op("layout_transform", source=target, target=source),
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(
         case((1, 2, 3, 4), source="NCHW", target="NHWC"),
         case((2, 8, 3), source="NCW", target="NCW4c"),

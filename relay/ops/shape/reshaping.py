@@ -11,7 +11,11 @@ import numpy as np
 
 from relay.ir.dims import Dim, add
 from relay.ops.notation import (
+    Algebra,
+    Batching,
     Element,
+    Indexing,
+    IndexKind,
     Pattern,
     Relation,
     Stage,
@@ -46,7 +50,7 @@ def _broadcast_to(x: Stage, shape: tuple[int, ...]) -> Stage:
     pattern=Pattern.BROADCAST,
     compute=_broadcast_to,
     gradient=lambda x, out, dout, shape: dout.op("sum_to", shape=x.shape),
-    linear=(0,),
+    algebra=Algebra(linear=(0,), coercion=True),
     sampler=cases(
         case((), shape=()),
         case((), shape=(2, 3)),
@@ -56,7 +60,6 @@ def _broadcast_to(x: Stage, shape: tuple[int, ...]) -> Stage:
         case((1, 3), shape=(0, 3)),
         case((1,), shape=3),
     ),
-    coercion=True,
 )
 def broadcast_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """x stretched to a shape. x: (T, s) -> (T, shape).
@@ -95,7 +98,7 @@ def _numpy_sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     pattern=Pattern.REDUCTION,
     compute=_sum_to,
     gradient=lambda x, out, dout, shape: broadcast_to(dout, shape=x.shape),
-    linear=(0,),
+    algebra=Algebra(linear=(0,), coercion=True),
     sampler=cases(
         case((), shape=()),
         case((2, 3), shape=()),
@@ -107,7 +110,6 @@ def _numpy_sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
         case((2, 3), shape=(2, 3)),
         case((1, 1), shape=(1,)),
     ),
-    coercion=True,
 )
 def sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """The inverse of `broadcast_to`: x summed over the axes that `shape` would be stretched along. x: (T, s) -> (T,
@@ -166,11 +168,13 @@ def reshaped_stage(x: Stage, shape: tuple[int, ...]) -> Stage:
     sizes=frozenset({"shape"}),
     relation=Relation("T -> T", relations.reshape),
     pattern=Pattern.INJECTIVE,
-    reshapes=True,
+    indexing=Indexing(kind=IndexKind.RESHAPE),
     compute=lambda x, shape: reshaped_stage(x, result_dims(lambda: shape)),
     gradient=lambda x, out, dout, shape: dout.op("reshape", shape=x.shape),
-    stacked=lambda rounds, x, shape: x.op("reshape", shape=(x.shape[0], *relations.reshape(x.shape[1:], shape=shape))),
-    linear=(0,),
+    batching=Batching(
+        rule=lambda rounds, x, shape: x.op("reshape", shape=(x.shape[0], *relations.reshape(x.shape[1:], shape=shape)))
+    ),
+    algebra=Algebra(linear=(0,), coercion=True),
     sampler=cases(
         case((), shape=()),
         case((), shape=(1, 1)),
@@ -181,7 +185,6 @@ def reshaped_stage(x: Stage, shape: tuple[int, ...]) -> Stage:
         case((0, 3), shape=(5, 0)),
         case((0, 3), shape=(-1, 3)),
     ),
-    coercion=True,
 )
 def reshape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """The same elements, the last axis fastest, in another shape, in which one extent may be -1. x: (T, s) -> (T,
@@ -211,11 +214,13 @@ def _transpose_gradient(x: Value, out: Value, dout: Value, axes: Sequence[int] |
     pattern=Pattern.INJECTIVE,
     compute=permuted_stage,
     gradient=_transpose_gradient,
-    permutes=True,
-    stacked=lambda rounds, x, axes: x.op(
-        "transpose", axes=(0, *(axis + 1 for axis in relations.permutation(axes, x.ndim - 1)))
+    indexing=Indexing(kind=IndexKind.PERMUTE),
+    batching=Batching(
+        rule=lambda rounds, x, axes: x.op(
+            "transpose", axes=(0, *(axis + 1 for axis in relations.permutation(axes, x.ndim - 1)))
+        )
     ),
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(
         case(()),
         case((3,)),
@@ -238,11 +243,13 @@ def transpose(x: Tensor, axes: tuple[int, ...] | None = None) -> Tensor:
 @register_op(
     relation=Relation("T -> T", relations.expand_dims),
     pattern=Pattern.INJECTIVE,
-    reshapes=True,
+    indexing=Indexing(kind=IndexKind.RESHAPE),
     compute=lambda x, axis: reshaped_stage(x, result_dims(lambda: relations.expand_dims(dims(x), axis=axis))),
     gradient=lambda x, out, dout, axis: reshape(dout, shape=x.shape),
-    stacked=lambda rounds, x, axis: x.op("reshape", shape=(x.shape[0], *relations.expand_dims(x.shape[1:], axis=axis))),
-    linear=(0,),
+    batching=Batching(
+        rule=lambda rounds, x, axis: x.op("reshape", shape=(x.shape[0], *relations.expand_dims(x.shape[1:], axis=axis)))
+    ),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(case((), axis=0), case((2, 3), axis=-1), case((2, 3), axis=(0, 2)), case((0,), axis=1)),
 )
 def expand_dims(x: Tensor, axis: int | tuple[int, ...]) -> Tensor:
@@ -257,12 +264,11 @@ def expand_dims(x: Tensor, axis: int | tuple[int, ...]) -> Tensor:
 @register_op(
     relation=Relation("T -> T", relations.squeeze),
     pattern=Pattern.INJECTIVE,
-    reshapes=True,
+    indexing=Indexing(kind=IndexKind.RESHAPE),
     compute=lambda x, axis: reshaped_stage(x, result_dims(lambda: relations.squeeze(dims(x), axis=axis))),
     gradient=lambda x, out, dout, axis: reshape(dout, shape=x.shape),
-    linear=(0,),
+    algebra=Algebra(linear=(0,), coercion=True),
     sampler=cases(case(()), case((1, 3, 1)), case((1, 3, 1), axis=-1), case((1, 1), axis=(0, 1)), case((0, 1), axis=1)),
-    coercion=True,
 )
 def squeeze(x: Tensor, axis: Axes = None) -> Tensor:
     """x without axes of extent 1: the given ones, or all such. x: (T, s) -> (T, s without them).
@@ -310,7 +316,7 @@ def _concatenate_gradient(tensors: tuple[Value, ...], out: Value, dout: Value, a
     relation=Relation("T.. -> T", relations.concatenate),
     pattern=Pattern.INJECTIVE,
     compute=_concatenate,
-    along="axis",
+    indexing=Indexing(axis="axis"),
     gradient=_concatenate_gradient,
     sampler=cases(
         case((3,)),

@@ -14,8 +14,12 @@ import numpy as np
 
 from relay.ir.types import Dim
 from relay.ops.notation import (
+    Algebra,
     Element,
+    Indexing,
+    IndexKind,
     InPlace,
+    Memory,
     Pattern,
     Relation,
     Stage,
@@ -71,9 +75,9 @@ _SLICES = (
     relation=Relation("T -> T", relations.strided_slice),
     pattern=Pattern.INJECTIVE,
     compute=_strided_slice,
-    slices=True,
+    indexing=Indexing(kind=IndexKind.SLICE),
     gradient=_strided_slice_gradient,
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(*(case(shape, **bounds) for shape, bounds in _SLICES)),
 )
 def strided_slice(x: Tensor, begin: tuple[int, ...], end: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
@@ -137,8 +141,7 @@ def _place_cases() -> list[tuple[tuple[int, ...], dict[str, object]]]:
     pattern=Pattern.INJECTIVE,
     compute=_place_slice,
     gradient=_place_slice_gradient,
-    linear=(0,),
-    accumulator="add_slice",
+    algebra=Algebra(linear=(0,), accumulates="add_slice"),
     sampler=cases(*(case(part, **attributes) for part, attributes in _place_cases())),
 )
 def place_slice(
@@ -201,7 +204,7 @@ def _update_slice_gradient(
     pattern=Pattern.INJECTIVE,
     compute=_update_slice,
     gradient=_update_slice_gradient,
-    in_place=InPlace(0, _update_slice_in_place, _replace_slice),
+    memory=Memory(in_place=InPlace(0, _update_slice_in_place, _replace_slice)),
     sampler=cases(*(case(attributes.pop("shape"), part, **attributes) for part, attributes in _place_cases())),
 )
 def update_slice(
@@ -248,8 +251,8 @@ def _add_slice_in_place(x: Stage, new: Stage, begin: Bounds, end: Bounds, stride
     pattern=Pattern.INJECTIVE,
     compute=_add_slice,
     gradient=lambda x, new, out, dout, **bounds: (dout, dout.op("strided_slice", **bounds)),
-    accumulates=0,
-    in_place=InPlace(0, _add_slice_in_place, _add_to_slice),
+    algebra=Algebra(accumulates=0),
+    memory=Memory(in_place=InPlace(0, _add_slice_in_place, _add_to_slice)),
     sampler=cases(*(case(attributes.pop("shape"), part, **attributes) for part, attributes in _place_cases())),
 )
 def add_slice(x: Tensor, new: Tensor, begin: tuple[int, ...], end: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from relay.ir.types import Dim, Shape
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op, result_dims
+from relay.ops.notation import Algebra, Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op, result_dims
 from relay.ops.samples import case, cases
 from relay.ops.tir import scalar, stages
 from relay.ops.tir.tvm_modules import te, tirx
@@ -214,7 +214,7 @@ def _overlap_add_gradient(windows: Value, out: Value, dout: Value, sizes: Number
     pattern=Pattern.REDUCTION,
     compute=_overlap_add,
     gradient=_overlap_add_gradient,
-    linear=(0,),
+    algebra=Algebra(linear=(0,)),
     sampler=cases(
         case((4, 2), sizes=5, axes=0),
         case((2, 4, 2, 3, 2), sizes=(6, 4), axes=(1, 2), stride=(2, 1), padding=((1, 2), 0), dilation=(1, 2)),

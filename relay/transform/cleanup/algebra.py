@@ -37,19 +37,19 @@ _COPYING = (Pattern.BROADCAST, Pattern.INJECTIVE)
 
 def _is_identity(operator: Operator, atom: Atom, definition: Definition) -> bool:
     """Whether all elements are the neutral one, with its sign: x + 0.0 is not x where x is -0.0, but x + -0.0 is."""
-    if operator.identity is None:
+    if operator.algebra.identity is None:
         return False
     signed = isinstance(type_ := _type(atom), TensorType) and isinstance(type_.base, BaseType) and type_.base.is_float
     while (call := definition(atom)) is not None:
         inner = lookup(call.operator)
-        if not (inner.coercion and inner.pattern in _COPYING):  # the result's elements are the operand's
+        if not (inner.algebra.coercion and inner.pattern in _COPYING):  # the result's elements are the operand's
             break
         atom = call.arguments[0]
-    if call is not None and (fill := lookup(call.operator).fill) is not None:
-        return bool(fill == operator.identity) and not (fill == 0 and signed)
+    if call is not None and (fill := lookup(call.operator).memory.constant) is not None:
+        return bool(fill == operator.algebra.identity) and not (fill == 0 and signed)
     if not isinstance(atom, Constant) or not 1 <= atom.value.size <= LARGEST:
         return False
-    neutral = np.asarray(operator.identity).astype(atom.value.dtype)
+    neutral = np.asarray(operator.algebra.identity).astype(atom.value.dtype)
     return atom.value.tobytes() == neutral.tobytes() * atom.value.size
 
 
@@ -87,17 +87,21 @@ def _binary(operator: Operator) -> bool:
     return len(operator.operands) == 2
 
 
+def _has_identity(operator: Operator) -> bool:
+    return _binary(operator) and operator.algebra.identity is not None
+
+
 def _unary(operator: Operator) -> bool:
     return len(operator.operands) == 1 and not operator.variadic
 
 
 RULES: tuple[Rule, ...] = (
-    Rule("f(x, e) = x", lambda f: _binary(f) and f.identity is not None, _right_identity),
-    Rule("f(e, x) = x", lambda f: _binary(f) and f.identity is not None and f.commutative, _left_identity),
-    Rule("f(x, x) = x", lambda f: _binary(f) and f.idempotent, _equal_operands),
-    Rule("f(f(x)) = f(x)", lambda f: _unary(f) and f.idempotent, _done_already),
-    Rule("f(f(x)) = x", lambda f: _unary(f) and f.involution, _involution_operand),
-    Rule("f(x: T): T = x", lambda f: _unary(f) and f.coercion, _only),
+    Rule("f(x, e) = x", _has_identity, _right_identity),
+    Rule("f(e, x) = x", lambda f: _has_identity(f) and f.algebra.commutative, _left_identity),
+    Rule("f(x, x) = x", lambda f: _binary(f) and f.algebra.idempotent, _equal_operands),
+    Rule("f(f(x)) = f(x)", lambda f: _unary(f) and f.algebra.idempotent, _done_already),
+    Rule("f(f(x)) = x", lambda f: _unary(f) and f.algebra.involution, _involution_operand),
+    Rule("f(x: T): T = x", lambda f: _unary(f) and f.algebra.coercion, _only),
 )
 """What is known of operator calls. The order does not matter."""
 

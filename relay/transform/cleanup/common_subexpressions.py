@@ -80,10 +80,10 @@ def _key(value: Expr) -> Hashable | None:
     match value:
         case OpCall(name, arguments, attributes):
             operator = lookup(name)
-            if operator.arbitrary:  # memory that is filled later, like a stack
+            if operator.memory.uninitialised:  # memory that is filled later, like a stack
                 return None
             keys = [_atom_key(a) for a in arguments]
-            if operator.commutative:
+            if operator.algebra.commutative:
                 keys.sort(key=hash)
             return ("op", operator.name, tuple(keys), tuple(sorted((k, _frozen(v)) for k, v in attributes.items())))
         case MakeTuple(items):

@@ -43,14 +43,14 @@ def folded_constant(call: OpCall, type_: Type | None, max_size: int = LARGEST) -
 def _evaluate_call(call: OpCall, type_: Type | None, max_size: int) -> Constant | None:
     """What a call of constants, or of nothing, gives; None if it has more bytes, or may fail."""
     operator = lookup(call.operator)
-    if operator.requirements or operator.external is not None or operator.arbitrary:
+    if operator.requirements or operator.external is not None or operator.memory.uninitialised:
         return None
     if not isinstance(type_, TensorType) or not all(isinstance(d, int) for d in type_.shape):
         return None
     if math.prod(type_.dims) * type_.dtype.itemsize > max_size or any(map(_has_dims, call.attributes.values())):
         return None
-    if operator.fill is not None:
-        return Constant(np.full(type_.dims, operator.fill, type_.dtype), call.span)
+    if operator.memory.constant is not None:
+        return Constant(np.full(type_.dims, operator.memory.constant, type_.dtype), call.span)
     values = [a.value for a in call.arguments if isinstance(a, Constant)]
     if len(values) != len(call.arguments):
         return None
@@ -101,7 +101,7 @@ class _ConstantFolding:
 
     def fold_call(self, target: Var, call: OpCall) -> Constant | None:
         """The constant that a call is. What is none, but computed of constants, is kept for those that use it."""
-        if not call.arguments or lookup(call.operator).fill is not None:
+        if not call.arguments or lookup(call.operator).memory.constant is not None:
             self.made[target] = call
             return None
         arguments = [self.constant(a) for a in call.arguments]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from relay.ir.expr import Atom, Binding, Block, Derivative, Expr, Module, OpCall, Var
 from relay.ir.traverse import map_blocks, rebind, rebuild_block
 from relay.ir.types import INT64
-from relay.operator import Emitter, lookup
+from relay.operator import Emitter, IndexKind, lookup
 from relay.transform.core.rebuilding import map_bodies
 
 
@@ -30,7 +30,7 @@ class _IndexComposition:
         bindings: list[Binding] = []
         for binding in block.bindings:
             value: Expr = binding.value
-            if isinstance(value, OpCall) and lookup(value.operator).selects_row:
+            if isinstance(value, OpCall) and lookup(value.operator).indexing.kind is IndexKind.ROW:
                 bindings += self._read(value, binding.targets[0])
             else:
                 bindings.append(rebind(binding, map_blocks(value, self.block)))

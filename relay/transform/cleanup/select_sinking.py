@@ -152,7 +152,7 @@ def _condition(branch: If | Match, inside: set[Var]) -> Atom | None:
 def _reads_part(call: OpCall, position: int, target: Var) -> bool:
     """Whether a call takes some of the elements of an operand."""
     operator = lookup(call.operator)
-    if operator.pattern is not Pattern.INJECTIVE or position not in operator.linear or len(operator.linear) > 1:
+    if operator.pattern is not Pattern.INJECTIVE or operator.algebra.linear != (position,):
         return False
     whole, part = elements(call.arguments[position]), elements(target)
     return whole is not None and part is not None and exceeds(whole, part)

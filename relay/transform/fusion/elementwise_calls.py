@@ -11,7 +11,7 @@ from relay.ir.dims import product
 from relay.ir.expr import Atom, Binding, Constant, OpCall, Var
 from relay.ir.sizes.facts import facts
 from relay.ir.types import BFLOAT16, BOOL, Shape, TensorType
-from relay.operator import Pattern, lookup
+from relay.operator import IndexKind, Pattern, lookup
 
 _ARITHMETIC = (Pattern.ELEMENTWISE, Pattern.BROADCAST)
 
@@ -26,11 +26,11 @@ def _is_flat(binding: Binding, space: Shape) -> bool:
     call, (target,) = binding.value, binding.targets
     assert isinstance(call, OpCall)
     operator = lookup(call.operator)
-    if operator.compute is None or operator.arbitrary or operator.in_place is not None:
+    if operator.compute is None or operator.memory.uninitialised or operator.memory.in_place is not None:
         return False
     if not call.arguments:
-        return operator.fill is not None and _axes(target) in (space, ())
-    if operator.pattern not in _ARITHMETIC and not operator.reshapes:
+        return operator.memory.constant is not None and _axes(target) in (space, ())
+    if operator.pattern not in _ARITHMETIC and operator.indexing.kind is not IndexKind.RESHAPE:
         return False
     return _axes(target) == space and all(_axes(atom) == space or _is_single(atom) for atom in call.arguments)
 

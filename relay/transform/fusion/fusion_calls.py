@@ -22,17 +22,20 @@ from relay.ir.expr import (
 from relay.ir.sizes.facts import facts
 from relay.ir.traverse import blocks, free_variables, operands, terminator_operands
 from relay.ir.types import BFLOAT16, BaseType, Shape, TensorType
-from relay.operator import Operator, Pattern, lookup
+from relay.operator import IndexKind, Operator, Pattern, lookup
 
 ARITHMETIC = (Pattern.ELEMENTWISE, Pattern.BROADCAST)
 INJECTIVE = (*ARITHMETIC, Pattern.INJECTIVE)
 ANCHOR = (Pattern.REDUCTION, Pattern.OUTPUT_FUSABLE)
 
+_AXIS_BY_AXIS = (IndexKind.PERMUTE, IndexKind.SLICE)
+"""Calls whose operand is read at one index for each axis."""
+
 
 def in_place_operands(binding: Binding) -> tuple[Atom, ...]:
     """The operand that an operator call can update in place, if there is one."""
     if isinstance(binding.value, OpCall):
-        in_place = lookup(binding.value.operator).in_place
+        in_place = lookup(binding.value.operator).memory.in_place
         if in_place is not None:
             return (binding.value.arguments[in_place.operand],)
     return ()
@@ -119,9 +122,9 @@ class BlockCalls:
         of the operand that it divides the position into, and what moves, joins or repeats elements in conditions and
         remainders, too; all axes as one where none is given."""
         operator, call = self.operator(i), self.call(i)
-        if self.patterns[i] is not Pattern.INJECTIVE or operator.permutes or operator.slices or not call.arguments:
+        if self.patterns[i] is not Pattern.INJECTIVE or operator.indexing.kind in _AXIS_BY_AXIS or not call.arguments:
             return 1
-        if not operator.reshapes:
+        if operator.indexing.kind is not IndexKind.RESHAPE:
             return 3 * (max(len(self.shape(i)), 1) if call.attributes.get("axis", 0) is None else 1)
         operand = call.arguments[0]
         before, after = ([d for d in shape if d != 1] for shape in (shape_of(operand), self.shape(i)))
@@ -133,7 +136,7 @@ class BlockCalls:
         type_ = self.target(i).type
         if isinstance(type_, TensorType) and type_.base == BFLOAT16:
             return True
-        return self.operator(i).intricate
+        return self.operator(i).numerics.expensive_to_recompute
 
     def is_larger(self, i: int, j: int) -> bool | None:
         """Whether a call's result has more elements than another's; None where that is data-dependent."""

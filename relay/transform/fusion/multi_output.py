@@ -121,7 +121,7 @@ class _MultiOutputFusion:
         levels: dict[int, Level] = {}
         for i in sorted(draft.members, reverse=True):
             operator, users = self.calls.operator(i), self.calls.users[i] & draft.members
-            if operator.compute is None or operator.arbitrary:
+            if operator.compute is None or operator.memory.uninitialised:
                 continue
             if i in draft.results:
                 levels[i] = Level.RESULT
@@ -142,12 +142,13 @@ class _MultiOutputFusion:
 
     def _reduces(self, i: int) -> bool:
         """Whether a call combines elements along axes."""
-        return self.calls.patterns[i] is Pattern.REDUCTION and self.calls.operator(i).combines is not None
+        reduces = self.calls.operator(i).indexing.reduction_axes is not None
+        return self.calls.patterns[i] is Pattern.REDUCTION and reduces
 
     def _axes(self, draft: GroupDraft) -> object:
         """Along which axes the reductions of a group go."""
         call = self.calls.call(draft.anchors[0])
-        combines = self.calls.operator(draft.anchors[0]).combines
+        combines = self.calls.operator(draft.anchors[0]).indexing.reduction_axes
         assert combines is not None
         rank = len(shape_of(call.arguments[0]))
         axes = call.attributes.get(combines)
@@ -219,7 +220,7 @@ class _MultiOutputFusion:
         if known is None:
             operators = map(self.calls.operator, draft.members)
             known = self._plain[draft] = not any(i in self.calls.updated for i in draft.results) and all(
-                operator.compute is not None and not operator.arbitrary for operator in operators
+                operator.compute is not None and not operator.memory.uninitialised for operator in operators
             )
         return known
 

@@ -19,7 +19,7 @@ import attrs
 from relay.ir.dims import Dim, add, multiply, product
 from relay.ir.expr import Constant, Var
 from relay.ir.sizes.facts import facts
-from relay.operator import Pattern
+from relay.operator import IndexKind, Pattern
 from relay.transform.fusion.fusion_calls import ANCHOR, ARITHMETIC, INJECTIVE, BlockCalls, bytes_of
 
 LIMIT = 64
@@ -150,7 +150,7 @@ class _ProducerConsumerFusion:
             (anchor,) = draft.anchors
             if anchor in users and not self._may_feed(i, anchor):
                 return False
-            if self._reads_often(anchor) and not calls.operator(i).permutes:
+            if self._reads_often(anchor) and calls.operator(i).indexing.kind is not IndexKind.PERMUTE:
                 return False
         if any(not self._may_move(i, j) for j in users if j not in draft.anchors):
             return False
@@ -175,7 +175,7 @@ class _ProducerConsumerFusion:
     def _may_feed(self, i: int, anchor: int) -> bool:
         """Whether it does no harm that an anchor reads through this call."""
         if self._reads_often(anchor):
-            return self.calls.operator(i).permutes
+            return self.calls.operator(i).indexing.kind is IndexKind.PERMUTE
         return self.calls.patterns[i] is Pattern.INJECTIVE or self.calls.is_larger(i, anchor) is True
 
     def _reads_often(self, anchor: int) -> bool:

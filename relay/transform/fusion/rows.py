@@ -18,7 +18,7 @@ from relay.ir.dims import Dim, multiply, product
 from relay.ir.expr import Binding, OpCall, Var
 from relay.ir.sizes.facts import facts
 from relay.ir.types import BaseType, Shape, TensorType
-from relay.operator import Operator, Pattern, lookup
+from relay.operator import IndexKind, Operator, Pattern, lookup
 from relay.operator.axes import axis_rule
 from relay.operator.relation import Relation
 
@@ -53,7 +53,7 @@ def in_rows(bindings: Sequence[Binding]) -> bool:
             elif isinstance(atom, Var) and atom in inner:
                 if operator.pattern in _ARITHMETIC:
                     count = min(count, _common(inner[atom], shape) if len(inner[atom]) == len(shape) else 0)
-                elif operator.reshapes:
+                elif operator.indexing.kind is IndexKind.RESHAPE:
                     count = min(count, _common(inner[atom], shape))
                 else:
                     return False
@@ -102,7 +102,9 @@ def _is_plain(binding: Binding) -> bool:
     assert isinstance(binding.value, OpCall)
     operator = lookup(binding.value.operator)
     kinds = (*_ARITHMETIC, Pattern.REDUCTION)
-    return operator.in_place is None and (operator.pattern in kinds or operator.reshapes)
+    return operator.memory.in_place is None and (
+        operator.pattern in kinds or operator.indexing.kind is IndexKind.RESHAPE
+    )
 
 
 def _tensor(variable: Var) -> TensorType:

@@ -26,7 +26,7 @@ from relay.errors import RelayError
 from relay.ir.expr import Atom, Binding, Block, Constant, Function, Module, OpCall, Var
 from relay.ir.traverse import map_parts, map_terminator, walk
 from relay.ir.types import BaseType, TensorType, Type
-from relay.operator import Emitter, Operator, Pattern, lookup
+from relay.operator import Emitter, IndexKind, Operator, Pattern, lookup
 from relay.transform.analysis.loop_analysis import elements, likely
 from relay.transform.core.rebuilding import map_bodies
 from relay.transform.layout.layout_forms import (
@@ -130,9 +130,12 @@ def _cost(body: Block, target: LayoutTarget) -> float:
             continue
         operator = lookup(call.operator)
         size = elements(binding.targets[0])
-        if size is not None and (operator.permutes or (operator.layouts and operator.pattern is Pattern.INJECTIVE)):
+        moves = operator.indexing.kind is IndexKind.PERMUTE or (
+            operator.layouts and operator.pattern is Pattern.INJECTIVE
+        )
+        if size is not None and moves:
             cost += target.for_dtype(_base(call)).move * likely(size)
-        elif operator.layouts is not None and size is not None and operator.linear:
+        elif operator.layouts is not None and size is not None and operator.algebra.linear:
             layout = call.attributes.get("layout")
             if any(elements(a) is None for a in call.arguments):
                 continue
@@ -153,7 +156,12 @@ def _in_small_groups(call: OpCall, operator: Operator, target: LayoutTarget) -> 
     """Whether channels are in groups that are small, but of several channels; in derivatives, in any groups."""
     groups = call.attributes.get("groups", 1)
     weight = getattr(call.arguments[-1], "type", None)
-    if groups == 1 or not isinstance(groups, int) or operator.columns is None or not isinstance(weight, TensorType):
+    if (
+        groups == 1
+        or not isinstance(groups, int)
+        or operator.algebra.columns is None
+        or not isinstance(weight, TensorType)
+    ):
         return groups != 1
     assert operator.layouts is not None
     sizes = dict(zip(operator.layouts(**call.attributes)[-2], weight.shape, strict=True))
@@ -219,17 +227,17 @@ class _LayoutConversion:
             return False
         if operator.layouts is not None:
             return self._convert_layout_operator(target, target.type, operator, call)
-        if operator.permutes:
+        if operator.indexing.kind is IndexKind.PERMUTE:
             return self._convert_transpose(target, target.type, call)
         if operator.requirements or not any(a in self.moved for a in call.arguments if isinstance(a, Var)):
             return False
         if operator.is_layout_agnostic:
             return self._convert_elementwise(target, target.type, operator, call)
-        if operator.combines is not None:
+        if operator.indexing.reduction_axes is not None:
             return self._convert_reduction(target, target.type, operator, call)
-        if operator.along is not None:
+        if operator.indexing.axis is not None:
             return self._convert_axis_operator(target, target.type, operator, call)
-        return operator.slices and self._convert_slice(target, target.type, call)
+        return operator.indexing.kind is IndexKind.SLICE and self._convert_slice(target, target.type, call)
 
     # ---- the kinds of operators
 
@@ -289,9 +297,10 @@ class _LayoutConversion:
     def _convert_reduction(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:
         """An operator that combines the elements along axes in any order."""
         (operand,) = call.arguments
-        assert isinstance(operand, Var) and isinstance(operand.type, TensorType) and operator.combines is not None
+        attribute = operator.indexing.reduction_axes
+        assert isinstance(operand, Var) and isinstance(operand.type, TensorType) and attribute is not None
         moved, rank = self.moved[operand], operand.type.rank
-        given = call.attributes.get(operator.combines, operator.attributes.get(operator.combines))
+        given = call.attributes.get(attribute, operator.attributes.get(attribute))
         axes = set(normalize_axes(given, rank))  # type: ignore[arg-type]
         places = tuple(place for place, (axis, _) in enumerate(parts_of(moved.form)) if axis in axes)
         if type_.rank == rank:
@@ -299,15 +308,15 @@ class _LayoutConversion:
         else:
             left = [axis for axis in range(rank) if axis not in axes]
             form = renumber_axes(moved.form, lambda axis: left.index(axis) if axis in left else None)
-        attributes = {**call.attributes, operator.combines: places}
+        attributes = {**call.attributes, attribute: places}
         made = OpCall(call.operator, (moved.atom,), attributes, call.span)
         return self._bind_result(target, type_, form, made, moved.chosen)
 
     def _convert_axis_operator(self, target: Var, type_: TensorType, operator: Operator, call: OpCall) -> bool:
         """An operator that works along one axis, or joins tensors along it."""
-        assert operator.along is not None
+        assert operator.indexing.axis is not None
         form = self._majority_form(call, type_.rank)
-        axis = call.attributes.get(operator.along, operator.attributes.get(operator.along))
+        axis = call.attributes.get(operator.indexing.axis, operator.attributes.get(operator.indexing.axis))
         if form is None or not isinstance(axis, int):
             return False
         axis = normalize_axis(axis, type_.rank)
@@ -316,7 +325,7 @@ class _LayoutConversion:
         if block > 1 and not (operator.variadic and all(isinstance(e, int) and e % block == 0 for e in extents)):
             return False
         arguments = tuple(self.atom_in_form(a, form) for a in call.arguments)
-        attributes = {**call.attributes, operator.along: parts_of(form).index((axis, 0))}
+        attributes = {**call.attributes, operator.indexing.axis: parts_of(form).index((axis, 0))}
         made = OpCall(call.operator, arguments, attributes, call.span)
         return self._bind_result(target, type_, form, made, self._has_chosen_operand(call))
 

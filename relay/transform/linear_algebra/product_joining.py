@@ -123,13 +123,13 @@ def _groups(block: Block, inside: set[Var] | None, most: int) -> dict[Var, _Prod
 def columns_of(call: OpCall) -> Columns | None:
     """How the last operand of a call and its result go together; None for other operators."""
     operator = lookup(call.operator)
-    if operator.columns is None:
+    if operator.algebra.columns is None:
         return None
     shapes = [_shape(a) for a in call.arguments]
     if any(s is None for s in shapes):
         return None
     try:
-        found = operator.columns(*shapes, **call.attributes)
+        found = operator.algebra.columns(*shapes, **call.attributes)
     except (TypeError, RelayError):  # a dim that is not a number
         return None
     assert found is None or isinstance(found, Columns)

@@ -91,7 +91,8 @@ class _ProductOrdering:
 def _chains(call: OpCall) -> bool:
     """Whether an operator is a product like that of matrices."""
     operator = lookup(call.operator)
-    return operator.associative and not operator.commutative and len(operator.operands) == 2 and not call.attributes
+    algebra = operator.algebra
+    return algebra.associative and not algebra.commutative and len(operator.operands) == 2 and not call.attributes
 
 
 def _type(atom: Atom) -> Type:

@@ -98,7 +98,7 @@ class _ScaleFolding:
         operator = lookup(call.operator)
         if operator.pattern is not Pattern.BROADCAST or len(call.arguments) != 2 or operator.requirements:
             return None
-        for place in operator.linear:
+        for place in operator.algebra.linear:
             scale = call.arguments[1 - place]
             chain = self._chain(call.arguments[place], calls, target)
             if chain is None or not self._pays(chain, scale, inside):
@@ -121,7 +121,7 @@ class _ScaleFolding:
             each = calls[atom]
             operator = lookup(each.operator)
             if operator.pattern is Pattern.BROADCAST and len(each.arguments) == 2 and not operator.requirements:
-                for place in operator.linear:
+                for place in operator.algebra.linear:
                     inner, scale = each.arguments[place], each.arguments[1 - place]
                     if getattr(inner, "type", None) != atom.type or not self._feeds(atom, scale, columns.rows[0]):
                         continue
@@ -133,7 +133,11 @@ class _ScaleFolding:
                     if made is not None:
                         return made, {atom, *(variable for variable, _ in between)}
                 return None
-            if not operator.homogeneous or len(each.arguments) != 1 or operator.pattern is not Pattern.ELEMENTWISE:
+            if (
+                not operator.algebra.homogeneous
+                or len(each.arguments) != 1
+                or operator.pattern is not Pattern.ELEMENTWISE
+            ):
                 return None
             between.append((atom, each))
             atom = each.arguments[0]
@@ -189,7 +193,7 @@ class _ScaleFolding:
         type_ = target.type
         if not isinstance(type_, TensorType) or not _is_along(scale, chain.columns.result_axis, type_.shape):
             return False
-        if not all(lookup(each.operator).jointly_linear for _, each in chain.sums) and not _is_positive(scale):
+        if not all(lookup(each.operator).algebra.jointly_linear for _, each in chain.sums) and not _is_positive(scale):
             return False
         return self._is_less(elements(target), call.arguments[-1], scale, inside)
 
@@ -197,7 +201,7 @@ class _ScaleFolding:
 def _carries_factors(call: OpCall) -> bool:
     """Whether a factor of a call's result may be one of its operands, of one or two."""
     operator = lookup(call.operator)
-    return (operator.jointly_linear or operator.homogeneous) and len(call.arguments) in (1, 2)
+    return (operator.algebra.jointly_linear or operator.algebra.homogeneous) and len(call.arguments) in (1, 2)
 
 
 def _is_positive(atom: Atom) -> bool:

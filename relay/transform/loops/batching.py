@@ -18,7 +18,7 @@ from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, OpCall, Var
 from relay.ir.sizes.data_dependent import bound_dims
 from relay.ir.traverse import map_blocks, rebind, rebuild_block
 from relay.ir.types import TensorType
-from relay.operator import Emitter, Pattern, Value, lookup
+from relay.operator import Emitter, IndexKind, Pattern, Value, lookup
 from relay.transform.analysis.loop_analysis import bound_in, likely_bytes, with_body_block
 from relay.transform.analysis.value_ranges import ValueRanges
 from relay.transform.core.rebuilding import map_bodies
@@ -53,8 +53,8 @@ def batched_call(call: OpCall, values: list[Value], with_rounds: tuple[bool, ...
     """The calls of all rounds as one, whose result has `rank` axes in one round; None where there is no such call."""
     operator = lookup(call.operator)
     try:
-        if operator.stacked is not None:
-            made = operator.stacked(with_rounds, *values, **call.attributes)
+        if operator.batching.rule is not None:
+            made = operator.batching.rule(with_rounds, *values, **call.attributes)
             return made if isinstance(made, Value) else None
         if operator.pattern not in (Pattern.ELEMENTWISE, Pattern.BROADCAST) or operator.requirements:
             return None
@@ -117,9 +117,9 @@ class _ProductBatching:
     def _rows_of(self, call: OpCall) -> _RowAccess | None:
         """Whether all that a call reads is the same in all rounds or rows at one index."""
         operator = lookup(call.operator)
-        if operator.selects_row:
+        if operator.indexing.kind is IndexKind.ROW:
             return None if self._changes(call.arguments[0]) else _RowAccess(call.arguments[1], call)
-        if operator.requirements or (operator.stacked is None and operator.pattern is Pattern.OPAQUE):
+        if operator.requirements or (operator.batching.rule is None and operator.pattern is Pattern.OPAQUE):
             return None
         found: _RowAccess | None = None
         for atom in call.arguments:
@@ -156,7 +156,7 @@ class _ProductBatching:
         while pending:
             call = self.original.body.bindings[self.position[pending.pop()]].value
             assert isinstance(call, OpCall)
-            if lookup(call.operator).selects_row:
+            if lookup(call.operator).indexing.kind is IndexKind.ROW:
                 continue
             for atom in call.arguments:
                 if isinstance(atom, Var) and atom in self.inside and atom not in self.arrays and atom not in found:
@@ -165,7 +165,7 @@ class _ProductBatching:
         return sorted(found, key=self.position.__getitem__)
 
     def _array(self, call: OpCall, rank: int) -> Value | None:
-        if lookup(call.operator).selects_row:
+        if lookup(call.operator).indexing.kind is IndexKind.ROW:
             return self.before.value(call.arguments[0])
         marked = tuple(isinstance(a, Var) and a in self.arrays for a in call.arguments)
         values = [

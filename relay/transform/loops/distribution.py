@@ -26,7 +26,7 @@ from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, Next, OpCall
 from relay.ir.sizes.data_dependent import bound_dims
 from relay.ir.traverse import map_blocks, rebind, rebuild_block
 from relay.ir.types import TensorType
-from relay.operator import ADDITION, Emitter, Pattern, Value, lookup
+from relay.operator import ADDITION, Emitter, IndexKind, Pattern, Value, lookup
 from relay.transform.analysis.loop_analysis import (
     LARGE_SIZE,
     MOST_ROUNDS,
@@ -168,7 +168,7 @@ class _LoopDistribution:
     def _total(self, parameter: Var, term: Atom) -> Value | None:
         """The sum of a term over all rounds, after the loop; None where it cannot be one call, or does not pay."""
         call = self.calls.get(term) if isinstance(term, Var) else None
-        if call is None or lookup(call.operator).total is None or term.type != parameter.type:  # type: ignore[union-attr]
+        if call is None or lookup(call.operator).batching.summed is None or term.type != parameter.type:  # type: ignore[union-attr]
             return None
         index = self._index(call.arguments)
         lengths = [len(e.bindings) for e in (self.before, self.within, self.after)]
@@ -180,7 +180,7 @@ class _LoopDistribution:
         total: Value | None = None
         if product is not None and all(a is not None for a in arrays) and exceeds(product, dims.multiply(2, cost)):
             try:
-                total = lookup(call.operator).total(*arrays, **call.attributes)  # type: ignore[misc]
+                total = lookup(call.operator).batching.summed(*arrays, **call.attributes)  # type: ignore[misc]
             except (TypeError, RelayError):
                 total = None
         if total is None or total.type != parameter.type:
@@ -206,7 +206,7 @@ class _LoopDistribution:
 
     def _is_row(self, call: OpCall) -> bool:
         """Whether a call reads a row of an array with a row for each round, and each row once."""
-        if not lookup(call.operator).selects_row or call.arguments[0] in self.inside:
+        if lookup(call.operator).indexing.kind is not IndexKind.ROW or call.arguments[0] in self.inside:
             return False
         type_ = call.arguments[0].type  # type: ignore[union-attr]
         if not isinstance(type_, TensorType) or not self.integers.equal(type_.shape[0], self.count):
@@ -229,7 +229,7 @@ class _LoopDistribution:
     @staticmethod
     def _is_layout(call: OpCall) -> bool:
         operator = lookup(call.operator)
-        return operator.pattern is Pattern.INJECTIVE and operator.stacked is not None
+        return operator.pattern is Pattern.INJECTIVE and operator.batching.rule is not None
 
     def _array(self, atom: Atom, index: Atom, depth: int) -> Value | None:
         """The values of an atom in all rounds, after the loop."""

@@ -83,7 +83,7 @@ class _InvariantHoisting:
 def _saves(target: Var, call: OpCall) -> bool:
     """Whether reading the result is cheaper than making it again."""
     operator = lookup(call.operator)
-    if operator.fill is not None or not any(isinstance(a, Var) for a in call.arguments):
+    if operator.memory.constant is not None or not any(isinstance(a, Var) for a in call.arguments):
         return False
     if operator.pattern is not Pattern.INJECTIVE:
         return True

@@ -404,7 +404,7 @@ def _is_next(value: Expr, parameter: Var) -> bool:
     if not isinstance(value, OpCall):
         return False
     operator = lookup(value.operator)
-    is_sum = operator.identity == 0 and operator.commutative
+    is_sum = operator.algebra.identity == 0 and operator.algebra.commutative
     return is_sum and value.arguments[0] is parameter and _is_number(value.arguments[1], 1)
 
 

@@ -73,7 +73,7 @@ class _MixedPrecision:
     def _shortens(self, operator: Operator, call: OpCall, target: Var) -> bool:
         """Whether an operator computes in the short float."""
         floats = [a for a in call.arguments if _is_wide(a)]
-        if not _is_wide(target) or not floats or operator.sensitive or operator.requirements:
+        if not _is_wide(target) or not floats or operator.numerics.keep_fp32 or operator.requirements:
             return False
         if any(isinstance(value, BaseType) for value in call.attributes.values()):
             return False

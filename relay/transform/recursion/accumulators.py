@@ -65,8 +65,8 @@ def updated_operand(call: OpCall, target: Var, is_version: Mapping[Var, object])
     if call.operator == ADDITION:
         found = [p for p in range(2) if fits(p)]
         return found[0] if len(found) == 1 else None
-    position = lookup(call.operator).accumulates
-    return position if position is not None and fits(position) else None
+    position = lookup(call.operator).algebra.accumulates
+    return position if isinstance(position, int) and fits(position) else None
 
 
 def find(functions: Mapping[str, Function]) -> Accumulators:

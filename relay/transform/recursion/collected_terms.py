@@ -61,7 +61,7 @@ def total_type(term: CollectedTerm, rows: int) -> Type | None:
     emitter = Emitter()
     arrays = [emitter.value(Var("rows", TensorType(t.base, (rows, *t.shape)))) for t in term.types]
     try:
-        made = lookup(term.product.operator).total(*arrays, **term.product.attributes)  # type: ignore[misc]
+        made = lookup(term.product.operator).batching.summed(*arrays, **term.product.attributes)  # type: ignore[misc]
     except (TypeError, RelayError):
         return None
     return None if made is None else made.type
@@ -167,7 +167,7 @@ def _in_blocks(
         ]
         arrays = _counted_loop(inner, here, zeros, "rows", lambda e, i, c: fill(e, i, c, at))
         values = [inner.value(a) for a in arrays]
-        total = lookup(product.operator).total(*values, **product.attributes)  # type: ignore[misc]
+        total = lookup(product.operator).batching.summed(*values, **product.attributes)  # type: ignore[misc]
         return [(inner.value(carried[0]) + total).atom]
 
     return _counted_loop(emitter, count, [start], "sum", body)[0]

@@ -173,7 +173,7 @@ def _term(call: OpCall, target: Var, definitions: Mapping[Var, Expr], sums: Accu
     if call.operator == ADDITION:
         (term,) = (a for p, a in enumerate(call.arguments) if p != position)
         made = definitions.get(term) if isinstance(term, Var) else None
-        if isinstance(made, OpCall) and lookup(made.operator).total is not None:
+        if isinstance(made, OpCall) and lookup(made.operator).batching.summed is not None:
             types = _types(made.arguments)
             if types is not None and exceeds(whole, dims.multiply(2, _size(types))):
                 found = CollectedTerm(types, made.arguments, product=made)

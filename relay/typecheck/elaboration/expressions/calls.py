@@ -196,7 +196,7 @@ def call_operator(
     described: Sequence[str],
 ) -> AbstractValue:
     """Call an operator by its Python signature."""
-    if operator.of_parts and len(arguments) == 1 and not keywords:
+    if operator.algebra.maps_over_tree and len(arguments) == 1 and not keywords:
         parts = tangents.of_parts(checker, out, operator.name, arguments[0], span)
         if parts is not None:
             return parts
