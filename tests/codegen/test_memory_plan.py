@@ -11,8 +11,8 @@ from matrix import sample
 from zoo import programs
 
 import relay
-from relay.codegen.lowering import memory
-from relay.codegen.lowering.memory import ALIGNMENT, Workspace, live_bytes
+from relay.codegen.lowering.memory import workspace
+from relay.codegen.lowering.memory.workspace import ALIGNMENT, Workspace, live_bytes
 from relay.codegen.lowering.module_builder import text
 from relay.compilation.stages import lowering
 
@@ -32,7 +32,7 @@ def test_plans_of_the_zoo(monkeypatch: pytest.MonkeyPatch) -> None:
             plans.append((result, live_bytes(slots)))
         return result
 
-    monkeypatch.setattr(memory.Workspace, "place", place)
+    monkeypatch.setattr(workspace.Workspace, "place", place)
     for name in sample(ALL, 25):
         kept = ALL[name].function.lower(*ALL[name].arguments)
         text(lowering(2)(kept.typed), 1)
@@ -45,7 +45,7 @@ def test_buffers_that_are_alive_together_do_not_overlap(seed: int) -> None:
     rng = random.Random(seed)
     workspace = Workspace()
     slots = [workspace.slot(rng.choice((1, 64, 200, 5000, rng.randint(1, 10000))), None) for _ in range(60)]
-    alive: list[memory.Slot] = []
+    alive: list[workspace.Slot] = []
     for slot in slots:
         workspace.use(slot)
         alive.append(slot)

@@ -20,7 +20,7 @@ from relay.codegen.lowering.layout import (
     TupleLayout,
     leaves,
 )
-from relay.codegen.lowering.memory import Slot, Workspace
+from relay.codegen.lowering.memory.workspace import Slot, Workspace
 from relay.codegen.lowering.values import DataValue, Immediate, Leaf, Memory, Place, Register, StackValue, Value, pairs
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, Statement, integer, tirx

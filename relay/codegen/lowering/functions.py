@@ -1,55 +1,32 @@
 """Function generation: one case for each construct of the core, loops as `While`, branches as `IfThenElse`.
 
-A function has the parameters context, workspace, the leaves of its parameters (one-element tensors by value, others
-by address), and the addresses of its result's leaves. It returns a status that every caller checks. A recursive
-function is two: the outer one checks the depth and provides the workspace of the inner one.
-
 A value that a block gives to its surroundings is computed where it will be needed, if possible (`_destinations`).
 Arrays that are updated in place share memory with what they are made from, as `sharing` has planned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
 import attrs
 
-from relay.codegen.kernels.kernels import Kernels, symbolic_in
+from relay.codegen.kernels.kernels import symbolic_in
 from relay.codegen.kernels.schedules import Packing
-from relay.codegen.lowering.aliasing import MemorySharing, has_exits
-from relay.codegen.lowering.arena import Arena
-from relay.codegen.lowering.constants import Constants
-from relay.codegen.lowering.context import BUDGET, DEPTH, EXTERNAL, RUNNING_OUT_OF_MEMORY, STACK_LIMIT, TOO_DEEP
-from relay.codegen.lowering.donation import NOTHING, Donation
-from relay.codegen.lowering.external import Externals
-from relay.codegen.lowering.function_builder import Code, FailureTable, KernelCall, build
-from relay.codegen.lowering.function_splitting import split_call_runs
-from relay.codegen.lowering.interrupts import Interrupts, recursive_call
-from relay.codegen.lowering.layout import (
-    ROW,
-    TAG,
-    DataLayout,
-    Layout,
-    Layouts,
-    RowLayout,
-    SizedLayout,
-    StackLayout,
-    TensorLayout,
-    TupleLayout,
-    leaves,
-    received_leaves,
-)
-from relay.codegen.lowering.ownership import Key, Ownership, stack_ownership
-from relay.codegen.lowering.pool_growth import PoolGrowth
-from relay.codegen.lowering.pools import Pools
-from relay.codegen.lowering.rounds import RoundLifetimes
+from relay.codegen.lowering.calls import emit_call
+from relay.codegen.lowering.context import EXTERNAL
+from relay.codegen.lowering.function_builder import KernelCall
+from relay.codegen.lowering.function_state import FunctionState, ProgramContext
+from relay.codegen.lowering.interrupts import Interrupts
+from relay.codegen.lowering.layout import ROW, DataLayout, Layout, RowLayout, SizedLayout, TensorLayout, TupleLayout
+from relay.codegen.lowering.memory.aliasing import MemorySharing, has_exits
+from relay.codegen.lowering.memory.ownership import Ownership
+from relay.codegen.lowering.pooled_data import PooledData
 from relay.codegen.lowering.values import DataValue, Immediate, Leaf, Memory, Place, StackValue, Value, parts
 from relay.codegen.tvm import tir
-from relay.codegen.tvm.tir import Expression, GlobalVar, integer, tirx
+from relay.codegen.tvm.tir import Expression, integer, tirx
 from relay.errors import InternalError
-from relay.ir.analysis.metering import Meter
-from relay.ir.dims import ANY, DataDependentDim, Dim, TypeId, multiply, no_size, product
+from relay.ir.dims import ANY, multiply, no_size, product
 from relay.ir.expr import (
     Ascribe,
     Assert,
@@ -64,7 +41,6 @@ from relay.ir.expr import (
     Dead,
     Exit,
     Extent,
-    Function,
     Global,
     If,
     Loop,
@@ -85,7 +61,6 @@ from relay.ir.expr import (
     StackPrefix,
     StackPush,
     StackSet,
-    Static,
     Var,
     Yield,
 )
@@ -99,29 +74,6 @@ CONDITION = TensorLayout(BOOL, ())
 
 
 @attrs.frozen(eq=False)
-class ProgramContext:
-    """What the functions of one program share."""
-
-    layouts: Layouts
-    kernels: Kernels
-    externals: Externals
-    constants: Constants
-    pools: Pools
-    growth: PoolGrowth
-    rounds: RoundLifetimes
-    failures: FailureTable
-    meter: Meter
-    names: Mapping[str, Any]  # the native functions by the core functions
-    frames: dict[str, Dim]  # the bytes of workspace that callers provide
-    sizes: Mapping[TypeId, int]  # the places of symbolic dims in the context table
-    arena: Arena
-    made: Mapping[
-        str, Sequence[DataDependentDim]
-    ]  # the sizes made by its callers that a function is given, by its name
-    packing: frozenset[str]  # the functions in which memory of the arena may come to be used from elsewhere
-
-
-@attrs.frozen(eq=False)
 class _LoopState:
     """A loop that is being generated. `running` becomes false when the loop is left by an `Exit`."""
 
@@ -131,112 +83,21 @@ class _LoopState:
     index: Leaf | None
 
 
-def generate(
-    function: Function, shared: ProgramContext, recursive: bool, sharing: MemorySharing, donation: Donation = NOTHING
-) -> dict[Any, Any]:
-    """The native functions for a core function. A caller provides `shared.frames` bytes, set here, of workspace."""
-    generator = _FunctionGenerator(shared, sharing, stack_ownership(function))
-    code, layouts = generator.code, shared.layouts
-    parameters: list[Any] = []
-    given: list[Leaf] = []
-    for parameter in function.parameters:
-        received = []
-        for layout, there in received_leaves([layouts.of[parameter]]):
-            in_register = tir.by_value(layout.base, layout.elements)
-            passed = tirx.Var(parameter.name, layout.base.name if in_register else "int64")
-            parameters.append(passed)
-            received.append(Leaf(layout, Immediate(passed) if in_register else Memory(passed, optional=not there)))
-        given += received
-        generator.variables[parameter] = build(layouts.of[parameter], iter(received))
-    for dim in shared.made[function.name]:
-        code.made[dim] = tirx.Var(dim.name, "int64")
-        parameters.append(code.made[dim])
-    addresses = [tirx.Var("result", "int64") for _ in leaves(layouts.results[function.name])]
-    results = [
-        Leaf(layout, Memory(address))
-        for layout, address in zip(leaves(layouts.results[function.name]), addresses, strict=True)
-    ]
-    for position, source in donation.pairs.items():
-        results[position] = given[source]
-        generator.donated[given[source].place] = function.body
-    generator.replacing = {variable: given[source].place for variable, source in donation.made.items()}
-    generator.exits[function.label] = (build(layouts.results[function.name], iter(results)),)
-    code.parameters.update(leaf.place for leaf in (*given, *results))
-    generator.block(function.body, ())
-    name = shared.names[function.name]
-    made = split_call_runs(code, name.name_hint)
-    body, frame = code.finish()
-    whole = [code.context, code.frame, *parameters, *addresses]
-    if not recursive:
-        shared.frames[function.name] = frame
-        return {name: tir.function(whole, body), **made}
-    shared.frames[function.name] = 0
-    inner = GlobalVar(f"{name.name_hint}_body")
-    return {inner: tir.function(whole, body), name: _stack_checked_function(inner, whole, frame, shared.sizes), **made}
-
-
-def _stack_checked_function(inner: Any, like: Sequence[Any], frame: Dim, sizes: Mapping[TypeId, int]) -> Any:
-    """A function with the parameters of `inner` that checks the depth, provides the workspace and calls it."""
-    code = Code(sizes)
-    parameters = [code.context, code.frame, *(tirx.Var(p.name, p.ty) for p in like[2:])]
-    here = code.address(code.leaf(ROW))
-    with code.collect() as too_deep:
-        code.emit(*code.failure(TOO_DEEP))
-    code.emit_if(tirx.LT(here, code.table(STACK_LIMIT)), too_deep)
-    recursive_call(code)
-    code.set_table(DEPTH, code.table(DEPTH) + integer(1))
-    workspace: Expression = integer(0)
-    if frame:
-        size = code.bytes(frame)
-        code.spend(size)
-        workspace = code.bind(tir.extern("malloc", size), name="workspace")
-        with code.collect() as exhausted:
-            code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
-        code.emit_if(tirx.EQ(workspace, integer(0)), exhausted)
-    status = code.bind(tir.call(inner, [code.context, workspace, *parameters[2:]]), "int32", "status")
-    if frame:
-        code.emit(tirx.Evaluate(tir.extern("free", workspace)))
-        code.set_table(BUDGET, code.table(BUDGET) + size)
-    code.check(status)
-    code.set_table(DEPTH, code.table(DEPTH) - integer(1))
-    body, _ = code.finish()
-    return tir.function(parameters, body)
-
-
-class _FunctionGenerator:
-    """Generates one function."""
+class FunctionGenerator(FunctionState):
+    """Generates the body of one function."""
 
     def __init__(self, shared: ProgramContext, sharing: MemorySharing, ownership: Ownership) -> None:
-        self.shared = shared
+        super().__init__(shared)
         self.sharing = sharing
         self.ownership = ownership
         self.homes: dict[Var, Value] = {}  # the memory of each class of variables that share it
         self.taken: set[Place] = set()  # all of it: nothing else is made there
         self.donated: dict[Place, Block] = {}  # those of arguments that results take, by the block that returns them
         self.replacing: Mapping[Var, Place] = {}  # what is made in such a place
-        self.code = Code(shared.sizes, shared.arena)
+        self.pooled = PooledData(self, ownership)
         self.interrupts = Interrupts(self.code, shared.meter)
-        self.variables: dict[Var, Value] = {}
         self.exits: dict[LoopLabel, tuple[Value, ...]] = {}
         self.loops: dict[LoopLabel, _LoopState] = {}
-
-    # ---- atoms
-
-    def value(self, atom: Atom) -> Value:
-        match atom:
-            case Var():
-                return self.variables[atom]
-            case Constant():
-                return self.shared.constants.leaf(self.code, atom)
-            case Global() | Static():
-                raise InternalError(f"{atom!r} is not a first-order value")
-            case _:
-                assert_never(atom)
-
-    def leaf(self, atom: Atom) -> Leaf:
-        value = self.value(atom)
-        assert isinstance(value, Leaf)
-        return value
 
     # ---- blocks
 
@@ -249,18 +110,18 @@ class _FunctionGenerator:
         }
         settled = [self._settle(variable, target) for variable, target in wanted.items()]
         ownership = self.ownership
-        self._share(ownership.entered.get(block, ()))
-        self._drop(ownership.left.get(block, ()))
+        self.pooled.share(ownership.entered.get(block, ()))
+        self.pooled.drop(ownership.left.get(block, ()))
         for position, group in self.sharing.order[block]:
             if group is not None:
                 self.group(group, wanted)
             else:
                 binding = block.bindings[position]
-                self._share(ownership.shared.get(binding, ()))
+                self.pooled.share(ownership.shared.get(binding, ()))
                 self.binding(block, position, binding, wanted)
-                self._receive(binding, ownership.received.get(binding, ()))
-                self._drop(ownership.dropped.get(binding, ()))
-        self._share(ownership.passed.get(block, ()))
+                self.pooled.receive(binding, ownership.received.get(binding, ()))
+                self.pooled.drop(ownership.dropped.get(binding, ()))
+        self.pooled.share(ownership.passed.get(block, ()))
         self._leave(block, targets)
         self.taken.difference_update(place for places in settled for place in places)
 
@@ -413,7 +274,7 @@ class _FunctionGenerator:
             case Loop() as loop:
                 self._loop(loop, targets, wanted)
             case Call() as call:
-                self._call(call, self._target(targets[0], wanted))
+                emit_call(self, call, self._target(targets[0], wanted))
             case Assert(condition, message, span):
                 with code.collect() as statements:
                     code.emit(*code.failure(self.shared.failures.status(message, span)))
@@ -440,36 +301,27 @@ class _FunctionGenerator:
             case Ascribe(atom):
                 self.variables[targets[0]] = self._ascribe_layout(atom, self.shared.layouts.of[targets[0]])
             case Construct() as construct:
-                self.variables[targets[0]] = self._construct(construct, self.shared.layouts.of[targets[0]])
+                self.variables[targets[0]] = self.pooled.construct(construct, self.shared.layouts.of[targets[0]])
             case RefNew(atom):
-                self.variables[targets[0]] = self._new_row(self.shared.layouts.of[targets[0]], self.value(atom))
+                self.variables[targets[0]] = self.pooled.new_row(self.shared.layouts.of[targets[0]], self.value(atom))
             case RefRead(reference):
-                self.variables[targets[0]] = code.read(self._row(reference), keep=False)
+                self.variables[targets[0]] = code.read(self.pooled.row(reference), keep=False)
             case RefWrite(reference, atom):
                 if binding.value not in self.ownership.overwriting:
-                    self._drop_content(reference)
-                code.assign(self._row(reference), self.value(atom))
+                    self.pooled.drop_content(reference)
+                code.assign(self.pooled.row(reference), self.value(atom))
             case Shadow() as shadow:
-                self.variables[targets[0]] = self._shadow(shadow, self.shared.layouts.of[targets[0]])
+                self.variables[targets[0]] = self.pooled.shadow(shadow, self.shared.layouts.of[targets[0]])
             case StackNew():
                 self.variables[targets[0]] = StackValue(code.number(0, ROW), code.number(0, ROW))
             case StackPush() | StackSet() as change:
-                self.variables[targets[0]] = self._change_stack(change)
-            case StackPrefix(stack, length) as change:
-                held, layout = self._stack(stack)
-                shorter = code.value(self.leaf(length))
-                if change in self.ownership.moved:
-                    with code.collect() as emptied:
-                        self.shared.pools.drop(code, layout.pool, held, elements=False)
-                    code.emit_if(tirx.EQ(shorter, integer(0)), emptied)
-                self.variables[targets[0]] = StackValue(held.offset, Leaf(ROW, Immediate(shorter)))
-            case StackGet(stack, index_atom):
-                held, layout = self._stack(stack)
-                row = code.load(held.offset) + tirx.Cast("int64", code.load(self.leaf(index_atom)))
-                keep = layout.pool not in self.shared.growth.growing_after(block, position)
-                self.variables[targets[0]] = code.read(code.row(layout.pool, code.bind(row, name="row")), keep)
+                self.variables[targets[0]] = self.pooled.change_stack(change)
+            case StackPrefix() as prefix:
+                self.variables[targets[0]] = self.pooled.prefix(prefix)
+            case StackGet() as get:
+                self.variables[targets[0]] = self.pooled.element(get, block, position)
             case StackLength(stack):
-                self.variables[targets[0]] = self._stack(stack)[0].length
+                self.variables[targets[0]] = self.pooled.stack(stack)[0].length
             case _:
                 raise InternalError(f"{type(binding.value).__name__} in a structured core module")
 
@@ -658,154 +510,5 @@ class _FunctionGenerator:
                 pending += zip(value, layout.items, strict=True)
         return found
 
-    # ---- calls
-
-    def _call(self, call: Call, target: Value) -> None:
-        code, function = self.code, call.function
-        assert isinstance(function, Global)
-        name = function.name
-        result_leaves = list(parts(target))
-        frame = Leaf(TensorLayout(UINT8, (self.shared.frames[name],)), Immediate(integer(0)))
-        if self.shared.frames[name]:
-            frame = code.leaf(frame.layout)
-        for leaf in (*result_leaves, frame):
-            code.touch(leaf)
-        arguments = [
-            code.tensor_argument(leaf) if leaf is not None else _absent(layout)
-            for atom in call.arguments
-            for leaf, layout in _flat(self.value(atom), self.shared.layouts.atom(atom))
-        ]
-        arguments += [code.size(dim) for dim in self.shared.made[name]]
-        workspace = code.address(frame) if self.shared.frames[name] else integer(0)
-        results = [code.address(leaf) for leaf in result_leaves]
-        code.check(tir.call(self.shared.names[name], [code.context, workspace, *arguments, *results]))
-
-    # ---- data in pools
-
-    def _construct(self, construct: Construct, layout: Layout) -> Value:
-        definition, values = construct.definition, tuple(map(self.value, construct.arguments))
-        active = definition.index(construct.constructor)
-        fields = tuple(values if i == active else None for i in range(len(definition.constructors)))
-        value = DataValue(self.code.number(active, TAG), fields)
-        return self._new_row(layout, value) if isinstance(layout, RowLayout) else value
-
-    def _new_row(self, layout: Layout, value: Value) -> Leaf:
-        assert isinstance(layout, RowLayout)
-        zero = integer(0)
-        row = self.shared.pools.reserve(self.code, layout.pool)
-        self.code.assign(self.code.row(layout.pool, row), value)
-        for slot in layout.pool.shadows:
-            self.code.store_word(self.code.shadow_words(layout.pool, slot, row)[0], zero)
-        return Leaf(ROW, Immediate(row))
-
-    def _row(self, reference: Atom) -> Value:
-        layout = self.shared.layouts.atom(reference)
-        assert isinstance(layout, RowLayout)
-        return self.code.row(layout.pool, self.code.value(self.leaf(reference)))
-
-    def _drop_content(self, reference: Atom) -> None:
-        """Note that the stacks in a cell are of no more use: it gets others."""
-        layout = self.shared.layouts.atom(reference)
-        assert isinstance(layout, RowLayout)
-        self.shared.pools.drop_content(self.code, layout.pool, self.code.value(self.leaf(reference)))
-
-    def _shadow(self, shadow: Shadow, layout: Layout) -> Leaf:
-        code, pool = self.code, self.shared.layouts.atom(shadow.reference)
-        assert isinstance(pool, RowLayout)
-        row, sweep = code.value(self.leaf(shadow.reference)), code.value(self.leaf(shadow.sweep)) + integer(1)
-        found, (there, cell) = code.leaf(ROW), code.shadow_words(pool.pool, shadow.slot, row)
-        code.store(found, code.load_word(cell))
-        missing = code.bind(tirx.NE(code.load_word(there), sweep), "bool", "missing")
-        with code.collect() as make:
-            made = self._new_row(layout, self.value(shadow.initial))
-            there, cell = code.shadow_words(pool.pool, shadow.slot, row)  # the pool may be the same one, and have moved
-            code.store_word(there, sweep)
-            code.store_word(cell, code.value(made))
-            code.store(found, code.value(made))
-        code.emit_if(missing, make)
-        return found
-
-    def _stack(self, stack: Atom) -> tuple[StackValue, StackLayout]:
-        value, layout = self.value(stack), self.shared.layouts.atom(stack)
-        assert isinstance(value, StackValue) and isinstance(layout, StackLayout)
-        return value, layout
-
-    def _change_stack(self, change: StackPush | StackSet) -> StackValue:
-        """The stack with one element more, or another one."""
-        code, moved, pushes = self.code, change in self.ownership.moved, isinstance(change, StackPush)
-        held, layout = self._stack(change.stack)
-        value, length = self.value(change.value), code.value(held.length)
-        place = length
-        if isinstance(change, StackSet):
-            place = code.bind(tirx.Cast("int64", code.load(self.leaf(change.index))), name="place")
-        if moved and not pushes and change not in self.ownership.overwriting:
-            self.shared.pools.drop_element(code, layout.pool, held, place)
-        offset = self.shared.pools.make_unique(code, layout.pool, code.value(held.offset), length, pushes, moved)
-        code.assign(code.row(layout.pool, offset + place), value)
-        longer = code.bind(length + integer(1), name="length") if pushes else length
-        return StackValue(Leaf(ROW, Immediate(offset)), Leaf(ROW, Immediate(longer)))
-
-    def _keyed_stack(self, key: Key) -> tuple[StackValue, StackLayout]:
-        """The stack that a key stands for."""
-        variable, path = key
-        value, layout = self.value(variable), self.shared.layouts.atom(variable)
-        for position in path:
-            assert isinstance(value, tuple) and isinstance(layout, TupleLayout)
-            value, layout = value[position], layout.items[position]
-        assert isinstance(value, StackValue) and isinstance(layout, StackLayout)
-        return value, layout
-
-    def _share(self, keys: Sequence[Key]) -> None:
-        """Note that there are more references to stacks."""
-        for stack, layout in map(self._keyed_stack, keys):
-            self.shared.pools.share(self.code, layout.pool, stack)
-
-    def _receive(self, binding: Binding, keys: Sequence[Key]) -> None:
-        """Note that stacks are where they were read from, too."""
-        if not keys or binding not in self.ownership.taken:
-            self._share(keys)
-            return
-        if isinstance(binding.value, RefRead):
-            return
-        assert isinstance(binding.value, StackGet)
-        stack, layout = self._stack(binding.value.stack)
-        with self.code.collect() as stays:
-            self._share(keys)
-        self.code.emit_if(tirx.Not(self.shared.pools.is_alone(self.code, layout.pool, stack)), stays)
-
-    def _drop(self, keys: Sequence[Key]) -> None:
-        """Note that stacks are of no more use."""
-        for stack, layout in map(self._keyed_stack, keys):
-            self.shared.pools.drop(self.code, layout.pool, stack)
-
-
 def _is_arbitrary(binding: Binding) -> bool:
     return isinstance(binding.value, OpCall) and lookup(binding.value.operator).memory.uninitialised
-
-
-def _flat(value: Value, layout: Layout) -> Iterator[tuple[Leaf | None, TensorLayout]]:
-    """The leaves of a value, None for those that are not there."""
-    match value, layout:
-        case Leaf(), _:
-            yield value, value.layout
-        case tuple(), TupleLayout(items):
-            for item, inner in zip(value, items, strict=True):
-                yield from _flat(item, inner)
-        case DataValue(tag, constructors), DataLayout(_, fields):
-            yield tag, TAG
-            for values, layouts in zip(constructors, fields, strict=True):
-                if values is None:
-                    yield from ((None, leaf) for inner in layouts for leaf in leaves(inner))
-                else:
-                    for item, inner in zip(values, layouts, strict=True):
-                        yield from _flat(item, inner)
-        case StackValue(offset, length), _:
-            yield offset, ROW
-            yield length, ROW
-        case _:
-            raise AssertionError("a value that does not fit its layout")
-
-
-def _absent(layout: TensorLayout) -> Expression:
-    """What is passed for a field of a constructor that is not the active one."""
-    return tir.literal(0, layout.base) if tir.by_value(layout.base, layout.elements) else integer(0)

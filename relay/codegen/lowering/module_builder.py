@@ -10,21 +10,22 @@ from typing import Any
 import attrs
 
 from relay.codegen.kernels.kernels import Kernels
-from relay.codegen.lowering.aliasing import share
-from relay.codegen.lowering.arena import Arena
 from relay.codegen.lowering.constants import Constants
 from relay.codegen.lowering.context import GUARD_FAILURE, RESULT, RUNNING_OUT_OF_MEMORY, STACK_LIMIT, STATUS, WORKSPACE
-from relay.codegen.lowering.donation import NOTHING
-from relay.codegen.lowering.donation import donation as plan_donation
 from relay.codegen.lowering.external import Externals
 from relay.codegen.lowering.function_builder import Code, ContextTable, FailureTable
-from relay.codegen.lowering.functions import ProgramContext, generate
+from relay.codegen.lowering.function_state import ProgramContext
 from relay.codegen.lowering.interrupts import let_python_raise
 from relay.codegen.lowering.layout import ROW, Pool, TensorLayout, analyze, has_fixed_rows, leaves, received_leaves
-from relay.codegen.lowering.memory import ALIGNMENT
-from relay.codegen.lowering.pool_growth import PoolGrowth
-from relay.codegen.lowering.pools import make_pools
-from relay.codegen.lowering.rounds import RoundLifetimes
+from relay.codegen.lowering.memory.aliasing import share
+from relay.codegen.lowering.memory.arena import Arena
+from relay.codegen.lowering.memory.donation import NOTHING
+from relay.codegen.lowering.memory.donation import donation as plan_donation
+from relay.codegen.lowering.memory.pool_growth import PoolGrowth
+from relay.codegen.lowering.memory.pools import make_pools
+from relay.codegen.lowering.memory.rounds import RoundLifetimes
+from relay.codegen.lowering.memory.workspace import ALIGNMENT
+from relay.codegen.lowering.native_functions import generate
 from relay.codegen.lowering.tail_calls import loops_for_tail_calls
 from relay.codegen.runtime.arrays import Arrays
 from relay.codegen.runtime.loading import UnloadableCodeError, load, loads_here

@@ -8,7 +8,7 @@ from typing import TypeAlias, assert_never
 import attrs
 
 from relay.codegen.lowering.layout import TensorLayout
-from relay.codegen.lowering.memory import Slot
+from relay.codegen.lowering.memory.workspace import Slot
 from relay.codegen.tvm.tir import Expression
 
 

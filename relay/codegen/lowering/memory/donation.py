@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 import attrs
 
-from relay.codegen.lowering.aliasing import MemorySharing
 from relay.codegen.lowering.layout import Layout, TensorLayout, TupleLayout, leaves
+from relay.codegen.lowering.memory.aliasing import MemorySharing
 from relay.codegen.tvm import tir
 from relay.ir.expr import (
     Ascribe,

@@ -18,7 +18,7 @@ import attrs
 
 from relay.codegen.lowering.context import RESULT, RUNNING_OUT_OF_MEMORY
 from relay.codegen.lowering.function_builder import Code, ContextTable
-from relay.codegen.lowering.memory import ALIGNMENT
+from relay.codegen.lowering.memory.workspace import ALIGNMENT
 from relay.codegen.lowering.values import Leaf
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, GlobalVar, integer, tirx

@@ -20,7 +20,7 @@ from relay.codegen.lowering.layout import (
     TensorLayout,
     TupleLayout,
 )
-from relay.codegen.lowering.pool_growth import PoolGrowth
+from relay.codegen.lowering.memory.pool_growth import PoolGrowth
 from relay.ir.expr import Binding, Call, Function, Global, Loop, RefWrite, Shadow, Var
 from relay.ir.traverse import walk
 
