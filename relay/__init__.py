@@ -18,6 +18,7 @@ from typing import dataclass_transform as _dataclass_transform
 from typing import overload as _overload
 
 import relay.ops as _ops  # noqa: F401  (registers the operators)
+import relay.support.foreign_names as _foreign_names
 import relay.support.logs as _logs
 from relay import errors, ir, random, transform
 from relay.api.differentiation import checkpoint, grad, hessian, jacobian, jvp, value_and_grad, vjp
@@ -236,8 +237,8 @@ class _Relay(_types.ModuleType):
             _options(others)
         chosen = _Options(target, opt_level, static_argnames, dynamic, pure, donate_argnames, donate_argnums, fallback)
         if function is not None:
-            return _decorate(function, chosen)
-        return lambda python: _decorate(python, chosen)
+            return _decorate(function, chosen, _sys._getframe(1))
+        return lambda python: _decorate(python, chosen, _sys._getframe(1))
 
 
 _PRELUDE = ("List", "Option", "Tree", "prelude")
@@ -251,7 +252,8 @@ def __getattr__(name: str) -> _Any:
         return prelude if name == "prelude" else getattr(prelude, name)
     operator = resolve_name(name)
     if operator is None:
-        raise AttributeError(f"module 'relay' has no attribute {name!r}")
+        instead = _foreign_names.MODULE.get(name)
+        raise AttributeError(f"module 'relay' has no attribute {name!r}" + (f": {instead}" if instead else ""))
     return operator
 
 

@@ -14,7 +14,7 @@ import functools
 import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from types import FunctionType, MethodType
+from types import FrameType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -529,15 +529,16 @@ def data_class(cls: type, frame: Any) -> type:
     return data_classes.define(cls, place, lambda definition: RelayFunction(definition, Options()))
 
 
-def decorate(python: Callable[..., Any], options: Options) -> RelayFunction:
-    """Read a Python function's source and make it a function of the language. Raises FrontendError."""
+def decorate(python: Callable[..., Any], options: Options, frame: FrameType | None = None) -> RelayFunction:
+    """Read a Python function's source and make it a function of the language. `frame` is the Python frame that
+    decorates it. Raises FrontendError."""
     behind = "put @relay directly above `def`, and the other decorator above it"
+    if isinstance(python, type):
+        raise data_classes.decorated_class(python, frame)
     if not isinstance(python, FunctionType):
         help = "write a function that calls it: relay(lambda x: f(x))"
         if hasattr(python, "__wrapped__") or isinstance(python, staticmethod | classmethod):
             help = behind
-        elif isinstance(python, type):
-            help = "classes are decorated with @relay.data"
         raise FrontendError(f"@relay decorates functions, found {type(python).__name__}", help=help)
     try:
         definition = lower.lower_function(python)

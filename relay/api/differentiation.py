@@ -9,8 +9,10 @@ is the derivative along the tangent. What only the first of the two backward par
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from types import CodeType
+from typing import Any, ParamSpec, TypeVar
 
 import attrs
 
@@ -21,6 +23,7 @@ from relay.function import RelayFunction
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function, Grad, Parameter, Recompute, Static
 from relay.operator import lookup
+from relay.support.foreign_names import argument_help
 from relay.typecheck.elaboration.closures.returned_functions import GradientNode
 from relay.typecheck.elaboration.derivatives.derivatives import components, keeping_option, memory_option, output_option
 from relay.typecheck.elaboration.derivatives.templates import TemplateScope, parameters_of_code, positional_parameters
@@ -28,10 +31,30 @@ from relay.typecheck.elaboration.values.objects import derived_entity
 
 Parameters = Sequence[tuple[str, Parameter]]
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _refusing_other_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The function, with an error that says what it calls an option of another library."""
+    names = inspect.signature(function).parameters
+
+    @functools.wraps(function)
+    def checked(*arguments: _P.args, **options: _P.kwargs) -> _R:
+        __tracebackhide__ = True
+        unknown = [name for name in options if name not in names]
+        if unknown:
+            message = f"{function.__name__} has no option {unknown[0]!r}; it has {', '.join(list(names)[1:])}"
+            raise TypeCheckError(message, help=argument_help(unknown[0], names))
+        return function(*arguments, **options)
+
+    return checked
+
 
 # ---- the node
 
 
+@_refusing_other_options
 def grad(
     f: Any,
     wrt: int | str | Sequence[int | str] | None = None,
@@ -62,6 +85,7 @@ def grad(
     return made
 
 
+@_refusing_other_options
 def value_and_grad(
     f: Any,
     wrt: int | str | Sequence[int | str] | None = None,
@@ -90,10 +114,7 @@ def _derivative(
     definition = getattr(function, "__relay__", None)
     is_returned = isinstance(function, ReturnedFunction)
     if not is_returned and not isinstance(definition, Definition | DerivedDefinition):
-        raise TypeMismatch(
-            f"grad needs a function decorated with @relay, found {type(function).__name__}",
-            help="decorate it with @relay",
-        )
+        raise _not_decorated("grad", function)
     positions: Any = None if wrt is None else tuple(wrt) if isinstance(wrt, list | tuple) else (wrt,)
     component, kept = components(output_option(output), keeping_option(keeping), with_value, has_aux)
     node = Grad(Static(None), None, component, kept, seedable, with_value, has_aux, memory_option(memory))
@@ -347,6 +368,7 @@ def jvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, A
     return value, tangent
 
 
+@_refusing_other_options
 def jacobian(f: Any, wrt: int | str | Sequence[int | str] | None = None) -> RelayFunction:
     """The function that returns the derivative of each element of f's result.
 
@@ -366,6 +388,7 @@ def jacobian(f: Any, wrt: int | str | Sequence[int | str] | None = None) -> Rela
     return _derived_function(f, ("jacobian", options["wrt"]), lambda: JACOBIAN.definition(of, parameters, options))
 
 
+@_refusing_other_options
 def hessian(f: Any, wrt: int | str | Sequence[int | str] | None = None) -> RelayFunction:
     """The function that returns the second derivatives of f, whose result has one element.
 
@@ -398,10 +421,29 @@ hessian.__relay_template__ = HESSIAN  # type: ignore[attr-defined]
 def _definition(f: Any, name: str) -> Definition | DerivedDefinition:
     definition = getattr(f, "__relay__", None)
     if not isinstance(definition, Definition | DerivedDefinition):
-        raise TypeMismatch(
-            f"{name} needs a function decorated with @relay, found {type(f).__name__}", help="decorate it with @relay"
-        )
+        raise _not_decorated(name, f)
     return definition
+
+
+def _not_decorated(name: str, f: Any) -> TypeMismatch:
+    """The error for a derivative of something else than a function of Relay's."""
+    message = f"{name} needs a function decorated with @relay, found"
+    if not callable(f):
+        call = f"relay.{name}(f, x)" if name in ("vjp", "jvp") else f"relay.{name}(f)(x)"
+        help = f"pass the function itself, and not what it returns: {call}"
+        return TypeMismatch(f"{message} a value, of type {type(f).__name__}", help=help)
+    code = getattr(f, "__code__", None)
+    if not isinstance(code, CodeType):
+        return TypeMismatch(
+            f"{message} {type(f).__name__}", help="write a function that calls it: relay(lambda x: f(x))"
+        )
+    is_lambda = code.co_name == "<lambda>"
+    found = TypeMismatch(
+        f"{message} {'a lambda' if is_lambda else f'the Python function {code.co_name!r}'}",
+        help="write relay(lambda ..)" if is_lambda else "write @relay above it",
+    )
+    found.notes = (f"it is defined at {code.co_filename}:{code.co_firstlineno}",)
+    return found
 
 
 def _parameters(f: RelayFunction) -> Parameters:

@@ -236,6 +236,16 @@ def no_async(file: SourceFile, node: ast.AsyncFunctionDef) -> FrontendError:
     return FrontendError("`async def` is not part of Relay", file.function_span(node), help="write a plain `def`")
 
 
+def no_class(file: SourceFile | None, node: ast.ClassDef | None, name: str) -> FrontendError:
+    """The error of a class decorated with `@relay`. The source may be unknown."""
+    return FrontendError(
+        f"`@relay` decorates functions, and {name} is a class",
+        None if file is None or node is None else file.function_span(node),
+        help="write @relay.data, which makes the class a data type: annotated fields in place of __init__, methods as"
+        " they are; or @dataclass, with @relay above each method",
+    )
+
+
 def _find_lambda(file: SourceFile, code: CodeType) -> ast.Lambda:
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     candidates = [

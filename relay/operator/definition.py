@@ -35,6 +35,7 @@ from relay.operator.facets import Algebra, Batching, Indexing, Memory, Numerics
 from relay.operator.relation import Relation, apply_types, infer_function_type, infer_relation
 from relay.operator.symbolic import Value
 from relay.operator.undetermined import Undetermined
+from relay.support.foreign_names import argument_help
 
 
 class Pattern(enum.Enum):
@@ -204,7 +205,8 @@ class Operator:
         given = dict(zip(names, arguments, strict=False))
         for name, value in keywords.items():
             if name not in names:
-                raise TypeMismatch(f"{self.name} has no argument {name!r}; it has {', '.join(names)}")
+                message = f"{self.name} has no argument {name!r}; it has {', '.join(names)}"
+                raise TypeMismatch(message, help=argument_help(name, names))
             if name in given:
                 raise TypeMismatch(f"{self.name} got two values for {name!r}")
             given[name] = value

@@ -448,7 +448,7 @@ WRONG_PARTS = (
     ("grad(aux, has_aux=True)(x)[1]['m']", "the dict has no key 'm'"),
     ("jvp(double, (x,), (x,))['w']", "relay.jvp(double, (x,), (x,)) has no key 'w': it is a tuple of 2"),
     ("vjp(double, x)[1](x)['w']", "found the string 'w'"),
-    ("vjp(double, x)(x)", "this value is not a function"),
+    ("vjp(double, x)(x)", "a tuple is not a function"),
     ("hessian(one)(x)['w']", "found the string 'w'"),
 )
 

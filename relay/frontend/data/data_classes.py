@@ -32,7 +32,7 @@ from relay.frontend.annotations import AnnotationReader, UndefinedName
 from relay.frontend.data import values
 from relay.frontend.lower import lower_function
 from relay.frontend.scope import ParameterScope
-from relay.frontend.source import SourceFile, parse_text
+from relay.frontend.source import SourceFile, no_class, parse_text
 from relay.frontend.static.static_functions import SourceFunction
 from relay.ir.annotation import argument_count, data_type, to_type
 from relay.ir.definition import MISSING, DataClass, Definition, Scope, data_class
@@ -86,6 +86,12 @@ class ClassPlace:
     def from_frame(cls, made: type, frame: FrameType) -> ClassPlace:
         """The place of a class that is being decorated in a frame."""
         return cls(_find_class(made, frame), frame.f_locals, frame.f_globals)
+
+
+def decorated_class(cls: type, frame: FrameType | None) -> FrontendError:
+    """The error of a class that is decorated with `@relay`, in a frame if that is known."""
+    file, node = (frame and _find_class(cls, frame)) or (None, None)
+    return no_class(file, node, cls.__name__)
 
 
 def define(cls: type, place: ClassPlace, wrap: Callable[[Definition], object]) -> type:

@@ -22,8 +22,8 @@ class Decorators:
     _expressions: Evaluator
     _imports: ImportedNames
 
-    def is_decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-        """Whether Relay decorates a function."""
+    def is_decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+        """Whether `@relay` decorates a function, or a class, which it cannot."""
         return any(self.is_relay(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list)
 
     def _options(self, node: FunctionNode) -> dict[str, ast.expr]:

@@ -24,7 +24,7 @@ from relay.frontend import lower
 from relay.frontend.data import data_classes
 from relay.frontend.functions import type_parameters, with_static
 from relay.frontend.scope import ParameterScope, TextScope
-from relay.frontend.source import FunctionNode, SourceFile, no_async, parse_text
+from relay.frontend.source import FunctionNode, SourceFile, no_async, no_class, parse_text
 from relay.frontend.static.chosen_statements import of_python, only_tries_imports
 from relay.frontend.static.decorators import Decorators, operator_name
 from relay.frontend.static.evaluation import Evaluator, NotEvaluated
@@ -232,6 +232,10 @@ class FileReader:
         for part in (*node.decorator_list, *node.bases):
             self.imports.load_names_in(part)
         data = any(self._is(d, "data") for d in node.decorator_list)
+        if self.decorators.is_decorated(node):
+            self.errors.append(no_class(self.file, node, node.name))
+            self._bind(node.name, UnknownValue(node.name, mistaken=True))
+            return
         self.imports.load_names_in(node)
         self._evaluate_as([node.name], lambda: self._make_class(node, data), node)
         made = self.names[node.name]
@@ -434,6 +438,8 @@ class FileReader:
             for inner in ast.walk(node):
                 if isinstance(inner, ast.AsyncFunctionDef) and self.decorators.is_decorated(inner):
                     self._refuse_async(inner)
+                elif isinstance(inner, ast.ClassDef) and self.decorators.is_decorated(inner):
+                    self.errors.append(no_class(self.file, inner, inner.name))
                 elif isinstance(inner, ast.FunctionDef):
                     decorators += inner.decorator_list
                     if (decorator := self.decorators.registration(inner)) is not None:

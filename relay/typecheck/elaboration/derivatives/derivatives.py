@@ -7,6 +7,7 @@ from typing import TypeGuard
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.expr import Grad, Static
+from relay.support.foreign_names import argument_help
 from relay.typecheck.elaboration.abstract_values import AbstractValue, DerivativeFunction, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.derivatives import templates
@@ -34,8 +35,10 @@ def grad(with_value: bool) -> Callable[..., AbstractValue]:
             raise TypeCheckError(f"grad takes at most {len(names)} arguments, found {len(arguments)}", span)
         given = dict(zip(names, arguments, strict=False))
         for key, entity in keywords:
-            if key not in names or key in given:
-                raise TypeCheckError(f"grad has no argument {key!r}, or got it twice", span)
+            if key not in names:
+                raise TypeCheckError(f"grad has no argument {key!r}", span, help=argument_help(key, names))
+            if key in given:
+                raise TypeCheckError(f"grad got two values for {key!r}", span)
             given[key] = entity
         if "f" not in given:
             raise TypeCheckError("grad needs the function to differentiate", span)

@@ -69,8 +69,10 @@ def static_value(entity: AbstractValue, name: str, span: Span | None, *, symboli
             type_ = prune(entity.type)
             if isinstance(type_, Unknown) or (isinstance(type_, TensorType) and open_shape(type_.shape)):
                 raise SchemeOnly(span, name)
+            is_weak = isinstance(type_, TensorType) and isinstance(prune(type_.base), Unknown)
+            found = "a run-time number" if is_weak else f"a value of type {show(resolve(entity.type))}"
             raise TypeMismatch(
-                f"{name} must be known at compile time, found a value of type {show(resolve(entity.type))}",
+                f"{name} must be known at compile time, found {found}",
                 span,
                 help="an argument is known if its parameter is static: @relay(static_argnames=(..,)),"
                 " or `# relay: static` on the parameter's line",

@@ -182,6 +182,11 @@ def apply(
                 help = "decorate its method __call__ with @relay, or the class with @relay.data"
                 raise TypeCheckError("methods of this class are not part of Relay", span, help=help)
             return call_function(checker, out, own, [record, *arguments], keywords, span, 1)
+        case Size() | Number():
+            help = "write `*` for a product; the size of an axis is x.shape[i]"
+            raise TypeCheckError("a number is not a function", span, help=help)
+        case Tuple():
+            raise TypeCheckError("a tuple is not a function", span, help="write `[i]` for an item")
         case _:
             raise TypeCheckError("this value is not a function", span, help="write `*` for a product")
 

@@ -18,6 +18,7 @@ from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir.types import BOOL, INT32, UINT32, BaseClass, BaseType, TensorType, prune
 from relay.operator import lookup
 from relay.operator import resolve_name as resolve_operator
+from relay.support.foreign_names import argument_help
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
@@ -275,7 +276,9 @@ def _bind_arguments(
         if not accepted:
             ours = key in operator.attributes and key not in parameters
             names = ", ".join(n for n, k in kinds.items() if k is not inspect.Parameter.VAR_POSITIONAL)
-            help = f"relay.{operator.name}(x, {key}=..) does" if ours else f"it has {names}"
+            help = (
+                f"relay.{operator.name}(x, {key}=..) does" if ours else argument_help(key, kinds) or f"it has {names}"
+            )
             raise TypeCheckError(f"{name} takes no argument {key!r}", span, help=help)
         if key in given:
             raise TypeCheckError(f"{name} got two values for {key!r}", span)

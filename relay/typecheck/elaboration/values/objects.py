@@ -21,6 +21,7 @@ from relay.ir.type_parameters import is_parameter
 from relay.ir.types import BaseType, TensorType, TypeId, base_of_dtype
 from relay.operator import Operator
 from relay.operator import resolve_name as resolve_operator
+from relay.support import foreign_names
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DerivativeFunction,
@@ -121,10 +122,8 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
             return PythonObject((numpy_function(value) if module == "numpy" else None) or resolve_operator(name))
         is_returned = hasattr(value, "__relay_returned__")
         what = "was returned by a program" if is_returned else "is a Python function that Relay does not know"
-        help = "pass it as an argument" if is_returned else "decorate it with @relay, or register an operator"
-        if module in ("numpy", "math") or isinstance(value, np.ufunc):  # nothing that users could decorate
-            help = "compose it of functions that Relay has (docs/operators.md), or register an operator"
-        raise FrontendError(f"{name or value!r} {what}", span, help=help)
+        called = "this lambda" if name == "<lambda>" else repr(name or value)
+        raise FrontendError(f"{called} {what}", span, help=_instead(value, name, module, is_returned))
     if isinstance(value, TypeId) or is_parameter(value):
         raise FrontendError(
             f"{name or value} is a variable of types, which has no value",
@@ -132,6 +131,22 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
             help="a size is an attribute of a tensor: `x.shape[0]`",
         )
     raise FrontendError(f"a Python {type(value).__name__} has no meaning in a Relay program", span)
+
+
+def _instead(value: object, name: str | None, module: str, is_returned: bool) -> str:
+    """What to write for a Python function that Relay does not know."""
+    if is_returned:
+        return "pass it as an argument"
+    if name == "<lambda>":
+        return "decorate it: relay(lambda ..)"
+    is_library = module in ("", "numpy", "math", "jax", "torch") or isinstance(value, np.ufunc)
+    if name is not None and is_library and resolve_operator(name) is not None:
+        return f"write relay.{name}"
+    if name in foreign_names.MODULE and is_library:
+        return foreign_names.MODULE[name]
+    if is_library or isinstance(value, types.BuiltinFunctionType):  # nothing that users could decorate
+        return "compose it of functions that Relay has (docs/operators.md), or register an operator"
+    return "decorate it with @relay, or register an operator"
 
 
 def is_meaningful(value: object) -> bool:

@@ -32,6 +32,7 @@ from relay.ir.types import (
     show,
 )
 from relay.operator import get_env, lookup, resolve_name
+from relay.support import foreign_names
 from relay.typecheck.dims import constant_dim as number_of
 from relay.typecheck.dims import equal, follows_equal, needs_at_least, product
 from relay.typecheck.elaboration.abstract_values import (
@@ -77,32 +78,6 @@ _COPIES = ("copy", "clone")
 """Methods that give the value itself: values never change, so a copy is as good as the original."""
 
 _ATTRIBUTES = ("shape", "ndim", "size", "dtype", "T")
-_PYTHON_VALUE = "a program has no Python values of tensors; use float(x), int(x) or bool(x), or return x"
-_NOT_NEEDED = {
-    "vmap": "write a comprehension: relay.stack([f(x) for x in xs])",
-    "scan": "write a `for` that appends, and relay.stack",
-    "fori_loop": "write a `for`",
-    "while_loop": "write a `while`",
-    "cond": "write an `if`",
-    "tree_map": "build the structure: {name: f(x) for name, x in tree.items()}, [f(x) for x in xs]",
-    "jit": "decorated functions are compiled",
-}
-"""What other libraries have and the language says."""
-
-_NO_ATTRIBUTE = {
-    "at": "assign, `y = x; y[i] = v`; add at several places: relay.scatter_add(x, indices, values)",
-    "item": _PYTHON_VALUE,
-    "tolist": _PYTHON_VALUE,
-    "numpy": "a tensor in a program is not a NumPy array; return it, and convert the result",
-    "detach": "use relay.stop_gradient(x)",
-    "backward": "use relay.grad(f)",
-    "grad": "use relay.grad(f)",
-    "value": "only a reference has it: `relay.ref(x)` makes one",
-    "view": "use x.reshape(..)",
-    "permute": "use relay.transpose(x, axes)",
-    "unsqueeze": "use relay.expand_dims(x, axis)",
-    "append": "write a list as [..]; tensors have a fixed length",
-}
 
 
 def tensor_type(typed: DynamicValue) -> TensorType | None:
@@ -149,7 +124,7 @@ def attribute(
                 names = (n for n in dir(module) if not n.startswith("_"))
                 public = [n for n in names if not isinstance(getattr(module, n, None), types.ModuleType)]
                 close = difflib.get_close_matches(name, public, n=1)
-                help = _NOT_NEEDED.get(name) or (f"did you mean {close[0]!r}?" if close else None)
+                help = foreign_names.MODULE.get(name) or (f"did you mean {close[0]!r}?" if close else None)
                 raise TypeCheckError(f"{module.__name__} has no {name!r}", span, help=help)
             return object_entity(found, span)
         case PythonObject(type() as cls) if data.is_data_class(cls):
@@ -226,7 +201,7 @@ def _value_attribute(
     if is_attribute(name):
         return Method(typed, name, described)
     checker.refuse_guess(type_, span, described)
-    help = _NO_ATTRIBUTE.get(name)
+    help = foreign_names.METHODS.get(name)
     if help is None:
         close = difflib.get_close_matches(name, [*_ATTRIBUTES, *METHODS, *get_env().names()], n=1)
         help = f"did you mean {close[0]!r}?" if close else None
