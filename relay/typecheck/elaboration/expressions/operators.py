@@ -360,7 +360,8 @@ def _callable(
         return _infer_result(operator, values, attributes, described, span)
     in_any_dtype = _inferred_in_any_dtype(operator, values, attributes)
     if in_any_dtype is not None:
-        names = axis_names.result_names(operator, values, attributes, described, span, lambda: in_any_dtype.shape)
+        shape = in_any_dtype.shape if isinstance(in_any_dtype, TensorType) else ()
+        names = axis_names.result_names(operator, values, attributes, described, span, lambda: shape)
         return _with_names(in_any_dtype, names)
     if checker.generic:
         at_any_rank = rank_polymorphism.inferred_at_any_rank(
@@ -398,27 +399,40 @@ _NUMBERS = (FLOAT32, FLOAT64, INT32, INT64)
 
 def _inferred_in_any_dtype(
     operator: Operator, values: Sequence[DynamicValue], attributes: dict[str, object]
-) -> TensorType | None:
-    """The result for operands of which only one dtype is open, that of numbers without one, where it is the result's
-    dtype, too, whatever number type it is. None if the operator says anything else."""
+) -> Type | None:
+    """The result for operands of which only one dtype is open, that of numbers without one, where it is the same for
+    all number types, up to that dtype. None if the operator says anything else."""
     types = [resolve(v.type) for v in values]
     bases = {u for t in types for u in unknowns(t)}
     base = next(iter(bases), None)
     if len(bases) != 1 or not isinstance(base, Unknown) or base.kind is not Kind.BaseType or not base.literals:
         return None
-    shapes = set()
-    for candidate in _NUMBERS:
-        if base.classes is not None and candidate.base_class not in base.classes:
-            continue
+    candidates = [c for c in _NUMBERS if base.classes is None or c.base_class in base.classes]
+    inferred = []
+    for candidate in candidates:
         at = [attrs.evolve(t, base=candidate) if isinstance(t, TensorType) and t.base is base else t for t in types]
         try:
-            found = operator.infer(at, attributes)  # type: ignore[arg-type]
+            inferred.append(operator.infer(at, attributes))  # type: ignore[arg-type]
         except (TypeMismatch, Undetermined):
             return None
-        if not isinstance(found, TensorType) or found.base != candidate:
+    return _common_type(base, candidates, inferred)
+
+
+def _common_type(base: Unknown, candidates: Sequence[BaseType], types: Sequence[Type]) -> Type | None:
+    """The one type that these are, with `base` where each has its candidate; None if they differ otherwise."""
+    first = types[0]
+    if isinstance(first, TupleType):
+        items = [t.items for t in types if isinstance(t, TupleType) and len(t.items) == len(first.items)]
+        if len(items) < len(types):
             return None
-        shapes.add(flat_shape(found.shape))
-    return TensorType(base, shapes.pop()) if len(shapes) == 1 else None
+        parts = [_common_type(base, candidates, column) for column in zip(*items, strict=True)]
+        return None if None in parts else TupleType(tuple(p for p in parts if p is not None), first.form)
+    tensors = [t for t in types if isinstance(t, TensorType)]
+    if len(tensors) < len(types) or len({flat_shape(t.shape) for t in tensors}) != 1:
+        return None
+    if all(t.base == candidate for t, candidate in zip(tensors, candidates, strict=True)):
+        return TensorType(base, tensors[0].shape)
+    return TensorType(tensors[0].base, tensors[0].shape) if len({t.base for t in tensors}) == 1 else None
 
 
 def _infer_result(
