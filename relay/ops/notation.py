@@ -18,7 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from relay.ir.expr import Atom, Constant, OpCall
-from relay.ir.types import FLOAT32, INT32, BaseClass, BaseType, Dim, TensorType
+from relay.ir.sizes.facts import facts
+from relay.ir.types import FLOAT32, INT32, INT64, BaseClass, BaseType, Dim, TensorType
 from relay.operator import (
     UNDEFINED,
     Algebra,
@@ -41,6 +42,7 @@ from relay.operator import (
 from relay.ops.tir import scalar
 from relay.ops.tir.scalar import Element
 from relay.ops.tir.tvm_modules import index_dtype, te, tirx
+from relay.typecheck.guards import fits_int32
 
 __all__ = [
     "UNDEFINED",
@@ -66,6 +68,7 @@ __all__ = [
     "dims",
     "elementwise",
     "expansion",
+    "index_base",
     "is_integer",
     "loops",
     "making",
@@ -90,9 +93,15 @@ def number_like(value: Value, number: float) -> Value:
     return value.emitter.constant(number, value.base)
 
 
-def counting(emitter: Emitter, start: Dim, stop: Dim, dtype: BaseType = INT32) -> Value:
+def index_base(*limits: Dim) -> BaseType:
+    """The base type of indices and counts up to these numbers: int64 if an int32 does not hold one of them."""
+    return INT32 if all(fits_int32(facts(), limit) for limit in limits) else INT64
+
+
+def counting(emitter: Emitter, start: Dim, stop: Dim, dtype: BaseType | None = None) -> Value:
     """The integers from start up to stop, exclusive; stop may be symbolic."""
-    attributes: dict[str, Any] = {"start": start, "stop": stop, "step": 1, "dtype": dtype}
+    base = index_base(stop) if dtype is None else dtype
+    attributes: dict[str, Any] = {"start": start, "stop": stop, "step": 1, "dtype": base}
     return emitter.call(lookup("arange"), (), attributes)
 
 

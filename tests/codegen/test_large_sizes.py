@@ -7,6 +7,10 @@ import pytest
 
 import relay as R
 from relay import Float32, Int8, Tensor, relay
+from relay.ir.expr import OpCall, Var
+from relay.ir.traverse import walk
+from relay.ir.types import FLOAT32, TensorType
+from relay.operator import Emitter, lookup
 
 SIDE = 50_000  # a square of these has more than 2**31 elements
 
@@ -230,3 +234,36 @@ def test_a_long_list_of_one_value_is_filled_by_a_loop() -> None:
         return count
 
     assert int(left()) == 999_999
+
+
+# ---- indices that operators compute
+
+
+def _integers_of_gradient(name: str, shape: tuple[int, ...], **given: object) -> list[tuple[str, str]]:
+    """The operators that an operator's gradient counts places with, and the dtypes of these."""
+    operator = lookup(name)
+    attributes = {**operator.attributes, **given}
+    emitter, type_ = Emitter(), TensorType(FLOAT32, shape)
+    x = emitter.value(Var("x", type_))
+    out = emitter.call(operator, [x], attributes)
+    seed = emitter.value(Var("dout", out.type))
+    operator.gradient(x, out, seed, **attributes)
+    calls = [(b.value.operator, t.type) for b in emitter.bindings for t in b.targets if isinstance(b.value, OpCall)]
+    return [(n, t.base.name) for n, t in calls if isinstance(t, TensorType) and not t.base.is_float and t.shape]
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect"])
+def test_the_gradient_of_padding_counts_places_on_a_long_axis_in_int64(mode: str) -> None:
+    for extent, dtype in ((40, "int32"), (3_000_000_000, "int64")):
+        found = _integers_of_gradient("pad", (extent,), widths=3, mode=mode)
+        assert {base for _, base in found} == {dtype}, found
+
+
+def test_rows_of_many_images_are_counted_in_int64() -> None:
+    for batch, dtype in ((2, "int32"), (4000, "int64")):
+        types = TensorType(FLOAT32, (batch, 1, 1000, 1000)), TensorType(FLOAT32, (batch, 1, 1, 2))
+        operator = lookup("grid_sample")
+        assert operator.composition is not None
+        body = operator.composition.body(types, operator.attributes).typed.main.body
+        takes = [b.value for b in walk(body) if isinstance(b.value, OpCall) and b.value.operator == "take"]
+        assert {c.arguments[1].type.base.name for c in takes if c.arguments[1].type.shape} == {dtype}

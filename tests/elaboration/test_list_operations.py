@@ -10,6 +10,7 @@ import pytest
 import relay as rl
 from relay import relay
 from relay.errors import ExecutionError, TypeCheckError
+from relay.typecheck.elaboration.dynamic_lists import list_positions
 
 PROGRAM = """
 def listed(n):
@@ -221,3 +222,26 @@ def test_a_program_that_collects_states_is_compiled_once_for_all_lengths() -> No
         gradient(np.ones((n, 2)), np.eye(2))
     assert len(collects._cache) <= 2
     assert len(gradient._cache) <= 2
+
+
+def test_len_of_a_list_that_an_int32_does_not_count_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_positions, "LONGEST_LIST", 3)
+
+    @relay
+    def countdown(x, gives_length: bool):
+        found = []
+        while x > 0:
+            found.append(x)
+            x = x - 1
+        if gives_length:
+            return len(found), 0.0
+        total = 0.0
+        while found:  # which is asked in int64
+            total += found.pop()
+        return 0, total
+
+    for run in (countdown, countdown.interpret):
+        assert int(run(3.0, True)[0]) == 3
+        assert float(run(5.0, False)[1]) == 15.0
+        with pytest.raises(ExecutionError, match="a list of more than 3 elements"):
+            run(4.0, True)

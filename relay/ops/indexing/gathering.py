@@ -13,7 +13,7 @@ import numpy as np
 
 from relay.errors import ShapeError
 from relay.ir.expr import Constant
-from relay.ir.types import INT32, INT64, UINT64, Shape, show_shape
+from relay.ir.types import INT64, UINT64, Shape, show_shape
 from relay.operator.axes import carries
 from relay.ops.indexing.updates import from_start, in_range
 from relay.ops.notation import (
@@ -302,7 +302,7 @@ def _scatter_nd_gradient(
     # Where a place is written several times, the last one counts: the one whose number stands there in the end.
     places, depth = indices.shape[:-1], constant_dim(indices.shape[-1])
     order = table(x.emitter, lambda emitter: counting(emitter, 0, product(places)).op("reshape", shape=places))
-    nobody = x.emitter.constant(-1, INT32).op("broadcast_to", shape=x.shape[:depth])
+    nobody = x.emitter.constant(-1, order.base).op("broadcast_to", shape=x.shape[:depth])
     last = nobody.op("scatter_nd", indices, order).op("gather_nd", indices)
     counts = (last == order).op("reshape", shape=(*places, *(1 for _ in x.shape[depth:])))
     kept = dout.op("scatter_nd", indices, updates.op("zeros_like"))

@@ -13,7 +13,7 @@ import numpy as np
 
 from relay.errors import ShapeError
 from relay.ir import dims as arithmetic
-from relay.ir.types import INT32, INT64, Dim, Shape
+from relay.ir.types import INT64, Dim, Shape
 from relay.operator import Emitter
 from relay.ops.nn.pooling import samples, spatial_axes
 from relay.ops.notation import (
@@ -27,6 +27,7 @@ from relay.ops.notation import (
     cast_like,
     counting,
     dims,
+    index_base,
     register_op,
     table,
     wide,
@@ -162,7 +163,7 @@ def _adaptive_max_gradient(x: Value, out: Value, dout: Value, output_size: Sizes
             return begin + within, end - begin, within
 
         def chosen_places(emitter: Emitter, size: Dim = size, places: Any = places) -> Value:
-            return places(emitter)[0].op("minimum", arithmetic.subtract(size, 1)).op("cast", dtype=INT32)
+            return places(emitter)[0].op("minimum", arithmetic.subtract(size, 1)).op("cast", dtype=index_base(size))
 
         def counts(emitter: Emitter, places: Any = places, axis: int = axis, number: int = number) -> Value:
             _, length, within = places(emitter)

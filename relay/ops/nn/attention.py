@@ -7,11 +7,10 @@ import math
 import numpy as np
 
 from relay.errors import ShapeError
-from relay.ir.types import BOOL, INT32, Dim, Shape, show_shape
-from relay.operator import lookup
+from relay.ir.types import BOOL, Dim, Shape, show_shape
 from relay.ops.elementwise.comparison import where
 from relay.ops.indexing.updates import in_range
-from relay.ops.notation import Relation, Requirement, Value, cast_like, expansion, wide
+from relay.ops.notation import Relation, Requirement, Value, cast_like, counting, expansion, wide
 from relay.ops.samples import case, cases
 from relay.typecheck.dims import constant_dim, equal, equal_shapes
 from relay.typecheck.relations import broadcast
@@ -99,7 +98,7 @@ def number(value: Value, constant: float) -> Value:
 
 
 def _position_vector(value: Value, extent: Dim) -> Value:
-    return value.emitter.call(lookup("arange"), (), {"start": 0, "stop": extent, "step": 1, "dtype": INT32})  # type: ignore[dict-item]
+    return counting(value.emitter, 0, extent)
 
 
 @expansion(

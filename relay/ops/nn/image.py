@@ -12,10 +12,10 @@ import numpy as np
 
 from relay.errors import ShapeError
 from relay.ir.dims import maximum, multiply, subtract
-from relay.ir.types import FLOAT64, INT32, INT64, Dim, Shape, show_shape
+from relay.ir.types import FLOAT64, INT64, BaseType, Dim, Shape, show_shape
 from relay.operator import Emitter
 from relay.ops.elementwise.comparison import where
-from relay.ops.notation import Relation, Value, cast_like, counting, expansion, table, wide
+from relay.ops.notation import Relation, Value, cast_like, counting, expansion, index_base, table, wide
 from relay.ops.samples import case, cases
 from relay.typecheck import windows as rules
 from relay.typecheck.dims import equal, follows_equal, needs_at_least, product, resolve
@@ -70,7 +70,7 @@ def _resize_axis(x: Value, axis: int, count: Dim, method: str, coordinates: str)
     last = subtract(extent, 1)
 
     def clipped_index(index: Value) -> Value:
-        return index.op("minimum", last).op("maximum", 0).op("cast", dtype=INT32)
+        return index.op("minimum", last).op("maximum", 0).op("cast", dtype=index_base(extent))
 
     def nearest(emitter: Emitter) -> Value:
         places, by = _sources(emitter, extent, count, coordinates)
@@ -183,13 +183,14 @@ def _clip_index(index: Value, extent: Dim) -> Value:
     return index.op("maximum", 0).op("minimum", subtract(extent, 1))
 
 
-def _neighbors(place: Value, extent: Dim) -> list[tuple[Value, Value, Value]]:
-    """The elements on both sides of places along an axis: (index within bounds, weight, whether it is inside)."""
+def _neighbors(place: Value, extent: Dim, base: BaseType) -> list[tuple[Value, Value, Value]]:
+    """The elements on both sides of places along an axis: (index within bounds, of a base type, weight, whether it is
+    inside)."""
     below = place.op("floor")
     share = place - below
     found = []
     for offset, weight in ((0, 1 - share), (1, share)):
-        index = (below + offset).op("cast", dtype=INT32)
+        index = (below + offset).op("cast", dtype=base)
         inside = (index >= 0) & (index < extent)
         found.append((_clip_index(index, extent), weight, inside))
     return found
@@ -201,11 +202,17 @@ def _rows(x: Value) -> Value:
     return last.op("reshape", shape=(product(last.shape[:-1]), x.shape[1]))
 
 
+def _flat_index_base(x: Value) -> BaseType:
+    """The base type of indices of the rows of (n, c, *sizes)."""
+    return index_base(product((x.shape[0], *x.shape[2:])))
+
+
 def _batch_offsets(indices: Value, batch: Dim, places: Dim) -> Value:
     """The first row of each example, to be added to indices (n, ..)."""
     rank = indices.ndim
     first = table(
-        indices.emitter, lambda emitter: _broadcast_along(counting(emitter, 0, batch).op("multiply", places), 0, rank)
+        indices.emitter,
+        lambda emitter: _broadcast_along(counting(emitter, 0, batch, indices.base).op("multiply", places), 0, rank),
     )
     return indices + first
 
@@ -271,6 +278,7 @@ def grid_sample(
     array([[[[2.5]]]], dtype=float32)
     """
     points, value = wide(grid), wide(x)
+    base = _flat_index_base(x)
     indices = []
     for component, axis in ((1, 2), (0, 3)):
         extent = x.shape[axis]
@@ -283,12 +291,12 @@ def grid_sample(
         outside = padding == "zeros"
         scaled = _finite(scaled, -1.0 if outside else 0.0, extent if outside else last)
         if method == "nearest":
-            index = scaled.op("round").op("cast", dtype=INT32)
+            index = scaled.op("round").op("cast", dtype=base)
             inside = (index >= 0) & (index < extent)
             one = scaled.op("ones_like")
             indices.append([(_clip_index(index, extent), one, inside)])
         else:
-            indices.append(_neighbors(scaled, extent))
+            indices.append(_neighbors(scaled, extent, base))
     width = x.shape[3]
     corners: list[tuple[Value, Value, Value | None]] = []
     for (row, row_weight, row_inside), (column, column_weight, column_inside) in itertools.product(*indices):
@@ -307,14 +315,14 @@ def _slice_shape(grid: Shape, guide: Shape) -> Shape:
     return (grid[0], grid[1], guide[1], guide[2])
 
 
-def _grid_places(like: Value, count: Dim, extent: Dim, axis: int) -> list[tuple[Value, Value]]:
-    """Along a spatial axis of the grid: (index, weight) of both neighbors of each pixel's center, along an axis of
-    matrices."""
+def _grid_places(like: Value, count: Dim, extent: Dim, axis: int, base: BaseType) -> list[tuple[Value, Value]]:
+    """Along a spatial axis of the grid: (index of a base type, weight) of both neighbors of each pixel's center, along
+    an axis of matrices."""
 
     def index(offset: int, emitter: Emitter) -> Value:
         places, by = _sources(emitter, extent, count, "half_pixel")
         below = places.op("floor_divide", by) + offset
-        return _broadcast_along(_clip_index(below, extent).op("cast", dtype=INT32), axis, 2)
+        return _broadcast_along(_clip_index(below, extent).op("cast", dtype=base), axis, 2)
 
     def weight(upper: bool, emitter: Emitter) -> Value:
         places, by = _sources(emitter, extent, count, "half_pixel")
@@ -345,10 +353,12 @@ def bilateral_slice(grid: Value, guide: Value) -> Value:
     value = wide(grid)
     _, _, depth, height, width = grid.shape
     _, rows, columns = guide.shape
-    place = _finite(wide(guide).op("multiply", depth) - 0.5, -1.0, depth)
+    place, base = _finite(wide(guide).op("multiply", depth) - 0.5, -1.0, depth), _flat_index_base(grid)
     corners: list[tuple[Value, Value, Value | None]] = []
     for (level, level_weight, _), (row, row_weight), (column, column_weight) in itertools.product(
-        _neighbors(place, depth), _grid_places(value, rows, height, 0), _grid_places(value, columns, width, 1)
+        _neighbors(place, depth, base),
+        _grid_places(value, rows, height, 0, base),
+        _grid_places(value, columns, width, 1, base),
     ):
         index = level.op("multiply", multiply(height, width)) + (row.op("multiply", width) + column)
         corners.append((index, level_weight * (row_weight * column_weight), None))

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from relay.ir import dims as arithmetic
-from relay.ir.types import INT32, BaseType, Dim, Shape
+from relay.ir.types import BaseType, Dim, Shape
 from relay.ops.notation import (
     Algebra,
     Element,
@@ -24,6 +24,7 @@ from relay.ops.notation import (
     counting,
     dims,
     expansion,
+    index_base,
     number_like,
     register_op,
     result_dims,
@@ -170,12 +171,13 @@ def _counts(pool: _PoolingWindows, value: Value) -> Value:
     result = number_like(value, 1)
     for number, axis in enumerate(pool.along.axes):
         (before, after), (low, _) = pool.counted[number], over.padding[number]
-        starts = counting(emitter, 0, pool.along.extents[number]) * over.stride[number] - emitter.number(low, INT32)
-        places = starts.op("expand_dims", axis=1).op(
-            "add", np.arange(over.kernel[number], dtype=np.int32) * over.dilation[number]
-        )
-        end = emitter.number(arithmetic.add(pool.along.sizes[number], after), INT32)
-        inside = (places >= emitter.number(arithmetic.subtract(0, before), INT32)) & (places < end)
+        end = arithmetic.add(pool.along.sizes[number], after)
+        offsets = np.arange(over.kernel[number]) * over.dilation[number]
+        base = index_base(arithmetic.add(end, over.stride[number] + int(offsets.max(initial=0))))
+        starts = counting(emitter, 0, pool.along.extents[number], base) * over.stride[number]
+        starts = starts - emitter.number(low, base)
+        places = starts.op("expand_dims", axis=1).op("add", offsets.astype(base.dtype))
+        inside = (places >= emitter.number(arithmetic.subtract(0, before), base)) & (places < emitter.number(end, base))
         counts = inside.op("cast", dtype=value.base).op("sum", axis=1)
         result = result * counts.op("expand_dims", axis=tuple(i for i in range(rank) if i != axis))
     return result

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from relay.ir import dims as arithmetic
-from relay.ir.types import INT32
 from relay.ops.notation import (
     Element,
     Pattern,
@@ -18,6 +17,7 @@ from relay.ops.notation import (
     Value,
     counting,
     dims,
+    index_base,
     register_op,
     result_dims,
 )
@@ -88,8 +88,10 @@ def _pad_gradient(x: Value, out: Value, dout: Value, widths: Widths, mode: str, 
     result = dout
     for axis, ((before, after), dim) in enumerate(zip(pairs, x.shape, strict=True)):
         if _adds(before, after):
-            places = counting(result.emitter, arithmetic.subtract(0, before), arithmetic.add(dim, after))
-            sources = _source(mode, places, result.emitter.number(dim, INT32) - 1)
+            first, beyond = arithmetic.subtract(0, before), arithmetic.add(dim, after)
+            base = index_base(arithmetic.multiply(2, arithmetic.add(beyond, dim)))  # what reflection adds and doubles
+            places = counting(result.emitter, first, beyond, base)
+            sources = _source(mode, places, result.emitter.number(dim, base) - 1)
             shape = (*result.shape[:axis], dim, *result.shape[axis + 1 :])
             zeros = result.emitter.constant(0, result.base).op("broadcast_to", shape=shape)
             result = zeros.op("scatter_add", sources, result, axis=axis)

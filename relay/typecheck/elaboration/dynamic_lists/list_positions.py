@@ -36,6 +36,9 @@ from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.expressions.python_operators import apply_named
 from relay.typecheck.elaboration.values import range_numbers
 
+LONGEST_LIST = 2**31 - 1
+"""The largest length that `len` gives."""
+
 
 def length64(checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, span: Span | None) -> DynamicValue:
     """The number of elements, int64."""
@@ -45,17 +48,21 @@ def length64(checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, span: S
 
 
 def length(checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, span: Span | None) -> AbstractValue:
-    """`len(xs)`: int32, as all sizes that are computed."""
+    """`len(xs)`: int32, as all sizes that are computed, and a check that it is one."""
     if xs.length is not None and xs.length.absolute is not None:
         return size(xs.length.absolute, span)
     count = length64(checker, out, xs, span)
+    fits = compare(checker, out, "less_equal", count, number(LONGEST_LIST), span)
+    out.items.append(Binding((), Assert(fits.atom, f"len() of a list of more than {LONGEST_LIST} elements", span)))
     found = checker.bind(out, OpCall("cast", (count.atom,), {"dtype": INT32}, span), scalar(INT32), "length", span)
     return range_numbers.of_range(found)
 
 
 def is_not_empty(checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, span: Span | None) -> AbstractValue:
     """What a list means as a condition."""
-    return apply_named(checker, out, "greater", [length(checker, out, xs, span), Number(0, span)], {}, span, [])
+    if xs.length is not None and xs.length.absolute is not None:
+        return apply_named(checker, out, "greater", [length(checker, out, xs, span), Number(0, span)], {}, span, [])
+    return compare(checker, out, "greater", length64(checker, out, xs, span), number(0), span)
 
 
 def place(
