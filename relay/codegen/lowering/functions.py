@@ -510,5 +510,6 @@ class FunctionGenerator(FunctionState):
                 pending += zip(value, layout.items, strict=True)
         return found
 
+
 def _is_arbitrary(binding: Binding) -> bool:
     return isinstance(binding.value, OpCall) and lookup(binding.value.operator).memory.uninitialised
