@@ -10,21 +10,9 @@ from relay.frontend.analysis.names import changed_list
 from relay.frontend.annotations import AnnotationReader
 from relay.frontend.context import REFERENCE_HELP, Context
 from relay.frontend.subscripts import BINARY, lower_items
-from relay.ir.expr import (
-    Annotated,
-    Apply,
-    Atom,
-    Attribute,
-    Expr,
-    Index,
-    IndexUpdate,
-    OpCall,
-    SetAttribute,
-    Static,
-    Unpack,
-    Var,
-)
+from relay.ir.expr import Atom, Expr, OpCall, Static, Var
 from relay.ir.intrinsic import Intrinsic
+from relay.ir.surface import Annotated, Apply, Attribute, Index, IndexUpdate, SetAttribute, Unpack
 
 
 def lower_assignment(context: Context, node: ast.Assign) -> None:

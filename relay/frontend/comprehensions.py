@@ -18,8 +18,9 @@ from relay.frontend.analysis.names import changes_inside, target_names
 from relay.frontend.assignments import store
 from relay.frontend.conditions import truth
 from relay.frontend.context import Capture, Context, Unassigned
-from relay.ir.expr import Apply, Arm, Atom, Block, Exit, Expr, ForEach, If, Loop, LoopLabel, Next, Static, Var, Yield
+from relay.ir.expr import Arm, Atom, Block, Exit, Expr, If, Loop, LoopLabel, Next, Static, Var, Yield
 from relay.ir.intrinsic import Intrinsic
+from relay.ir.surface import Apply, ForEach
 
 Comprehension = ast.ListComp | ast.GeneratorExp | ast.DictComp
 

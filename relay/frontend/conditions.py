@@ -15,7 +15,6 @@ from relay.frontend.analysis.names import assigned_names, has_assignment, if_cha
 from relay.frontend.context import BlockBuilder, Context, Environment
 from relay.frontend.joins import Branch, join
 from relay.ir.expr import (
-    Apply,
     Arm,
     Atom,
     Binding,
@@ -33,6 +32,7 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.intrinsic import Intrinsic
+from relay.ir.surface import Apply
 
 COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "equal",

@@ -20,8 +20,6 @@ from relay.frontend.analysis.names import Names, appended_tuples, assigned_names
 from relay.frontend.source import FunctionNode, SourceFile
 from relay.ir.definition import Scope
 from relay.ir.expr import (
-    Annotated,
-    Apply,
     Assert,
     Atom,
     Binding,
@@ -29,7 +27,6 @@ from relay.ir.expr import (
     Expr,
     Global,
     If,
-    Index,
     Lambda,
     LoopLabel,
     MakeTuple,
@@ -39,11 +36,11 @@ from relay.ir.expr import (
     RefWrite,
     Static,
     Terminator,
-    Unpack,
     Var,
     Yield,
 )
 from relay.ir.intrinsic import Intrinsic
+from relay.ir.surface import Annotated, Apply, Index, Unpack
 
 REFERENCE_HELP = "make it a reference: `{0} = relay.ref(..)`, then read and assign `{0}.value`"
 

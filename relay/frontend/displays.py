@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from relay.errors import FrontendError
 from relay.frontend.comprehensions import lower_comprehension
 from relay.frontend.context import Context
-from relay.ir.expr import Apply, Atom, Expr, MakeTuple, Static
+from relay.ir.expr import Atom, Expr, MakeTuple, Static
 from relay.ir.intrinsic import Intrinsic
+from relay.ir.surface import Apply
 
 
 def lower_items(context: Context, items: Sequence[ast.expr], node: ast.expr) -> Expr:

@@ -15,7 +15,8 @@ from relay.frontend.functions import lower_lambda
 from relay.frontend.lists import lower_pop, lower_pop_of_place
 from relay.frontend.subscripts import BINARY, lower_items
 from relay.frontend.texts import is_print, lower_fstring, lower_print
-from relay.ir.expr import Apply, Atom, Attribute, Expr, Index, OpCall, Static
+from relay.ir.expr import Atom, Expr, OpCall, Static
+from relay.ir.surface import Apply, Attribute, Index
 
 UNARY: dict[type[ast.unaryop], str] = {
     ast.USub: "negative",

@@ -10,8 +10,9 @@ from relay.frontend.analysis.names import changes_list
 from relay.frontend.assignments import require_variable, update_item
 from relay.frontend.context import Context
 from relay.frontend.displays import argument
-from relay.ir.expr import Apply, Atom, Attribute, Expr, SetAttribute, Static, Unpack, Var
+from relay.ir.expr import Atom, Expr, Static, Var
 from relay.ir.intrinsic import Intrinsic
+from relay.ir.surface import Apply, Attribute, SetAttribute, Unpack
 
 
 def lower_list_statement(context: Context, node: ast.expr) -> bool:

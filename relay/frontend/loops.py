@@ -14,8 +14,9 @@ from relay.frontend.assignments import store
 from relay.frontend.comprehensions import image, map_or_filter
 from relay.frontend.conditions import Conjunction, conjuncts
 from relay.frontend.context import UNREAD, Context, Environment, LoopFrame, Unassigned
-from relay.ir.expr import Apply, Arm, Atom, Block, Dead, Exit, ForEach, If, Loop, LoopLabel, Next, Static, Var, Yield
+from relay.ir.expr import Arm, Atom, Block, Dead, Exit, If, Loop, LoopLabel, Next, Static, Var, Yield
 from relay.ir.intrinsic import Intrinsic
+from relay.ir.surface import Apply, ForEach
 
 
 def lower_while(context: Context, node: ast.While) -> None:

@@ -16,22 +16,17 @@ from relay.errors import FrontendError, InternalError, Label, Span
 from relay.frontend.analysis.names import has_assignment
 from relay.frontend.context import BlockBuilder, Context, Unassigned
 from relay.frontend.joins import Branch, join
-from relay.ir.expr import (
-    Block,
+from relay.ir.expr import Block, Constant, Dead, Static, Var, Yield
+from relay.ir.surface import (
     CapturePattern,
     ClassPattern,
-    Constant,
-    Dead,
     OrPattern,
     Pattern,
     PatternCase,
     PatternMatch,
-    Static,
     TuplePattern,
     ValuePattern,
-    Var,
     WildcardPattern,
-    Yield,
 )
 
 

@@ -14,8 +14,9 @@ from relay.frontend.functions import is_definition, lower_definitions
 from relay.frontend.lists import lower_delete_item, lower_list_statement
 from relay.frontend.loops import lower_break, lower_continue, lower_for, lower_while
 from relay.frontend.matching import lower_match
-from relay.ir.expr import Apply, Arm, Assert, Atom, Block, Dead, Exit, If, MakeTuple, Static, Yield
+from relay.ir.expr import Arm, Assert, Atom, Block, Dead, Exit, If, MakeTuple, Static, Yield
 from relay.ir.intrinsic import Intrinsic
+from relay.ir.surface import Apply
 
 
 def lower_statements(context: Context, statements: Sequence[ast.stmt]) -> None:

@@ -6,7 +6,8 @@ import ast
 
 from relay.errors import FrontendError
 from relay.frontend.context import Context
-from relay.ir.expr import Atom, Slice
+from relay.ir.expr import Atom
+from relay.ir.surface import Slice
 
 BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add",

@@ -12,8 +12,9 @@ import ast
 
 from relay.errors import FrontendError
 from relay.frontend.context import Context
-from relay.ir.expr import Apply, Atom, Expr, Static
+from relay.ir.expr import Atom, Expr, Static
 from relay.ir.intrinsic import Intrinsic
+from relay.ir.surface import Apply
 
 
 def is_print(context: Context, node: ast.Call) -> bool:

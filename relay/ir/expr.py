@@ -1,4 +1,4 @@
-"""The intermediate representation: every node, on one screen.
+"""The intermediate representation: every node of typed programs and of the core.
 
 A program is in A-normal form. A block is a flat sequence of bindings and a terminator; operands are atoms. Variables
 have identity and are bound once per module; names are for printing. Nodes are immutable and compare by identity.
@@ -25,15 +25,15 @@ constructs inside. `Dead` ends a block whose last expression never yields. A fun
 of what leaves the block say `Any` there, and `Ascribe` goes from one to the other. A function may mention dims that its
 callers have made: they are parameters of it that are not written.
 
-*Stages.* The surface IR, which the front end makes, has no types and also holds the nodes marked "surface"; the typed
-IR has a type on every variable and none of these; in the core there are no `Lambda` and `Grad` any more, and all
+*Stages.* The surface IR, which the front end makes, has no types and also holds the nodes of `relay.ir.surface`; the
+typed IR has a type on every variable and none of these; in the core there are no `Lambda` and `Grad` any more, and all
 calls go to module functions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, dataclass_transform
 
 import attrs
 import numpy as np
@@ -43,6 +43,19 @@ from relay.ir.dims import DataDependentDim, Dim
 from relay.ir.sizes.facts import DimConstraint
 from relay.ir.types import AttributeValue as AttributeValue
 from relay.ir.types import BaseType, DataDefinition, FunctionType, TensorType, Type, base_of_dtype, scalar
+
+if TYPE_CHECKING:
+    from relay.ir.surface import (
+        Annotated,
+        Apply,
+        Attribute,
+        ForEach,
+        Index,
+        IndexUpdate,
+        PatternMatch,
+        SetAttribute,
+        Unpack,
+    )
 
 _T = TypeVar("_T")
 
@@ -406,179 +419,12 @@ class Ascribe:
     span: Span | None = None
 
 
-@node
-class Apply:
-    """surface: a call of anything: an operator, a function, a class, a Python builtin, a bound method."""
-
-    function: Atom
-    arguments: tuple[Atom, ...]
-    keywords: tuple[tuple[str, Atom], ...] = ()
-    span: Span | None = None
-
-
-@node
-class Attribute:
-    """surface: `value.name`, of a tensor (`x.shape`), a Python module, or a record."""
-
-    value: Atom
-    name: str
-    span: Span | None = None
-
-
-@node
-class SetAttribute:
-    """surface: `value.name = new`; only `.value` of a reference has a meaning. Binds no target."""
-
-    value: Atom
-    name: str
-    new: Atom
-    span: Span | None = None
-
-
-@node
-class Slice:
-    """surface: one slice of a subscript."""
-
-    start: Atom | None
-    stop: Atom | None
-    step: Atom | None
-
-
-@node
-class Index:
-    """surface: `value[items]`. An item is an atom (Static(None) is newaxis, Static(...) the ellipsis) or a slice.
-
-    `updated`: it is the part that `value[items] += ..` changes.
-    """
-
-    value: Atom
-    items: tuple[Atom | Slice, ...]
-    span: Span | None = None
-    updated: bool = False
-
-
-@node
-class IndexUpdate:
-    """surface: the value of the variable after `value[items] = new`. Binds one target."""
-
-    value: Atom
-    items: tuple[Atom | Slice, ...]
-    new: Atom
-    span: Span | None = None
-
-
-@node
-class Annotated:
-    """surface: `value` checked against a written type. Binds one target."""
-
-    value: Atom
-    annotation: Type
-    span: Span | None = None
-
-
-@node
-class Unpack:
-    """surface: `a, b = value`; binds one target for each component."""
-
-    value: Atom
-    count: int
-    span: Span | None = None
-
-
-@node
-class WildcardPattern:
-    """surface: `_`."""
-
-    span: Span | None = None
-
-
-@node
-class CapturePattern:
-    """surface: `name`, or `pattern as name`."""
-
-    variable: Var
-    pattern: Pattern
-    span: Span | None = None
-
-
-@node
-class ValuePattern:
-    """surface: a literal or a dotted name."""
-
-    value: Atom
-    span: Span | None = None
-
-
-@node
-class TuplePattern:
-    """surface: `(p, ..)`; the item at `star`, if any, stands for all those between."""
-
-    items: tuple[Pattern, ...]
-    star: int | None = None
-    span: Span | None = None
-
-
-@node
-class ClassPattern:
-    """surface: `Class(p, .., field=p)`."""
-
-    function: Atom
-    items: tuple[Pattern, ...]
-    keywords: tuple[tuple[str, Pattern], ...] = ()
-    span: Span | None = None
-
-
-@node
-class OrPattern:
-    """surface: `p | q`. The alternatives bind the same variables."""
-
-    alternatives: tuple[Pattern, ...]
-    span: Span | None = None
-
-
-Pattern: TypeAlias = WildcardPattern | CapturePattern | ValuePattern | TuplePattern | ClassPattern | OrPattern
-
-
-@node
-class PatternCase:
-    """One case. The variables of its pattern are bound in its guard, whose block yields one bool, and in its body."""
-
-    pattern: Pattern
-    guard: Block | None
-    body: Block
-    span: Span | None = None
-
-
-@node
-class PatternMatch:
-    """surface: `match value`. The first case whose pattern fits and whose guard holds is taken; one has to."""
-
-    value: Atom
-    cases: tuple[PatternCase, ...]
-    span: Span | None = None
-
-
-@node
-class ForEach:
-    """surface: `for element in iterable`. `element` is bound in the body; otherwise as a loop with a counter.
-    `resized`: which parameters are lists that the body makes longer or shorter."""
-
-    label: LoopLabel
-    element: Var
-    iterable: Atom
-    parameters: tuple[Var, ...]
-    initial: tuple[Atom, ...]
-    body: Block
-    span: Span | None = None
-    resized: tuple[int, ...] = ()
-
-
 Expr: TypeAlias = (
-    Atom | OpCall | Call | MakeTuple | Project | If | Match | Loop | Lambda | Grad | RefNew | RefRead | RefWrite |
-    Shadow | Assert | Print | Construct | StackNew | StackPush | StackSet | StackPrefix | StackGet | StackLength |
-    Extent | BindDim | AxisSize | Ascribe |
-    Apply | Attribute | SetAttribute | Index | IndexUpdate | Annotated | Unpack | ForEach | PatternMatch
-)  # fmt: skip
+    "Atom | OpCall | Call | MakeTuple | Project | If | Match | Loop | Lambda | Grad | RefNew | RefRead | RefWrite | "
+    "Shadow | Assert | Print | Construct | StackNew | StackPush | StackSet | StackPrefix | StackGet | StackLength | "
+    "Extent | BindDim | AxisSize | Ascribe | "
+    "Apply | Attribute | SetAttribute | Index | IndexUpdate | Annotated | Unpack | ForEach | PatternMatch"
+)
 
 
 # ---- blocks

@@ -30,7 +30,6 @@ from relay.ir.expr import (
     Exit,
     Expr,
     Extent,
-    ForEach,
     Function,
     Grad,
     If,
@@ -61,6 +60,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.surface import ForEach
 from relay.ir.types import BaseType, DataDefinition, Type
 from relay.operator import get_env
 from relay.operator.definition import REQUIRED

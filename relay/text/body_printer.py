@@ -7,13 +7,10 @@ from typing import assert_never
 
 from relay.errors import Span
 from relay.ir.expr import (
-    Annotated,
-    Apply,
     Arm,
     Ascribe,
     Assert,
     Atom,
-    Attribute,
     AxisSize,
     BindDim,
     Binding,
@@ -26,13 +23,10 @@ from relay.ir.expr import (
     Exit,
     Expr,
     Extent,
-    ForEach,
     Function,
     Global,
     Grad,
     If,
-    Index,
-    IndexUpdate,
     Lambda,
     Loop,
     MakeTuple,
@@ -40,8 +34,6 @@ from relay.ir.expr import (
     Next,
     OpCall,
     Parameter,
-    PatternCase,
-    PatternMatch,
     Print,
     PrintErased,
     Project,
@@ -49,7 +41,6 @@ from relay.ir.expr import (
     RefNew,
     RefRead,
     RefWrite,
-    SetAttribute,
     Shadow,
     StackGet,
     StackLength,
@@ -58,9 +49,20 @@ from relay.ir.expr import (
     StackPush,
     StackSet,
     Static,
-    Unpack,
     Var,
     Yield,
+)
+from relay.ir.surface import (
+    Annotated,
+    Apply,
+    Attribute,
+    ForEach,
+    Index,
+    IndexUpdate,
+    PatternCase,
+    PatternMatch,
+    SetAttribute,
+    Unpack,
 )
 from relay.ir.traverse import renamed_attribute
 from relay.ir.types import show_attribute, show_shape

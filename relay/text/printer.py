@@ -41,7 +41,7 @@ from relay.text.constants import encode
 from relay.text.lexer import name_text, quote_text
 from relay.text.pieces import INDENT, Line, Names
 
-Printable: TypeAlias = Module | Function | Derivative | Block | Expr
+Printable: TypeAlias = "Module | Function | Derivative | Block | Expr"
 
 
 def to_text(

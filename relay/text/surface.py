@@ -12,8 +12,9 @@ import builtins
 from collections.abc import Callable, Iterable
 from typing import assert_never
 
-from relay.ir.expr import (
-    Atom,
+from relay.ir.expr import Atom, Var
+from relay.ir.intrinsic import Intrinsic
+from relay.ir.surface import (
     CapturePattern,
     ClassPattern,
     OrPattern,
@@ -21,10 +22,8 @@ from relay.ir.expr import (
     Slice,
     TuplePattern,
     ValuePattern,
-    Var,
     WildcardPattern,
 )
-from relay.ir.intrinsic import Intrinsic
 from relay.ir.types import BaseType, show_attribute
 from relay.text.lexer import name_text, quote_text
 

@@ -18,34 +18,27 @@ from typing import TypeVar
 import attrs
 
 from relay.errors import FrontendError, Span
-from relay.ir.expr import (
+from relay.ir.expr import Atom, Constant, Expr, Function, Global, Parameter, Static, Var
+from relay.ir.intrinsic import Intrinsic
+from relay.ir.surface import (
     Annotated,
     Apply,
-    Atom,
     Attribute,
     CapturePattern,
     ClassPattern,
-    Constant,
-    Expr,
-    Function,
-    Global,
     Index,
     IndexUpdate,
     OrPattern,
-    Parameter,
     Pattern,
     PatternCase,
     PatternMatch,
     SetAttribute,
     Slice,
-    Static,
     TuplePattern,
     Unpack,
     ValuePattern,
-    Var,
     WildcardPattern,
 )
-from relay.ir.intrinsic import Intrinsic
 from relay.text.atoms import AtomParser, Declarations
 from relay.text.body_parser import BodyParser, Signature
 from relay.text.constants import SUFFIXES

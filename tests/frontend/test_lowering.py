@@ -10,7 +10,7 @@ from surface_programs import blocks, lower, only, place, source_of, values
 
 from relay.errors import RelayError
 from relay.frontend.analysis.unsupported import STATEMENTS
-from relay.ir import expr
+from relay.ir import expr, surface
 from relay.ir.annotation import Tensor
 from relay.ir.expr import Var
 from relay.ir.intrinsic import Intrinsic
@@ -107,13 +107,13 @@ def test_subtraction_associates_left() -> None:
 
 def test_evaluation_goes_from_left_to_right() -> None:
     function = lower("def f(x):\n    return g(a(x), k=b(x)) + c(x)[d(x)]\n")
-    names = [v.function.name for v in values(function.body) if isinstance(v, expr.Apply)]
+    names = [v.function.name for v in values(function.body) if isinstance(v, surface.Apply)]
     assert names == ["a", "b", "g", "c", "d"]
 
 
 def test_calls() -> None:
     function = lower("def f(x):\n    return g(x, 1, k=x, flag=True)\n")
-    call = only(function, expr.Apply)
+    call = only(function, surface.Apply)
     assert isinstance(call.function, expr.Global) and call.function.name == "g"
     assert call.arguments[0] is function.parameters[0]
     assert [name for name, _ in call.keywords] == ["k", "flag"]
@@ -123,30 +123,30 @@ def test_calls() -> None:
 
 def test_attributes_and_methods() -> None:
     function = lower("def f(x):\n    return relay.nn.relu(x).sum(axis=0)\n")
-    chain = [(v.name, v.value) for v in values(function.body) if isinstance(v, expr.Attribute)]
+    chain = [(v.name, v.value) for v in values(function.body) if isinstance(v, surface.Attribute)]
     assert [name for name, _ in chain] == ["nn", "relu", "sum"]
     assert isinstance(chain[0][1], expr.Global) and chain[0][1].name == "relay"
-    applied = [v for v in values(function.body) if isinstance(v, expr.Apply)]
+    applied = [v for v in values(function.body) if isinstance(v, surface.Apply)]
     assert len(applied) == 2 and applied[1].keywords[0][0] == "axis"
 
 
 def test_indices() -> None:
     function = lower("def f(x, i):\n    return x[i, 1:i:2, None, ..., :]\n")
-    index = only(function, expr.Index)
+    index = only(function, surface.Index)
     first, part, axis, rest, everything = index.items
     assert first is function.parameters[1]
-    assert isinstance(part, expr.Slice) and part.stop is function.parameters[1]
+    assert isinstance(part, surface.Slice) and part.stop is function.parameters[1]
     assert isinstance(part.start, expr.Static) and isinstance(part.step, expr.Static)
     assert isinstance(axis, expr.Static) and axis.value is None
     assert isinstance(rest, expr.Static) and rest.value is ...
-    assert isinstance(everything, expr.Slice) and (everything.start, everything.stop, everything.step) == (None,) * 3
+    assert isinstance(everything, surface.Slice) and (everything.start, everything.stop, everything.step) == (None,) * 3
 
 
 def test_tuples_and_lists() -> None:
     function = lower("def f(x):\n    return (x, [x, 1], ())\n")
     inner, empty, outer = values(function.body)
     assert all(isinstance(v, expr.MakeTuple) for v in (empty, outer))
-    assert isinstance(inner, expr.Apply) and isinstance(inner.function, expr.Static)
+    assert isinstance(inner, surface.Apply) and isinstance(inner.function, expr.Static)
     assert inner.function.value == Intrinsic("list") and len(inner.arguments) == 2
     assert [len(v.items) for v in (empty, outer)] == [0, 3]
 
@@ -154,9 +154,9 @@ def test_tuples_and_lists() -> None:
 def test_and_computes_the_second_only_if_needed() -> None:
     function = lower("def f(x):\n    return g(x) and h(x)\n")
     call, chosen = values(function.body)
-    assert isinstance(call, expr.Apply) and isinstance(chosen, expr.If)
+    assert isinstance(call, surface.Apply) and isinstance(chosen, expr.If)
     (arm,) = chosen.arms
-    assert arm.condition.bindings == () and isinstance(arm.body.bindings[0].value, expr.Apply)
+    assert arm.condition.bindings == () and isinstance(arm.body.bindings[0].value, surface.Apply)
     (known,) = chosen.orelse.terminator.values
     assert isinstance(known, expr.Constant) and not known.value
 
@@ -165,7 +165,7 @@ def test_or_computes_the_second_only_if_needed() -> None:
     chosen = only(lower("def f(x):\n    return g(x) or h(x)\n"), expr.If)
     (known,) = chosen.arms[0].body.terminator.values
     assert isinstance(known, expr.Constant) and known.value
-    assert isinstance(chosen.orelse.bindings[0].value, expr.Apply)
+    assert isinstance(chosen.orelse.bindings[0].value, surface.Apply)
 
 
 @pytest.mark.parametrize("word", ["and", "or"])
@@ -178,7 +178,7 @@ def test_long_conditions_do_not_nest(word: str) -> None:
 
 def test_comparison_chains_compute_each_operand_once() -> None:
     function = lower("def f(x):\n    return a(x) < b(x) < c(x) <= d(x)\n")
-    calls = [v for block in blocks(function.body) for v in values(block) if isinstance(v, expr.Apply)]
+    calls = [v for block in blocks(function.body) for v in values(block) if isinstance(v, surface.Apply)]
     assert [c.function.name for c in calls] == ["a", "b", "c", "d"]
     comparisons = [v for block in blocks(function.body) for v in values(block) if isinstance(v, expr.OpCall)]
     assert [c.operator for c in comparisons] == ["less", "less", "less_equal"]
@@ -242,7 +242,7 @@ def test_swap_needs_no_tuple() -> None:
 
 def test_patterns_nest() -> None:
     function = lower("def f(x):\n    (a, (b, c)), d = x, 1\n    return a, b, c, d\n")
-    outer, inner = [b for b in function.body.bindings if isinstance(b.value, expr.Unpack)]
+    outer, inner = [b for b in function.body.bindings if isinstance(b.value, surface.Unpack)]
     assert outer.value.count == 2 and inner.value.value is outer.targets[1]
     assert [v.name for v in (outer.targets[0], *inner.targets)] == ["a", "b", "c"]
     assert source_of(outer.value.span) == "(a, (b, c))"
@@ -250,14 +250,14 @@ def test_patterns_nest() -> None:
 
 def test_several_targets_share_one_value() -> None:
     function = lower("def f(x):\n    a = b = g(x)\n    return a, b\n")
-    calls = [v for v in values(function.body) if isinstance(v, expr.Apply)]
+    calls = [v for v in values(function.body) if isinstance(v, surface.Apply)]
     assert len(calls) == 1
 
 
 def test_items_are_updated_by_rebinding() -> None:
     function = lower("def f(x, i):\n    x[i] = 3\n    return x\n")
     (binding,) = function.body.bindings
-    assert isinstance(binding.value, expr.IndexUpdate) and binding.value.value is function.parameters[0]
+    assert isinstance(binding.value, surface.IndexUpdate) and binding.value.value is function.parameters[0]
     assert binding.value.items == (function.parameters[1],)
     assert function.body.terminator.values == binding.targets
     assert source_of(binding.value.span) == "x[i]"
@@ -265,16 +265,17 @@ def test_items_are_updated_by_rebinding() -> None:
 
 def test_items_are_incremented() -> None:
     read, total, update = values(lower("def f(x, i):\n    x[g(i)] += 3\n    return x\n").body)[1:]
-    assert isinstance(read, expr.Index) and isinstance(total, expr.OpCall) and isinstance(update, expr.IndexUpdate)
+    assert isinstance(read, surface.Index) and isinstance(total, expr.OpCall)
+    assert isinstance(update, surface.IndexUpdate)
     assert read.items == update.items  # the index is computed once
 
 
 def test_items_of_items() -> None:
     function = lower("def f(x):\n    x[0][1] = 3\n    return x\n")
     read, inner, outer = function.body.bindings
-    assert isinstance(read.value, expr.Index) and isinstance(inner.value, expr.IndexUpdate)
+    assert isinstance(read.value, surface.Index) and isinstance(inner.value, surface.IndexUpdate)
     assert inner.value.value is read.targets[0]
-    assert isinstance(outer.value, expr.IndexUpdate) and outer.value.new is inner.targets[0]
+    assert isinstance(outer.value, surface.IndexUpdate) and outer.value.new is inner.targets[0]
 
 
 def test_references_are_written() -> None:
@@ -286,13 +287,13 @@ def test_references_are_written() -> None:
         "Attribute", "IndexUpdate", "SetAttribute",
         "MakeTuple",
     ]  # fmt: skip
-    assert all(b.targets == () for b in function.body.bindings if isinstance(b.value, expr.SetAttribute))
+    assert all(b.targets == () for b in function.body.bindings if isinstance(b.value, surface.SetAttribute))
 
 
 def test_annotated_assignment() -> None:
     function = lower("def f(x):\n    y: T = x\n    return y\n", T=Tensor[FLOAT32, (3,)])
     (binding,) = function.body.bindings
-    assert isinstance(binding.value, expr.Annotated) and binding.value.annotation == Tensor[FLOAT32, (3,)]
+    assert isinstance(binding.value, surface.Annotated) and binding.value.annotation == Tensor[FLOAT32, (3,)]
     assert binding.targets[0].name == "y"
 
 
@@ -306,7 +307,7 @@ def test_assertions() -> None:
 
 def test_calls_as_statements_are_kept() -> None:
     function = lower("def f(x):\n    write(x)\n    return x\n")
-    assert isinstance(function.body.bindings[0].value, expr.Apply)
+    assert isinstance(function.body.bindings[0].value, surface.Apply)
 
 
 # ---- if
@@ -477,7 +478,7 @@ def test_for_loop() -> None:
     )
     binding = function.body.bindings[-1]
     loop = binding.value
-    assert isinstance(loop, expr.ForEach) and loop.iterable is function.parameters[0]
+    assert isinstance(loop, surface.ForEach) and loop.iterable is function.parameters[0]
     assert loop.element.name == "x" and loop.initial == (function.parameters[1],)
     assert [v.name for v in binding.targets] == ["s"]
     skip, leave = [v for v in values(loop.body) if isinstance(v, expr.If)]
@@ -489,14 +490,14 @@ def test_for_loop() -> None:
 
 
 def test_for_with_a_pattern() -> None:
-    loop = only(lower("def f(xs):\n    for i, x in enumerate(xs):\n        g(i, x)\n"), expr.ForEach)
+    loop = only(lower("def f(xs):\n    for i, x in enumerate(xs):\n        g(i, x)\n"), surface.ForEach)
     unpack = loop.body.bindings[0]
     assert unpack.value.value is loop.element and [v.name for v in unpack.targets] == ["i", "x"]
 
 
 def test_for_target_that_is_read_afterwards_is_carried() -> None:
     function = lower("def f(xs):\n    x = 0\n    for x in xs:\n        pass\n    return x\n")
-    loop = only(function, expr.ForEach)
+    loop = only(function, surface.ForEach)
     assert [v.name for v in loop.parameters] == ["x"] and loop.parameters[0] is not loop.element
     assert loop.body.terminator.values == (loop.element,)
 
@@ -517,7 +518,7 @@ def test_break_of_a_for_with_else_leaves_the_else_too() -> None:
     (whole,) = [b for b in function.body.bindings if isinstance(b.value, expr.Loop)]
     assert [v.name for v in whole.targets] == ["y"]
     (inner,) = whole.value.body.bindings
-    assert isinstance(inner.value, expr.ForEach) and inner.targets == ()
+    assert isinstance(inner.value, surface.ForEach) and inner.targets == ()
     left = inner.value.body.bindings[-1].value.arms[0].body.terminator
     assert isinstance(left, expr.Exit) and left.label is whole.value.label
     assert isinstance(whole.value.body.terminator, expr.Exit)
@@ -543,7 +544,7 @@ def test_inner_continue_and_outer_variables() -> None:
             return s
         """
     )
-    outer, inner = only(function, expr.ForEach), only(function, expr.Loop)
+    outer, inner = only(function, surface.ForEach), only(function, expr.Loop)
     assert [v.name for v in outer.parameters] == ["s"]
     assert {v.name for v in inner.parameters} == {"i", "s"}
 
@@ -649,7 +650,7 @@ def test_every_variable_is_bound_once() -> None:
             match binding.value:
                 case expr.Loop(parameters=parameters):
                     bound += parameters
-                case expr.ForEach(element=element, parameters=parameters):
+                case surface.ForEach(element=element, parameters=parameters):
                     bound += (element, *parameters)
                 case expr.Lambda(inner):
                     bound += inner.parameters
@@ -703,7 +704,7 @@ def test_reassigned_captured_variables_are_cells() -> None:
     cell, inner, read, product, write, again, called = function.body.bindings
     assert isinstance(cell.value, expr.RefNew) and isinstance(write.value, expr.RefWrite)
     assert isinstance(inner.value, expr.Lambda) and isinstance(product.value, expr.OpCall)
-    assert isinstance(called.value, expr.Apply)
+    assert isinstance(called.value, surface.Apply)
     captured = inner.value.function.body.bindings[0].value
     for use in (captured, read.value, again.value):
         assert isinstance(use, expr.RefRead) and use.reference is cell.targets[0]

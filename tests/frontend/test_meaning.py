@@ -16,7 +16,7 @@ import pytest
 
 from relay.errors import FrontendError
 from relay.frontend.lower import lower_text
-from relay.ir import expr
+from relay.ir import expr, surface
 from relay.ir.definition import Scope
 from relay.ir.expr import Atom, Block, Expr, Function, LoopLabel, Var
 from relay.ir.intrinsic import Intrinsic
@@ -85,7 +85,7 @@ class Evaluator:
         for binding in block.bindings:
             assert not bound & set(binding.targets)
             bound |= set(binding.targets)
-            if isinstance(binding.value, expr.If | expr.Loop | expr.ForEach):
+            if isinstance(binding.value, expr.If | expr.Loop | surface.ForEach):
                 jump = self.construct(binding.value, environment)
                 if jump[0] is not expr.Yield:
                     return jump
@@ -103,7 +103,7 @@ class Evaluator:
             case _:
                 raise AssertionError("a dead end was reached")
 
-    def construct(self, value: expr.If | expr.Loop | expr.ForEach, environment: Environment) -> Jump:
+    def construct(self, value: expr.If | expr.Loop | surface.ForEach, environment: Environment) -> Jump:
         match value:
             case expr.If(arms, orelse):
                 for arm in arms:
@@ -122,7 +122,7 @@ class Evaluator:
                     if kind is expr.Exit:
                         return expr.Yield, None, values
                     state = values
-            case expr.ForEach(label, element, iterable, parameters, initial, body):
+            case surface.ForEach(label, element, iterable, parameters, initial, body):
                 state = tuple(self.atom(v, environment) for v in initial)
                 for item in self.atom(iterable, environment):
                     inside = environment | dict(zip(parameters, state, strict=True)) | {element: item}
@@ -143,19 +143,19 @@ class Evaluator:
         match value:
             case expr.OpCall(name, arguments):
                 return (OPERATORS[name](*map(at, arguments)),)
-            case expr.Apply(expr.Static(Intrinsic("list")), arguments):
+            case surface.Apply(expr.Static(Intrinsic("list")), arguments):
                 return (tuple(map(at, arguments)),)
-            case expr.Apply(function, arguments, keywords):
+            case surface.Apply(function, arguments, keywords):
                 return (at(function)(*map(at, arguments), **{name: at(v) for name, v in keywords}),)
             case expr.MakeTuple(items):
                 return (tuple(map(at, items)),)
-            case expr.Unpack(whole, count):
+            case surface.Unpack(whole, count):
                 parts = tuple(at(whole))
                 assert len(parts) == count
                 return parts
-            case expr.Index(whole, (item,)):
+            case surface.Index(whole, (item,)):
                 return (at(whole)[at(item)],)  # type: ignore[arg-type]
-            case expr.IndexUpdate(whole, (item,), new):
+            case surface.IndexUpdate(whole, (item,), new):
                 copy = list(at(whole))
                 copy[at(item)] = at(new)  # type: ignore[arg-type]
                 return (tuple(copy),)

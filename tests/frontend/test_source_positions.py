@@ -17,7 +17,7 @@ from relay import from_source, relay
 from relay.errors import FrontendError, RelayError
 from relay.frontend.lower import lower_function, lower_text
 from relay.frontend.source import find_function, parse_text
-from relay.ir import expr, types
+from relay.ir import expr, surface, types
 from relay.ir.annotation import Fn, Ref, Tensor, base_type_var, dims, shape_var, type_var
 from relay.ir.definition import MISSING, Definition
 from relay.ir.types import ANY, BOOL, FLOAT32, INT32, RefType, TensorType, TupleType, scalar
@@ -129,7 +129,7 @@ def test_local_names_in_the_body() -> None:
             return lower_function(f).function, rows
         """
     function, rows = defined(text, "outer", dims=dims, Tensor=Tensor, Float=Float, lower_function=lower_function)()
-    assert only(function, expr.Annotated).annotation == TensorType(FLOAT32, (rows,))
+    assert only(function, surface.Annotated).annotation == TensorType(FLOAT32, (rows,))
 
 
 # ---- sources

@@ -9,7 +9,7 @@ from typing import Any
 
 from relay.errors import Span
 from relay.frontend.lower import lower_text
-from relay.ir import expr
+from relay.ir import expr, surface
 from relay.ir.expr import Block, Function
 
 
@@ -44,7 +44,7 @@ def blocks(block: Block) -> Iterator[Block]:
                     yield from blocks(arm.condition)
                     yield from blocks(arm.body)
                 yield from blocks(orelse)
-            case expr.Loop(body=body) | expr.ForEach(body=body):
+            case expr.Loop(body=body) | surface.ForEach(body=body):
                 yield from blocks(body)
             case expr.Lambda(function):
                 yield from blocks(function.body)

@@ -10,11 +10,8 @@ import numpy as np
 import pytest
 
 from relay.ir.expr import (
-    Annotated,
-    Apply,
     Arm,
     Assert,
-    Attribute,
     Binding,
     Block,
     Call,
@@ -25,13 +22,10 @@ from relay.ir.expr import (
     Derivative,
     Exit,
     Expr,
-    ForEach,
     Function,
     Global,
     Grad,
     If,
-    Index,
-    IndexUpdate,
     Lambda,
     Loop,
     LoopLabel,
@@ -46,17 +40,15 @@ from relay.ir.expr import (
     RefNew,
     RefRead,
     RefWrite,
-    SetAttribute,
-    Slice,
     StackGet,
     StackLength,
     StackNew,
     StackPush,
     Static,
-    Unpack,
     Var,
     Yield,
 )
+from relay.ir.surface import Annotated, Apply, Attribute, ForEach, Index, IndexUpdate, SetAttribute, Slice, Unpack
 from relay.ir.types import (
     BOOL,
     FLOAT32,

@@ -14,31 +14,25 @@ import numpy as np
 from relay.diagnostic import Diagnostic, Span
 from relay.ir.definition import MISSING, Definition, Scope, data_class
 from relay.ir.expr import (
-    Annotated,
-    Apply,
     Assert,
     Atom,
-    Attribute,
     Binding,
     Block,
     Expr,
-    ForEach,
     Global,
     If,
-    IndexUpdate,
     Lambda,
     Loop,
     Next,
-    PatternMatch,
     Print,
     RefWrite,
-    SetAttribute,
     Static,
     Var,
     Yield,
 )
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.structure import is_record_class
+from relay.ir.surface import Annotated, Apply, Attribute, ForEach, IndexUpdate, PatternMatch, SetAttribute
 from relay.ir.traverse import blocks, operands, terminator_operands, walk
 from relay.ir.types import BaseType
 from relay.operator import Operator, resolve_name

@@ -22,7 +22,6 @@ from relay.errors import InternalError, RelayError
 from relay.ir.derivative import cotangent_type, derivative_type
 from relay.ir.dims import ANY
 from relay.ir.expr import (
-    Apply,
     Ascribe,
     Assert,
     BindDim,
@@ -50,6 +49,7 @@ from relay.ir.expr import (
 )
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.sizes.facts import assuming
+from relay.ir.surface import Apply
 from relay.ir.traverse import walk
 from relay.ir.types import (
     BOOL,

@@ -17,7 +17,6 @@ from relay.ir.expr import (
     Dead,
     Exit,
     Expr,
-    ForEach,
     Function,
     If,
     Lambda,
@@ -26,14 +25,12 @@ from relay.ir.expr import (
     Match,
     Module,
     Next,
-    PatternMatch,
     Print,
     RefWrite,
-    SetAttribute,
     Static,
-    Unpack,
     Yield,
 )
+from relay.ir.surface import ForEach, PatternMatch, SetAttribute, Unpack
 from relay.ir.traverse import blocks, terminator_operands
 from relay.ir.validation.check_scopes import Violation
 

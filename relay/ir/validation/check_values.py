@@ -10,12 +10,9 @@ from relay.errors import RelayError
 from relay.ir.derivative import gradient_type
 from relay.ir.dims import ANY, DimExpr
 from relay.ir.expr import (
-    Annotated,
-    Apply,
     Ascribe,
     Assert,
     Atom,
-    Attribute,
     AxisSize,
     BindDim,
     Call,
@@ -23,25 +20,20 @@ from relay.ir.expr import (
     Construct,
     Expr,
     Extent,
-    ForEach,
     Function,
     Global,
     Grad,
     If,
-    Index,
-    IndexUpdate,
     Lambda,
     Loop,
     MakeTuple,
     Match,
     OpCall,
-    PatternMatch,
     Print,
     Project,
     RefNew,
     RefRead,
     RefWrite,
-    SetAttribute,
     Shadow,
     StackGet,
     StackLength,
@@ -50,8 +42,18 @@ from relay.ir.expr import (
     StackPush,
     StackSet,
     Static,
-    Unpack,
     Var,
+)
+from relay.ir.surface import (
+    Annotated,
+    Apply,
+    Attribute,
+    ForEach,
+    Index,
+    IndexUpdate,
+    PatternMatch,
+    SetAttribute,
+    Unpack,
 )
 from relay.ir.traverse import blocks
 from relay.ir.types import (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from relay.ir.expr import Block, Derivative, ForEach, Grad, Lambda, Loop, Module, RefWrite, Var
+from relay.ir.expr import Block, Derivative, Grad, Lambda, Loop, Module, RefWrite, Var
+from relay.ir.surface import ForEach
 from relay.ir.traverse import all_blocks, free_variables
 from relay.transform.analysis.graph import call_graph, strong_components
 from relay.transform.core.specialization import specialize

@@ -13,23 +13,9 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from relay.errors import Label, Span, TypeCheckError
-from relay.ir.expr import (
-    Apply,
-    Atom,
-    Binding,
-    Block,
-    Expr,
-    ForEach,
-    Lambda,
-    Loop,
-    LoopLabel,
-    Next,
-    RefNew,
-    Static,
-    Terminator,
-    Var,
-)
+from relay.ir.expr import Atom, Binding, Block, Expr, Lambda, Loop, LoopLabel, Next, RefNew, Static, Terminator, Var
 from relay.ir.intrinsic import Intrinsic
+from relay.ir.surface import Apply, ForEach
 from relay.ir.traverse import blocks, bound_variables, free_variables, operands, terminator_operands
 from relay.ir.types import FunctionType, RefType, StackType, TupleType, Type, prune
 from relay.typecheck.elaboration.abstract_values import FUNCTIONS, AbstractValue, DynamicValue, Tuple

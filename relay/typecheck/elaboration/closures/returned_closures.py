@@ -16,7 +16,6 @@ from relay.errors import Span
 from relay.ir.definition import DataClass
 from relay.ir.effects import Effect, Effects
 from relay.ir.expr import (
-    Apply,
     Atom,
     Binding,
     Block,
@@ -33,6 +32,7 @@ from relay.ir.expr import (
     Rule,
     Var,
 )
+from relay.ir.surface import Apply
 from relay.ir.traverse import map_parts, map_terminator, operands, walk
 from relay.ir.types import DataDefinition, DataType, FunctionType, RefType, StackType, TupleType, Type, prune
 from relay.typecheck.elaboration.abstract_values import (

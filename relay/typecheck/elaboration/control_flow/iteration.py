@@ -7,17 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.dims import add
-from relay.ir.expr import (
-    Counter,
-    Dead,
-    Exit,
-    ForEach,
-    Loop,
-    LoopLabel,
-    Next,
-    OpCall,
-    Var,
-)
+from relay.ir.expr import Counter, Dead, Exit, Loop, LoopLabel, Next, OpCall, Var
+from relay.ir.surface import ForEach
 from relay.ir.traverse import all_blocks
 from relay.ir.types import INT64, BaseType, TensorType, axis_names, scalar
 from relay.operator import lookup

@@ -25,33 +25,27 @@ import numpy as np
 from relay.errors import RelayError
 from relay.ir.dims import ANY, Dim
 from relay.ir.expr import (
-    Annotated,
-    Apply,
     Atom,
-    Attribute,
     Block,
     Constant,
     Dead,
     Exit,
     Expr,
-    ForEach,
     Global,
     If,
-    Index,
     Lambda,
     Loop,
     MakeTuple,
     Next,
     OpCall,
-    PatternMatch,
     Project,
     Static,
-    Unpack,
     Var,
     Yield,
 )
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.sizes.facts import facts, mentions_made
+from relay.ir.surface import Annotated, Apply, Attribute, ForEach, Index, PatternMatch, Unpack
 from relay.ir.traverse import all_blocks, blocks, operands
 from relay.ir.types import TupleType, prune
 from relay.typecheck.elaboration.abstract_values import (

@@ -9,14 +9,11 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from relay.ir.expr import (
-    Annotated,
     Atom,
     Binding,
     Exit,
     Expr,
-    ForEach,
     If,
-    Index,
     Loop,
     LoopLabel,
     MakeTuple,
@@ -24,10 +21,10 @@ from relay.ir.expr import (
     Project,
     Static,
     Terminator,
-    Unpack,
     Var,
     Yield,
 )
+from relay.ir.surface import Annotated, ForEach, Index, Unpack
 from relay.ir.traverse import all_blocks, walk
 
 Place: TypeAlias = tuple[int, ...]

@@ -6,16 +6,8 @@ from collections.abc import Collection, Sequence
 
 from relay.errors import Label, RelayError, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import Dim, add, multiply
-from relay.ir.expr import (
-    Atom,
-    Dead,
-    Exit,
-    ForEach,
-    Loop,
-    LoopLabel,
-    Next,
-    Var,
-)
+from relay.ir.expr import Atom, Dead, Exit, Loop, LoopLabel, Next, Var
+from relay.ir.surface import ForEach
 from relay.ir.types import show
 from relay.typecheck.elaboration.abstract_values import (
     FUNCTIONS,

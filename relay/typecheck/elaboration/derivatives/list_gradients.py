@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from relay.errors import Span
-from relay.ir.expr import Apply, Binding, Block, Exit, Function, Global, Grad, LoopLabel, Parameter, Var
+from relay.ir.expr import Binding, Block, Exit, Function, Global, Grad, LoopLabel, Parameter, Var
+from relay.ir.surface import Apply
 from relay.ir.types import ANY, BaseType, Form, RefType, StackType, TensorType, TupleType, Type, prune
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (

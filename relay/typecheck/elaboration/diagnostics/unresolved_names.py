@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from relay.errors import RelayError
-from relay.ir.expr import Attribute, Expr, Global
+from relay.ir.expr import Expr, Global
+from relay.ir.surface import Attribute
 from relay.ir.traverse import all_blocks, blocks, operands, terminator_operands
 from relay.typecheck.elaboration.abstract_values import Context, DependsOnPoison, PythonObject, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker

@@ -7,40 +7,42 @@ from collections.abc import Callable, Sequence
 from relay.errors import InternalError, RelayError, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import Dim, resolve_dim
 from relay.ir.expr import (
-    Annotated,
-    Apply,
     Arm,
     Assert,
     Atom,
-    Attribute,
     Binding,
     Block,
     Call,
     Constant,
     Dead,
     Exit,
-    ForEach,
     Global,
     If,
-    Index,
-    IndexUpdate,
     Lambda,
     Loop,
     MakeTuple,
     Next,
     OpCall,
-    PatternMatch,
     Project,
     RefNew,
     RefRead,
     RefWrite,
-    SetAttribute,
     Static,
-    Unpack,
     Var,
     Yield,
 )
 from relay.ir.sizes.facts import DimConstraint
+from relay.ir.surface import (
+    Annotated,
+    Apply,
+    Attribute,
+    ForEach,
+    Index,
+    IndexUpdate,
+    PatternMatch,
+    SetAttribute,
+    Unpack,
+)
 from relay.ir.traverse import free_variables
 from relay.ir.types import ANY, BOOL, Kind, RefType, StackType, TensorType, TupleType, Type, TypeId, prune, show
 from relay.operator import Undetermined

@@ -23,27 +23,18 @@ from typing import assert_never
 
 from relay.errors import InternalError, Span, TypeCheckError
 from relay.ir.definition import complete_definition
-from relay.ir.expr import (
-    Arm,
-    Block,
+from relay.ir.expr import Arm, Block, Constant, Dead, Expr, If, Match, MatchArm, Var, Yield
+from relay.ir.structure import is_record_class
+from relay.ir.surface import (
     CapturePattern,
     ClassPattern,
-    Constant,
-    Dead,
-    Expr,
-    If,
-    Match,
-    MatchArm,
     OrPattern,
     Pattern,
     PatternMatch,
     TuplePattern,
     ValuePattern,
-    Var,
     WildcardPattern,
-    Yield,
 )
-from relay.ir.structure import is_record_class
 from relay.ir.traverse import pattern_variables
 from relay.ir.types import Constructor, DataDefinition, DataType, Kind, TupleType, Unknown, prune, scalar, show
 from relay.typecheck.elaboration.abstract_values import (

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relay.errors import InternalError, Span
-from relay.ir.expr import Dead, Exit, Loop, LoopLabel, PatternMatch, Var, Yield
+from relay.ir.expr import Dead, Exit, Loop, LoopLabel, Var, Yield
+from relay.ir.surface import PatternMatch
 from relay.typecheck.elaboration.abstract_values import AbstractValue, Context, DeferredBinding, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow.joins import Join, assign, assign_joined

@@ -8,7 +8,8 @@ from typing import TypeAlias
 import attrs
 
 from relay.errors import TypeCheckError
-from relay.ir.expr import CapturePattern, ClassPattern, OrPattern, Pattern, Var, WildcardPattern
+from relay.ir.expr import Var
+from relay.ir.surface import CapturePattern, ClassPattern, OrPattern, Pattern, WildcardPattern
 from relay.ir.types import Constructor, Form
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,

@@ -23,25 +23,8 @@ import attrs
 
 from relay.errors import RelayError, Span
 from relay.ir.dims import DimExpr
-from relay.ir.expr import (
-    Apply,
-    Attribute,
-    Binding,
-    Block,
-    Constant,
-    Exit,
-    Expr,
-    ForEach,
-    Function,
-    Global,
-    If,
-    Index,
-    Loop,
-    OpCall,
-    Static,
-    Var,
-    Yield,
-)
+from relay.ir.expr import Binding, Block, Constant, Exit, Expr, Function, Global, If, Loop, OpCall, Static, Var, Yield
+from relay.ir.surface import Apply, Attribute, ForEach, Index
 from relay.ir.traverse import blocks, operands
 from relay.ir.types import Application, FunctionType, Kind, TensorType, TupleType, Type, TypeId, Unknown, prune
 from relay.operator.relation import substitute

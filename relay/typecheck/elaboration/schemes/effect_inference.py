@@ -16,27 +16,23 @@ from relay.errors import FrontendError
 from relay.ir.definition import complete_definition, data_class
 from relay.ir.effects import Effects
 from relay.ir.expr import (
-    Apply,
     Assert,
     Atom,
-    Attribute,
     Binding,
     Expr,
-    ForEach,
     Function,
     Global,
-    Index,
     Lambda,
     OpCall,
     RefNew,
     RefRead,
     RefWrite,
-    SetAttribute,
     Static,
     Terminator,
     Var,
 )
 from relay.ir.intrinsic import Intrinsic
+from relay.ir.surface import Apply, Attribute, ForEach, Index, SetAttribute
 from relay.ir.traverse import blocks, bound_variables, free_variables, operands, terminator_operands
 from relay.ir.types import (
     DataType,

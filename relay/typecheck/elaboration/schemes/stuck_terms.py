@@ -13,26 +13,8 @@ import attrs
 
 from relay.errors import RelayError, Span
 from relay.ir.dims import DimExpr
-from relay.ir.expr import (
-    Apply,
-    Atom,
-    Attribute,
-    Binding,
-    Call,
-    Constant,
-    Expr,
-    ForEach,
-    Global,
-    Index,
-    IndexUpdate,
-    Loop,
-    OpCall,
-    PatternMatch,
-    Slice,
-    Static,
-    Unpack,
-    Var,
-)
+from relay.ir.expr import Atom, Binding, Call, Constant, Expr, Global, Loop, OpCall, Static, Var
+from relay.ir.surface import Apply, Attribute, ForEach, Index, IndexUpdate, PatternMatch, Slice, Unpack
 from relay.ir.traverse import blocks, bound_variables, free_variables, operands
 from relay.ir.types import (
     Application,

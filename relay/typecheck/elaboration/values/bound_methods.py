@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from relay.errors import InternalError, Span
 from relay.ir.definition import Scope, complete_definition, data_class
-from relay.ir.expr import Apply, Binding, Block, Exit, Function, LoopLabel, Parameter, Static, Var
+from relay.ir.expr import Binding, Block, Exit, Function, LoopLabel, Parameter, Static, Var
+from relay.ir.surface import Apply
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     Context,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from relay.errors import Span
 from relay.ir.definition import complete_definition
-from relay.ir.expr import Binding, Dead, Exit, ForEach, Loop, LoopLabel, Match, MatchArm, Next, Var
+from relay.ir.expr import Binding, Dead, Exit, Loop, LoopLabel, Match, MatchArm, Next, Var
+from relay.ir.surface import ForEach
 from relay.ir.types import Constructor, DataType
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,

@@ -10,7 +10,6 @@ from relay.errors import DifferentiationError, InternalError, Label, Span, TypeC
 from relay.ir.derivative import gradient_type, output_type
 from relay.ir.effects import Effects
 from relay.ir.expr import (
-    Apply,
     Binding,
     Block,
     Call,
@@ -26,6 +25,7 @@ from relay.ir.expr import (
     Static,
     Var,
 )
+from relay.ir.surface import Apply
 from relay.ir.types import (
     FLOAT32,
     Application,

@@ -16,7 +16,8 @@ import numpy as np
 
 from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import ANY, Dim, add, resolve_dim, subtract
-from relay.ir.expr import Atom, Constant, RefRead, Slice
+from relay.ir.expr import Atom, Constant, RefRead
+from relay.ir.surface import Slice
 from relay.ir.types import (
     BOOL,
     BaseClass,
