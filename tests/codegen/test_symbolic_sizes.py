@@ -229,6 +229,21 @@ def test_kernels_with_symbolic_sizes_read_neighbors() -> None:
     assert 'T.Cast("int32", i' not in text(core, 1)
 
 
+def test_reshaping_axes_of_symbolic_sizes_divides_nothing() -> None:
+    """An element is found by its place in memory, which reshaping leaves as it is."""
+
+    @relay(dynamic=True)
+    def reshaped(x, w):
+        steps, batch, units = x.shape
+        rows = x.reshape(steps * batch, units) @ w
+        split = relay.tanh(x).reshape(steps, batch * units).reshape(steps, batch, units) + 1.0
+        return rows.reshape(steps, batch, w.shape[1]), split, relay.exp(x).reshape(-1), x.reshape(steps, 1, -1, units)
+
+    for shape in ((2, 3, 4), (3, 2, 5), (7, 9, 33), (40, 17, 16)):
+        same(reshaped, reshaped, array(*shape), array(shape[-1], 6))
+    assert "%" not in text(reshaped.core(array(2, 3, 4), array(4, 6)), 1)
+
+
 def test_running_and_moved_elements_need_no_numbers(caplog: pytest.LogCaptureFixture) -> None:
     @relay(dynamic=True)
     def moved(x):

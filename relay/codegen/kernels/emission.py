@@ -16,6 +16,7 @@ from relay.codegen.kernels.stage import (
     Extent,
     Stage,
     equal,
+    extent,
     features,
     has_equal_extents,
     is_one,
@@ -97,6 +98,8 @@ class Emission:
             return cast(self._narrowed[index], self.index)
         if isinstance(index, tirx.IntImm):
             return number(int(index.value), self.index)
+        if isinstance(index, tirx.Cast) and str(index.ty) == self.index:
+            return self._widen_index(index.value)
         if isinstance(index, tirx.Add | tirx.Sub | tirx.Mul):
             left, right = self._widen_index(index.a), self._widen_index(index.b)
             return None if left is None or right is None else type(index)(left, right)
@@ -289,10 +292,9 @@ def _merge_indices(indices: Sequence[Any], dims: Sequence[Extent]) -> list[tuple
     for index, dim in zip(indices, dims, strict=True):
         if is_one(dim):
             continue
-        if found and isinstance(index, tirx.FloorMod) and isinstance(dim, int) and isinstance(found[-1][1], int):
+        if found and isinstance(index, tirx.FloorMod) and has_equal_extents([extent(index.b)], [dim]):
             before, size = found[-1]
-            whole = tirx.indexdiv(index.a, index.b)
-            if isinstance(index.b, tirx.IntImm) and int(index.b.value) == dim and equal(before, whole):
+            if equal(before, tirx.indexdiv(index.a, index.b)):
                 found[-1] = index.a, size * dim
                 continue
         found.append((index, dim))

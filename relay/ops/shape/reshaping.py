@@ -129,35 +129,38 @@ def reshaped_stage(x: Stage, shape: tuple[int, ...]) -> Stage:
     source = dims(x)
     numbers = isinstance(shape, int) or all(isinstance(dim, int) for dim in (*source, *shape))
     target = tuple(map(constant_dim, relations.reshape(source, shape=shape))) if numbers else tuple(shape)
-    ahead = 0  # axes that stay
+    ahead = behind = 0  # the first and the last axes that stay
     while ahead < min(len(source), len(target)) and same_dim(source[ahead], target[ahead]):
         ahead += 1
-    rest, axes = source[ahead:], target[ahead:]
+    while behind < min(len(source), len(target)) - ahead and same_dim(source[-1 - behind], target[-1 - behind]):
+        behind += 1
+    rest, axes = source[ahead : len(source) - behind], target[ahead : len(target) - behind]
     symbolic = not all(isinstance(dim, int) for dim in (*rest, *axes))
     wide = "int64" if symbolic else index_dtype()
     steps = [math.prod(axes[i + 1 :]) for i in range(len(axes))]
 
-    def load(*index: Element) -> Element:
-        inner = [tirx.Cast("int64", i) for i in index[ahead:]] if symbolic else index[ahead:]
+    def places(index: Sequence[Element]) -> list[Element]:
+        """The indices in the axes that change."""
+        others = [i for i, dim in enumerate(rest) if not (isinstance(dim, int) and dim == 1)]
+        moved = [i for i, dim in zip(index, axes, strict=True) if not (isinstance(dim, int) and dim == 1)]
+        kept = [dim for dim in axes if not (isinstance(dim, int) and dim == 1)]
+        found: list[Element] = [0] * len(rest)
+        if len(kept) == len(others) and all(same_dim(rest[i], dim) for i, dim in zip(others, kept, strict=True)):
+            for i, place in zip(others, moved, strict=True):
+                found[i] = place
+            return found
+        inner = [tirx.Cast("int64", i) for i in index] if symbolic else index
         start = tirx.const(0, wide)
         position = sum((i * step for i, step in zip(inner, steps, strict=True)), start)
-        others = [i for i, dim in enumerate(rest) if not (isinstance(dim, int) and dim == 1)]
-        moved = [index[ahead + i] for i, dim in enumerate(axes) if not (isinstance(dim, int) and dim == 1)]
-        kept = [dim for dim in axes if not (isinstance(dim, int) and dim == 1)]
-        if len(kept) == len(others) and all(same_dim(rest[i], dim) for i, dim in zip(others, kept, strict=True)):
-            places: list[Element] = [0] * len(rest)
-            for i, place in zip(others, moved, strict=True):
-                places[i] = place
-            return x(*index[:ahead], *places)
-        places = []
-        for i, dim in enumerate(rest):
-            step = math.prod(rest[i + 1 :])
-            if i in others:
-                position_ = position if isinstance(step, int) and step == 1 else tirx.floordiv(position, step)
-                places.append(position_ if i == others[0] else tirx.floormod(position_, dim))
-            else:
-                places.append(0)
-        return x(*index[:ahead], *places)
+        for i in reversed(others):  # a quotient of quotients, so that kernels see what they are together
+            found[i] = position if i == others[0] else tirx.floormod(position, rest[i])
+            if i != others[0]:
+                position = tirx.floordiv(position, rest[i])
+        return found
+
+    def load(*index: Element) -> Element:
+        end = len(index) - behind
+        return x(*index[:ahead], *places(index[ahead:end]), *index[end:])
 
     if any(isinstance(dim, int) and dim == 0 for dim in target):
         return stages.full(target, 0, str(x.dtype))
