@@ -15,6 +15,7 @@ are Python functions, since these may notice that they are called.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,6 +65,10 @@ TOGETHER = 30
 
 ROUNDINGS = {"float64": 1e-10, "float32": 3e-5, "float16": 2.0**-5, "bfloat16": 2.0**-2}
 """Errors of a few kernels, relative to the largest number that is computed; the coarsest dtype among them counts."""
+
+ADDITION = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-24, "bfloat16": 2.0**-24}
+"""The rounding of one addition, relative to its result; short floats are added in float32. A sum of n terms, one after
+another, may be wrong by n of them."""
 
 CHANGES = 50
 """How many times the effect of a rounding of the arguments a result may differ, beside those."""
@@ -219,6 +224,7 @@ class _ReferenceRun:
 
     values: Mapping[Var, Any]
     exact: Mapping[Var, bool | None]
+    terms: dict[str, float] = attrs.field(factory=dict)  # by dtype, of the longest sum
 
     def value_of(self, atom: Atom) -> Any:
         return atom.value if isinstance(atom, Constant) else self.values[atom]  # type: ignore[index]
@@ -236,7 +242,21 @@ class _ReferenceRun:
         """What roundings may do to results."""
         found = self.floats
         largest = max((float(np.abs(w[np.isfinite(w)]).max(initial=1.0)) for w in map(_wide, found)), default=1.0)
-        return max((ROUNDINGS[a.dtype.name] for a in found), default=0.0) * largest
+        roundings = max((ROUNDINGS[a.dtype.name] for a in found), default=0.0)
+        additions = max((ADDITION[name] * terms for name, terms in self.terms.items()), default=0.0)
+        return (roundings + additions) * largest
+
+    def note_terms(self, operator: Operator, operands: Sequence[Array], result: Any) -> None:
+        """Note of how many terms the numbers are sums that an operator gives."""
+        if operator.pattern in (Pattern.ELEMENTWISE, Pattern.BROADCAST, Pattern.INJECTIVE):
+            return
+        sizes = [max(o.size, 1) for o in operands if o.dtype.name in ROUNDINGS]
+        for part in _leaves(result):
+            if sizes and part.dtype.name in ROUNDINGS:
+                # (m, k) @ (k, n) has k = sqrt(m k * k n / (m n)); what has the size of its operand may be a running sum
+                terms = max(max(sizes) / max(part.size, 1), math.sqrt(math.prod(sizes) / max(part.size, 1)))
+                terms = max(terms, max(part.shape, default=1))
+                self.terms[part.dtype.name] = max(self.terms.get(part.dtype.name, 0.0), terms)
 
 
 def _try(module: Module, native: NativeModule, threads: int) -> None:
@@ -402,6 +422,7 @@ def _run_references(module: Module, sizes: Mapping[TypeId, int], arguments: Sequ
                 except Exception as error:  # the reference is NumPy's, which has errors of its own
                     log.info("%s is not verified: %s", module.entry, error)
                     return None
+                run.note_terms(operator, [np.asarray(run.value_of(a)) for a in operands], result)
                 flag = _flag(operator, [run.is_exact(a) for a in operands], [run.value_of(a) for a in operands], result)
             case MakeTuple(items):
                 result, flag = tuple(map(run.value_of, items)), True

@@ -14,7 +14,7 @@ from relay.codegen.kernels import kernels
 from relay.codegen.lowering import module_builder
 from relay.compilation import verification
 from relay.errors import InternalError, MachineCodeError
-from relay.operator import lookup
+from relay.operator import Operator, lookup
 from relay.typecheck.relations import same_shape
 
 STRAIGHT = """
@@ -99,6 +99,35 @@ def test_kernels_are_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
 def test_roundings_are_no_mistakes(result: str, dtype: str) -> None:
     function_of(f"def f(x):\n    return {result}\n")(np.linspace(-1, 1, 1000).astype(dtype))
+
+
+class _OneAfterAnother:
+    """An operator whose reference adds the elements of a vector one after another."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._operator, name)
+
+    def evaluate(self, operands: Any, attributes: Any) -> Any:
+        return np.cumsum(operands[0], dtype=operands[0].dtype)[-1]
+
+
+@pytest.mark.parametrize("terms", ["relay.where(x > 0.0, 0.1, 0.3)", "relay.where(x > 0.0, 1.3, -0.7)", "x * 0.1"])
+def test_the_order_in_which_many_numbers_are_added_is_no_mistake(terms: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all of them are the same few numbers, each addition may be rounded the same way."""
+    changed = lambda name: _OneAfterAnother(lookup(name)) if name == "sum" else lookup(name)  # noqa: E731
+    monkeypatch.setattr(verification, "lookup", changed)
+    function_of(f"def f(x):\n    return relay.sum({terms})\n").compile(Tensor[relay.Float32, (60_000,)])
+
+
+def test_a_sum_that_leaves_out_a_part_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_OneAfterAnother, "evaluate", lambda self, operands, _: np.sum(operands[0][:58_000]))
+    monkeypatch.setattr(verification, "lookup", lambda n: _OneAfterAnother(lookup(n)) if n == "sum" else lookup(n))
+    for terms in ("relay.where(x > 0.0, 0.1, 0.3)", "x * 0.1"):
+        with pytest.raises(MachineCodeError):
+            function_of(f"def f(x):\n    return relay.sum({terms})\n").compile(Tensor[relay.Float32, (60_000,)])
 
 
 def test_programs_that_refuse_most_arguments() -> None:
