@@ -1,8 +1,7 @@
-"""`relay check`: what reading a file without importing it tells, unused bindings, and the form for editors."""
+"""`relay check`: what reading a file without importing it tells."""
 
 from __future__ import annotations
 
-import json
 import textwrap
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 
 import relay
 from relay.api.static_check import Check, check_text
-from relay.cli import main
 from relay.diagnostic import Diagnostic
 
 
@@ -498,145 +496,6 @@ def test_lists_that_a_call_chooses_may_be_empty() -> None:
         return applied(s.by, x) + wrong
     """
     assert said(text) == ["29 error: the name 'wrong' is not defined"]
-
-
-# ---- what is never used
-
-
-def unused(body: str, **further: str) -> list[str]:
-    """The warnings for a function's body, each with its line in the body."""
-    text = "from relay import relay, Tensor, Float\nimport numpy as np\n"
-    text += "".join(f"{definition}\n" for definition in further.values())
-    head = text + "@relay\ndef f(x: Tensor[Float, (2,)], y, c: bool):\n"
-    lines = head.count("\n")
-    found = check_text(head + textwrap.indent(textwrap.dedent(body).strip("\n"), "    ") + "\n", "unused.py")
-    assert not [d for d in found if d.severity == "error"], found
-    return [f"{d.span.line - lines}:{d.span.column - 4} {d.message}" for d in found if d.code == "unused" and d.span]
-
-
-NEVER = "is never used and has no effect"
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("a = x + 1.0\nreturn x", [f"1:1 `a` {NEVER}"]),
-        ("a = relay.tanh(x)\nb = np.exp(x)\nreturn x", [f"1:1 `a` {NEVER}", f"2:1 `b` {NEVER}"]),
-        ("a = x\na = x * 2.0\nreturn a", [f"1:1 this value of `a` {NEVER}"]),
-        ("relay.tanh(x)\nreturn x", [f"1:1 this value {NEVER}"]),
-        ("x.sum()\nlen((x, x))\nreturn x", [f"1:1 this value {NEVER}", f"2:1 this value {NEVER}"]),
-        ("def g(v):\n    return v\nreturn x", [f"1:1 `g` {NEVER}"]),
-        ("g = lambda v: v\nreturn x", [f"1:1 `g` {NEVER}"]),
-        ("def g(v):\n    w = v\n    return v\nreturn g(x)", [f"2:5 `w` {NEVER}"]),
-        ("if c:\n    a = x\nelse:\n    a = x * 2.0\nreturn x", [f"2:5 `a` {NEVER}", f"4:5 `a` {NEVER}"]),
-        ("for i in range(3):\n    a = x[0]\nreturn x", [f"2:5 `a` {NEVER}"]),
-        ("a: Tensor[Float, (2,)] = x\nreturn x", [f"1:1 `a` {NEVER}"]),
-        ("r = relay.ref(x)\nreturn x", [f"1:1 `r` {NEVER}"]),
-        # what has an effect, or may have one, or is not a mistake
-        ("_a = x + 1.0\na, b = x\nreturn a", []),
-        ("for i in range(3):\n    x = x * 2.0\nreturn x", []),
-        ("r = relay.ref(x)\nr.value = x\nrelay.write(r, x)\nreturn x", []),
-        ("print(x)\nassert c, 'text'\nreturn x", []),
-        ("if (a := x.sum()) > 0.0:\n    return x\nreturn x", []),
-        ("n = 0\nwhile c:\n    n = n + 1\nreturn x", []),
-        ("xs = []\nfor i in range(3):\n    xs.append(x)\nreturn x", []),
-    ],
-)
-def test_unused_bindings(body: str, expected: list[str]) -> None:
-    assert unused(body) == expected
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("xs = [x]\nxs.append(x)\nreturn x", [f"2:1 this change of `xs` {NEVER}"]),
-        ("x[0] = 1.0\nreturn 1.0", [f"1:1 this change of `x` {NEVER}"]),
-        ("xs = [x]\nfor i in range(3):\n    xs.append(x)\nreturn xs", []),
-        ("if c:\n    pass\nreturn x", ["1:1 this `if` has no effect"]),
-        ("for _ in range(3):\n    ...\nreturn x", ["1:1 this loop has no effect"]),
-        ("for i in range(3):\n    print(i)\nif c:\n    assert x[0] < 5.0\nreturn x", []),
-        ("sorted((x[0], x[1]))\nreturn x", [f"1:1 this value {NEVER}"]),
-    ],
-)
-def test_statements_that_change_nothing(body: str, expected: list[str]) -> None:
-    assert unused(body) == expected
-
-
-def test_calls_of_functions_with_effects() -> None:
-    pure = "@relay\ndef g(x):\n    return x * 2.0"
-    shows = "@relay\ndef h(x):\n    print(x)\n    return x"
-    calls = "@relay\ndef k(x):\n    return h(x)"
-    body = "a = g(x)\nb = h(x)\nd = k(x)\nh(x)\ng(x)\nreturn x"
-    assert unused(body, pure=pure, shows=shows, calls=calls) == [f"1:1 `a` {NEVER}", f"5:1 this value {NEVER}"]
-    recursive = "@relay\ndef g(x):\n    return x if x.sum() > 0.0 else g(x)"
-    assert unused("a = g(x)\nreturn x", recursive=recursive) == [f"1:1 `a` {NEVER}"]
-    assert unused("a = g(x)\nreturn x", outside="from other import g") == []
-
-
-# ---- the command
-
-
-def test_warnings_and_errors_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "program.py"
-    path.write_text("from relay import relay\n@relay\ndef f(x):\n    a = x\n    return x\n")
-    assert main(["check", str(path)]) == 0
-    out = capsys.readouterr().out
-    assert "program.py:4:5: warning: `a` is never used" in out and out.endswith("no errors and 1 warning in 1 file\n")
-
-
-def test_the_form_for_editors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "program.py"
-    path.write_text(
-        "from relay import relay, Tensor, Float\n@relay\ndef f(x: Tensor[Float, (2,)], c: bool):\n"
-        "    if c:\n        y = x\n    else:\n        y = x[0]\n    return y\n"
-    )
-    assert main(["check", "--json", str(path)]) == 1
-    assert json.loads(capsys.readouterr().out) == [
-        {
-            "file": str(path), "line": 7, "column": 9, "end_line": 7, "end_column": 10,
-            "severity": "error", "code": "TypeMismatch",
-            "message": "y is Tensor[float32, (2,)] on one path and Tensor[float32, ()] on another",
-            "labels": [
-                {
-                    "file": str(path), "line": 5, "column": 9, "end_line": 5, "end_column": 10,
-                    "message": "here it is Tensor[float32, (2,)]",
-                }
-            ],
-            "notes": ["the rank is 0, not 1"], "help": None,
-        }
-    ]  # fmt: skip
-
-
-def test_encodings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "program.py"
-    path.write_bytes("# coding: latin-1\nfrom relay import relay\n@relay\ndef f(ä):\n    return ö\n".encode("latin-1"))
-    assert main(["check", str(path)]) == 1
-    assert "5 |     return ö" in capsys.readouterr().out
-    path.write_bytes("from relay import relay\nx = 'ä'\n".encode("latin-1"))
-    assert main(["check", str(path)]) == 2
-    assert "cannot read" in capsys.readouterr().err
-    path.write_bytes(b"# coding: nonsense\n")
-    assert main(["check", str(path)]) == 2
-    path.write_bytes(b"\xef\xbb\xbffrom relay import relay\r\n@relay\r\ndef f(x):\r\n    return y\r\n")
-    capsys.readouterr()
-    assert main(["check", str(path)]) == 1
-    assert "4 |     return y\n  |            ^" in capsys.readouterr().out
-
-
-def test_importing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "program.py"
-    text = "from relay import relay\nSIZE = [3 for _ in 'a'][0]\nclass A:\n    @relay\n    def f(self, x):\n"
-    path.write_text(text + "        a = x\n        return x + nothing\n")
-    assert main(["check", "--import", str(path)]) == 1
-    out = capsys.readouterr().out
-    assert "'nothing' is not defined" in out and "`a` is never used" in out
-    path.write_text(text + "        with x:\n            import y\n\n1 / 0\n")
-    assert main(["check", "--import", str(path)]) == 1
-    assert capsys.readouterr().out.count("error:") == 1
-    path.write_text("from relay import relay\n@relay\ndef f(x):\n    return nothing\nraise KeyError('here')\n")
-    assert main(["check", "--import", str(path)]) == 1
-    out = capsys.readouterr().out
-    assert "cannot be imported: KeyError: 'here'" in out and "'nothing' is not defined" in out
 
 
 def test_a_long_chain_of_calls() -> None:

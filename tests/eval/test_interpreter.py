@@ -1,4 +1,4 @@
-"""The reference interpreter: every node, the explicit frame stack, and its own differentiation.
+"""The reference interpreter: every node, and the explicit frame stack.
 
 The programs are built by hand, with operators of their own, so that nothing but the interpreter is tested.
 """
@@ -6,17 +6,34 @@ The programs are built by hand, with operators of their own, so that nothing but
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+from interpreted_modules import (
+    LIST,
+    SPAN,
+    B,
+    Body,
+    F,
+    L,
+    N,
+    block,
+    choose,
+    counted,
+    f32,
+    function,
+    give,
+    module,
+    number,
+    sum_list,
+    upto,
+)
 
 import relay.ops  # noqa: F401  registers the operators
-from relay.errors import DifferentiationError, ExecutionError, InternalError, Source, Span
+from relay.errors import ExecutionError, InternalError
 from relay.eval.interpreter import Machine, call, run
 from relay.eval.values import Closure, Data, Stack
-from relay.ir.derivative import gradient_type
 from relay.ir.expr import (
     Arm,
     Assert,
@@ -25,24 +42,17 @@ from relay.ir.expr import (
     Block,
     Call,
     Constant,
-    Construct,
-    Counter,
     Dead,
     Exit,
-    Expr,
     Function,
     Global,
-    Grad,
     If,
     Lambda,
     Loop,
     LoopLabel,
     MakeTuple,
-    Match,
-    MatchArm,
     Module,
     Next,
-    OpCall,
     Project,
     RefNew,
     RefRead,
@@ -57,195 +67,14 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.types import (
-    BOOL,
     FLOAT32,
-    FLOAT64,
-    INT32,
-    INT64,
-    Constructor,
-    DataDefinition,
     DataType,
     FunctionType,
     RefType,
-    Shape,
     StackType,
     TensorType,
     TupleType,
-    Type,
-    scalar,
 )
-from relay.ir.validation.check import check
-from relay.operator import Relation, Requirement, lookup, register_op, resolve_name
-
-Tensor: TypeAlias = Any
-"""Marks operands."""
-
-
-def _broadcast(x: Shape, y: Shape) -> Shape:
-    return np.broadcast_shapes(x, y)
-
-
-def _same(x: Shape, **attributes: Any) -> Shape:
-    return x
-
-
-def _first(x: Any, y: Any, **attributes: Any) -> Any:
-    return x
-
-
-def _operators() -> None:
-    """Operators under names that nothing else uses; once a process."""
-    if resolve_name("toy_add") is not None:
-        return
-
-    @register_op(
-        relation=Relation("T, T -> T", _broadcast), compute=_first, gradient=lambda x, y, out, dout: (dout, dout)
-    )
-    def toy_add(x: Tensor, y: Tensor) -> Tensor:
-        """Sum."""
-        return np.add(x, y)
-
-    @register_op(
-        relation=Relation("T, T -> T", _broadcast),
-        compute=_first,
-        gradient=lambda x, y, out, dout: (dout.op("toy_multiply", y), dout.op("toy_multiply", x)),
-    )
-    def toy_multiply(x: Tensor, y: Tensor) -> Tensor:
-        """Product."""
-        return np.multiply(x, y)
-
-    @register_op(
-        relation=Relation("T -> T", _same),
-        compute=_same,
-        gradient=lambda x, out, dout: dout.op("toy_multiply", x.op("toy_cos")),
-    )
-    def toy_sin(x: Tensor) -> Tensor:
-        """Sine."""
-        return np.sin(x)
-
-    @register_op(
-        relation=Relation("T -> T", _same),
-        compute=_same,
-        gradient=lambda x, out, dout: dout.op("toy_multiply", x.op("toy_sin").op("toy_scale", factor=-1.0)),
-    )
-    def toy_cos(x: Tensor) -> Tensor:
-        """Cosine."""
-        return np.cos(x)
-
-    @register_op(
-        relation=Relation("T -> T", _same),
-        compute=_same,
-        gradient=lambda x, out, dout, factor: dout.op("toy_scale", factor=factor),
-    )
-    def toy_scale(x: Tensor, factor: float = 2.0) -> Tensor:
-        """Product with a number."""
-        return x * x.dtype.type(factor)
-
-    @register_op(relation=Relation("T, T -> bool", _broadcast), compute=_first, no_gradient="it is a step")
-    def toy_less(x: Tensor, y: Tensor) -> Tensor:
-        """Comparison."""
-        return np.less(x, y)
-
-    @register_op(relation=Relation("T -> T", _same), compute=_same, no_gradient="its derivative is zero or undefined")
-    def toy_floor(x: Tensor) -> Tensor:
-        """Floor."""
-        return np.floor(x)
-
-    @register_op(
-        relation=Relation("T, T -> T", _broadcast),
-        compute=_first,
-        no_gradient="integers",
-        requirements=(
-            Requirement(
-                lambda x, y: None if y.base.is_float else y.op("toy_less", 0), "the second operand must be negative"
-            ),
-        ),
-    )
-    def toy_mod(x: Tensor, y: Tensor) -> Tensor:
-        """Remainder."""
-        return np.mod(x, y)
-
-    @register_op(relation=Relation("T -> T", _same), compute=_same, gradient=lambda x, out, dout: None)
-    def toy_stop(x: Tensor) -> Tensor:
-        """The operand, without a gradient."""
-        return x
-
-
-_operators()
-
-F, N, L, B = scalar(FLOAT32), scalar(INT32), scalar(INT64), scalar(BOOL)
-SPAN = Span(Source("program.py", "first\nsecond\n"), 2, 1, 2, 7)
-
-
-def number(value: float | bool, type_: TensorType = F) -> Constant:
-    return Constant(np.asarray(value, type_.dtype))
-
-
-def f32(value: object) -> np.ndarray:
-    return np.asarray(value, np.float32)
-
-
-class Body:
-    """Collects the bindings of a block. `%` types are inferred for operators and given otherwise."""
-
-    def __init__(self) -> None:
-        self.bindings: list[Binding] = []
-
-    def op(self, name: str, *arguments: Atom, **attributes: Any) -> Var:
-        types = [a.type for a in arguments]
-        return self.let(OpCall(name, arguments, attributes, SPAN), lookup(name).infer(types, attributes))
-
-    def let(self, expression: Expr, *types: Type) -> Any:
-        targets = tuple(Var("v", t) for t in types)
-        self.bindings.append(Binding(targets, expression))
-        return targets[0] if len(targets) == 1 else targets
-
-    def block(self, terminator: Terminator) -> Block:
-        return Block(tuple(self.bindings), terminator)
-
-
-def block(build: Callable[[Body], Terminator]) -> Block:
-    body = Body()
-    return body.block(build(body))
-
-
-def give(*atoms: Atom) -> Block:
-    return Block((), Yield(atoms))
-
-
-def function(
-    name: str, types: Sequence[Type], result: Type, build: Callable[..., Atom | Terminator | None]
-) -> Function:
-    """`build(body, *parameters)` returns the result, a terminator, or None for Dead."""
-    parameters = tuple(Var(f"p{i}", t) for i, t in enumerate(types))
-    label, body = LoopLabel(name), Body()
-    end = build(body, *parameters) if name[0] != "^" else build(body, label, *parameters)
-    if isinstance(end, Var | Constant | Global):
-        end = Exit(label, (end,))
-    return Function(name.lstrip("^"), parameters, body.block(end or Dead()), label, result)
-
-
-def module(*functions: Function, data: tuple[DataDefinition, ...] = ()) -> Module:
-    made = Module({f.name: f for f in functions}, functions[0].name, data)
-    check(made)
-    return made
-
-
-def choose(condition: Atom, first: Block, second: Block) -> If:
-    return If((Arm(give(condition), first),), second)
-
-
-def gradient_of(f: Function, *arguments: object, **options: Any) -> Any:
-    """grad(f) called from a function of a module."""
-    grad = Grad(Global(f.name), **options)
-    type_ = gradient_type(f.type, grad)
-
-    def build(body: Body, *parameters: Var) -> Atom:
-        derivative = body.let(grad, type_)
-        return body.let(Call(derivative, parameters), type_.result)
-
-    return run(module(function("main", type_.parameters, type_.result, build), f), arguments)
-
 
 # ---- values and plain nodes
 
@@ -366,15 +195,6 @@ def test_an_if_takes_the_first_arm_that_holds(x: int, expected: int) -> None:
     assert run(module(function("f", [N], N, build)), [x]) == expected
 
 
-def counted(b: Body, count: Atom, initial: Sequence[Atom], round_: Callable[..., Terminator]) -> Any:
-    """A loop with a counter; `round_(body, label, index, *parameters)`."""
-    label, index = LoopLabel("loop"), Var("i", N)
-    parameters = tuple(Var("c", a.type) for a in initial)
-    inner = block(lambda body: round_(body, label, index, *parameters))
-    types = [p.type for p in parameters]
-    return b.let(Loop(label, parameters, tuple(initial), inner, Counter(index, count)), *types)
-
-
 def test_a_counted_loop() -> None:
     def build(b: Body, n: Var) -> Atom:
         return counted(b, n, [number(0, N)], lambda r, label, i, s: Next(label, (r.op("toy_add", s, i),)))
@@ -418,41 +238,6 @@ def test_leaving_two_loops_at_once_and_the_function_from_a_loop() -> None:
         return b.let(Loop(outer, (total,), (number(0, N),), block(outer_round)), N)
 
     assert run(module(function("^f", [N], N, build)), [4]) == 7
-
-
-LIST = DataDefinition("List")
-LIST.constructors = (Constructor("Nil", ()), Constructor("Cons", (F, DataType(LIST))))
-
-
-def sum_list(name: str = "total") -> Function:
-    """Recursive, not in tail position."""
-
-    def build(b: Body, xs: Var) -> Atom:
-        head, tail = Var("head", F), Var("tail", DataType(LIST))
-
-        def cons(r: Body) -> Terminator:
-            return Yield((r.op("toy_add", head, r.let(Call(Global(name), (tail,)), F)),))
-
-        arms = (MatchArm("Nil", (), give(number(0))), MatchArm("Cons", (head, tail), block(cons)))
-        return b.let(Match(xs, arms), F)
-
-    return function(name, [DataType(LIST)], F, build)
-
-
-def upto() -> Function:
-    """The list of 1, .., n (as float32) times x, for an int32 n."""
-
-    def build(b: Body, n: Var, x: Var) -> Atom:
-        start = b.let(Construct(LIST, "Nil", ()), DataType(LIST))
-
-        def round_(r: Body, label: LoopLabel, i: Var, xs: Var, k: Var) -> Terminator:
-            element = r.op("toy_multiply", k, x)
-            cons = r.let(Construct(LIST, "Cons", (element, xs)), DataType(LIST))
-            return Next(label, (cons, r.op("toy_add", k, number(1))))
-
-        return counted(b, n, [start, number(1)], round_)[0]
-
-    return function("upto", [N, F], DataType(LIST), build)
 
 
 def test_data_and_match() -> None:
@@ -603,173 +388,3 @@ def test_surface_nodes_are_refused() -> None:
     surface = Function("f", (), Block((Binding((Var("x"),), Static(1)),), Exit(label, (Var("x"),))), label)
     with pytest.raises(InternalError, match="surface"):
         run(Module({"f": surface}, "f"), [])
-
-
-# ---- differentiation
-
-
-def cube() -> Function:
-    return function("cube", [F], F, lambda b, x: b.op("toy_multiply", x, b.op("toy_multiply", x, x)))
-
-
-def test_a_gradient() -> None:
-    assert gradient_of(cube(), 2.0) == 12
-    assert gradient_of(cube(), 2.0, with_value=True) == (8, 12)
-    assert gradient_of(cube(), 2.0, 0.5, seedable=True) == 6
-    assert gradient_of(cube(), 2.0, keeping=(0,)) == (12, 8)
-
-
-@pytest.mark.parametrize(("order", "expected"), [(1, 12), (2, 12), (3, 6), (4, 0)])
-def test_gradients_of_gradients(order: int, expected: float) -> None:
-    arrow = FunctionType((F,), F)
-
-    def build(b: Body, x: Var) -> Atom:
-        derivative: Atom = Global("cube")
-        for _ in range(order):
-            derivative = b.let(Grad(derivative), arrow)
-        return b.let(Call(derivative, (x,)), F)
-
-    assert run(module(function("main", [F], F, build), cube()), [2.0]) == expected
-
-
-def test_perturbations_are_not_confused() -> None:
-    """d/dx (x * d/dy (x + y)) = 1, and d/dx (x * d/dy (x * y)) = 2x."""
-    arrow = FunctionType((F,), F)
-    for operator, expected in (("toy_add", 1), ("toy_multiply", 6)):
-
-        def outer(b: Body, x: Var, operator: str = operator) -> Atom:
-            inner = b.let(Lambda(function("inner", [F], F, lambda i, y: i.op(operator, x, y))), arrow)
-            slope = b.let(Call(b.let(Grad(inner), arrow), (number(1),)), F)
-            return b.op("toy_multiply", x, slope)
-
-        assert gradient_of(function("outer", [F], F, outer), 3.0) == expected
-
-
-def test_broadcast_operands_are_summed_back() -> None:
-    row, column, full = (TensorType(FLOAT64, s) for s in ((1, 3), (2, 1), (2, 3)))
-    f = function("f", [row, column], full, lambda b, x, y: b.op("toy_multiply", x, y))
-    x, y, seed = np.array([[1.0, 2, 3]]), np.array([[4.0], [5]]), np.ones((2, 3))
-    dx, dy = gradient_of(f, x, y, seed, seedable=True)
-    np.testing.assert_array_equal(dx, [[9, 9, 9]])
-    np.testing.assert_array_equal(dy, [[6], [6]])
-
-
-def test_the_seed_is_needed_for_more_than_one_element() -> None:
-    pair = TensorType(FLOAT32, (2,))
-    f = function("f", [pair], pair, lambda b, x: b.op("toy_sin", x))
-    with pytest.raises(DifferentiationError, match="one element"):
-        gradient_type(f.type, Grad(Global("f")))
-    np.testing.assert_allclose(gradient_of(f, f32([0, 1]), f32([1, 2]), seedable=True), [1, 2 * np.cos(1)], rtol=1e-6)
-
-
-def test_integers_and_tuples_have_gradients_of_their_structure() -> None:
-    pair = TupleType((F, N))
-
-    def build(b: Body, p: Var, n: Var, unused: Var) -> Atom:
-        x = b.let(Project(p, 0), F)
-        return b.op("toy_multiply", x, x)
-
-    dp, dn, dunused = gradient_of(function("f", [pair, N, F], F, build), (f32(3), np.array(1, np.int32)), 1, 5.0)
-    assert dp == (6, ()) and dn == () and dunused == 0
-
-
-def test_wrt_and_output() -> None:
-    def build(b: Body, x: Var, y: Var) -> Atom:
-        parts = (b.op("toy_add", x, y), b.op("toy_multiply", x, y))
-        return b.let(MakeTuple(parts), TupleType((F, F)))
-
-    f = function("f", [F, F], TupleType((F, F)), build)
-    assert gradient_of(f, 2.0, 5.0, output=0) == (1, 1)
-    assert gradient_of(f, 2.0, 5.0, output=1) == (5, 2)
-    assert gradient_of(f, 2.0, 5.0, output=1, wrt=(1,)) == 2
-    assert gradient_of(f, 2.0, 5.0, output=-1, wrt=(1, 0), keeping=(0, 1)) == (2, 5, 7, 10)
-
-
-def test_gradients_through_loops_lists_references_and_stacks() -> None:
-    def build(b: Body, x: Var, n: Var) -> Atom:
-        cell = b.let(RefNew(number(0)), RefType(F))
-        stack = b.let(StackPush(b.let(StackNew(F), StackType(F)), x), StackType(F))
-        xs = b.let(Call(Global("upto"), (n, x)), DataType(LIST))
-        b.let(RefWrite(cell, b.let(Call(Global("total"), (xs,)), F)))  # x n (n + 1) / 2
-        power = counted(b, n, [number(1)], lambda r, label, i, p: Next(label, (r.op("toy_multiply", p, x),)))
-        kept = b.let(StackGet(stack, number(0, N)), F)
-        return b.op("toy_add", b.op("toy_multiply", kept, b.let(RefRead(cell), F)), power)
-
-    f = function("f", [F, N], F, build)
-    grad = Grad(Global("f"), wrt=(0,))
-
-    def main(b: Body, x: Var, n: Var) -> Atom:
-        return b.let(Call(b.let(grad, FunctionType((F, N), F)), (x, n)), F)
-
-    program = module(function("main", [F, N], F, main), f, upto(), sum_list(), data=(LIST,))
-    assert run(program, [2.0, 3]) == 2 * 2 * 6 + 3 * 4
-
-
-def test_a_deep_recursion_has_a_gradient() -> None:
-    def main(b: Body, x: Var, n: Var) -> Atom:
-        xs = b.let(Call(Global("upto"), (n, x)), DataType(LIST))
-        return b.let(Call(Global("total"), (xs,)), F)
-
-    f = function("f", [F, N], F, main)
-
-    def derived(b: Body, x: Var, n: Var) -> Atom:
-        grad = b.let(Grad(Global("f"), wrt=(0,)), FunctionType((F, N), F))
-        return b.let(Call(grad, (x, n)), F)
-
-    program = module(function("main", [F, N], F, derived), f, upto(), sum_list(), data=(LIST,))
-    assert run(program, [1.0, 3000]) == 3000 * 3001 / 2
-
-
-def test_a_value_that_outlives_its_tape_is_a_constant() -> None:
-    """The inner function writes its argument times x to a reference outside; the outer derivative sees only x in it."""
-    arrow = FunctionType((F,), F)
-
-    def build(b: Body, x: Var) -> Atom:
-        cell = b.let(RefNew(x), RefType(F))
-
-        def inner(i: Body, y: Var) -> Atom:
-            product = i.op("toy_multiply", x, y)
-            i.let(RefWrite(cell, product))
-            return product
-
-        made = b.let(Lambda(function("inner", [F], F, inner)), arrow)
-        b.let(Call(b.let(Grad(made), arrow), (number(5),)), F)
-        return b.let(RefRead(cell), F)
-
-    f = function("f", [F], F, build)
-    assert run(module(f), [3.0]) == 15
-    assert gradient_of(f, 3.0) == 5
-
-
-def test_an_operator_without_a_gradient_matters_only_where_a_cotangent_arrives() -> None:
-    def used(b: Body, x: Var) -> Atom:
-        return b.op("toy_multiply", x, b.op("toy_floor", x))
-
-    def unused(b: Body, x: Var) -> Atom:
-        b.op("toy_floor", x)
-        return b.op("toy_multiply", x, b.op("toy_scale", b.op("toy_floor", x), factor=0.0))
-
-    with pytest.raises(DifferentiationError, match="toy_floor has no gradient: its derivative is zero") as caught:
-        gradient_of(function("f", [F], F, used), 1.5)
-    assert caught.value.span is SPAN
-    assert gradient_of(function("f", [F], F, unused), 1.5) == 0
-
-
-def test_stopped_gradients() -> None:
-    f = function("f", [F], F, lambda b, x: b.op("toy_multiply", x, b.op("toy_stop", x)))
-    assert gradient_of(f, 3.0) == 3
-
-
-def test_a_result_that_does_not_depend_on_the_argument() -> None:
-    assert gradient_of(function("f", [F], F, lambda b, x: number(1)), 3.0) == 0
-
-
-def test_sines_against_finite_differences() -> None:
-    wide = scalar(FLOAT64)
-    f = function("f", [wide], wide, lambda b, x: b.op("toy_sin", b.op("toy_multiply", x, b.op("toy_sin", x))))
-    step = 1e-6
-    program = module(f)
-    for x in (0.3, 1.7):
-        above, below = (run(program, [np.array(x + d)]) for d in (step, -step))
-        slope = (above - below) / (2 * step)
-        np.testing.assert_allclose(gradient_of(f, np.array(x)), slope, rtol=1e-8)

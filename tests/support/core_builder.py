@@ -13,10 +13,12 @@ from relay.ir.expr import (
     Arm,
     Binding,
     Block,
+    Call,
     Counter,
     Exit,
     Expr,
     Function,
+    Global,
     If,
     Loop,
     LoopLabel,
@@ -169,3 +171,7 @@ def f32(*shape: int, seed: int = 0) -> np.ndarray:
 
 def i32(number: int) -> np.ndarray:
     return np.array(number, np.int32)
+
+
+def call(b: Emitter, name: str, type_: Type, *arguments: Value) -> Value:
+    return b.bind(Call(Global(name), tuple(a.atom for a in arguments)), type_)
