@@ -47,7 +47,7 @@ from relay.frontend.data.values import replace as _replace
 from relay.function import RelayFunction, from_source
 from relay.function import data_class as _data_class
 from relay.function import decorate as _decorate
-from relay.ir.annotation import Ref as _Ref
+from relay.ir.annotations.annotation import Ref as _Ref
 from relay.ir.axes import CHW, HWC, HWIO, NCDHW, NCHW, NCW, NDHWC, NHWC, NWC, OIHW
 from relay.ir.types import ANY as Any
 from relay.ir.types import (

@@ -49,8 +49,8 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.rebuild import substitute
 from relay.ir.sizes.data_dependent import mentions
-from relay.ir.traverse import substitute
 from relay.ir.types import INT32, DataType, StackType, TensorType, scalar
 from relay.operator import Emitter
 

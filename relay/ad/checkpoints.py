@@ -50,7 +50,8 @@ from relay.ir.expr import (
     StackPush,
     Var,
 )
-from relay.ir.traverse import blocks, copy_block, copy_function, free_variables, map_blocks, map_parts, walk
+from relay.ir.rebuild import copy_block, copy_function, map_blocks, map_parts
+from relay.ir.traverse import blocks, free_variables, walk
 from relay.ir.types import (
     FLOAT64,
     BaseType,

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from relay.ad.scopes import Scope
 from relay.ad.tapes import BlockReversal, Seeds, close
 from relay.ir.expr import Arm, Binding, Block, Call, Dead, Function, Global, If, Match, RefWrite, Var, Yield
-from relay.ir.traverse import map_blocks, operands, walk
+from relay.ir.rebuild import map_blocks
+from relay.ir.traverse import operands, walk
 
 
 def separate_conditions(block: Block, function: Callable[[str], Function]) -> Block:

@@ -68,7 +68,8 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import copy_function, map_blocks, substitute, walk
+from relay.ir.rebuild import copy_function, map_blocks, substitute
+from relay.ir.traverse import walk
 from relay.ir.types import (
     INT64,
     Constructor,

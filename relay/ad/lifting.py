@@ -36,7 +36,8 @@ from relay.ir.expr import (
     RefWrite,
     Var,
 )
-from relay.ir.traverse import map_blocks, walk
+from relay.ir.rebuild import map_blocks
+from relay.ir.traverse import walk
 from relay.ir.types import DataType, FunctionType, RefType, StackType, TupleType, Type
 
 

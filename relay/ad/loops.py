@@ -50,8 +50,9 @@ from relay.ir.expr import (
     Terminator,
     Var,
 )
+from relay.ir.rebuild import map_atoms, substitute
 from relay.ir.sizes.data_dependent import dims_of_binding
-from relay.ir.traverse import bound_variables, map_atoms, substitute, terminator_operands, walk
+from relay.ir.traverse import bound_variables, terminator_operands, walk
 from relay.ir.types import INT64, BaseType, StackType, TensorType, scalar
 from relay.operator import Emitter, Pattern, lookup
 

@@ -20,7 +20,8 @@ from relay.ir.expr import (
     Print,
     PrintErased,
 )
-from relay.ir.traverse import copy_function, map_parts, walk
+from relay.ir.rebuild import copy_function, map_parts
+from relay.ir.traverse import walk
 
 
 def silence(module: Module) -> Module:

@@ -30,7 +30,8 @@ from relay.errors import RelayError, Span
 from relay.eval.watching import watch
 from relay.function import RelayFunction
 from relay.ir.expr import Atom, AttributeValue, Binding, Block, Constant, Expr, Function, Module, OpCall, Var
-from relay.ir.traverse import map_blocks, walk
+from relay.ir.rebuild import map_blocks
+from relay.ir.traverse import walk
 from relay.ir.types import INT8, INT32, BaseType, TensorType
 from relay.operator import Emitter, Value, lookup
 from relay.transform.core.rebuilding import map_bodies

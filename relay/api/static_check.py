@@ -17,9 +17,9 @@ from relay.frontend.analysis.unused import unused_warnings
 from relay.frontend.static.files import Files
 from relay.frontend.static.unknown_names import UnknownNameError, UnknownValue
 from relay.function import RelayFunction
+from relay.ir.annotations.type_parameters import alias_value, is_alias
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function
-from relay.ir.type_parameters import alias_value, is_alias
 from relay.ir.types import (
     DataType,
     FunctionType,

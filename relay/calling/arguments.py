@@ -19,7 +19,7 @@ from relay.calling.array import Array
 from relay.calling.closures import ReturnedFunction
 from relay.calling.dlpack import array_from_dlpack
 from relay.errors import Label, RelayError, TypeMismatch
-from relay.ir.annotation import Ref
+from relay.ir.annotations.annotation import Ref
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function
 from relay.ir.structure import field_names, fields_of, form_of, is_record_class

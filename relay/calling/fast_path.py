@@ -22,7 +22,7 @@ from relay.calling.dlpack import array_from_dlpack
 from relay.calling.reference_marshalling import LIST, REFERENCE, ReferenceCall
 from relay.calling.results import wrap
 from relay.errors import TypeMismatch
-from relay.ir.annotation import Ref
+from relay.ir.annotations.annotation import Ref
 from relay.ir.structure import field_names, is_record_class
 from relay.ir.types import (
     ANY,

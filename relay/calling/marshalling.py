@@ -12,7 +12,7 @@ from typing import Any
 from relay.errors import InternalError
 from relay.eval.values import Data
 from relay.frontend.data.values import is_value, make
-from relay.ir.annotation import Ref
+from relay.ir.annotations.annotation import Ref
 from relay.ir.definition import DataClass, complete_definition, data_class
 from relay.ir.types import (
     Constructor,

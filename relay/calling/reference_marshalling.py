@@ -19,7 +19,7 @@ from relay.calling.results import wrap
 from relay.codegen.lowering.layout import Layout, Pool, RowLayout, SizedLayout, StackLayout, TensorLayout, TupleLayout
 from relay.codegen.runtime.marshalling import array_at, reallocate, same_bytes
 from relay.errors import ExecutionError
-from relay.ir.annotation import Ref
+from relay.ir.annotations.annotation import Ref
 from relay.ir.literals import holds
 from relay.ir.types import INT64, BaseType, RefType, StackType, TensorType, TupleType, Type
 from relay.support.limits import too_large

@@ -18,7 +18,7 @@ from relay.codegen.runtime.marshalling import same_bytes
 from relay.errors import TypeMismatch
 from relay.eval.tape import unbox
 from relay.eval.values import Data, Reference, Stack
-from relay.ir.annotation import Ref
+from relay.ir.annotations.annotation import Ref
 from relay.ir.literals import holds, misfit_text
 from relay.ir.structure import build, fields_of, form_of
 from relay.ir.types import BaseType, DataType, RefType, StackType, TensorType, TupleType, Type, show

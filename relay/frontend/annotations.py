@@ -8,7 +8,7 @@
     D ::= 3 | n | Any | *s | D + D | D - D | D * D | D // D | D % D | max(D, ..) | min(D, ..)
 
 Names are looked up in the scope of the function, without running the annotation. What users write these with is in
-`relay.ir.annotation` and exported here as well.
+`relay.ir.annotations.annotation` and exported here as well.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import attrs
 from relay.errors import FrontendError, Span
 from relay.frontend.source import SourceFile
 from relay.ir import dims as arithmetic
-from relay.ir.annotation import (
+from relay.ir.annotations.annotation import (
     FORALL_HELP,
     FUNCTION_HELP,
     REFERENCE_HELP,
@@ -47,10 +47,10 @@ from relay.ir.annotation import (
     to_type,
     type_var,
 )
+from relay.ir.annotations.type_parameters import is_alias, is_parameter, known_variable
+from relay.ir.annotations.type_parameters import variable as type_variable
 from relay.ir.axes import NAMES_HELP
 from relay.ir.definition import MISSING, DataClass, Scope, data_class
-from relay.ir.type_parameters import is_alias, is_parameter, known_variable
-from relay.ir.type_parameters import variable as type_variable
 from relay.ir.types import (
     Base,
     DataType,

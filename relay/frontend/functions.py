@@ -18,7 +18,7 @@ from relay.frontend.annotations import AnnotationReader, UndefinedName
 from relay.frontend.context import Capture, Context
 from relay.frontend.scope import ParameterScope
 from relay.frontend.source import FunctionNode, SourceFile
-from relay.ir.annotation import to_type
+from relay.ir.annotations.annotation import to_type
 from relay.ir.definition import Definition
 from relay.ir.expr import Atom, Dead, Exit, Function, Lambda, MakeTuple, Parameter, Var
 from relay.ir.types import Type

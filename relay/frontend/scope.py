@@ -10,8 +10,8 @@ from types import CellType, FunctionType
 import attrs
 import numpy as np
 
+from relay.ir.annotations.type_parameters import known_variable
 from relay.ir.definition import MISSING, Scope
-from relay.ir.type_parameters import known_variable
 
 
 @attrs.frozen(eq=False)

@@ -3,7 +3,7 @@
 from relay.ir.analysis.alpha import alpha_equal, alpha_hash
 from relay.ir.analysis.difference import Difference, diff
 from relay.ir.analysis.metering import Work, work
-from relay.ir.constructors import BoolType, FloatType, IntType, UIntType, mk_arrow, mk_quant
+from relay.ir.annotations.constructors import BoolType, FloatType, IntType, UIntType, mk_arrow, mk_quant
 from relay.ir.types import FunctionType, Kind, QuantifiedType, RefType, TensorType, TupleType, Type, TypeId
 from relay.ir.validation.check import check as check  # the function, in the place of its file
 

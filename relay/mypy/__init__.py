@@ -73,7 +73,7 @@ class RelayPlugin(Plugin):
 
     def get_type_analyze_hook(self, fullname: str) -> Callable[[AnalyzeTypeContext], Type] | None:
         module, _, name = fullname.rpartition(".")
-        if module in ("relay", "relay.ir.annotation"):
+        if module in ("relay", "relay.ir.annotations.annotation"):
             return _relay_type if name in TYPES else None
         if name in self._aliases(module):
             return _relay_type

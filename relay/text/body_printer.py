@@ -52,6 +52,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.rebuild import renamed_attribute
 from relay.ir.surface import (
     Annotated,
     Apply,
@@ -64,7 +65,6 @@ from relay.ir.surface import (
     SetAttribute,
     Unpack,
 )
-from relay.ir.traverse import renamed_attribute
 from relay.ir.types import show_attribute, show_shape
 from relay.text.constants import array_text, is_inline
 from relay.text.lexer import name_text, quote_text

@@ -11,7 +11,7 @@ import numpy as np
 from relay.errors import Source
 from relay.ir.dims import DataDependentDim, DimExpr, TypeId, Unknown, made_dim, substitute, variables
 from relay.ir.expr import Binding, LoopLabel, Var
-from relay.ir.traverse import renamed_type
+from relay.ir.rebuild import renamed_type
 from relay.ir.types import (
     Base,
     DataDefinition,

@@ -11,7 +11,7 @@ from typing import TypeVar
 import attrs
 
 from relay.errors import FrontendError, Label, Span
-from relay.ir.annotation import axis_names
+from relay.ir.annotations.annotation import axis_names
 from relay.ir.axes import AxisNames
 from relay.ir.types import (
     BASE_TYPES,

@@ -10,7 +10,7 @@ import pytest
 import relay
 from relay.codegen.lowering.module_builder import text
 from relay.ir.expr import Binding, Function, Module, OpCall
-from relay.ir.traverse import rebuild_block
+from relay.ir.rebuild import rebuild_block
 from relay.operator import rewriting
 from relay.text.parser import parse
 from relay.text.printer import to_text

@@ -11,7 +11,7 @@ from surface_programs import blocks, lower, only, place, source_of, values
 from relay.errors import RelayError
 from relay.frontend.analysis.unsupported import STATEMENTS
 from relay.ir import expr, surface
-from relay.ir.annotation import Tensor
+from relay.ir.annotations.annotation import Tensor
 from relay.ir.expr import Var
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.types import FLOAT32

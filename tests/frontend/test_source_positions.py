@@ -18,7 +18,7 @@ from relay.errors import FrontendError, RelayError
 from relay.frontend.lower import lower_function, lower_text
 from relay.frontend.source import find_function, parse_text
 from relay.ir import expr, surface, types
-from relay.ir.annotation import Fn, Ref, Tensor, base_type_var, dims, shape_var, type_var
+from relay.ir.annotations.annotation import Fn, Ref, Tensor, base_type_var, dims, shape_var, type_var
 from relay.ir.definition import MISSING, Definition
 from relay.ir.types import ANY, BOOL, FLOAT32, INT32, RefType, TensorType, TupleType, scalar
 from relay.ir.types import FunctionType as ArrowType

@@ -46,7 +46,8 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import copy_function, count_bindings, free_variables, operands, substitute, walk
+from relay.ir.rebuild import copy_function, substitute
+from relay.ir.traverse import count_bindings, free_variables, operands, walk
 from relay.ir.types import (
     BOOL,
     FLOAT32,

@@ -38,8 +38,9 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.rebuild import map_atoms, map_blocks
 from relay.ir.sizes.data_dependent import dims_of_binding
-from relay.ir.traverse import all_blocks, map_atoms, map_blocks, operands, walk
+from relay.ir.traverse import all_blocks, operands, walk
 from relay.ir.types import BOOL, FLOAT32, INT32, INT64, RefType, TensorType, TupleType, Type, TypeId, scalar
 from relay.ir.types import Kind as KindOfVariable
 from relay.ir.validation.check import Stage, Violation, check

@@ -17,7 +17,7 @@ import attrs
 import pytest
 
 from relay.errors import Diagnostic, RelayError
-from relay.ir import annotation
+from relay.ir.annotations import annotation
 from relay.ir.types import ANY, BASE_TYPES, BOOL, FLOAT32, INT32
 
 Check = Callable[[str, str], object]

@@ -11,9 +11,9 @@ from relay.errors import ExecutionError, InternalError, TypeMismatch
 from relay.ir.analysis.alpha import alpha_equal
 from relay.ir.dims import DataDependentDim, made_dim
 from relay.ir.expr import BindDim, Function, Module
+from relay.ir.rebuild import copy_block, copy_function
 from relay.ir.sizes.data_dependent import bound_dims, free_dims
 from relay.ir.sizes.facts import DIFFERENT, EQUAL, Facts
-from relay.ir.traverse import copy_block, copy_function
 from relay.ir.validation.check import check
 
 TEXT = """dims made k, made j;

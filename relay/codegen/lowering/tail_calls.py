@@ -6,7 +6,7 @@ fn f(p) { ..; v = f(a); exit f, v; .. }    ->    fn f(p) { r = loop L (q = p) { 
 from __future__ import annotations
 
 from relay.ir.expr import Binding, Block, Call, Dead, Exit, Function, Global, If, Loop, LoopLabel, Match, Next, Var
-from relay.ir.traverse import map_blocks, substitute
+from relay.ir.rebuild import map_blocks, substitute
 
 
 def loops_for_tail_calls(function: Function) -> Function:

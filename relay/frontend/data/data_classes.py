@@ -34,7 +34,7 @@ from relay.frontend.lower import lower_function
 from relay.frontend.scope import ParameterScope
 from relay.frontend.source import SourceFile, no_class, parse_text
 from relay.frontend.static.static_functions import SourceFunction
-from relay.ir.annotation import argument_count, data_type, to_type
+from relay.ir.annotations.annotation import argument_count, data_type, to_type
 from relay.ir.definition import MISSING, DataClass, Definition, Scope, data_class
 from relay.ir.types import (
     Constructor,

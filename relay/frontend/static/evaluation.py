@@ -28,7 +28,7 @@ import numpy as np
 from relay.errors import RelayError
 from relay.frontend.static.static_functions import SourceFunction
 from relay.frontend.static.unknown_names import UnknownNameError, UnknownValue
-from relay.ir.annotation import Fn, Forall, PureFn, Ref, Tensor
+from relay.ir.annotations.annotation import Fn, Forall, PureFn, Ref, Tensor
 from relay.ir.definition import Definition, data_class
 from relay.ir.dims import Arithmetic, DimExpr, TypeId
 

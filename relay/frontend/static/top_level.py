@@ -32,8 +32,8 @@ from relay.frontend.static.imported_names import ImportedNames
 from relay.frontend.static.static_classes import ClassMaker
 from relay.frontend.static.static_functions import SourceFunction
 from relay.frontend.static.unknown_names import UnknownNameError, UnknownValue
+from relay.ir.annotations.type_parameters import SourceAlias
 from relay.ir.definition import MISSING, DataClass, Definition, Scope, data_class
-from relay.ir.type_parameters import SourceAlias
 from relay.operator.registry import composite_operator
 
 if TYPE_CHECKING:

@@ -33,7 +33,8 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import all_blocks, blocks, copy_block, count_bindings, walk
+from relay.ir.rebuild import copy_block
+from relay.ir.traverse import all_blocks, blocks, count_bindings, walk
 from relay.ir.types import DataDefinition, DataType, Type
 
 MOST = 32

@@ -26,7 +26,7 @@ from relay.ir.expr import (
     Project,
     Var,
 )
-from relay.ir.traverse import map_blocks
+from relay.ir.rebuild import map_blocks
 from relay.ir.types import FunctionType, TupleType, Type
 from relay.transform.analysis.graph import call_graph, references, strong_components
 from relay.transform.core.rebuilding import with_functions

@@ -34,16 +34,8 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import (
-    all_blocks,
-    blocks,
-    bound_variables,
-    map_parts,
-    map_terminator,
-    operands,
-    terminator_operands,
-    walk,
-)
+from relay.ir.rebuild import map_parts, map_terminator
+from relay.ir.traverse import all_blocks, blocks, bound_variables, operands, terminator_operands, walk
 from relay.ir.types import (
     DataDefinition,
     DataType,

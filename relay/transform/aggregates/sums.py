@@ -38,7 +38,8 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import map_parts, map_terminator, walk
+from relay.ir.rebuild import map_parts, map_terminator
+from relay.ir.traverse import walk
 from relay.ir.types import (
     BOOL,
     INT32,

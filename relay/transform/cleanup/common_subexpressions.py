@@ -34,7 +34,7 @@ from relay.ir.expr import (
     Static,
     Var,
 )
-from relay.ir.traverse import map_parts, map_terminator, rebind, rebuild_block
+from relay.ir.rebuild import map_parts, map_terminator, rebind, rebuild_block
 from relay.operator import lookup
 from relay.transform.core.rebuilding import map_bodies
 

@@ -13,7 +13,7 @@ import numpy as np
 from relay.errors import RelayError
 from relay.ir.dims import DimExpr, TypeId
 from relay.ir.expr import Atom, AttributeValue, Binding, Block, Constant, Module, OpCall, Terminator, Var
-from relay.ir.traverse import map_parts, map_terminator, rebind, rebuild_block
+from relay.ir.rebuild import map_parts, map_terminator, rebind, rebuild_block
 from relay.ir.types import TensorType, Type
 from relay.operator import Pattern, lookup
 from relay.transform.core.rebuilding import map_bodies

@@ -33,7 +33,8 @@ from relay.ir.expr import (
     Project,
     Var,
 )
-from relay.ir.traverse import all_blocks, map_parts, operands, terminator_operands
+from relay.ir.rebuild import map_parts
+from relay.ir.traverse import all_blocks, operands, terminator_operands
 from relay.ir.types import TupleType
 from relay.transform.analysis.effects import effectful
 from relay.transform.analysis.graph import references

@@ -42,7 +42,8 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import operands, rebuild_block
+from relay.ir.rebuild import rebuild_block
+from relay.ir.traverse import operands
 from relay.transform.analysis.effects import effectful
 from relay.transform.analysis.graph import call_graph, reachable
 from relay.transform.core.rebuilding import map_bodies, select, with_functions

@@ -28,7 +28,8 @@ from relay.ir.expr import (
     StackNew,
     Var,
 )
-from relay.ir.traverse import bound_variables, map_parts, map_terminator, walk
+from relay.ir.rebuild import map_parts, map_terminator
+from relay.ir.traverse import bound_variables, walk
 from relay.ir.types import (
     Constructor,
     DataDefinition,

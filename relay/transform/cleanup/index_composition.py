@@ -9,7 +9,7 @@ the way through the row it would be a whole row each time.
 from __future__ import annotations
 
 from relay.ir.expr import Atom, Binding, Block, Derivative, Expr, Module, OpCall, Var
-from relay.ir.traverse import map_blocks, rebind, rebuild_block
+from relay.ir.rebuild import map_blocks, rebind, rebuild_block
 from relay.ir.types import INT64
 from relay.operator import Emitter, IndexKind, lookup
 from relay.transform.core.rebuilding import map_bodies

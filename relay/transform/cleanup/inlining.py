@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 
 from relay.ir.expr import Binding, Block, Call, Derivative, Exit, Function, Global, LoopLabel, Module, Var
-from relay.ir.traverse import all_blocks, copy_block, count_bindings, map_blocks, rebind, rebuild_block
+from relay.ir.rebuild import copy_block, map_blocks, rebind, rebuild_block
+from relay.ir.traverse import all_blocks, count_bindings
 from relay.transform.analysis.graph import call_graph, strong_components
 from relay.transform.analysis.implicit_dims import given_sizes, gives_sizes
 from relay.transform.analysis.tail_positions import leaves, tail_branch, yielding

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relay.ir.expr import Binding, Block, Module, Print
-from relay.ir.traverse import map_blocks
+from relay.ir.rebuild import map_blocks
 from relay.transform.core.rebuilding import map_bodies
 
 

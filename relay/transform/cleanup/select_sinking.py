@@ -32,7 +32,8 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import blocks, bound_variables, map_blocks, operands, terminator_operands
+from relay.ir.rebuild import map_blocks
+from relay.ir.traverse import blocks, bound_variables, operands, terminator_operands
 from relay.ir.types import BOOL, INT32, TensorType, scalar
 from relay.operator import Emitter, Pattern, lookup
 from relay.transform.analysis.graph import call_graph, strong_components

@@ -46,7 +46,8 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import all_blocks, map_atoms, map_terminator, rebind, rebuild_block
+from relay.ir.rebuild import map_atoms, map_terminator, rebind, rebuild_block
+from relay.ir.traverse import all_blocks
 from relay.operator import Operator, lookup
 from relay.operator.rewriting import Application, Equation, Exactness, equations_of
 from relay.transform.analysis.tail_positions import map_branch

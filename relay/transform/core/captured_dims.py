@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 
 from relay.ir.dims import DataDependentDim, made_dim
 from relay.ir.expr import Ascribe, Atom, BindDim, Function, MakeTuple, Project, Var
+from relay.ir.rebuild import copy_function, renamed_type
 from relay.ir.sizes.data_dependent import free_dims, made_in_type
-from relay.ir.traverse import copy_function, renamed_type
 from relay.ir.types import FunctionType, RefType, StackType, TensorType, TupleType, Type
 from relay.transform.core.block_builder import BlockBuilder
 from relay.transform.core.static_values import Closure, LambdaGroup

@@ -24,7 +24,8 @@ from relay.ir.expr import (
     OpCall,
     Var,
 )
-from relay.ir.traverse import blocks, copy_function, map_blocks, map_parts
+from relay.ir.rebuild import copy_function, map_blocks, map_parts
+from relay.ir.traverse import blocks
 from relay.ir.types import DataDefinition, TensorType, TupleType
 from relay.operator import Operator, lookup
 from relay.transform.analysis.graph import call_graph

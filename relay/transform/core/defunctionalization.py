@@ -34,7 +34,8 @@ from relay.ir.expr import (
     StackNew,
     Var,
 )
-from relay.ir.traverse import bound_variables, copy_block, map_parts, operands, walk
+from relay.ir.rebuild import copy_block, map_parts
+from relay.ir.traverse import bound_variables, operands, walk
 from relay.ir.types import DataType, FunctionType, Type
 from relay.transform.analysis.graph import call_graph, strong_components
 from relay.transform.core.block_builder import BlockBuilder

@@ -50,7 +50,8 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import free_variables, map_atoms
+from relay.ir.rebuild import map_atoms
+from relay.ir.traverse import free_variables
 from relay.ir.types import DataType, RefType, StackType, TupleType, Type
 from relay.transform.analysis.graph import strong_components
 from relay.transform.core.block_builder import BlockBuilder, DeferredBinding, End, IncomingPath, Join

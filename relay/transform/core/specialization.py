@@ -35,8 +35,9 @@ from relay.ir.expr import (
     Rule,
     Var,
 )
+from relay.ir.rebuild import copy_function
 from relay.ir.sizes.data_dependent import bound_dims
-from relay.ir.traverse import all_blocks, blocks, copy_function, operands
+from relay.ir.traverse import all_blocks, blocks, operands
 from relay.ir.types import DataDefinition, FunctionType, Type
 from relay.transform.analysis.graph import strong_components
 from relay.transform.core.block_builder import BlockBuilder

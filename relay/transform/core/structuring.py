@@ -50,17 +50,8 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import (
-    all_blocks,
-    blocks,
-    bound_variables,
-    copy_expression,
-    free_variables,
-    map_terminator,
-    operands,
-    terminator_operands,
-    walk,
-)
+from relay.ir.rebuild import copy_expression, map_terminator
+from relay.ir.traverse import all_blocks, blocks, bound_variables, free_variables, operands, terminator_operands, walk
 from relay.ir.types import DataDefinition
 from relay.transform.analysis.tail_positions import Branch, Leaf, leaves, map_branch, replace_leaves, yielding
 from relay.transform.core.exits import ReifiedExits, variable_types

@@ -31,7 +31,8 @@ from relay.ir.expr import (
     Project,
     Var,
 )
-from relay.ir.traverse import copy_function, map_blocks, operands
+from relay.ir.rebuild import copy_function, map_blocks
+from relay.ir.traverse import operands
 from relay.ir.types import FunctionType, TensorType, TupleType, Type
 from relay.transform.core.rebuilding import with_body, with_functions
 from relay.transform.fusion.fusion_calls import is_call

@@ -24,7 +24,8 @@ import attrs
 
 from relay.errors import RelayError
 from relay.ir.expr import Atom, Binding, Block, Constant, Function, Module, OpCall, Var
-from relay.ir.traverse import map_parts, map_terminator, walk
+from relay.ir.rebuild import map_parts, map_terminator
+from relay.ir.traverse import walk
 from relay.ir.types import BaseType, TensorType, Type
 from relay.operator import Emitter, IndexKind, Operator, Pattern, lookup
 from relay.transform.analysis.loop_analysis import elements, likely

@@ -18,7 +18,7 @@ import attrs
 from relay.errors import RelayError
 from relay.ir.dims import Dim, product
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Loop, Module, OpCall, Var
-from relay.ir.traverse import map_blocks
+from relay.ir.rebuild import map_blocks
 from relay.ir.types import TensorType
 from relay.operator import Columns, Emitter, Value, lookup
 from relay.transform.analysis.loop_analysis import bound_in, elements, exceeds

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from relay.errors import RelayError
 from relay.ir.expr import Atom, Binding, Block, Constant, Module, OpCall, Var
-from relay.ir.traverse import map_blocks, rebind, rebuild_block
+from relay.ir.rebuild import map_blocks, rebind, rebuild_block
 from relay.ir.types import TensorType, Type
 from relay.operator import Operator, lookup
 from relay.transform.analysis.loop_analysis import uses

@@ -22,8 +22,8 @@ import numpy as np
 
 from relay.ir.dims import Dim, multiply
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Loop, Module, OpCall, Var
+from relay.ir.rebuild import map_blocks
 from relay.ir.sizes.facts import facts
-from relay.ir.traverse import map_blocks
 from relay.ir.types import TensorType
 from relay.operator import Columns, Emitter, Pattern, Value, lookup
 from relay.transform.analysis.loop_analysis import bound_in, elements, exceeds, uses

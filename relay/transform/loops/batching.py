@@ -15,8 +15,8 @@ import attrs
 from relay.errors import RelayError
 from relay.ir.dims import ANY, multiply
 from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, OpCall, Var
+from relay.ir.rebuild import map_blocks, rebind, rebuild_block
 from relay.ir.sizes.data_dependent import bound_dims
-from relay.ir.traverse import map_blocks, rebind, rebuild_block
 from relay.ir.types import TensorType
 from relay.operator import Emitter, IndexKind, Pattern, Value, lookup
 from relay.transform.analysis.loop_analysis import bound_in, likely_bytes, with_body_block

@@ -23,8 +23,8 @@ from relay.errors import RelayError
 from relay.ir import dims
 from relay.ir.dims import ANY
 from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, Next, OpCall, Var
+from relay.ir.rebuild import map_blocks, rebind, rebuild_block
 from relay.ir.sizes.data_dependent import bound_dims
-from relay.ir.traverse import map_blocks, rebind, rebuild_block
 from relay.ir.types import TensorType
 from relay.operator import ADDITION, Emitter, IndexKind, Pattern, Value, lookup
 from relay.transform.analysis.loop_analysis import (

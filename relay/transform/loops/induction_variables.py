@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from relay.ir.expr import Atom, Binding, Block, Constant, Loop, Module, OpCall, Var
-from relay.ir.traverse import map_parts, map_terminator, rebind, rebuild_block
+from relay.ir.rebuild import map_parts, map_terminator, rebind, rebuild_block
 from relay.transform.analysis.loop_analysis import RoundValues
 from relay.transform.analysis.value_ranges import ValueRanges
 from relay.transform.core.rebuilding import map_bodies

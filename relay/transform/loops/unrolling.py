@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Loop, Module, Next, Var
+from relay.ir.rebuild import copy_block, map_blocks
 from relay.ir.sizes.data_dependent import bound_dims
-from relay.ir.traverse import copy_block, count_bindings, map_blocks
+from relay.ir.traverse import count_bindings
 from relay.transform.analysis.loop_analysis import rounds
 from relay.transform.core.rebuilding import map_bodies
 

@@ -35,7 +35,8 @@ from relay.ir.expr import (
     StackNew,
     Var,
 )
-from relay.ir.traverse import map_parts, map_terminator, operands, walk
+from relay.ir.rebuild import map_parts, map_terminator
+from relay.ir.traverse import operands, walk
 from relay.ir.types import (
     DataDefinition,
     DataType,

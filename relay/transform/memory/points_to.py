@@ -38,8 +38,9 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.rebuild import map_parts, map_terminator
 from relay.ir.sizes.data_dependent import mentions
-from relay.ir.traverse import blocks, bound_variables, map_parts, map_terminator, operands
+from relay.ir.traverse import blocks, bound_variables, operands
 from relay.ir.types import INT32, RefType, TensorType, scalar
 from relay.operator import Emitter
 from relay.transform.aggregates.sums import undef

@@ -34,7 +34,8 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import all_blocks, blocks, map_atoms, map_terminator, operands, terminator_operands, walk
+from relay.ir.rebuild import map_atoms, map_terminator
+from relay.ir.traverse import all_blocks, blocks, operands, terminator_operands, walk
 from relay.ir.types import RefType
 from relay.transform.analysis.tail_positions import bodies
 from relay.transform.core.rebuilding import map_bodies

@@ -35,7 +35,8 @@ from relay.ir.expr import (
     Terminator,
     Var,
 )
-from relay.ir.traverse import map_parts, map_terminator, walk
+from relay.ir.rebuild import map_parts, map_terminator
+from relay.ir.traverse import walk
 from relay.ir.types import INT64, TensorType, TupleType
 from relay.operator import Emitter
 from relay.transform.aggregates.sums import undef

@@ -22,7 +22,8 @@ import numpy as np
 
 from relay.errors import RelayError, Span
 from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Function, Module, OpCall, Var
-from relay.ir.traverse import bound_variables, map_blocks, walk
+from relay.ir.rebuild import map_blocks
+from relay.ir.traverse import bound_variables, walk
 from relay.ir.types import BaseClass, BaseType, TensorType
 from relay.operator import lookup
 from relay.operator.rewriting import Application, stable_forms_of

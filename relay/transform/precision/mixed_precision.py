@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from relay.ir.expr import Atom, Binding, Block, Constant, Module, OpCall, Var
-from relay.ir.traverse import map_parts, map_terminator
+from relay.ir.rebuild import map_parts, map_terminator
 from relay.ir.types import BASE_TYPES, FLOAT32, BaseType, TensorType
 from relay.operator import Operator, Pattern, lookup
 from relay.transform.core.rebuilding import map_bodies

@@ -36,8 +36,9 @@ from relay.ir.expr import (
     StackPush,
     Var,
 )
+from relay.ir.rebuild import map_parts, map_terminator
 from relay.ir.sizes.data_dependent import bound_dims, free_dims
-from relay.ir.traverse import map_parts, map_terminator, walk
+from relay.ir.traverse import walk
 from relay.ir.types import FunctionType, StackType, TensorType, TupleType, Type
 from relay.operator import ADDITION, Emitter, lookup
 from relay.transform.analysis.graph import call_graph, references, strong_components

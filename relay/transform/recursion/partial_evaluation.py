@@ -35,7 +35,8 @@ from relay.ir.expr import (
     Module,
     Var,
 )
-from relay.ir.traverse import copy_block, count_bindings, map_blocks, walk
+from relay.ir.rebuild import copy_block, map_blocks
+from relay.ir.traverse import count_bindings, walk
 from relay.transform.aggregates.known_structures import (
     Known,
     KnownConstructor,

@@ -32,8 +32,9 @@ from relay.ir.expr import (
     Rule,
     Var,
 )
+from relay.ir.rebuild import map_parts, map_terminator
 from relay.ir.surface import Apply
-from relay.ir.traverse import map_parts, map_terminator, operands, walk
+from relay.ir.traverse import operands, walk
 from relay.ir.types import DataDefinition, DataType, FunctionType, RefType, StackType, TupleType, Type, prune
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,

@@ -14,10 +14,10 @@ import attrs
 import numpy as np
 
 from relay.errors import FrontendError, Span
+from relay.ir.annotations.type_parameters import is_parameter
 from relay.ir.definition import MISSING, Definition, DerivedDefinition, Scope, data_class
 from relay.ir.expr import Constant
 from relay.ir.structure import fields_of, form_of, is_record_class
-from relay.ir.type_parameters import is_parameter
 from relay.ir.types import BaseType, TensorType, TypeId, base_of_dtype
 from relay.operator import Operator
 from relay.operator import resolve_name as resolve_operator

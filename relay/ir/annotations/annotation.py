@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from relay.errors import FrontendError
+from relay.ir.annotations.type_parameters import alias_value, is_alias, is_parameter, known_variable, variable
 from relay.ir.axes import AxisNames, read_names
 from relay.ir.definition import DataClass
 from relay.ir.structure import field_names, is_record_class, written_record
-from relay.ir.type_parameters import alias_value, is_alias, is_parameter, known_variable, variable
 from relay.ir.types import (
     ANY,
     BOOL,

@@ -1,0 +1,1 @@
+"""Types as Python programs write them: annotations, type parameters, and constructors."""
