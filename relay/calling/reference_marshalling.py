@@ -16,7 +16,16 @@ import numpy as np
 from relay.calling.array import Array
 from relay.calling.data_marshalling import ROWS, Unpackable, write_tensors
 from relay.calling.results import wrap
-from relay.codegen.lowering.layout import Layout, Pool, RowLayout, SizedLayout, StackLayout, TensorLayout, TupleLayout
+from relay.codegen.lowering.layout import (
+    Layout,
+    Pool,
+    RowLayout,
+    SizedLayout,
+    StackLayout,
+    TensorLayout,
+    TupleLayout,
+    has_cells,
+)
 from relay.codegen.runtime.marshalling import array_at, reallocate, same_bytes
 from relay.errors import ExecutionError
 from relay.ir.annotations.annotation import Ref
@@ -77,7 +86,7 @@ class ReferenceCall:
         self._cells: dict[Pool, _Cells] = {}
         self._given: list[tuple[int, int]] = []  # places among the program's leaves, and the arguments' leaves there
         self._references: list[tuple[int, int, _Cells]] = []  # the same for those that are references
-        self._lists: list[tuple[int, int, _Cells, Pool, frozenset[type]]] = []  # and lists; their pools, element types
+        self._lists: list[tuple[int, int, _Cells, Pool | None, frozenset[type]]] = []  # and lists, as `_PassedList`
         self._pools: dict[Pool, tuple[int, tuple[int, ...]]] = {}  # the slots of all pools, and the bytes of a row
         self.bases: list[BaseType] = []  # of the arguments' leaves; of references any
         self.kinds: list[object] = []  # the same
@@ -116,16 +125,20 @@ class ReferenceCall:
                 self.bases.append(INT64)
                 self.kinds.append(kind)
             case StackLayout(pool=pool) if kind == LIST and isinstance(type_, StackType):
-                element, of = pool.element, type_.element
-                if not isinstance(element, RowLayout) or not element.pool.cells or not isinstance(of, RefType):
+                of = type_.element
+                if not isinstance(of, RefType) or pool.slot is None:
                     raise Unpackable
-                cells = self._cells_of(element.pool, of.content)
-                if pool.slot is None or not isinstance(element.pool.element, TensorLayout):
+                if has_cells(pool):
+                    assert isinstance(pool.element, RowLayout)
+                    elements, numbers = self._cells_of(pool.element.pool, of.content), pool
+                    self._pools[pool] = pool.slot, (INT64.dtype.itemsize,) * len(pool.leaves())
+                else:
+                    elements, numbers = self._cells_of(pool, of.content), None
+                if len(elements.leaves) != 1 or not isinstance(of.content, TensorType):
                     raise Unpackable
-                self._pools[pool] = pool.slot, (INT64.dtype.itemsize,) * len(pool.leaves())
                 (of_elements,) = frozenset({next(kinds)})
                 assert isinstance(of_elements, type)
-                self._lists.append((self._count, len(self.bases), cells, pool, frozenset({of_elements})))
+                self._lists.append((self._count, len(self.bases), elements, numbers, frozenset({of_elements})))
                 self._count += 2  # where it begins, and its length
                 self.bases.append(INT64)
                 self.kinds.append(kind)
@@ -165,11 +178,14 @@ class ReferenceCall:
         lists: list[_PassedList] = []
         for place, position, cells, pool, kinds in self._lists:
             items = given[position]
-            assert pool.slot is not None
-            start, row = counts[pool.slot], counts[cells.slot]
-            counts[pool.slot], counts[cells.slot] = start + len(items), row + len(items)
+            row = start = counts[cells.slot]
+            counts[cells.slot] = row + len(items)
+            numbers = None if pool is None else pool.slot
+            if numbers is not None:
+                start = counts[numbers]
+                counts[numbers] = start + len(items)
             inputs[place], inputs[place + 1] = _number(start), _number(len(items))
-            lists.append((cells, row, pool.slot, start, items, kinds))
+            lists.append((cells, row, numbers, start, items, kinds))
         context = self.program.take()
         try:
             return self._run(context, inputs, passed, lists, counts, finish, misfit)
@@ -218,12 +234,13 @@ class ReferenceCall:
         for cells, row, _, content in passed.values():
             for column, value in zip(_columns(context, cells), content, strict=True):
                 column[row] = value
-        for cells, row, slot, start, items, kinds in lists:
+        for cells, row, numbers, start, items, kinds in lists:
             (column,) = _columns(context, cells)
             end = row + len(items)
             if not write_tensors(column[row:end], items, kinds):
                 return False
-            array_at(words[slot + 2], (start + len(items),), INT64.dtype)[start:] = np.arange(row, end)
+            if numbers is not None:
+                array_at(words[numbers + 2], (start + len(items),), INT64.dtype)[start:] = np.arange(row, end)
         return True
 
 
@@ -254,9 +271,9 @@ _Passed: TypeAlias = "tuple[_Cells, int, Ref, Sequence[Any]]"
 """A reference among the arguments of a call: its pool, its row, itself, and the leaves of its content."""
 
 
-_PassedList: TypeAlias = "tuple[_Cells, int, int, int, list[Any], frozenset[type]]"
-"""A list among the arguments: the pool and first row of its elements, those of itself, and the elements with their
-types."""
+_PassedList: TypeAlias = "tuple[_Cells, int, int | None, int, list[Any], frozenset[type]]"
+"""A list among the arguments: the pool and first row of its elements, those of their numbers if the elements are cells,
+and the elements with their types."""
 
 
 def _cells(pool: Pool, content: Type) -> _Cells:

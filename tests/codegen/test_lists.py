@@ -296,6 +296,40 @@ def test_each_operation_takes_constant_time(function: Any, monkeypatch: pytest.M
     assert counts[1] <= 2.2 * counts[0] + 20, counts
 
 
+def test_elements_of_lists_from_and_to_python_lie_side_by_side() -> None:
+    """They have no references of their own, in arguments, results and references, unless they are references."""
+
+    @relay
+    def reversed_sums(xs: list[float], rows: list[list[float]], r: rl.Ref[list[float]]):
+        found = []
+        for i in range(len(xs)):
+            found.append((xs[-1 - i], sum(rows[i % len(rows)])))
+        rows[0].append(xs[0])
+        xs[0] = 9.0
+        r.value.append(len(rows[0]) * 1.0)
+        return found, xs, rows
+
+    def run(function: Any, n: int) -> tuple[Any, list[float]]:
+        xs, held = [float(i) for i in range(n)], rl.ref([0.5] * n)
+        result = function(xs, [[0.5] * 3, [], xs], held)
+        assert xs == list(range(n))
+        return result, [float(x) for x in held.value]
+
+    for n in (1, 2, 40):
+        found, expected = run(reversed_sums, n), run(reversed_sums.interpret, n)
+        assert repr(found) == repr(expected)
+    pools = {p for each in reversed_sums._cache.values() for p in each.program.native.inputs}
+    assert sorted(pool.cells for pool in pools) == [False] * (len(pools) - 1) + [True]  # the user's reference
+
+    @relay
+    def added(cells: list[rl.Ref[float]], x: float):
+        cells[0].value += x
+        return cells[-1].value
+
+    shared = rl.ref(1.0)
+    assert float(added([shared, shared], 2.0)) == float(shared.value) == 3.0
+
+
 def _table(program: Any) -> np.ndarray:
     found: np.ndarray = program._contexts[-1].table
     return found

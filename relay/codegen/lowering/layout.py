@@ -168,6 +168,11 @@ class Pool:
         return [*leaves(self.element), *(ROW,) * (2 * len(self.shadows) + self.blocks)]
 
 
+def has_cells(pool: Pool) -> bool:
+    """Whether what the rows of stacks in a pool hold are rows of references, as the elements of lists may be."""
+    return isinstance(pool.element, RowLayout) and pool.element.pool.cells
+
+
 def has_fixed_rows(pool: Pool) -> bool:
     """Whether no size in a row is symbolic."""
     return all(isinstance(leaf.bytes, int) for leaf in leaves(pool.element))

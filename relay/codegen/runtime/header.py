@@ -30,6 +30,7 @@ from relay.codegen.lowering.layout import (
     StackLayout,
     TensorLayout,
     TupleLayout,
+    has_cells,
     leaves,
 )
 from relay.codegen.runtime.native import ALIGNMENT, NativeModule
@@ -317,24 +318,30 @@ static inline int64_t {name}_cell{number}({name}_t* self) {{
 
 def _list_maker(name: str, number: int, pool: Pool, pools: Mapping[Pool, int]) -> str:
     """The function with which C makes lists of a kind."""
-    row = _element(pool)
-    return f"""\
-/* A new list of `count` elements, which are zeros: element i is the reference {name}_item{number}(.., list + i), to
-   {_content(row)}. -1 if there is not enough memory. */
-static inline int64_t {name}_list{number}({name}_t* self, int64_t count) {{
-  int64_t* place = self->table + {pool.slot};
-  int64_t made = self->cells[{number}], n;
-  if (made + count > place[1]) {{
-    void* memory;
-    int64_t room = 2 * (made + count);
-{_growth([8, 8])}    place[1] = room;
-  }}
+    row, sizes = _element(pool), [int(str(part.bytes)) for part in pool.leaves()]
+    fill = "".join(
+        f"  memset((char*)place[{2 + n}] + made * {size}, 0, (size_t)count * {size});\n" for n, size in enumerate(sizes)
+    )
+    if has_cells(pool):
+        fill = f"""\
   for (n = 0; n < count; ++n) {{
     int64_t cell = {name}_cell{pools[row]}(self);
     if (cell < 0) return -1;
     ((int64_t*)place[2])[made + n] = cell;
   }}
-  self->cells[{number}] += count;
+"""
+    return f"""\
+/* A new list of `count` elements, which are zeros: element i is the reference {name}_item{number}(.., list + i), to
+   {_content(row)}. -1 if there is not enough memory. */
+static inline int64_t {name}_list{number}({name}_t* self, int64_t count) {{
+  int64_t* place = self->table + {pool.slot};
+  int64_t made = self->cells[{number}]{", n" * has_cells(pool)};
+  if (made + count > place[1]) {{
+    void* memory;
+    int64_t room = 2 * (made + count);
+{_growth(sizes)}    place[1] = room;
+  }}
+{fill}  self->cells[{number}] += count;
   return made;
 }}
 
@@ -351,23 +358,21 @@ def _growth(sizes: Sequence[int]) -> str:
 
 
 def _element(pool: Pool) -> Pool:
-    """The pool of the references that are the elements of a list."""
-    assert isinstance(pool.element, RowLayout)
-    return pool.element.pool
+    """The pool that holds the elements of lists: that of the references that these are, or the lists' own."""
+    return pool.element.pool if isinstance(pool.element, RowLayout) and has_cells(pool) else pool
 
 
 def _content_of(name: str, number: int, pool: Pool, pools: Mapping[Pool, int]) -> str:
-    """The functions with which C reads and writes what references of a kind hold, or reads the elements of lists."""
-    if not pool.cells:
-        return f"""\
+    """The functions with which C reads and writes what references of a kind hold, or finds the elements of lists."""
+    items = f"""\
 /* An element of a list: a reference, which {name}_content{pools[_element(pool)]} reads. */
 static inline int64_t {name}_item{number}({name}_t* self, int64_t place) {{
-  return ((const int64_t*)self->table[{pool.slot} + 2])[place];
+  return {f"((const int64_t*)self->table[{pool.slot} + 2])[place]" if has_cells(pool) else "(void)self, place"};
 }}
 
 """
     sizes = [int(str(part.bytes)) for part in pool.leaves()]
-    return f"""\
+    contents = f"""\
 /* Where a part of what a reference holds is, until the next run or the next reference is made: {_content(pool)}. */
 static inline void* {name}_content{number}({name}_t* self, int64_t cell, int part) {{
   static const int64_t sizes[] = {{{", ".join(map(str, sizes)) or "0"}}};
@@ -375,6 +380,9 @@ static inline void* {name}_content{number}({name}_t* self, int64_t cell, int par
 }}
 
 """
+    if pool.cells:
+        return contents
+    return items if has_cells(pool) else items + contents
 
 
 def _content(pool: Pool) -> str:

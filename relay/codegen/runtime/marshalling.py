@@ -28,6 +28,7 @@ from relay.codegen.lowering.layout import (
     StackLayout,
     TensorLayout,
     TupleLayout,
+    has_cells,
     has_fixed_rows,
     leaves,
 )
@@ -154,7 +155,7 @@ class ArgumentMarshaller:
                 found.append(np.asarray(self._numbers[id(value), pool], np.int64))
             case StackLayout():
                 made: list[list[Any]] = [[] for _ in range(value.length)]
-                for item, row in zip(value.buffer, made, strict=False):
+                for item, row in zip(_elements(value, layout.pool), made, strict=True):
                     self._flatten(item, layout.pool.element, row)
                 rows = self._rows.setdefault(layout.pool, [])
                 found += (np.asarray(len(rows), np.int64), np.asarray(len(made), np.int64))
@@ -249,10 +250,18 @@ def _rows_in(value: Any, layout: Layout) -> Iterator[tuple[Any, Pool]]:
         case RowLayout(pool):
             yield value, pool
         case StackLayout():
-            for item in value.buffer[: value.length]:
+            for item in _elements(value, layout.pool):
                 yield from _rows_in(item, layout.pool.element)
         case _:
             assert_never(layout)
+
+
+def _elements(stack: Any, pool: Pool) -> Iterator[Any]:
+    """What the rows of a stack hold. That of a list has cells, which the compiled program has only where it needs
+    them: otherwise their contents."""
+    cells = has_cells(pool)
+    for item in stack.buffer[: stack.length]:
+        yield item if cells else item.content
 
 
 def _arena_copy(array: np.ndarray) -> np.ndarray:
@@ -390,9 +399,11 @@ class ResultUnmarshaller:
             case StackLayout():
                 offset, length = int(next(arrays)), int(next(arrays))
                 pool = layout.pool
-                if isinstance(pool.element, RowLayout) and pool.element.pool.cells:  # a list, which has no cells
+                if isinstance(pool.element, RowLayout) and has_cells(pool):  # a list, which has no cells
                     numbers = self._pool_columns(pool)[0][offset : offset + length].tolist() if length else ()
                     return [_PendingRow(pool.element.pool, number) for number in numbers]
+                if isinstance(pool.element, TensorLayout) and length:
+                    return [np.array(row) for row in self._pool_columns(pool)[0][offset : offset + length]]
                 return [_PendingRow(pool, offset + i) for i in range(length)]
             case _:
                 assert_never(layout)

@@ -5,7 +5,8 @@
 The elements of lists are such cells (`typecheck/elaboration/dynamic_lists/dynamic_lists.py`), so a list becomes a
 stack of its elements, which takes less memory and gives it back where an element is replaced. What is decided is
 the same for all references of a type: one of them that is written, has a shadow, or is passed to or from Python
-keeps all.
+keeps all. The cells of a list that is passed to or from Python are its own: nobody else sees them, and the caller
+passes either form (`codegen/runtime/marshalling.py`).
 
 Before a module is differentiated, cells are of use: the derivative of a cell is a cell, so that what is read often
 costs no more backwards. So only those go whose lists become tensors at once (`tape_allocation.py`), which have that
@@ -106,11 +107,11 @@ def _all_types(module: Module) -> Iterator[Type]:
 def _read_only_references(module: Module) -> set[RefType]:
     """The types of references that are made and read only."""
     functions = [f for f in module.functions.values() if isinstance(f, Function)]
-    found = set(_references(_content(module)))
+    outside = (*(p.type for p in module.main.parameters), module.main.result)
+    found = {*_references(_content(module)), *_references(outside)}
     if not found:
         return found
-    entry = module.main
-    found -= set(_references((*(p.type for p in entry.parameters), entry.result)))
+    found -= set(_shared_references(outside))
     definitions = _all_definitions(module)
     found -= set(_references(t for d in definitions for c in d.constructors for t in c.fields))
     for function in functions:
@@ -163,6 +164,27 @@ def _references(types: Iterable[Type | None], inside: bool = True) -> Iterator[R
                 pending += items
             case FunctionType(parameters, result) if inside:
                 pending += (*parameters, result)
+            case _:
+                pass
+
+
+def _shared_references(types: Iterable[Type | None]) -> Iterator[RefType]:
+    """The types of references among what is passed to or from Python that are not the cells of lists: references of
+    the user's. Where a list holds these, its cells stay, too, which tells both apart."""
+    pending: list[tuple[Type | None, bool]] = [(type_, False) for type_ in types]
+    while pending:
+        type_, in_list = pending.pop()
+        match None if type_ is None else prune(type_):
+            case RefType(content) as reference:
+                if not in_list or isinstance(prune(content), RefType):
+                    yield reference
+                pending.append((content, False))
+            case StackType(element):
+                pending.append((element, True))
+            case TupleType(items):
+                pending += ((item, False) for item in items)
+            case FunctionType(parameters, result):
+                pending += ((part, False) for part in (*parameters, result))
             case _:
                 pass
 
