@@ -2,36 +2,24 @@
 
 The body of a function is elaborated once for each choice of its arguments' types. Types are inferred by unification
 (`typecheck/unification.py`); what cannot be decided yet is deferred (`checker.py`). The result is monomorphic, still
-higher-order, and holds no node marked "surface".
+higher-order, and holds no surface node.
 
-    entities.py    what a name can mean
-    checker.py     variables, instances, scopes, the end; constraints.py what waits, mistakes.py what is reported
-    decisions.py   what is found out too late, and makes it start anew
-    blocks.py      bindings and branches; joins.py where paths meet
-    loops.py       what loops carry, while; iteration.py for; copies.py which of them are copied for each round
-    weak_types.py  integers that are converted where they meet something else; range_numbers.py those of ranges
-    operators.py   operator calls; attributes.py what is known of them at compile time, operand_dtypes.py their dtypes
-    python_operators.py  operators of Python's syntax
-    axis_names.py  names of axes; effects.py, effect_notes.py, effect_names.py what calls do beside
-    tensors.py     attributes and subscripts; structure_items.py those of structures; item_updates.py `x[i] = v`
-    ordering.py    sorted, max and min by keys
-    calls.py       everything that can be called
-    given_arguments.py  what is known of a program's arguments
-    functions.py   instances of functions; arguments.py of their calls, results.py; function_values.py values,
-                   foreseen_gradients.py types of derivatives before all is known
-    returned_functions.py  functions that leave a program; opened_functions.py those that another program has chosen
-    polymorphic_recursion.py  recursion at other sizes; size_conditions.py conditions on sizes that only a call decides
-    objects.py     Python objects
-    data.py        data types: constructors, fields, methods
-    lists.py       for over lists that are data
-    growing.py     dynamic lists; list_methods.py their methods that change them
-    windows.py     slices whose start is computed at run time
-    comparisons.py == and `in` of structures, isinstance; special_methods.py operators of data types
-    creation.py    arrays made without a dtype
-    unseen_names.py  names without a meaning in what a mistake keeps from being looked at
-    schemes.py     the type of a function; open_bindings.py what it leaves to a call, ambiguity.py what nothing decides
-    any_rank.py    shape rules that depend on no rank
-    matching.py    match; patterns.py its rows, decision_tree.py its tests
+    abstract_values.py     what a name can mean; abstract_arguments.py what is known of a program's arguments
+    checker.py             variables, instances, scopes, the end; constraints.py what waits
+    restarts.py            what is found out too late, and makes it start anew
+    instances.py           instances of functions; results.py and constant_results.py what they return
+    expressions/           one case for each node; calls, operators and their attributes, weak integers
+    control_flow/          loops, and joins where paths meet
+    patterns/              `match`
+    values/                kinds of values: tensors, structures, data, functions, sizes, Python objects
+    dynamic_lists/         lists of any length
+    dynamic_shapes/        data-dependent and symbolic sizes; recursion at other sizes
+    library/               functions of Python and NumPy
+    derivatives/           `grad` in programs
+    closures/              functions that leave a program
+    effects/               what calls do beside their result
+    schemes/               the types of functions before any call decides them
+    diagnostics/           several mistakes at once, and their words
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def _element_at(
     checker: Checker, out: TypedBlockBuilder, part: AbstractValue, position: int, span: Span | None
 ) -> AbstractValue | None:
     """The element of a range or tensor at a known position, None past its end."""
-    from relay.typecheck.elaboration.values.tensors import index
+    from relay.typecheck.elaboration.values.subscripts import index
 
     if isinstance(part, Range) and isinstance(part.start, Number) and not isinstance(part.stop, DynamicValue):
         start = dim_of(part.start)

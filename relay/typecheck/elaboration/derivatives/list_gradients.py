@@ -110,7 +110,7 @@ def rows(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: 
 def _columns(
     checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, element: Type, span: Span | None
 ) -> AbstractValue:
-    from relay.typecheck.elaboration.expressions.calls import call_operator
+    from relay.typecheck.elaboration.expressions.operator_calls import call_operator
 
     known = prune(element)
     if not isinstance(known, TupleType):

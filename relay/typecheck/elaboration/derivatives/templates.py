@@ -303,9 +303,9 @@ def _position(entity: AbstractValue) -> int:
 def _operator(
     checker: Checker, out: TypedBlockBuilder, name: str, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
-    from relay.typecheck.elaboration.expressions import calls
+    from relay.typecheck.elaboration.expressions.operator_calls import call_operator
 
-    return calls.call_operator(checker, out, lookup(name), arguments, (), span, [])
+    return call_operator(checker, out, lookup(name), arguments, (), span, [])
 
 
 def _open_structure(

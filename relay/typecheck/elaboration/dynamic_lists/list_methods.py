@@ -19,7 +19,7 @@ from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.values import data, records
-from relay.typecheck.elaboration.values.tensors import index_error
+from relay.typecheck.elaboration.values.subscripts import index_error
 
 
 def pop(

@@ -6,13 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 from relay.errors import Label, Span, TypeCheckError, TypeMismatch
-from relay.ir.expr import (
-    Atom,
-    Constant,
-    Function,
-    Parameter,
-    Static,
-)
+from relay.ir.expr import Atom, Constant, Function, Parameter, Static
 from relay.ir.types import BaseType, FunctionType, QuantifiedType, TensorType, TupleType, TypeId, show
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,

@@ -10,17 +10,7 @@ import numpy as np
 
 from relay.errors import Span, TypeMismatch
 from relay.ir.expr import Constant
-from relay.ir.types import (
-    BaseType,
-    DimExpr,
-    Shape,
-    TensorType,
-    TypeId,
-    Unknown,
-    base_of_dtype,
-    prune,
-    show,
-)
+from relay.ir.types import BaseType, DimExpr, Shape, TensorType, TypeId, Unknown, base_of_dtype, prune, show
 from relay.operator import Operator
 from relay.typecheck.dims import is_dim
 from relay.typecheck.elaboration.abstract_values import (

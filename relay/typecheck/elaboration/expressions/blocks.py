@@ -189,9 +189,9 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
     """Elaborate one binding: write what exists at run time, and note what its targets mean."""
     from relay.typecheck.elaboration.control_flow import iteration, loops
     from relay.typecheck.elaboration.dynamic_shapes import masks
-    from relay.typecheck.elaboration.expressions import calls
+    from relay.typecheck.elaboration.expressions import calls, references
     from relay.typecheck.elaboration.patterns import matching
-    from relay.typecheck.elaboration.values import item_updates, tensors
+    from relay.typecheck.elaboration.values import item_updates, subscripts, tensors
 
     targets, value = binding.targets, binding.value
     entity: AbstractValue | None
@@ -214,11 +214,11 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
         case Attribute(atom, name, span):
             entity = tensors.attribute(checker, out, entity_of(atom), name, span, describe(atom))
         case Index(atom, items, span, updated):
-            whole, subscript = entity_of(atom), tensors.index_items(context, items)
+            whole, subscript = entity_of(atom), subscripts.index_items(context, items)
             entity = masks.masked_elements(checker, out, whole, subscript, span) if updated else None
             if entity is None:
                 try:
-                    entity = tensors.index(checker, out, whole, subscript, span)
+                    entity = subscripts.index(checker, out, whole, subscript, span)
                 except SchemeOnly:
                     entity = (
                         rank_polymorphism.indexed_at_any_rank(checker, whole, subscript, span)
@@ -229,7 +229,7 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
                         raise
         case IndexUpdate(atom, items, new, span):
             entity = item_updates.index_update(
-                checker, out, entity_of(atom), tensors.index_items(context, items), entity_of(new), span
+                checker, out, entity_of(atom), subscripts.index_items(context, items), entity_of(new), span
             )
         case MakeTuple(items, _):
             entity = Tuple(tuple(entity_of(a) for a in items))
@@ -274,10 +274,10 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             entity = checker.bind(out, RefNew(typed.atom, span), RefType(typed.type), "ref", span)
             checker.made_reference(entity.atom)
         case RefRead(atom, span):
-            entity = calls.read(checker, out, entity_of(atom), span)
+            entity = references.read(checker, out, entity_of(atom), span)
         case RefWrite(atom, new, span):
             checker.rounds.store((atom, new), (entity_of(atom), entity_of(new)))
-            calls.write(checker, out, entity_of(atom), entity_of(new), span)
+            references.write(checker, out, entity_of(atom), entity_of(new), span)
             entity = None
         case SetAttribute(atom, name, new, span):
             if name != "value":
@@ -285,7 +285,7 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
                     f"the attribute {name!r} cannot be assigned", span, help="only `.value` of a reference can"
                 )
             checker.rounds.store((atom, new), (entity_of(atom), entity_of(new)))
-            calls.write(checker, out, entity_of(atom), entity_of(new), span)
+            references.write(checker, out, entity_of(atom), entity_of(new), span)
             entity = None
         case Assert(atom, message, span):
             checker.effect("assert", "may fail in an assertion", span)
@@ -367,9 +367,9 @@ def unpack(
     if isinstance(entity, DynamicValue):
         type_ = prune(entity.type)
         if isinstance(type_, TensorType) and count is not None:
-            from relay.typecheck.elaboration.values import tensors
+            from relay.typecheck.elaboration.values import subscripts
 
-            return tensors.unpack_rows(checker, out, entity, count, span)
+            return subscripts.unpack_rows(checker, out, entity, count, span)
         if count is not None and dynamic_lists.is_growing(entity):
             from relay.typecheck.elaboration.dynamic_lists import list_items
 

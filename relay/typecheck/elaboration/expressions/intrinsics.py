@@ -28,7 +28,8 @@ from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.library import formatting
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import data, records
-from relay.typecheck.elaboration.values.tensors import index, tensor_type
+from relay.typecheck.elaboration.values.subscripts import index
+from relay.typecheck.elaboration.values.tensors import tensor_type
 
 CHANGES = ("append", "insert", "clear", "reverse", "update", "sort", "remove")
 """The methods that change a list, if it is one."""

@@ -6,13 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relay.errors import Span, TypeMismatch
-from relay.ir.types import (
-    BOOL,
-    BaseClass,
-    BaseType,
-    Unknown,
-    prune,
-)
+from relay.ir.types import BOOL, BaseClass, BaseType, Unknown, prune
 from relay.operator import Operator
 from relay.operator.relation import BaseToken, class_names
 from relay.typecheck.elaboration.abstract_values import Number, Text

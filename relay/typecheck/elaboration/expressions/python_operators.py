@@ -9,15 +9,7 @@ from collections.abc import Callable, Sequence
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir.structure import is_named_tuple
-from relay.ir.types import (
-    BASE_TYPES,
-    INT64,
-    Form,
-    Kind,
-    StackType,
-    Unknown,
-    prune,
-)
+from relay.ir.types import BASE_TYPES, INT64, Form, Kind, StackType, Unknown, prune
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,

@@ -126,7 +126,7 @@ def run_time_arange(
 ) -> AbstractValue | None:
     """`arange(a, b, step)` with run-time bounds, as NumPy has it: there may be none, and negative ones. None for what
     is something else, and for `arange(n)`, whose stop becomes the number of its elements."""
-    from relay.typecheck.elaboration.expressions.calls import call_operator
+    from relay.typecheck.elaboration.expressions.operator_calls import call_operator
 
     start, stop, step = (named.get(name) for name in ("start", "stop", "step"))
     if operator is not lookup("arange") or not any(_is_count(checker, out, n) for n in (start, stop)):

@@ -16,7 +16,7 @@ from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.expressions.operators import truth
 from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.library.ordering import call_library
-from relay.typecheck.elaboration.values.tensors import ranked_type, reshape_tensor
+from relay.typecheck.elaboration.values.subscripts import ranked_type, reshape_tensor
 
 Rule = Callable[[Checker, TypedBlockBuilder, Sequence[AbstractValue], "Span | None"], AbstractValue]
 

@@ -235,7 +235,7 @@ def call(
 ) -> AbstractValue:
     """Call a function of NumPy. `own` are attributes of the operator that a method takes besides. Raises TypeCheckError
     for arguments that NumPy does not take there, or that have no meaning here."""
-    from relay.typecheck.elaboration.expressions.calls import call_operator
+    from relay.typecheck.elaboration.expressions.operator_calls import call_operator
 
     arguments = [expand(checker, out, a, span) if isinstance(a, DynamicValue) else a for a in arguments]
     operands, attributes = _bind_arguments(function, arguments, keywords, own, span)

@@ -35,7 +35,8 @@ from relay.typecheck.elaboration.expressions.python_operators import apply_named
 from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.library import numpy_matrices, ordering
 from relay.typecheck.elaboration.values.objects import object_entity
-from relay.typecheck.elaboration.values.tensors import index, tensor_type
+from relay.typecheck.elaboration.values.subscripts import index
+from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import resolve
 
 Keywords = Sequence[tuple[str, AbstractValue]]

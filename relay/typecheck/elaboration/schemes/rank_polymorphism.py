@@ -74,7 +74,7 @@ def indexed_at_any_rank(
     checker: Checker, entity: AbstractValue, items: Sequence[AbstractValue | SliceItem], span: Span | None
 ) -> DynamicValue | None:
     """`x[items]` of a tensor with dims around one open shape, if that does not matter: `x[0]` for `(n, *s)`."""
-    from relay.typecheck.elaboration.values import tensors
+    from relay.typecheck.elaboration.values import subscripts
 
     type_ = resolve(entity.type) if isinstance(entity, DynamicValue) else None
     if not isinstance(type_, TensorType) or any(isinstance(i, DynamicValue) for i in items):
@@ -85,7 +85,7 @@ def indexed_at_any_rank(
     def rule(shapes: Sequence[Shape]) -> Shape:
         before, assumed = checker.hints.snapshot(), len(checker.hints.assumed)
         try:
-            found = tensors.index(
+            found = subscripts.index(
                 checker, TypedBlockBuilder(), DynamicValue(atom, TensorType(type_.base, shapes[0])), items, span
             )
         except (DependsOnPoison, RelayError):

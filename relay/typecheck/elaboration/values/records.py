@@ -204,7 +204,7 @@ def update(
         if not isinstance(position.value, int):
             raise TypeCheckError(f"the index of a list must be an integer, found {position.value}", span)
         if not -len(entity.items) <= position.value < len(entity.items):
-            from relay.typecheck.elaboration.values.tensors import index_error
+            from relay.typecheck.elaboration.values.subscripts import index_error
 
             raise index_error("list", position.value, len(entity.items), span)
         changed = list(entity.items)

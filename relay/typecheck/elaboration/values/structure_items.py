@@ -23,7 +23,8 @@ from relay.typecheck.elaboration.diagnostics.mistakes import display_type
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.values import records, special_methods
-from relay.typecheck.elaboration.values.tensors import index, index_error, slice_number, tensor_type
+from relay.typecheck.elaboration.values.subscripts import index, index_error, slice_number
+from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import resolve
 
 

@@ -1,0 +1,175 @@
+"""Calls of operators: their operands and attributes from the arguments of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relay.errors import Span, TypeCheckError, TypeMismatch
+from relay.ir.types import BOOL, BaseType, TensorType, prune
+from relay.operator import Operator, lookup
+from relay.typecheck.elaboration.abstract_values import (
+    FUNCTIONS,
+    AbstractValue,
+    DynamicValue,
+    Method,
+    Number,
+    Progression,
+    PythonObject,
+    Range,
+    Size,
+    SizeExpression,
+    Tuple,
+    TypedBlockBuilder,
+    Zip,
+)
+from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.derivatives import tangents
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_reductions
+from relay.typecheck.elaboration.dynamic_shapes import data_dependent
+from relay.typecheck.elaboration.expressions import operators
+from relay.typecheck.elaboration.expressions.attributes import checked_attribute, normalize_attribute, static_value
+from relay.typecheck.elaboration.expressions.python_operators import numbers_alone
+from relay.typecheck.elaboration.instances import expand
+from relay.typecheck.elaboration.library import creation
+from relay.typecheck.elaboration.values import axis_names, range_numbers
+
+Keywords = Sequence[tuple[str, AbstractValue]]
+
+
+def call_operator(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    operator: Operator,
+    arguments: Sequence[AbstractValue],
+    keywords: Keywords,
+    span: Span | None,
+    described: Sequence[str],
+) -> AbstractValue:
+    """Call an operator by its Python signature."""
+    if operator.algebra.maps_over_tree and len(arguments) == 1 and not keywords:
+        parts = tangents.of_parts(checker, out, operator.name, arguments[0], span)
+        if parts is not None:
+            return parts
+    try:
+        if operator.variadic and arguments and not operator.spread:
+            first = arguments[0]
+            if isinstance(first, DynamicValue):
+                first = expand(checker, out, first, span)
+            if isinstance(first, DynamicValue) and dynamic_lists.is_growing(first):
+                whole = list_reductions.as_tensor(checker, out, first, span)
+                if whole is not None and operator is lookup("stack"):
+                    return _stack_rows(checker, out, whole, arguments[1:], keywords, span)
+                if whole is not None and operator is lookup("concatenate"):
+                    return _concatenate_rows(checker, out, whole, arguments[1:], keywords, span)
+                first = list_reductions.element_tuple(checker, out, first, span)
+            if not isinstance(first, Tuple):
+                raise TypeMismatch(f"{operator.name} takes a tuple of tensors", help=f"relay.{operator.name}((x, y))")
+            operands, named = operator.bind([first.items, *arguments[1:]], dict(keywords))
+            if not operands:
+                raise TypeMismatch(f"{operator.name} needs at least one tensor, found an empty tuple")
+        else:
+            arguments = creation.completed_arguments(operator, arguments, dict(keywords))
+            operands, named = operator.bind(arguments, dict(keywords))
+    except TypeMismatch as error:
+        raise error.with_span(span) from None
+    if not named and (number := numbers_alone(checker, out, operator.name, operands, span)) is not None:
+        return number
+    made = creation.run_time_arange(checker, out, operator, named, keywords, span)
+    if made is not None:
+        return made
+    for name in operator.sizes & named.keys():
+        named[name] = data_dependent.as_sizes(checker, out, named[name], span)
+    if operator is lookup("reshape"):
+        named["shape"] = data_dependent.with_found_extent(checker, out, operands[0], named["shape"], span)
+    made = creation.call_full(checker, out, operator, named, span)
+    if made is not None:
+        return made
+    creation.open_dtype(checker, out, operator, named, len(arguments), dict(keywords), span)
+    attributes = {}
+    given = (*dict(keywords), *(*operator.operands, *operator.attributes)[: len(arguments)])
+    for name, value in named.items():
+        static = value
+        if _is_entity(value):
+            static = static_value(value, name, span, symbolic=name in operator.sizes)
+        attributes[name] = normalize_attribute(name, static)
+    axis_names.axes_by_name(checker, operator, operands, attributes, span)
+    attributes = {name: checked_attribute(operator, name, value, span) for name, value in attributes.items()}
+    if "layout" not in given:
+        axis_names.followed_layout(operator, operands, attributes)
+    result = operators.apply(checker, out, operator, operands, attributes, span, described)
+    return expand(checker, out, range_numbers.note(checker, operator.name, operands, result), span)
+
+
+def cast(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    base: BaseType,
+    arguments: Sequence[AbstractValue],
+    keywords: Keywords,
+    span: Span | None,
+) -> AbstractValue:
+    """`np.float32(x)`, `relay.Int64(n)`: the value in another dtype."""
+    arity(str(base), arguments, 1, span)
+    if keywords:
+        raise TypeCheckError(f"{base} takes no keyword arguments", span)
+    (value,) = arguments
+    if isinstance(value, Number) and (base.is_float or not value.is_float) and base != BOOL:
+        return checker.constant(
+            out, value if isinstance(value, Size | SizeExpression) else Number(value.value, span), base
+        )
+    return operators.apply(checker, out, lookup("cast"), [value], {"dtype": base}, span, [])
+
+
+def _stack_rows(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    whole: DynamicValue,
+    rest: Sequence[AbstractValue],
+    keywords: Keywords,
+    span: Span | None,
+) -> AbstractValue:
+    """`stack(xs, axis)` of rows that are stacked along the first axis."""
+    given = dict(zip(("axis",), rest, strict=False)) | dict(keywords)
+    axis = static_value(given["axis"], "axis", span) if "axis" in given else 0
+    rank = len(whole.type.shape) if isinstance(whole.type, TensorType) else 0
+    if not isinstance(axis, int) or not -rank <= axis < rank:
+        raise TypeMismatch(f"axis {axis} is out of range for a stack of rank {rank}", span)
+    if axis % rank == 0:
+        return whole
+    order = [*range(1, rank)]
+    order.insert(axis % rank, 0)
+    return operators.apply(checker, out, lookup("transpose"), [whole], {"axes": tuple(order)}, span, [])
+
+
+def _concatenate_rows(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    whole: DynamicValue,
+    rest: Sequence[AbstractValue],
+    keywords: Keywords,
+    span: Span | None,
+) -> AbstractValue:
+    """`concatenate(xs, axis)` of tensors that are stacked along a new first axis."""
+    given = dict(zip(("axis",), rest, strict=False)) | dict(keywords)
+    axis = static_value(given["axis"], "axis", span) if "axis" in given else 0
+    type_ = prune(whole.type)
+    assert isinstance(type_, TensorType)
+    count, *shape = type_.shape
+    if not isinstance(axis, int) or not -len(shape) <= axis < len(shape):
+        raise TypeMismatch(f"axis {axis} is out of range for tensors of rank {len(shape)}", span)
+    axis %= len(shape)
+    if axis:
+        order = [*range(1, len(shape) + 1)]
+        order.insert(axis, 0)
+        whole = operators.apply(checker, out, lookup("transpose"), [whole], {"axes": tuple(order)}, span, [])
+    shape[axis] = shape[axis] * count
+    return operators.apply(checker, out, lookup("reshape"), [whole], {"shape": tuple(shape)}, span, [])
+
+
+def _is_entity(value: object) -> bool:
+    return isinstance(value, (DynamicValue, Number, Tuple, PythonObject, Method, Range, Progression, Zip, *FUNCTIONS))
+
+
+def arity(name: str, arguments: Sequence[AbstractValue], count: int, span: Span | None) -> None:
+    if len(arguments) != count:
+        raise TypeCheckError(f"{name} takes {count} argument{'s' * (count != 1)}, found {len(arguments)}", span)
