@@ -239,7 +239,7 @@ class Solver:
         if isinstance(base, BaseType):
             for literal in unknown.literals:
                 if not holds(base, literal.value):
-                    raise Clash(unknown, base, misfit_text(base, literal.value))
+                    raise Clash(unknown, base, _misfit(base, literal.value))
             if unknown.classes is not None and base.base_class not in unknown.classes:
                 raise Clash(unknown, base)
         self.bind(unknown, base)
@@ -363,6 +363,13 @@ def _mentions(dim: Dim, variable: Unknown) -> bool:
 
 
 _ANY_OF = {Kind.Type: "type", Kind.BaseType: "element type", Kind.Shape: "shape", Kind.Dim: "size"}
+
+
+def _misfit(base: BaseType, value: int | float) -> str:
+    """Why a base type does not hold a number. A float may stand for another, as that of `zeros(3)` and `float(n)`."""
+    if isinstance(value, float) and value == 0.0 and not base.is_float:
+        return f"a float meets {base}: there is no implicit conversion"
+    return misfit_text(base, value)
 
 
 def _rigid_reason(variable: Unknown, value: Any) -> str:

@@ -56,7 +56,8 @@ def unify_token(
     except Clash as clash:
         left, right = prune(expected), prune(base)  # type: ignore[arg-type]
         if clash.reason is not None:
-            raise TypeMismatch(clash.reason) from None
+            mixed = any(isinstance(side, BaseType) and side.base_class is BaseClass.INTEGER for side in (left, right))
+            raise TypeMismatch(clash.reason, help="convert: x.astype(relay.Float32)" if mixed else None) from None
         if token.is_variable and isinstance(left, Unknown) and isinstance(right, BaseType) and not right.is_float:
             help = _INTEGER_DIVISION if operator.name == "divide" else _cast(token)
             raise TypeMismatch(f"{operator_name(operator)} needs floats, found {right}", help=help) from None

@@ -1,0 +1,145 @@
+"""The table of unsupported constructs: each raises what its row says, and what stands in the last column works."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from reference import Claim, Fails, check
+
+import relay
+
+X = np.array([1.0, 2.0, 4.0])
+N = np.array([3, 1, 2], np.int32)
+
+
+@relay.data
+class Layer:
+    weight: relay.Tensor[relay.Float64, ()]
+
+
+@relay.relay
+def doubled(x):
+    return x * 2.0
+
+
+NAMES = {"Layer": Layer, "functools": functools, "doubled": doubled, "Any": relay.Any}
+
+TRY = "`try`, `raise` (except AssertionError), `with`"
+MODULES = "`class`, `import`, `global` in a function"
+GENERATORS = "`yield`, `await`, `async`"
+STARS = "`*args`, `**kwargs` as parameters"
+SETS = "sets, bytes, complex numbers, `!a` in f-strings"
+FUNCTOOLS = "`functools.partial` and `reduce` in a function"
+CARRIED = "`pop` in a comprehension; `:=` of a name that is assigned before it, or read after it"
+MASKS = "`x[mask] = tensor`, `x[mask] += tensor`"
+PATHS = "a variable without a value on some path; a loop's own variables after it"
+SLICES = "`x[:i] = v`, `x[i:j] = v` with run-time i, j"
+ITEMS = "assignment to a tuple's item, a field"
+VALUES = "`x.item()`, `.tolist()`, `.numpy()`"
+PYTHON = "`type`, `set`, `input` and other Python functions"
+
+REFUSED = [
+    (TRY, "try:\n    return a\nexcept ValueError:\n    return a", (1.0,), "`try` is not part of Relay"),
+    (TRY, "raise ValueError('x')", (1.0,), "`raise` is not part of Relay"),
+    (TRY, "with a:\n    return a", (1.0,), "`with` is not part of Relay"),
+    (MODULES, "class B:\n    pass\nreturn a", (1.0,), "a class in a function is not part of Relay"),
+    (MODULES, "import math\nreturn a", (1.0,), "`import` in a function"),
+    (MODULES, "global b\nb = 1\nreturn a", (1.0,), "`global` is not part of Relay"),
+    (GENERATORS, "yield a", (1.0,), "`yield` is not part of Relay"),
+    (GENERATORS, "async def g(v):\n    return v\nreturn a", (1.0,), "`async def` is not part of Relay"),
+    (STARS, "g = lambda **v: 1.0\nreturn g()", (1.0,), "a fixed number of parameters"),
+    ("a decorator on a local function", "@doubled\ndef g(v):\n    return v\nreturn g(a)", (1.0,), "decorator"),
+    (SETS, "return {a}", (1.0,), "a set is not part of Relay"),
+    (SETS, "return b'x'", (), "bytes"),
+    (SETS, "return a + 1j", (1.0,), "complex"),
+    (SETS, "print(f'{a!a}')\nreturn a", (1.0,), "!a"),
+    ("strings as run-time values", "return 'x' if a > 0.0 else 'y'", (1.0,), "string"),
+    ("`is` (except with None)", "return a is b", (1.0, 2.0), "`is`"),
+    ("`==` of structures that hold tensors", "return (a, a) == (a, a)", (X,), "tensor"),
+    ("dict keys that are not literal strings", "return {0: a}", (1.0,), "keys of a dict are strings"),
+    ("dict keys that are not literal strings", "k = 'x'\nreturn {k: a}", (1.0,), "keys of a dict are strings"),
+    ("generator expression outside of a call", "return (v for v in a)", (X,), "generator expression"),
+    (FUNCTOOLS, "return functools.partial(doubled, a)()", (1.0,), "partial"),
+    (FUNCTOOLS, "return functools.reduce(lambda u, v: u + v, a)", (X,), "reduce"),
+    (CARRIED, "xs = [a, a]\nreturn [xs.pop() for i in range(2)]", (1.0,), "comprehension"),
+    (CARRIED, "v = a\nw = [(v := v + i) for i in range(2)]\nreturn v", (1.0,), "v"),
+    (CARRIED, "w = [(v := a + i) for i in range(2)]\nreturn v", (1.0,), "v"),
+    ('`"%d" % x`, `"..".format(x)`', "print('%d' % a)\nreturn a", (1,), "print or assert"),
+    ('`"%d" % x`, `"..".format(x)`', "print('{}'.format(a))\nreturn a", (1,), "print or assert"),
+    ('`assert (condition, "text")`', "assert (a > 0.0, 'text')\nreturn a", (1.0,), "tuple"),
+    (MASKS, "a[a > 1.0] = a[a > 1.0]\nreturn a", (X,), "relay.where"),
+    (MASKS, "a[a > 1.0] += a\nreturn a", (X,), "relay.where"),
+    ("`case int():` of a tensor", "match a:\n    case int():\n        return 1\n    case _:\n        return 2", (X,), "int"),
+    ("an expression without effect", "a + 1.0\nreturn a", (1.0,), "effect|lost|used"),
+    ("code after `return` or an endless loop", "return a\nb = 2.0", (1.0,), "never"),
+    ("code after `return` or an endless loop", "while True:\n    a = a + 1.0\nreturn a", (1.0,), "never"),
+    (PATHS, "if a > 0.0:\n    b = a\nreturn b", (1.0,), "`b` may have no value here"),
+    (PATHS, "for i in range(3):\n    pass\nreturn i", (), "`i`"),
+    ("`x[i] = v` with a tensor of indices", "a[b] = 1.0\nreturn a", (X, N[1:]), "scatter_add"),
+    ("a number as a condition (`if n:`)", "return 1 if a else 2", (3,), "a condition must be"),
+    ("two dtypes in one operation", "return a + b", (X, np.float32(X)), "operands of one dtype"),
+    ("`int / int`", "return a / b", (np.int32(1), np.int32(2)), "`/` needs floats"),
+    ("a loop that changes a variable's shape or dtype", "while a.sum() < 99.0:\n    a = relay.concatenate((a, a))\nreturn a", (X,), "changes the type"),
+    (SLICES, "a[:b] = 0.0\nreturn a", (X, 2), "known at compile time"),
+    (SLICES, "a[b:c] = 0.0\nreturn a", (X, 1, 2), "known at compile time"),
+    (ITEMS, "b = (a, a)\nb[0] = 2.0\nreturn b", (1.0,), "a tuple's items cannot be assigned"),
+    (ITEMS, "a.weight = 2.0\nreturn a", (Layer(np.float64(1.0)),), "assigned"),
+    (VALUES, "return a.item()", (1.0,), "has no attribute 'item'"),
+    (VALUES, "return a.tolist()", (X,), "has no attribute 'tolist'"),
+    (VALUES, "return a.numpy()", (X,), "has no attribute 'numpy'"),
+    ("`np.random`", "return a + np.random.normal()", (1.0,), "random numbers"),
+    (PYTHON, "return type(a)", (1.0,), "type"),
+    (PYTHON, "return set((a,))", (1.0,), "set"),
+    (PYTHON, "return input()", (), "input"),
+    (PYTHON, "return sorted((a,), key=open)", (1.0,), "open"),
+]
+
+INSTEAD = [
+    (TRY, "assert a > 0.0, 'text'\nreturn 1.0 / a if a > 0.5 else 0.0", (0.25,), 0.0),
+    (MODULES, "calls = relay.ref(0)\ndef g(v):\n    calls.value += 1\n    return v\nreturn g(g(a)), calls.value", (1.0,), (1.0, 2)),
+    (GENERATORS, "b = np.zeros(3)\nfor i in range(3):\n    b[i] = a * i\nreturn b", (2.0,), [0.0, 2.0, 4.0]),
+    (STARS, "g = lambda v, record: v[0] + record['k']\nreturn g((a, a), {'k': a})", (1.0,), 2.0),
+    ("a decorator on a local function", "g = lambda v: v * 3.0\ng = relay.checkpoint(g)\nreturn g(a)", (1.0,), 3.0),
+    ("strings as run-time values", "if a > 0.0:\n    print('x')\nelse:\n    print('y')\nreturn a", (1.0,), 1.0),
+    ("`==` of structures that hold tensors", "return (a == a).all()", (X,), True),
+    ("generator expression outside of a call", "return [v for v in (a, 2.0)], sum(v for v in (a, 2.0))", (1.0,), ([1.0, 2.0], 3.0)),
+    (FUNCTOOLS, "b = 0.0\nfor v in a:\n    b = b + v\ng = lambda: doubled(b)\nreturn g()", (X,), 14.0),
+    (CARRIED, "xs, ys = [a, 2.0], []\nfor i in range(2):\n    ys.append(xs.pop())\nreturn ys", (1.0,), [2.0, 1.0]),
+    ('`"%d" % x`, `"..".format(x)`', "assert a < 9, f'{a:d} is large'\nreturn a", (1,), 1),
+    (MASKS, "b = a[::-1]\nreturn relay.where(a > 1.0, a + b, a)", (X,), [1.0, 4.0, 5.0]),
+    ("`case int():` of a tensor", "if a.dtype == relay.Int32:\n    return 1\nreturn 2", (N,), 1),
+    ("`x[i] = v` with a tensor of indices", "return relay.scatter_add(a, b, relay.ones((2,), relay.Float64))", (X, np.int32([0, 0])), [3.0, 2.0, 4.0]),
+    ("a number as a condition (`if n:`)", "return 1 if a != 0 else 2", (3,), 1),
+    ("two dtypes in one operation", "return a + b.astype(a.dtype)", (X, np.float32(X)), [2.0, 4.0, 8.0]),
+    ("`int / int`", "return a // b, float(a) / float(b)", (np.int32(1), np.int32(2)), (0, 0.5)),
+    ("a loop that changes a variable's shape or dtype", "b: relay.Tensor[relay.Float64, (Any,)] = a\nwhile b.sum() < 9.0:\n    b = relay.concatenate((b, b))\nreturn b.sum()", (X,), 14.0),
+    (SLICES, "a[b:b + 2] = 0.0\nreturn a, relay.where(relay.arange(3) < b, 9.0, a)", (X, 1), ([1.0, 0.0, 0.0], [9.0, 0.0, 0.0])),
+    (ITEMS, "b = relay.replace(a, weight=2.0)\nreturn b.weight + a.weight", (Layer(np.float64(1.0)),), 3.0),
+    (VALUES, "return float(a) * 1.5, int(a) + 1", (3,), (4.5, 4)),
+    ("`np.random`", "return relay.random.normal(relay.random.key(0), (2,)).shape == (2,)", (), True),
+    (PYTHON, "return a.ndim, a.dtype == relay.Float64", (X,), (1, True)),
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:assertion is always true")
+@pytest.mark.parametrize(("row", "program", "arguments", "message"), REFUSED, ids=lambda part: part if isinstance(part, str) else "")
+def test_unsupported_constructs(row: str, program: str, arguments: tuple[object, ...], message: str) -> None:
+    check("language.md", Claim(f"| {row} |", program, arguments, Fails(message)), NAMES)
+
+
+@pytest.mark.parametrize(("row", "program", "arguments", "expected"), INSTEAD, ids=lambda part: part if isinstance(part, str) else "")
+def test_replacements(row: str, program: str, arguments: tuple[object, ...], expected: object) -> None:
+    check("language.md", Claim(f"| {row} |", program, arguments, expected), NAMES)
+
+
+def test_every_row_has_its_error() -> None:
+    """The rows of the page are these, so a new one needs a program."""
+    from reference import DOCS
+
+    page = (DOCS / "language.md").read_text(encoding="utf-8").partition("## Unsupported constructs")[2]
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in page.splitlines() if line.startswith("| ")][1:]
+    assert rows and {*rows} == {row for row, *_ in REFUSED}
