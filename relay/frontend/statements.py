@@ -130,12 +130,29 @@ def _lower_return(context: Context, node: ast.Return) -> None:
             context.block.terminator = Exit(context.label, (result,), context.span(expression))
 
 
+def _joined_text(node: ast.expr | None) -> ast.expr | None:
+    """The text of an assertion, with texts that `+` joins as one f-string."""
+    parts: list[ast.expr] = []
+    waiting = [node]
+    while waiting:
+        match waiting.pop():
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                waiting += [right, left]
+            case ast.JoinedStr(values=values):
+                parts += values
+            case ast.Constant(value=str()) as text:
+                parts.append(text)
+            case _:
+                return node
+    return ast.copy_location(ast.JoinedStr(parts), node) if isinstance(node, ast.BinOp) else node
+
+
 def _lower_assert(context: Context, node: ast.Assert) -> None:
     if isinstance(node.test, ast.Tuple) and node.test.elts:
         message = "this assertion always holds: it is a tuple, which is not empty"
         raise FrontendError(message, context.span(node.test), help='write `assert condition, "text"`')
     condition = context.atom(node.test)
-    match node.msg:
+    match _joined_text(node.msg):
         case None:
             message = f"assertion failed: {ast.unparse(node.test)}"
         case ast.Constant(value=str(text)):
@@ -151,7 +168,8 @@ def _lower_assert(context: Context, node: ast.Assert) -> None:
             context.emit((), If((arm,), failing.build(Yield((), span)), span))
             return
         case other:
-            raise FrontendError("the text of an assertion is a plain string", context.span(other), help='write "text"')
+            help = 'write "text", or an f-string'
+            raise FrontendError("the text of an assertion is a text that stands there", context.span(other), help=help)
     context.emit((), Assert(condition, message, context.span(node.test)))
 
 

@@ -73,7 +73,12 @@ REFUSED = [
     ('`assert (condition, "text")`', "assert (a > 0.0, 'text')\nreturn a", (1.0,), "tuple"),
     (MASKS, "a[a > 1.0] = a[a > 1.0]\nreturn a", (X,), "relay.where"),
     (MASKS, "a[a > 1.0] += a\nreturn a", (X,), "relay.where"),
-    ("`case int():` of a tensor", "match a:\n    case int():\n        return 1\n    case _:\n        return 2", (X,), "int"),
+    (
+        "`case int():` of a tensor",
+        "match a:\n    case int():\n        return 1\n    case _:\n        return 2",
+        (X,),
+        "int",
+    ),
     ("an expression without effect", "a + 1.0\nreturn a", (1.0,), "effect|lost|used"),
     ("code after `return` or an endless loop", "return a\nb = 2.0", (1.0,), "never"),
     ("code after `return` or an endless loop", "while True:\n    a = a + 1.0\nreturn a", (1.0,), "never"),
@@ -83,7 +88,12 @@ REFUSED = [
     ("a number as a condition (`if n:`)", "return 1 if a else 2", (3,), "a condition must be"),
     ("two dtypes in one operation", "return a + b", (X, np.float32(X)), "operands of one dtype"),
     ("`int / int`", "return a / b", (np.int32(1), np.int32(2)), "`/` needs floats"),
-    ("a loop that changes a variable's shape or dtype", "while a.sum() < 99.0:\n    a = relay.concatenate((a, a))\nreturn a", (X,), "changes the type"),
+    (
+        "a loop that changes a variable's shape or dtype",
+        "while a.sum() < 99.0:\n    a = relay.concatenate((a, a))\nreturn a",
+        (X,),
+        "changes the type",
+    ),
     (SLICES, "a[:b] = 0.0\nreturn a", (X, 2), "known at compile time"),
     (SLICES, "a[b:c] = 0.0\nreturn a", (X, 1, 2), "known at compile time"),
     (ITEMS, "b = (a, a)\nb[0] = 2.0\nreturn b", (1.0,), "a tuple's items cannot be assigned"),
@@ -126,12 +136,16 @@ INSTEAD = [
 
 
 @pytest.mark.filterwarnings("ignore:assertion is always true")
-@pytest.mark.parametrize(("row", "program", "arguments", "message"), REFUSED, ids=lambda part: part if isinstance(part, str) else "")
+@pytest.mark.parametrize(
+    ("row", "program", "arguments", "message"), REFUSED, ids=lambda part: part if isinstance(part, str) else ""
+)
 def test_unsupported_constructs(row: str, program: str, arguments: tuple[object, ...], message: str) -> None:
     check("language.md", Claim(f"| {row} |", program, arguments, Fails(message)), NAMES)
 
 
-@pytest.mark.parametrize(("row", "program", "arguments", "expected"), INSTEAD, ids=lambda part: part if isinstance(part, str) else "")
+@pytest.mark.parametrize(
+    ("row", "program", "arguments", "expected"), INSTEAD, ids=lambda part: part if isinstance(part, str) else ""
+)
 def test_replacements(row: str, program: str, arguments: tuple[object, ...], expected: object) -> None:
     check("language.md", Claim(f"| {row} |", program, arguments, expected), NAMES)
 

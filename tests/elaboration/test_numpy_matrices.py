@@ -136,3 +136,20 @@ def test_checking_some_gradients() -> None:
         rl.check_gradient(weighted, np.ones(2), np.ones(2))
     with pytest.raises(rl.TypeCheckError, match="there is no parameter 'y'"):
         rl.check_gradient(weighted, np.ones(2), np.ones(2), wrt="y")
+
+
+def test_matrices_whose_dtype_their_uses_decide() -> None:
+    """Made in the program: what is computed of them, as the place of a pivot, has no dtype yet where it is used."""
+
+    @relay
+    def solved(y):
+        a = np.array([[0.0, 2.0], [4.0, 0.0]])
+        moved = np.eye(3)
+        moved[relay.argmax(moved[1]), 0] = 3.0
+        return np.linalg.solve(a, y), np.linalg.inv(a) @ y, np.linalg.det(np.eye(3)), moved
+
+    for dtype in (np.float32, np.float64):
+        first, second, determinant, moved = solved.interpret(np.array([2.0, 4.0], dtype))
+        assert first.dtype == second.dtype == dtype
+        assert first.tolist() == second.tolist() == [1.0, 1.0] and determinant == 1.0
+        assert moved.tolist() == [[1.0, 0.0, 0.0], [3.0, 1.0, 0.0], [0.0, 0.0, 1.0]]

@@ -50,6 +50,21 @@ def counter_of_while(x, n, c):
 
 
 @program
+def counters_of_counts(x, n, c):
+    up, down, most, product = 0, 0, 0, 1
+    for i, v in enumerate(x):
+        up += i
+        down = down - (i + 1) * 2
+        most = max(most, i)
+        product *= len(x) - i
+        if v > 1.5:
+            up = i + up
+    for i in range(n):
+        up += i * n
+    return up * x, down / 2, most * 0.5, x[most], product / x.sum(), up, down // 2, most, product
+
+
+@program
 def accumulator(x, n, c):
     total, rounds = 0, 0
     for v in x:

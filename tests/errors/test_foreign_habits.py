@@ -50,7 +50,11 @@ PROGRAMS = [
     ("x.sum(axis=n)", "axis must be known at compile time, found a run-time number", "static_argnames"),
     ("(v for v in x)", "a generator expression outside of a call", "a list"),
     ("x if x else -x", "a condition must be Tensor[bool, ()], found Tensor[float32, (3,)]", "relay.any(x)"),
-    ("np.zeros(3) + relay.argmax(x)", "a float meets int32: there is no implicit conversion", "x.astype(relay.Float32)"),
+    (
+        "np.zeros(3) + relay.argmax(x)",
+        "a float meets int32: there is no implicit conversion",
+        "x.astype(relay.Float32)",
+    ),
     ("relay.grad(lambda v: v * 2.0)(x)", "the gradient needs a result with one element", "sum the result"),
 ]
 

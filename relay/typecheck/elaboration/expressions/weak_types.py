@@ -113,16 +113,25 @@ def promote_operands(
         if not weak:
             continue
         token = signature.token(positions[0])
+        counts = _counts(found, positions, weak)
         target: BaseType | Unknown | None = BaseType(text)
         if token.is_variable:
-            target = _target(checker, token.classes, operands, found, positions)
+            deciding = [p for p in positions if p not in counts]
+            target = _target(checker, token.classes, operands, found, deciding, bool(counts))
         if target is None or target == BOOL:
             continue
-        for position in weak:
+        for position in (*weak, *counts):
             value = found[position]
             assert value is not None
             found[position] = cast_weak(checker, out, value, target, span)
     return found
+
+
+def _counts(values: Sequence[DynamicValue | None], positions: Sequence[int], weak: Sequence[int]) -> Sequence[int]:
+    """The counts beside a weak variable, which stay as weak as it is: `n += i`."""
+    if all((v := values[p]) is not None and v.of_range for p in weak):
+        return ()
+    return [p for p in positions if (v := values[p]) is not None and range_numbers.is_count(v)]
 
 
 def _target(
@@ -131,8 +140,9 @@ def _target(
     operands: Sequence[AbstractValue],
     values: Sequence[DynamicValue | None],
     positions: Sequence[int],
+    with_counts: bool = False,
 ) -> BaseType | Unknown | None:
-    """The base type of operands that must have the same one; None for that of the only weak one."""
+    """The base type of operands that must have the same one; None for that of the only one, which is weak."""
     weak: dict[Unknown, None] = {}
     for position in positions:
         if (value := values[position]) is None:
@@ -147,7 +157,7 @@ def _target(
             return checker.solver.literal_base(entity.value, entity.span)
     if classes == _FLOATS:
         return checker.solver.literal_base(0.0, None)
-    return None if len(weak) == 1 else _new_weak_base(checker, list(weak))
+    return None if len(weak) == 1 and not with_counts else _new_weak_base(checker, list(weak))
 
 
 def _new_weak_base(checker: Checker, bases: Sequence[Unknown]) -> Unknown:

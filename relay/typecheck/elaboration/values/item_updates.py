@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import Dim
 from relay.ir.literals import with_article
-from relay.ir.types import BaseType, StackType, TensorType, prune
+from relay.ir.types import BaseType, Kind, StackType, TensorType, prune
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -88,6 +88,9 @@ def index_update(
             "strides": tuple(plan.strides),
         }
         return operators.apply(checker, out, lookup("update_slice"), [entity, value], attributes, span, [])
+    for _, place in plan.dynamic:
+        if tensor_type(place) is None:  # its rank is not known yet, as of `argmax` of an array whose dtype is open
+            checker.unify_at(place.type, TensorType(checker.solver.fresh(Kind.BaseType), ()), span, "the index")
     if any((known := tensor_type(p)) is None or known.rank != 0 for _, p in plan.dynamic):
         raise TypeCheckError(
             "the run-time indices of an assignment must be integers of rank 0",

@@ -19,7 +19,7 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.diagnostics.mistakes import display_type
+from relay.typecheck.elaboration.diagnostics.descriptions import structure_of
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.values import records, special_methods
@@ -35,22 +35,26 @@ def chosen_item(
     if entity.form is not None and entity.form.names:
         message = "the key of a dict and the field of a record must be known at compile time"
         raise TypeCheckError(message, span).needing_value()
-    if not all(
+    stackable = all(
         isinstance(i, Number) or (isinstance(i, DynamicValue) and tensor_type(i) is not None) for i in entity.items
-    ):
-        return list_items.item(checker, out, dynamic_lists.as_growing(checker, out, entity, span), index_, span)
+    )
     try:
-        whole = operators.apply(checker, out, lookup("stack"), entity.items, {"axis": 0}, span, [])
-    except TypeMismatch:
-        kinds = list(
-            dict.fromkeys(display_type(i.type) if isinstance(i, DynamicValue) else "a number" for i in entity.items)
-        )
+        if stackable:
+            whole = operators.apply(checker, out, lookup("stack"), entity.items, {"axis": 0}, span, [])
+        else:
+            whole = dynamic_lists.as_growing(checker, out, entity, span)
+    except TypeMismatch as error:
+        kinds = list(dict.fromkeys(map(structure_of, entity.items)))
+        if len(kinds) == 1:
+            raise error.needing_value() from None
         raise TypeMismatch(
             f"a run-time index needs elements of one type, found {kinds[0]} and {kinds[-1]}",
             span,
             help="an index that is known at compile time may select elements of different types",
         ).needing_value() from None
-    return index(checker, out, whole, [index_], span)
+    if stackable:
+        return index(checker, out, whole, [index_], span)
+    return list_items.item(checker, out, whole, index_, span)
 
 
 def own_item(
