@@ -1,6 +1,6 @@
 """Sentences of the page of the language about structures, lists, sizes, data, references and results in Python."""
 
-# ruff: noqa: E501
+# ruff: noqa: E501, E731
 
 from __future__ import annotations
 
