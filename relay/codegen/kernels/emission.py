@@ -292,9 +292,11 @@ def _merge_indices(indices: Sequence[Any], dims: Sequence[Extent]) -> list[tuple
     for index, dim in zip(indices, dims, strict=True):
         if is_one(dim):
             continue
-        if found and isinstance(index, tirx.FloorMod) and has_equal_extents([extent(index.b)], [dim]):
+        remainder = isinstance(index, tirx.FloorMod | tirx.Mod)
+        if found and remainder and has_equal_extents([extent(index.b)], [dim]):
             before, size = found[-1]
-            if equal(before, tirx.indexdiv(index.a, index.b)):
+            divide = tirx.indexdiv if isinstance(index, tirx.FloorMod) else tirx.truncdiv
+            if equal(before, divide(index.a, index.b)):
                 found[-1] = index.a, size * dim
                 continue
         found.append((index, dim))

@@ -363,7 +363,8 @@ def _build_counting(
     statements.append(with_registers(with_fresh_names(tir.sequence(loops))))
     parameters += [*extents.variables.values(), *(address for address, _ in e.temporaries)]
     function = tir.function(parameters, statements).with_attr(tir.KERNEL, True)
-    flat, more = tir.flat_kernel(function)
+    least = {variable: facts().smallest(dim) for dim, variable in extents.variables.items()}
+    flat, more = tir.flat_kernel(function, least)
     temporaries = [*(extents.dim(size) for _, size in e.temporaries), *map(extents.dim, more)]
     return flat, temporaries, e.options, {given[constant]: found for constant, found in e.packings.items()}
 

@@ -68,12 +68,16 @@ def vectors(extent: Extent, width: int, dtype: str, body: Body) -> list[Statemen
 
 
 def unravel_index(index: Expression, extents: Sequence[Extent], dtype: str) -> list[Expression]:
-    """The indices of nested loops by the number of the round."""
+    """The indices of nested loops by the number of the round, which is not negative. Where TVM cannot know that, since
+    an extent is an expression, it would choose between two quotients for each division: of the quotients of quotients,
+    three copies for each axis."""
+    known = all(isinstance(size, int) for size in extents)
+    divide, remainder = (tirx.indexdiv, tirx.indexmod) if known else (tirx.truncdiv, tirx.truncmod)
     indices: list[Expression] = []
     for position in range(len(extents) - 1, 0, -1):
         size = number(extents[position], dtype)
-        indices.insert(0, tirx.indexmod(index, size))
-        index = tirx.indexdiv(index, size)
+        indices.insert(0, remainder(index, size))
+        index = divide(index, size)
     return [index, *indices]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from tvm.ir import Call, GlobalVar, PointerType, PrimType
 from tvm_ffi import structural_map
 
 from relay.codegen.tvm import vectors
+from relay.codegen.tvm.division import without_choices
 from relay.errors import refusals_of
 from relay.ir.dims import LARGEST_SIZE, Dim, DimExpr, Extremum, Quotient
 from relay.ir.types import BaseType
@@ -248,13 +249,14 @@ def _give_private_functions_a_device(module: Any, _: Any) -> Any:
     return module
 
 
-def flat_kernel(function: Any) -> tuple[Any, list[Any]]:
+def flat_kernel(function: Any, least: Mapping[Any, int]) -> tuple[Any, list[Any]]:
     """A kernel with buffers of one axis, and the bytes of its large temporary buffers, which it does not allocate:
-    the caller gives their addresses as further parameters. TVM's allocator would ask the system each time."""
+    the caller gives their addresses as further parameters. TVM's allocator would ask the system each time. `least`:
+    how large its parameters are that are sizes."""
     # Elements that are computed in several places repeat the names that operators give to parts of them.
     passes = [tirx.transform.ConvertSSA(), tirx.transform.FlattenBuffer()]
     flat = tvm.transform.Sequential(passes)(tvm.IRModule({"kernel": function}))["kernel"]
-    body = structural_map(flat.body, ((tirx.Add, _without_zeros),))
+    body = without_choices(structural_map(flat.body, ((tirx.Add, _without_zeros),)), least)
     parameters, sizes = list(flat.params), []
     statements: list[Statement] = []
     for statement in outermost(body):

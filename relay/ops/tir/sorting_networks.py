@@ -88,8 +88,8 @@ def network(result: Any, x: Any, shape: Sequence[Any], descending: bool) -> Any:
     def element_indices(row: Element, place: Element) -> list[Element]:
         indices = [place]
         for extent in reversed(batch[1:]):
-            indices.insert(0, tirx.indexmod(row, _number(extent, index)))
-            row = tirx.indexdiv(row, _number(extent, index))
+            indices.insert(0, tirx.truncmod(row, _number(extent, index)))  # TVM need not know that row is not negative
+            row = tirx.truncdiv(row, _number(extent, index))
         return [row, *indices] if batch else indices
 
     def block(number: Element) -> Any:
