@@ -208,7 +208,19 @@ CLAIMS = [
         3,
     ),
     Claim(
-        "A variable that a loop changes keeps its dtype and shape.",
+        "A variable that a loop changes keeps its dtype and shape, but for a number that a `for` makes an array of: `total = 0.0` before `total = total + x` of arrays `x`.",
+        "b = 0.0\nfor v in a:\n    b = b + v\nreturn b",
+        (M,),
+        M.sum(axis=0),
+    ),
+    Claim(
+        "Where only the run knows how many rounds there are, start with an array: `total = np.zeros(3)`.",
+        "b = 0.0\nfor v in a[a[:, 0] > 0.0]:\n    b = b + v\nreturn b",
+        (M,),
+        Fails("np.zeros"),
+    ),
+    Claim(
+        "keeps its dtype and shape",
         "b = a\nfor i in range(b.shape[0] + 20):\n    b = relay.concatenate([b, a])\nreturn b",
         (X,),
         Fails("shape|round|type|Any"),

@@ -40,6 +40,7 @@ class Assumptions:
     by_call: set[LoopLabel] = attrs.field(factory=set)  # those whose rounds only a call knows, in a scheme
     endless: set[LoopLabel] = attrs.field(factory=set)  # those that have too many rounds for that
     copied: set[LoopLabel] = attrs.field(factory=set)  # `for` loops whose rounds have their own types
+    peeled: set[LoopLabel] = attrs.field(factory=set)  # `for` loops whose first round makes arrays of numbers
     counting: set[ParameterPlace] = attrs.field(factory=set)  # whose integers from Python have to be integers
     of_several_types: set[ParameterPlace] = attrs.field(factory=set)  # unannotated ones that are functions
 
@@ -48,7 +49,8 @@ class Assumptions:
         places = frozenset(self.growing), frozenset(self.of_all_sizes)
         parameters = (frozenset(found) for found in (self.specializing, self.of_several_types, self.counting))
         functions = frozenset(self.kept), frozenset(self.differing)
-        loops = tuple(frozenset(found) for found in (self.unrolled, self.by_call, self.endless, self.copied))
+        marked = (self.unrolled, self.by_call, self.endless, self.copied, self.peeled)
+        loops = tuple(frozenset(found) for found in marked)
         varying = {place: frozenset(axes) for place, axes in self.varying.items()}
         return (*places, *parameters, *functions, *loops, varying, dict(self.results))
 
@@ -93,6 +95,17 @@ class LoopUnrolls(Restart):
             decisions.by_call.add(self.label)
         else:
             decisions.unrolled.add(self.label)
+
+
+class FirstRoundDiffers(Restart):
+    """A variable enters a `for` as a number and is an array after a round: the first round is typed for itself."""
+
+    def __init__(self, label: LoopLabel) -> None:
+        super().__init__()
+        self.label = label
+
+    def note(self, decisions: Assumptions) -> None:
+        decisions.peeled.add(self.label)
 
 
 class RoundsDiffer(Restart):

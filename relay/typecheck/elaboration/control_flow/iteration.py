@@ -3,10 +3,11 @@ types may differ."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.dims import add
+from relay.ir.dims import Dim, add, subtract
 from relay.ir.expr import Counter, Dead, Exit, Loop, LoopLabel, Next, OpCall, Var
 from relay.ir.surface import ForEach
 from relay.ir.traverse import all_blocks
@@ -47,6 +48,9 @@ from relay.typecheck.elaboration.values.tensors import tensor_type
 
 FEW_ROUNDS = 16
 """Of how many rounds a loop is unrolled that makes functions of functions."""
+
+Rest: TypeAlias = Callable[[tuple[AbstractValue, ...], TypedBlockBuilder], tuple[AbstractValue, ...]]
+"""Elaborates the rounds after the first ones, for what the variables are then: what they are after all."""
 
 
 def elaborate_for(
@@ -159,8 +163,10 @@ def _unroll(
     node: ForEach,
     items: Sequence[AbstractValue],
     out: TypedBlockBuilder,
+    rest: Rest | None = None,
 ) -> None:
-    """One copy of the body for each element. `continue` and `break` leave loops that run once."""
+    """One copy of the body for each element, and then the `rest` of the rounds. `continue` and `break` leave loops that
+    run once."""
     current = handed_entities(context, node.initial)
     leaves = [
         t for block in all_blocks(node.body) if isinstance(t := block.terminator, Next | Exit) and t.label is node.label
@@ -171,6 +177,8 @@ def _unroll(
             if out.terminator is not None:
                 return
             current = _simple_round(checker, context, node, item, current, out)
+        if rest is not None and out.terminator is None:
+            current = rest(current, out)
         assign(context, targets, current)
         return
     outer = LoopLabel(node.label.name)
@@ -185,6 +193,8 @@ def _unroll(
             if ended:
                 break
         if not ended:
+            if rest is not None:
+                current = rest(current, everything)
             checker.escaping = checker.made_since(depth)
             outer_join.add(everything, current, node.span)
     bound, entities = outer_join.close(lambda atoms, span: Exit(outer, atoms, span))
@@ -234,9 +244,44 @@ def _elaborate_counted_loop(
     count = counts[0]
     for other in counts[1:]:
         count = trip_counts.minimum(checker, out, count, other, node.span)
-    carried = LoopState(checker, out, node, handed_entities(context, node.initial))
+    rounds = loop_copies.rounds_of(iterable)
+
+    def element(block: TypedBlockBuilder, index: DynamicValue) -> AbstractValue:
+        return _element(checker, block, iterable, index, found, base, node.span)
+
+    def loop(current: tuple[AbstractValue, ...], block: TypedBlockBuilder, first: int) -> tuple[AbstractValue, ...]:
+        return _counted_rounds(checker, context, node, current, element, (count, rounds), first, block)
+
+    if node.label not in checker.decisions.peeled or rounds is None:
+        assign(context, targets, loop(handed_entities(context, node.initial), out, 0))
+    elif at_least(rounds, 1):
+        start = element(out, trip_counts.integer(0, counting))
+        _unroll(checker, context, targets, node, [start], out, lambda current, block: loop(current, block, 1))
+    else:
+        assign(context, targets, handed_entities(context, node.initial))
+
+
+def _counted_rounds(
+    checker: Checker,
+    context: Context,
+    node: ForEach,
+    current: tuple[AbstractValue, ...],
+    element: Callable[[TypedBlockBuilder, DynamicValue], AbstractValue],
+    counts: tuple[DynamicValue, Dim | None],
+    first: int,
+    out: TypedBlockBuilder,
+) -> tuple[AbstractValue, ...]:
+    """The rounds from the `first` one on as a loop with a counter. `counts`: how many rounds there are, as the counter
+    has it and as a dim, if that is known."""
+    count, rounds = counts
+    known = tensor_type(count)
+    assert known is not None and isinstance(known.base, BaseType)
+    skipped = trip_counts.integer(first, known.base)
+    if first:
+        count = trip_counts.call(checker, out, "subtract", [count, skipped], known.base, node.span)
+    carried = LoopState(checker, out, node, current)
     label = LoopLabel(node.label.name)
-    index = checker.variable(f"{node.element.name}_index", scalar(counting), node.span)
+    index = checker.variable(f"{node.element.name}_index", scalar(known.base), node.span)
     body = TypedBlockBuilder()
 
     def on_next(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], span: Span | None) -> None:
@@ -251,21 +296,23 @@ def _elaborate_counted_loop(
 
     context.handlers[node.label] = Handler(label, on_next, on_exit, len(checker.scopes))
     with checker.where_it_may_not_run(), checker.scope(body), loop_copies.uncopied_body(checker, node):
-        element = _element(checker, body, iterable, DynamicValue(index, scalar(counting)), found, base, node.span)
-        context.environment[node.element] = element
+        number = DynamicValue(index, scalar(known.base))
+        if first:
+            number = trip_counts.call(checker, body, "add", [number, skipped], known.base, node.span)
+        context.environment[node.element] = element(body, number)
         assign(context, node.parameters, carried.round_entities(body))
         elaborate_block(checker, context, node.body, body, None)
-    results = [checker.variable(p.name, p.type or scalar(base), p.span) for p in carried.parameters]
+    results = [checker.variable(p.name, p.type or scalar(known.base), p.span) for p in carried.parameters]
     renamed = dict(zip(carried.parameters, results, strict=True))
-    rounds = None if leaves_early or not carried.has_lists else loop_copies.rounds_of(iterable)
+    followed = None if leaves_early or not carried.has_lists or rounds is None else subtract(rounds, first)
     counter = Counter(index, count.atom)
 
     def build() -> Loop:
         return Loop(label, tuple(carried.parameters), tuple(carried.initial), body.block(), counter, node.span)
 
     out.items.append(DeferredBinding(tuple(results), build))
-    after = [rename(carried.exit_entity(e, rounds), renamed) for e in carried.entities]
-    assign(context, targets, [data_dependent.all_opened(checker, out, e, node.span) for e in after])
+    after = [rename(carried.exit_entity(e, followed), renamed) for e in carried.entities]
+    return tuple(data_dependent.all_opened(checker, out, e, node.span) for e in after)
 
 
 def rename(entity: AbstractValue, renamed: dict[Var, Var]) -> AbstractValue:

@@ -35,12 +35,27 @@ from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import weak_types
 from relay.typecheck.elaboration.expressions.blocks import elaborate_block, handed_entities
 from relay.typecheck.elaboration.instances import expand
-from relay.typecheck.elaboration.restarts import ListGrows, LoopUnrolls
+from relay.typecheck.elaboration.restarts import FirstRoundDiffers, ListGrows, LoopUnrolls
 from relay.typecheck.elaboration.schemes import conditional_types
-from relay.typecheck.unification import Clash, resolve
+from relay.typecheck.elaboration.values.tensors import tensor_type
+from relay.typecheck.unification import Clash, is_known, resolve
 
 MOST_ROUNDS = 64
 """Of how many rounds a `while` may be unrolled."""
+
+
+_KEEP_TYPES = "a loop's variables keep their types; start with the final shape and dtype"
+
+_START_WITH_ZEROS = (
+    "after no round it would be a number, and how many rounds there are is known only at run time: start with an array"
+    " of the final shape, as np.zeros(..) or relay.zeros_like(..)"
+)
+
+
+def _is_number(value: DynamicValue) -> bool:
+    """Whether a value is a tensor without axes."""
+    type_ = tensor_type(value)
+    return type_ is not None and is_known(type_.shape) and not type_.shape
 
 
 class LoopState:
@@ -60,6 +75,7 @@ class LoopState:
         self.initial: list[Atom] = []
         self._kept = LoopInvariants(node)
         self._resized = node.resized if isinstance(node, ForEach) else ()
+        self._may_peel = isinstance(node, ForEach)
         self._started: dict[object, ListLength | None] = {}  # by origin: the length with which a list enters the loop
         self._growth: dict[object, set[ListLength | None]] = {}  # by origin: by how much a round makes it longer
         self.changes = False  # a round ends with other types, which is reported
@@ -176,6 +192,9 @@ class LoopState:
                 try:
                     self.checker.solver.unify(typed.type, expected.type)
                 except Clash as clash:
+                    becomes_array = _is_number(expected) and not _is_number(typed)
+                    if becomes_array and self._may_peel and self.label not in self.checker.decisions.peeled:
+                        raise FirstRoundDiffers(self.label) from None
                     notes = clash_notes(clash, typed.type, expected.type)
                     labels = (
                         (Label(self.span, f"it enters the loop as {show(resolve(expected.type))}"),)
@@ -188,7 +207,7 @@ class LoopState:
                         typed.atom.span or span,
                         labels=labels,
                         notes=notes,
-                        help="a loop's variables keep their types; start with the final shape and dtype",
+                        help=_START_WITH_ZEROS if becomes_array else _KEEP_TYPES,
                     ) from None
                 atoms.append(typed.atom)
             case Tuple(items):
