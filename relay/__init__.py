@@ -90,6 +90,7 @@ from relay.ir.types import (
     UINT64 as UInt64,
 )
 from relay.operator import (
+    LOOP,
     UNDEFINED,
     Algebra,
     Batching,
@@ -276,6 +277,7 @@ __all__ = [
     "CHW",
     "HWC",
     "HWIO",
+    "LOOP",
     "NCDHW",
     "NCHW",
     "NCW",

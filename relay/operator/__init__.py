@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from relay.errors import TypeMismatch
 from relay.ir.expr import OpCall
 from relay.ir.types import Type
+from relay.operator.batching import Batch, batch_call
 from relay.operator.callback import pure_callback
 from relay.operator.composition import Body, Composition
 from relay.operator.definition import Operator, Pattern, Requirement
 from relay.operator.facets import (
+    LOOP,
     UNDEFINED,
     Algebra,
     Batching,
@@ -45,9 +47,11 @@ def type_of(call: OpCall, types: Sequence[Type]) -> Type:
 
 __all__ = [
     "ADDITION",
+    "LOOP",
     "UNDEFINED",
     "Algebra",
     "BaseSignature",
+    "Batch",
     "Batching",
     "Body",
     "Columns",
@@ -66,6 +70,7 @@ __all__ = [
     "Undetermined",
     "Value",
     "alias",
+    "batch_call",
     "composite",
     "expansion",
     "get_env",

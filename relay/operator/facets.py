@@ -163,19 +163,27 @@ class Memory(metaclass=_FacetType):
         return self.fill is UNDEFINED
 
 
+class OneByOne(enum.Enum):
+    """What says that the calls for many examples are no one call."""
+
+    LOOP = "loop"
+
+
+LOOP = OneByOne.LOOP
+
+
 @attrs.frozen(kw_only=True)
 class Batching(metaclass=_FacetType):
     """What many calls are as one.
 
     Attributes:
-        rule: the calls of many rounds as one: `rule(with_rounds, *operands, **attributes)`, on symbolic values, of
-            which those marked in `with_rounds` have the rounds as a new first axis, as the result has; None where there
-            is no such call. For elementwise operators it follows from the pattern.
+        rule: the calls for many examples as one, `rule(batch, *operands, **attributes)`, or LOOP; see
+            `relay.operator.batching`. None where that follows from the rest of the definition.
         summed: the sum of the calls of many rounds, `summed(*operands, **attributes)` on symbolic values that all have
             the rounds as a new first axis; None where that is no one call.
     """
 
-    rule: Callable[..., Value | None] | None = None
+    rule: Callable[..., Value | Sequence[Value] | None] | OneByOne | None = None
     summed: Callable[..., Value | None] | None = None
 
 

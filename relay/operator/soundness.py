@@ -23,7 +23,7 @@ from relay.ir.types import (
     TypeId,
 )
 from relay.operator.definition import REQUIRED, Pattern, Requirement
-from relay.operator.facets import FACETS, IndexKind, InPlace, Undefined
+from relay.operator.facets import FACETS, LOOP, IndexKind, InPlace, Undefined
 from relay.operator.relation import Relation
 
 
@@ -144,7 +144,7 @@ def check_parts(
 
 
 _FUNCTIONS = ("compute", "external", "gradient", "layouts", "on_dims", "sampler")
-_FUNCTIONS_OF_FACETS = ("columns", "rule", "summed", "work", "quantized")
+_FUNCTIONS_OF_FACETS = ("columns", "summed", "work", "quantized")
 _ATTRIBUTES = ("axis", "reduction_axes")
 """Fields of facets that name an attribute."""
 
@@ -179,6 +179,7 @@ _KINDS: dict[str, _Kind] = {
 _KINDS_OF_FIELDS: dict[str, _Kind] = {
     **dict.fromkeys(_FUNCTIONS_OF_FACETS, _FUNCTION),
     **dict.fromkeys(_ATTRIBUTES, (lambda v: isinstance(v, str), "an attribute's name")),
+    "rule": (lambda v: callable(v) or v is LOOP, "a function or relay.LOOP"),
     "kind": (lambda v: isinstance(v, IndexKind), "a relay.IndexKind"),
     "accumulates": (
         lambda v: _is_integer(v) or isinstance(v, str), "the position of an operand, or an operator's name",

@@ -21,8 +21,10 @@ from relay.ir.expr import Atom, Constant, OpCall
 from relay.ir.sizes.facts import facts
 from relay.ir.types import FLOAT32, INT32, INT64, BaseClass, BaseType, Dim, TensorType
 from relay.operator import (
+    LOOP,
     UNDEFINED,
     Algebra,
+    Batch,
     Batching,
     Emitter,
     Indexing,
@@ -45,8 +47,10 @@ from relay.ops.tir.tvm_modules import index_dtype, te, tirx
 from relay.typecheck.guards import fits_int32
 
 __all__ = [
+    "LOOP",
     "UNDEFINED",
     "Algebra",
+    "Batch",
     "Batching",
     "Element",
     "InPlace",

@@ -180,11 +180,11 @@ def reduction_axes(call: Call) -> Iterator[Pair]:
 
 def axis(call: Call) -> Iterator[Pair]:
     """The places on the other axes are alike, so they can be taken in another order."""
-    (x,) = call.x
-    along = call.attributes[str(call.operator.indexing.axis)] % x.ndim
-    for other in range(x.ndim):
+    rank = call.x[0].ndim
+    along = call.attributes[str(call.operator.indexing.axis)] % rank
+    for other in range(rank):
         if other != along:
-            yield call(np.flip(x, other)), np.flip(call(x), other)
+            yield call(*(np.flip(x, other) for x in call.x)), np.flip(call(*call.x), other)
 
 
 def accumulates(call: Call) -> Iterator[Pair]:
@@ -245,17 +245,6 @@ def rounds(call: Call, marked: tuple[bool, ...]) -> tuple[list[Array], list[Arra
     return whole, [call(*r) for r in each]
 
 
-def rule(call: Call) -> Iterator[Pair]:
-    batched = call.operator.batching.rule
-    assert batched is not None
-    for place in range(len(call.x)):
-        marked = tuple(i == place for i in range(len(call.x)))
-        whole, results = rounds(call, marked)
-        found = emitted(functools.partial(batched, marked, **call.attributes), whole)
-        if found is not None:
-            yield found, np.stack(results)
-
-
 def summed(call: Call) -> Iterator[Pair]:
     rule = call.operator.batching.summed
     assert rule is not None
@@ -302,7 +291,7 @@ FACTS: dict[str, Callable[[Call], Iterator[Pair]]] = {
     f.__name__: f
     for f in (
         commutative, associative, idempotent, involution, coercion, identity, linear, jointly_linear, homogeneous, fill,
-        kind, axis, reduction_axes, accumulates, in_place, columns, rule, summed, on_dims, layouts,
+        kind, axis, reduction_axes, accumulates, in_place, columns, summed, on_dims, layouts,
     )
 }  # fmt: skip
 PATTERNS = {Pattern.ELEMENTWISE: elementwise, Pattern.BROADCAST: elementwise, Pattern.INJECTIVE: injective}

@@ -13,9 +13,12 @@ from relay.ir.dims import subtract
 from relay.ir.expr import Constant
 from relay.ir.types import INT64, UINT64, Dim, Shape, show_shape
 from relay.operator.axes import carries
+from relay.ops import batching
 from relay.ops.indexing.updates import from_start
 from relay.ops.notation import (
     Algebra,
+    Batch,
+    Batching,
     InPlace,
     Memory,
     Pattern,
@@ -24,6 +27,7 @@ from relay.ops.notation import (
     Stage,
     Tensor,
     Value,
+    counting,
     dims,
     loops,
     register_op,
@@ -113,6 +117,45 @@ def _numpy_window(shape: Sequence[int], starts: Tensor, extents: Sequence[int]) 
 _START = np.array([1, -2], np.int32)
 
 
+def _places(batch: Batch, starts: Value, shape: Shape, sizes: Shape) -> Value:
+    """The index vectors of each example's window, (examples, *sizes, rank), where starts are (examples, rank)."""
+    emitter, rank = starts.emitter, len(shape)
+    vectors = []
+    for axis, (dim, size) in enumerate(zip(shape, sizes, strict=True)):
+        start = starts.op("strided_slice", begin=(0, axis), end=(batch.size, axis + 1), strides=(1, 1))
+        start = start.op("cast", dtype=INT64)
+        start = (start < 0).op("where", start.op("add", dim), start).op("reshape", shape=(batch.size, *(1,) * rank))
+        along = counting(emitter, 0, size, INT64).op(
+            "reshape", shape=tuple(size if a == axis else 1 for a in range(rank))
+        )
+        vectors.append((start + along).op("broadcast_to", shape=(batch.size, *sizes)).op("expand_dims", axis=-1))
+    return batching.concatenated(vectors, -1)
+
+
+def _at_the_same_place(starts: Value) -> Value:
+    """The starts of a window of all examples, where it is the same one in each."""
+    return batching.concatenated((starts.emitter.constant([0], starts.base), starts), 0)
+
+
+def _batched_slice(batch: Batch, x: Value, starts: Value, sizes: tuple[int, ...]) -> Value:
+    if not batch.batched[1]:
+        return batch.call(x, _at_the_same_place(starts), sizes=(batch.size, *sizes))
+    if not batch.rank():
+        return batch.stretched(x, 0)
+    places = _places(batch, starts, batch.types[0].shape, batch.tensor.shape)
+    return x.op("gather_nd", batching.with_numbers(batch, places) if batch.batched[0] else places)
+
+
+def _batched_update(batch: Batch, x: Value, new: Value, starts: Value) -> Value:
+    whole, parts = batch.stretched(x, 0), batch.stretched(new, 1)
+    if not batch.batched[2]:
+        return batch.call(whole, parts, _at_the_same_place(starts))
+    if not batch.rank():
+        return parts
+    places = _places(batch, starts, batch.types[0].shape, batch.types[1].shape)
+    return batching.scattered(whole, batching.with_numbers(batch, places), parts)
+
+
 @register_op(
     sizes=frozenset({"sizes"}),
     relation=Relation("T, I:int -> T", _window_shape),
@@ -124,6 +167,7 @@ _START = np.array([1, -2], np.int32)
     ),
     requirements=(Requirement(_slice_in_range, "slice out of range"),),
     algebra=Algebra(linear=(0,)),
+    batching=Batching(rule=_batched_slice),
     sampler=cases(
         case((3, 4), _START, sizes=(2, 1)),
         case((3, 4), _START, sizes=(1, 2)),
@@ -172,6 +216,7 @@ def _write_window(x: Stage, new: Stage) -> Callable[[Any, Any, Any], Any]:
             0, lambda x, new, starts: stages.extern_stage(dims(x), [new, starts], str(x.dtype), _write_window(x, new))
         )
     ),
+    batching=Batching(rule=_batched_update),
     sampler=cases(
         case((3, 4), (2, 1), _START),
         case((3, 4), (1, 2), _START),

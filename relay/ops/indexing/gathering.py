@@ -15,10 +15,14 @@ from relay.errors import ShapeError
 from relay.ir.expr import Constant
 from relay.ir.types import INT64, UINT64, Shape, show_shape
 from relay.operator.axes import carries
+from relay.ops import batching
 from relay.ops.indexing.updates import from_start, in_range
 from relay.ops.notation import (
     Algebra,
+    Batch,
+    Batching,
     Element,
+    Indexing,
     InPlace,
     Memory,
     Pattern,
@@ -94,6 +98,7 @@ _CHOICES = np.array([[2, 0, -1], [-3, 1, 1]], np.int32)
     ),
     requirements=(Requirement(_along_in_range, _OUT_OF_RANGE),),
     algebra=Algebra(linear=(0,)),
+    indexing=Indexing(axis="axis"),
     sampler=cases(
         case((3,), np.array([2, -1, 0, 0], np.int64)),
         case((2, 3), _CHOICES, axis=1),
@@ -160,6 +165,7 @@ def _numpy_add_along_axis(x: Tensor, indices: Tensor, updates: Tensor, axis: int
             ),
         )
     ),
+    indexing=Indexing(axis="axis"),
     sampler=cases(
         case((3,), np.array([2, -1, 0, 0], np.int64), (4,)),
         case((2, 3), _CHOICES, (2, 3), axis=1),
@@ -239,6 +245,16 @@ def _gather_nd(x: Stage, indices: Stage) -> Stage:
 _VECTORS = np.array([[[1, 0], [0, -1]], [[-2, 2], [1, 0]]], np.int32)
 
 
+def _batched_gather(batch: Batch, x: Value, indices: Value) -> Value:
+    if batch.batched == (True, True):
+        return batch.call(x, batching.with_numbers(batch, indices))
+    if batch.batched[1]:
+        return batch.call(x, indices)
+    count = indices.shape[-1]
+    assert isinstance(count, int)
+    return batching.move_axis(batch.call(batching.move_axis(x, 0, count), indices), indices.ndim - 1, 0)
+
+
 @register_op(
     relation=Relation("T, I:int -> T", _gather_shape),
     pattern=Pattern.INJECTIVE,
@@ -246,6 +262,7 @@ _VECTORS = np.array([[[1, 0], [0, -1]], [[-2, 2], [1, 0]]], np.int32)
     gradient=lambda x, indices, out, dout: (x.op("zeros_like").op("scatter_nd_add", indices, dout), None),
     requirements=(Requirement(_vectors_in_range, _OUT_OF_RANGE),),
     algebra=Algebra(linear=(0,)),
+    batching=Batching(rule=_batched_gather),
     sampler=cases(
         case((2, 3), _VECTORS),
         case((2, 3, 2), _VECTORS),
@@ -318,6 +335,16 @@ _UPDATES = (
 )
 
 
+def _batched_scatter(batch: Batch, x: Value, indices: Value, updates: Value, **attributes: Any) -> Value:
+    whole, parts = batch.stretched(x, 0), batch.stretched(updates, 2)
+    if batch.batched[1]:
+        return batch.call(whole, batching.with_numbers(batch, indices), parts, **attributes)
+    count = indices.shape[-1]
+    assert isinstance(count, int)
+    parts = batching.move_axis(parts, 0, indices.ndim - 1)
+    return batching.move_axis(batch.call(batching.move_axis(whole, 0, count), indices, parts, **attributes), count, 0)
+
+
 @register_op(
     relation=Relation("T:number, I:int, T -> T", _scatter_shape),
     pattern=Pattern.OPAQUE,
@@ -333,6 +360,7 @@ _UPDATES = (
             lambda x, indices, updates, reduction: _write_at(x, indices, updates, reduction),
         )
     ),
+    batching=Batching(rule=_batched_scatter),
     sampler=cases(
         *_UPDATES,
         *(case(*c.operands, reduction="add") for c in _UPDATES),
@@ -373,6 +401,7 @@ def _write_at(x: Tensor, indices: Tensor, updates: Tensor, reduction: str) -> No
             lambda x, indices, updates: _write_at(x, indices, updates, "add"),
         )
     ),
+    batching=Batching(rule=_batched_scatter),
     sampler=cases(*_UPDATES),
 )
 def scatter_nd_add(x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:

@@ -13,8 +13,11 @@ import numpy as np
 from relay.ir.dims import LARGEST_SIZE, Dim, maximum, subtract
 from relay.ir.sizes.facts import facts
 from relay.ir.types import BOOL, FLOAT32, INT32, INT64, UINT64, BaseType
+from relay.ops import batching
 from relay.ops.notation import (
     Algebra,
+    Batch,
+    Batching,
     Element,
     Indexing,
     IndexKind,
@@ -85,6 +88,29 @@ def _index(x: Stage, index: Stage) -> Stage:
     return te.compute(shape[1:], lambda *rest: x(from_start(index(), shape[0]), *rest))
 
 
+def _as_vectors(batch: Batch, indices: Value) -> Value:
+    """Indices of each example as index vectors into arrays with a first axis for the examples."""
+    return batching.with_numbers(batch, indices.op("expand_dims", axis=-1))
+
+
+def _batched_index(batch: Batch, x: Value, index: Value) -> Value:
+    if batch.batched == (True, True):
+        return x.op("gather_nd", _as_vectors(batch, index))
+    return x.op("take", index, axis=1 if batch.batched[0] else 0)
+
+
+def _batched_change(scatter: Callable[[Value, Value, Value], Value]) -> Callable[..., Value]:
+    """For a change at one index; `scatter(x, vectors, new)` is that at index vectors."""
+
+    def rule(batch: Batch, x: Value, index: Value, new: Value) -> Value:
+        whole, rows = batch.stretched(x, 0), batch.stretched(new, 2)
+        if batch.batched[1]:
+            return scatter(whole, _as_vectors(batch, index), rows)
+        return batching.move_axis(batch.call(batching.move_axis(whole, 0, 1), index, rows), 1, 0)
+
+    return rule
+
+
 @register_op(
     relation=Relation("T, I:int -> T", relations.index),
     pattern=Pattern.INJECTIVE,
@@ -93,6 +119,7 @@ def _index(x: Stage, index: Stage) -> Stage:
     indexing=Indexing(kind=IndexKind.ROW),
     requirements=(_INDEX_IN_RANGE,),
     algebra=Algebra(linear=(0,)),
+    batching=Batching(rule=_batched_index),
     sampler=cases(*(case((3, 2), i) for i in _POSITIONS), *(case(shape, _LAST) for shape in ((3,), (4, 1, 2), (3, 0)))),
 )
 def index(x: Tensor, index: Tensor) -> Tensor:
@@ -166,6 +193,7 @@ _REPLACEMENTS = cases(
     gradient=_index_update_gradient,
     requirements=(_INDEX_IN_RANGE,),
     memory=Memory(in_place=_at_index_in_place(lambda old, new: new, _replace_at)),
+    batching=Batching(rule=_batched_change(batching.scattered)),
     sampler=_REPLACEMENTS,
 )
 def index_update(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
@@ -187,6 +215,7 @@ def index_update(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
     requirements=(_INDEX_IN_RANGE,),
     algebra=Algebra(accumulates=0),
     memory=Memory(in_place=_at_index_in_place(scalar.add, _add_at)),
+    batching=Batching(rule=_batched_change(lambda x, vectors, new: x.op("scatter_nd_add", vectors, new))),
     sampler=_REPLACEMENTS,
 )
 def index_add(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
@@ -245,7 +274,8 @@ def _take(x: Stage, indices: Stage, axis: int, mode: str) -> Stage:
     return te.compute(result, element)
 
 
-def _take_gradient(x: Value, indices: Value, out: Value, dout: Value, axis: int, mode: str) -> tuple[Value, None]:
+def _raising_indices(x: Value, indices: Value, axis: int, mode: str) -> Value:
+    """Indices that mean the same with mode="raise"."""
     if mode == "clip":
         last = maximum(subtract(x.shape[normalize_axis(axis, x.ndim)], 1), 0)
         held = indices.base.dtype.itemsize == 8 or fits_int32(facts(), last)
@@ -256,10 +286,28 @@ def _take_gradient(x: Value, indices: Value, out: Value, dout: Value, axis: int,
         if indices.base != UINT64:
             indices = indices.op("cast", dtype=INT64)
         indices = indices.op("mod", x.shape[normalize_axis(axis, x.ndim)])
+    return indices
+
+
+def _take_gradient(x: Value, indices: Value, out: Value, dout: Value, axis: int, mode: str) -> tuple[Value, None]:
+    indices = _raising_indices(x, indices, axis, mode)
     return x.op("zeros_like").op("scatter_add", indices, dout, axis=axis), None
 
 
 _REPEATED = np.array([[2, 0, 2], [-1, 1, 2]], np.int32)
+
+
+def _batched_take(batch: Batch, x: Value, indices: Value, axis: int, mode: str) -> Value:
+    place = normalize_axis(axis, batch.rank())
+    if not batch.batched[1]:
+        return batch.call(x, indices, axis=place + 1, mode=mode)
+    if not batch.batched[0]:
+        return batching.move_axis(batch.call(x, indices, axis=place, mode=mode), place, 0)
+    chosen = _as_vectors(batch, _raising_indices(x, indices, place + 1, mode))
+    found = batching.move_axis(x, place + 1, 1).op("gather_nd", chosen)  # (examples, *indices, *before, *after)
+    count = batch.rank(1)
+    order = (0, *range(1 + count, 1 + count + place), *range(1, 1 + count), *range(1 + count + place, found.ndim))
+    return found.op("transpose", axes=order)
 
 
 @register_op(
@@ -269,6 +317,7 @@ _REPEATED = np.array([[2, 0, 2], [-1, 1, 2]], np.int32)
     gradient=_take_gradient,
     requirements=(Requirement(_take_in_range, "index out of range"),),
     algebra=Algebra(linear=(0,)),
+    batching=Batching(rule=_batched_take),
     sampler=cases(
         case((3,), _REPEATED),
         case((3, 2), _REPEATED),
@@ -349,6 +398,18 @@ def _numpy_scatter_add(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -
     np.add.at(x, place, updates)
 
 
+def _batched_scatter_add(batch: Batch, x: Value, indices: Value, updates: Value, axis: int) -> Value:
+    whole, parts, place = batch.stretched(x, 0), batch.stretched(updates, 2), normalize_axis(axis, batch.rank())
+    if not batch.batched[1]:
+        return batch.call(whole, indices, parts, axis=place + 1)
+    count = batch.rank(1)
+    order = (0, *range(1 + place, 1 + place + count), *range(1, 1 + place), *range(1 + place + count, parts.ndim))
+    added = batching.move_axis(whole, place + 1, 1).op(
+        "scatter_nd_add", _as_vectors(batch, indices), parts.op("transpose", axes=order)
+    )
+    return batching.move_axis(added, 1, place + 1)
+
+
 @register_op(
     relation=Relation("T:number, I:int, T -> T", relations.scatter_add),
     pattern=Pattern.OPAQUE,
@@ -357,6 +418,7 @@ def _numpy_scatter_add(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -
     requirements=(Requirement(_scatter_in_range, "index out of range"),),
     algebra=Algebra(accumulates=0),
     memory=Memory(in_place=InPlace(0, _scatter_add_in_place, _numpy_scatter_add)),
+    batching=Batching(rule=_batched_scatter_add),
     sampler=cases(
         case((3,), _REPEATED, (2, 3)),
         case((3, 2), _REPEATED, (2, 3, 2)),
@@ -392,6 +454,7 @@ def _one_hot(indices: Stage, depth: int, dtype: BaseType) -> Stage:
     pattern=Pattern.INJECTIVE,
     compute=_one_hot,
     no_gradient="the operand is an index",
+    batching=Batching(rule=batching.stretched),
     sampler=cases(
         case(np.array([[2, 0], [-1, 3]], np.int32), depth=3),
         case(np.array(1, np.int64), depth=2, dtype=INT32),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from relay.errors import ShapeError
 from relay.ir.axes import AxisNames
 from relay.ir.types import Dim, Shape, show_shape
 from relay.operator.axes import AxesDiffer, carries
-from relay.ops.notation import Relation, Value, expansion
+from relay.ops.notation import Batch, Batching, Relation, Value, expansion
 from relay.ops.samples import case, cases
 from relay.typecheck.dims import equal, follows_equal, normalize_axes, product
 
@@ -233,8 +234,21 @@ def _greedy_order(terms: Sequence[set[str]], result: set[str], sizes: Mapping[st
     return order
 
 
+def _batched_einsum(batch: Batch, operands: Sequence[Value], subscripts: str) -> Value:
+    """A letter that is not used stands for the examples."""
+    parsed = _parse(subscripts, [type_.shape for type_ in batch.types])
+    text = subscripts.replace(" ", "")
+    letter = next(c for c in string.ascii_letters if c not in text)
+    left, arrow, right = text.partition("->")
+    if not arrow:
+        right = "".join(["..."] * ("..." in left) + [label for label in parsed.result if label.isalpha()])
+    terms = [letter * marked + term for marked, term in zip(batch.batched, left.split(","), strict=True)]
+    return batch.call(*operands, subscripts=f"{','.join(terms)}->{letter}{right}")
+
+
 @expansion(
     relation=Relation("T:number.. -> T", _einsum_shape),
+    batching=Batching(rule=_batched_einsum),
     sampler=cases(
         case((2, 3), (3, 4), subscripts="ij,jk->ik"),
         case((5, 2, 3), (5, 3, 4), subscripts="bij,bjk"),

@@ -11,9 +11,11 @@ from relay.errors import ShapeError
 from relay.ir.types import BaseType, Dim, Shape, show_shape
 from relay.operator import Emitter
 from relay.operator.axes import carries
+from relay.ops import batching
 from relay.ops.elementwise.comparison import where
 from relay.ops.notation import (
     Algebra,
+    Batching,
     Element,
     Relation,
     Stage,
@@ -168,6 +170,7 @@ def _systems(rng: np.random.Generator, dtype: np.dtype[Any]) -> Any:
     compute=_solve,
     gradient=_solve_gradient,
     algebra=Algebra(linear=(1,)),
+    batching=Batching(rule=batching.stretched),
     sampler=_systems,
 )
 def triangular_solve(
@@ -260,6 +263,7 @@ def _positive_definite(rng: np.random.Generator, dtype: np.dtype[Any]) -> Any:
     relation=Relation("T:float -> T", _cholesky_shape),
     compute=_cholesky,
     gradient=_cholesky_gradient,
+    batching=Batching(rule=batching.stretched),
     sampler=_positive_definite,
 )
 def cholesky(a: Tensor) -> Tensor:

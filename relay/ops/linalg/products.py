@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from relay.ir.dims import product
+from relay.ir.dims import multiply, product
 from relay.ir.types import Shape
 from relay.operator import Columns
+from relay.ops import batching
 from relay.ops.notation import (
     Algebra,
+    Batch,
     Batching,
     Element,
     Numerics,
@@ -104,22 +106,31 @@ def _reshape_like(cotangent: Value, like: Value) -> Value:
     return cotangent if cotangent.shape == like.shape else cotangent.op("reshape", shape=like.shape)
 
 
-def _stacked_rows(x: Value, product: Callable[[Value], Value]) -> Value:
-    """A product of each row of all rounds, x: (rounds, .., k), as one of a matrix."""
+def _product_of_rows(x: Value, product: Callable[[Value], Value]) -> Value:
+    """A product of each row of all examples, x: (examples, .., k), as one of a matrix."""
     rows = product(_rows(x))
     return rows if x.ndim == 2 else rows.op("reshape", shape=(*x.shape[:-1], rows.shape[-1]))
 
 
-def _stacked_matmul(rounds: tuple[bool, bool], x: Value, y: Value) -> Value | None:
-    """x_t y for all t; or x y_t, where y_t is a vector, as the rows y_t x^T."""
-    if rounds == (True, False) and y.ndim == 2:
-        return _stacked_rows(x, lambda rows: rows @ y)
-    if rounds == (False, True) and x.ndim == 2 and y.ndim == 2:
+def _batched_matmul(batch: Batch, x: Value, y: Value) -> Value:
+    """As a product of all rows where the right side is one matrix for all examples, or the left one and the right ones
+    are vectors; otherwise a product of matrices for each example."""
+    ranks = batch.rank(0), batch.rank(1)
+    if batch.batched == (True, False) and ranks[1] == 2:
+        return _product_of_rows(x, lambda rows: rows @ y)
+    if batch.batched == (False, True) and ranks == (2, 1):
         return y.op("dense", x)
-    return None
+    left = x.op("expand_dims", axis=-2) if ranks[0] == 1 else x
+    right = y.op("expand_dims", axis=-1) if ranks[1] == 1 else y
+    left, right = batching.align(batch, (left, right))
+    return _with_shape(left @ right, (batch.size, *batch.tensor.shape))
 
 
-def _total_matmul(x: Value, y: Value) -> Value | None:
+def _with_shape(value: Value, shape: Shape) -> Value:
+    return value if value.shape == shape else value.op("reshape", shape=shape)
+
+
+def _summed_matmul(x: Value, y: Value) -> Value | None:
     """The sum over t of x_t y_t: one product, in which t belongs to the axis that is summed over."""
     if x.ndim != 3 or y.ndim != 3:
         return None
@@ -142,7 +153,7 @@ def _matmul_columns(x: Shape, y: Shape) -> Columns | None:
     gradient=_matmul_gradient,
     # associative: products of matrices; a vector stands first or last
     algebra=Algebra(associative=True, columns=_matmul_columns, linear=(0, 1)),
-    batching=Batching(rule=_stacked_matmul, summed=_total_matmul),
+    batching=Batching(rule=_batched_matmul, summed=_summed_matmul),
     numerics=Numerics(
         quantized=lambda x, y: x.op("quantized_dense", y.op("transpose")) if y.ndim == 2 else None,
         work=_multiplications_and_additions,
@@ -188,16 +199,38 @@ def _dense_gradient(x: Value, weight: Value, out: Value, dout: Value) -> tuple[V
     return dout @ weight, _rows(cotangent).op("transpose") @ _rows(rows)
 
 
+def batched_dense(batch: Batch, x: Value, weight: Value) -> Value:
+    """The rule of a product with a transposed weight: one product of all rows, or of all weights where the other side
+    is one for all examples; otherwise a product of matrices for each example, in the result's dtype."""
+    if not batch.batched[1]:
+        return _product_of_rows(x, lambda rows: batch.call(rows, weight))
+    shape, columns = (batch.size, *batch.tensor.shape), weight.shape[1]
+    if not batch.batched[0]:
+        made = batch.call(_rows(x), weight.op("reshape", shape=(multiply(batch.size, columns), weight.shape[2])))
+        return _with_shape(batching.split(made, 1, batch, columns), shape)
+    rows = _with_shape(x, (batch.size, product(x.shape[1:-1]), x.shape[-1]))
+    if rows.base != batch.tensor.base:
+        rows, weight = (v.op("cast", dtype=batch.tensor.base) for v in (rows, weight))
+    return _with_shape(rows @ _swap(weight), shape)
+
+
+def _summed_dense(x: Value, weight: Value) -> Value | None:
+    """The sum over t of x_t w_t^T: one product, in which t belongs to the axis that is summed over."""
+    if x.ndim != 3:
+        return None
+    left, right = (
+        v.op("transpose", axes=(1, 0, 2)).op("reshape", shape=(v.shape[1], multiply(v.shape[0], v.shape[2])))
+        for v in (x, weight)
+    )
+    return left.op("dense", right)
+
+
 @register_op(
     relation=Relation("T:number, T -> T", relations.dense),
     pattern=Pattern.OUTPUT_FUSABLE,
     compute=_dense,
     gradient=_dense_gradient,
-    batching=Batching(
-        rule=lambda rounds, x, weight: (
-            _stacked_rows(x, lambda rows: rows.op("dense", weight)) if rounds == (True, False) else None
-        )
-    ),
+    batching=Batching(rule=batched_dense, summed=_summed_dense),
     algebra=Algebra(columns=lambda x, weight: Columns(0, len(x) - 1, rows=(len(x) - 1, 1)), linear=(0, 1)),
     numerics=Numerics(quantized=lambda x, weight: x.op("quantized_dense", weight), work=_multiplications_and_additions),
     sampler=cases(

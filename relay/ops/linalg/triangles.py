@@ -10,7 +10,20 @@ import numpy as np
 from relay.errors import ShapeError
 from relay.ir.types import BOOL, FLOAT32, FLOAT64, INT32, BaseType, Shape, show_shape
 from relay.operator.axes import carries
-from relay.ops.notation import Algebra, Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op, result_dims
+from relay.ops import batching
+from relay.ops.notation import (
+    Algebra,
+    Batching,
+    Element,
+    Pattern,
+    Relation,
+    Stage,
+    Tensor,
+    Value,
+    dims,
+    register_op,
+    result_dims,
+)
 from relay.ops.samples import case, cases
 from relay.ops.tir import scalar
 from relay.ops.tir.tvm_modules import index_dtype, te, tirx
@@ -118,6 +131,7 @@ def _same_triangle(name: str) -> Callable[..., Value]:
     compute=_triangle(lambda distance, k: tirx.LE(distance, k)),
     gradient=_same_triangle("tril"),
     algebra=Algebra(linear=(0,)),
+    batching=Batching(rule=batching.stretched),
     sampler=_MATRICES,
 )
 def tril(x: Tensor, k: int = 0) -> Tensor:
@@ -136,6 +150,7 @@ def tril(x: Tensor, k: int = 0) -> Tensor:
     compute=_triangle(lambda distance, k: tirx.GE(distance, k)),
     gradient=_same_triangle("triu"),
     algebra=Algebra(linear=(0,)),
+    batching=Batching(rule=batching.stretched),
     sampler=_MATRICES,
 )
 def triu(x: Tensor, k: int = 0) -> Tensor:

@@ -15,9 +15,11 @@ from relay.errors import ShapeError
 from relay.ir import dims as arithmetic
 from relay.ir.types import INT64, Dim, Shape
 from relay.operator import Emitter
+from relay.ops import batching
 from relay.ops.nn.pooling import samples, spatial_axes
 from relay.ops.notation import (
     Algebra,
+    Batching,
     Element,
     Pattern,
     Relation,
@@ -217,6 +219,7 @@ def _define_adaptive(rank: int) -> None:
         sizes=frozenset({"output_size"}),
         relation=Relation("T:float -> T", functools.partial(_adaptive_shape, rank)),
         layouts=functools.partial(rules.layouts, rank, "xx"),
+        batching=Batching(rule=batching.into_axis("N")),
         pattern=Pattern.REDUCTION,
         compute=functools.partial(_adaptive, mean=True),
         gradient=_adaptive_avg_gradient,
@@ -238,6 +241,7 @@ def _define_adaptive(rank: int) -> None:
         sizes=frozenset({"output_size"}),
         relation=Relation("T:number -> T", functools.partial(_adaptive_shape, rank)),
         layouts=functools.partial(rules.layouts, rank, "xx"),
+        batching=Batching(rule=batching.into_axis("N")),
         pattern=Pattern.REDUCTION,
         compute=functools.partial(_adaptive, mean=False),
         gradient=_adaptive_max_gradient,

@@ -26,8 +26,10 @@ from relay.ir.dims import Dim, multiply
 from relay.ir.types import Shape
 from relay.operator import Columns
 from relay.ops.nn import polyphase
+from relay.ops.nn.batched_convolutions import batched_convolution, batched_weight_gradient
 from relay.ops.notation import (
     Algebra,
+    Batching,
     Element,
     Numerics,
     Pattern,
@@ -583,6 +585,7 @@ def _define(rank: int) -> None:
         sizes=frozenset({"padding"}),
         relation=Relation("T:number, T -> T", functools.partial(rules.convolution, rank)),
         layouts=functools.partial(rules.layouts, rank, "xwx", blocks=True),
+        batching=Batching(rule=batched_convolution("O")),
         pattern=Pattern.OUTPUT_FUSABLE,
         compute=convolution_stage,
         gradient=convolution_gradient,
@@ -618,6 +621,7 @@ def _define(rank: int) -> None:
         sizes=frozenset({"padding", "output_padding"}),
         relation=Relation("T:number, T -> T", functools.partial(rules.transposed_convolution, rank)),
         layouts=functools.partial(rules.layouts, rank, "xwx"),
+        batching=Batching(rule=batched_convolution("I")),
         pattern=Pattern.OUTPUT_FUSABLE,
         compute=_transposed_convolution,
         gradient=transposed_gradient,
@@ -643,6 +647,7 @@ def _define(rank: int) -> None:
         sizes=frozenset({"padding"}),
         relation=Relation("T:number, T -> T", functools.partial(rules.weight_gradient, rank)),
         layouts=functools.partial(rules.layouts, rank, "xxw"),
+        batching=Batching(rule=batched_weight_gradient),
         pattern=Pattern.OUTPUT_FUSABLE,
         compute=_weight_gradient,
         gradient=weight_gradient_gradient,

@@ -14,8 +14,9 @@ from relay.errors import ShapeError
 from relay.ir.dims import maximum, multiply, subtract
 from relay.ir.types import FLOAT64, INT64, BaseType, Dim, Shape, show_shape
 from relay.operator import Emitter
+from relay.ops import batching
 from relay.ops.elementwise.comparison import where
-from relay.ops.notation import Relation, Value, cast_like, counting, expansion, index_base, table, wide
+from relay.ops.notation import Batching, Relation, Value, cast_like, counting, expansion, index_base, table, wide
 from relay.ops.samples import case, cases
 from relay.typecheck import windows as rules
 from relay.typecheck.dims import equal, follows_equal, needs_at_least, product, resolve
@@ -103,6 +104,7 @@ def _resize_axis(x: Value, axis: int, count: Dim, method: str, coordinates: str)
     sizes=frozenset({"size"}),
     relation=Relation("T:float -> T", _resize_shape),
     layouts=functools.partial(rules.layouts, 2, "xx"),
+    batching=Batching(rule=batching.into_axis("N")),
     sampler=cases(
         case((1, 2, 3, 4), size=(5, 7)),
         case((2, 4, 3, 1), size=2, layout="NHWC", coordinates="align_corners"),
@@ -146,6 +148,7 @@ def _upsampling_shape(x: Shape, *, scale: object, method: str, layout: str) -> S
 @expansion(
     relation=Relation("T:float -> T", _upsampling_shape),
     layouts=functools.partial(rules.layouts, 2, "xx"),
+    batching=Batching(rule=batching.into_axis("N")),
     sampler=cases(case((1, 2, 2, 3), scale=2), case((1, 2, 3, 1), scale=(3, 1), method="bilinear", layout="NHWC")),
 )
 def upsampling(x: Value, scale: int | tuple[int, int] = 2, method: str = "nearest", layout: str = "NCHW") -> Value:

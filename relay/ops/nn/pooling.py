@@ -12,8 +12,10 @@ import numpy as np
 
 from relay.ir import dims as arithmetic
 from relay.ir.types import BaseType, Dim, Shape
+from relay.ops import batching
 from relay.ops.notation import (
     Algebra,
+    Batching,
     Element,
     Pattern,
     Relation,
@@ -286,6 +288,7 @@ def _define(rank: int) -> None:
         sizes=frozenset({"padding"}),
         relation=Relation("T:number -> T", functools.partial(_pool_shape, rank)),
         layouts=functools.partial(rules.layouts, rank, "xx", blocks=True),
+        batching=Batching(rule=batching.into_axis("N")),
         pattern=Pattern.REDUCTION,
         compute=_max_pool,
         gradient=_max_pool_gradient,
@@ -314,6 +317,7 @@ def _define(rank: int) -> None:
         sizes=frozenset({"padding"}),
         relation=Relation("T:float -> T", functools.partial(_pool_shape, rank)),
         layouts=functools.partial(rules.layouts, rank, "xx", blocks=True),
+        batching=Batching(rule=batching.into_axis("N")),
         pattern=Pattern.REDUCTION,
         compute=_avg_pool,
         gradient=_avg_pool_gradient,
@@ -356,6 +360,7 @@ def _define_global(rank: int) -> None:
             name=name,
             relation=Relation(f"T:{classes} -> T", functools.partial(_global_shape, rank)),
             layouts=functools.partial(rules.layouts, rank, "xx"),
+            batching=Batching(rule=batching.into_axis("N")),
             sampler=sampler,
         )(pool)
 

@@ -11,8 +11,10 @@ from relay.errors import ShapeError, TypeMismatch
 from relay.ir.types import FLOAT32, FLOAT64, INT32, BaseType, Dim, Shape, TensorType, Type, show, show_shape
 from relay.operator.relation import infer_relation
 from relay.ops.elementwise.comparison import where
+from relay.ops.linalg.products import batched_dense
 from relay.ops.nn import convolution
-from relay.ops.notation import Element, Pattern, Relation, Stage, Tensor, Value, dims, expansion, register_op
+from relay.ops.nn.batched_convolutions import batched_convolution
+from relay.ops.notation import Batching, Element, Pattern, Relation, Stage, Tensor, Value, dims, expansion, register_op
 from relay.ops.samples import case, cases
 from relay.ops.tir import stages
 from relay.typecheck import relations
@@ -169,7 +171,7 @@ _BYTES = np.random.default_rng(0).integers(-128, 128, (2, 3, 5, 4)).astype(np.in
     pattern=Pattern.OUTPUT_FUSABLE,
     compute=_dense,
     no_gradient=_INTEGRAL,
-    sampler=cases(
+    batching=Batching(rule=batched_dense), sampler=cases(
         case(_BYTES[0, 0], _BYTES[0, 1]), case(_BYTES[0, 0].view(np.uint8), _BYTES[0, 1]),
         case(_BYTES[0, 0, 0], _BYTES[1, 0]), case(np.zeros((2, 0), np.int8), np.zeros((3, 0), np.int8)),
     ),
@@ -194,6 +196,7 @@ def _quantized_conv2d_type(x: Type, weight: Type, **attributes: Any) -> Type:
     pattern=Pattern.OUTPUT_FUSABLE,
     compute=functools.partial(convolution.convolution_stage, dtype="int32"),
     no_gradient=_INTEGRAL,
+    batching=Batching(rule=batched_convolution("O")),
     sampler=cases(
         case(_BYTES, _BYTES[:, :, :3, :2]),
         case(_BYTES.view(np.uint8), _BYTES[:, :, :2, :3], stride=2, padding="same"),

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from relay.errors import ShapeError
+from relay.ir.dims import multiply
 from relay.ir.types import INT32, INT64, BaseType, Shape, show_shape
 from relay.operator.axes import carries
+from relay.ops import batching
 from relay.ops.notation import (
     Algebra,
+    Batch,
+    Batching,
     Element,
     Pattern,
     Relation,
@@ -64,11 +70,23 @@ def _mask_gradient(
     return dout.op("sequence_mask", lengths, axis=axis, batch_axis=batch_axis, value=0), None
 
 
+def _batched_sequences(batch: Batch, x: Value, lengths: Value, axis: int, batch_axis: int, **attributes: Any) -> Value:
+    """The sequences of all examples as those of one."""
+    place = normalize_axis(batch_axis, batch.rank())
+    ends = batch.stretched(lengths, 1)
+    made = batch.call(
+        batching.merge(batch.stretched(x, 0), place), ends.op("reshape", shape=(multiply(*ends.shape),)),
+        axis=normalize_axis(axis, batch.rank()), batch_axis=place, **attributes,
+    )  # fmt: skip
+    return batching.split(made, place, batch, batch.tensor.shape[place])
+
+
 @register_op(
     relation=Relation("T:number, I:int -> T", _lengths_shape),
     pattern=Pattern.INJECTIVE,
     compute=_mask,
     gradient=_mask_gradient,
+    batching=Batching(rule=_batched_sequences),
     sampler=_LENGTHS,
 )
 def sequence_mask(x: Tensor, lengths: Tensor, axis: int = 0, batch_axis: int = 1, value: float = 0) -> Tensor:
@@ -113,6 +131,7 @@ def _reverse(x: Stage, lengths: Stage, axis: int, batch_axis: int) -> Stage:
     ),
     requirements=(Requirement(_lengths_fit, "a length is negative or longer than the axis"),),
     algebra=Algebra(linear=(0,)),
+    batching=Batching(rule=_batched_sequences),
     sampler=cases(
         case((4, 3), np.array([2, 0, 4], np.int32)),
         case((3, 4), np.array([2, 0, 3], np.int64), axis=1, batch_axis=0),

@@ -20,6 +20,8 @@ from relay.errors import ShapeError, TypeMismatch
 from relay.ir.types import FLOAT32, FLOAT64, BaseType, Shape, Type, show_shape
 from relay.operator.relation import infer_relation
 from relay.ops.notation import (
+    LOOP,
+    Batching,
     Element,
     Relation,
     Requirement,
@@ -162,7 +164,7 @@ def _key(seed: Stage) -> Stage:
     relation=Relation("T:int -> uint32", _key_shape),
     compute=_key,
     no_gradient=_BITS,
-    sampler=cases(
+    batching=Batching(rule=LOOP), sampler=cases(
         case(np.array(42, np.int32)), case(np.array(-1, np.int32)), case(np.array(-(2**40) + 5, np.int64)),
         case(np.array(2**63 + 7, np.uint64)), case(np.array(200, np.uint8)),
     ),
@@ -198,6 +200,7 @@ def _split(key: Stage, num: int) -> Stage:
     relation=Relation("uint32 -> uint32", _split_shape),
     compute=_split,
     no_gradient=_BITS,
+    batching=Batching(rule=LOOP),
     sampler=cases(case(_ZERO), case(_KEY, num=5), case(_KEY, num=0)),
 )
 def random_split(key: Tensor, num: int = 2) -> Tensor:
@@ -226,7 +229,7 @@ def _bits_type(key: Type, shape: Sequence[int] | int, width: int) -> Type:
     relation=_bits_type,
     compute=lambda key, shape, width: _tensor(shape, [key], f"uint{width}", width == 64, lambda registers, bits: bits),
     no_gradient=_BITS,
-    sampler=cases(
+    batching=Batching(rule=LOOP), sampler=cases(
         case(_ZERO, shape=()), case(_KEY, shape=(3, 4)), case(_KEY, shape=(5,), width=64), case(_KEY, shape=(0, 2))
     ),
 )  # fmt: skip
@@ -292,7 +295,7 @@ def _uniform(key: Stage, shape: tuple[int, ...], minval: float, maxval: float, d
     relation=Relation("uint32 -> @dtype", _uniform_shape),
     compute=_uniform,
     no_gradient=_BITS,
-    sampler=cases(
+    batching=Batching(rule=LOOP), sampler=cases(
         case(_KEY, shape=(3, 4)), case(_KEY, shape=(200,), minval=-1.5, maxval=0.1), case(_ZERO, shape=()),
         case(_KEY, shape=(200,), minval=1 / 3, maxval=7.7, dtype=FLOAT64), case(_KEY, shape=(50,), dtype=FLOAT64),
         case(_KEY, shape=(0,)), case(_KEY, shape=(100,), minval=16777215.0, maxval=16777216.0),
@@ -353,6 +356,7 @@ _normal_rule, _normal, _numpy_normal = _distribution("random_normal", reproducib
     relation=Relation("uint32 -> @dtype", _normal_rule),
     compute=_normal,
     no_gradient=_BITS,
+    batching=Batching(rule=LOOP),
     sampler=_DRAWS,
 )
 def random_normal(key: Tensor, shape: tuple[int, ...] = (), dtype: BaseType = FLOAT32) -> Tensor:
@@ -376,6 +380,7 @@ _exponential_rule, _exponential, _numpy_exponential = _distribution("random_expo
     relation=Relation("uint32 -> @dtype", _exponential_rule),
     compute=_exponential,
     no_gradient=_BITS,
+    batching=Batching(rule=LOOP),
     sampler=_DRAWS,
 )
 def random_exponential(key: Tensor, shape: tuple[int, ...] = (), dtype: BaseType = FLOAT32) -> Tensor:
@@ -399,6 +404,7 @@ _gumbel_rule, _gumbel, _numpy_gumbel = _distribution("random_gumbel", _gumbel_qu
     relation=Relation("uint32 -> @dtype", _gumbel_rule),
     compute=_gumbel,
     no_gradient=_BITS,
+    batching=Batching(rule=LOOP),
     sampler=_DRAWS,
 )
 def random_gumbel(key: Tensor, shape: tuple[int, ...] = (), dtype: BaseType = FLOAT32) -> Tensor:
@@ -459,7 +465,7 @@ def _range(low: int, high: int, dtype: str) -> tuple[Tensor, Tensor]:
     compute=_randint,
     no_gradient=_BITS,
     requirements=(Requirement(_not_empty, "there is no integer from minval up to maxval, exclusive"),),
-    sampler=cases(
+    batching=Batching(rule=LOOP), sampler=cases(
         case(_KEY, *_range(0, 10, "int32"), shape=(3, 20)), case(_KEY, *_range(-5, -2, "int8"), shape=(40,)),
         case(_KEY, *_range(-(2**63), 2**63 - 1, "int64"), shape=(30,)), case(_ZERO, *_range(3, 4, "uint8"), shape=()),
         case(_KEY, *_range(-(2**31), 2**31 - 1, "int32"), shape=(20,)), case(_KEY, *_range(0, 5, "int32"), shape=(0,)),

@@ -13,8 +13,10 @@ from relay.ir.sizes.facts import facts
 from relay.ir.types import BOOL, Shape, TensorType, Type
 from relay.operator.axes import carries
 from relay.operator.relation import infer_relation, of_numbers
+from relay.ops import batching
 from relay.ops.notation import (
     Algebra,
+    Batching,
     Element,
     Indexing,
     Pattern,
@@ -391,6 +393,7 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
     pattern=Pattern.OPAQUE,
     compute=_arg_extremum("GT", stages.lowest),
     no_gradient="the result is an index",
+    batching=Batching(rule=batching.in_row(batching.by_axes("axis"))),
     sampler=_ARG_CASES,
 )
 def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
@@ -408,6 +411,7 @@ def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
     pattern=Pattern.OPAQUE,
     compute=_arg_extremum("LT", stages.highest),
     no_gradient="the result is an index",
+    batching=Batching(rule=batching.in_row(batching.by_axes("axis"))),
     sampler=_ARG_CASES,
 )
 def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:

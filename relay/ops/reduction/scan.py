@@ -11,7 +11,19 @@ from relay.ir.types import BFLOAT16, FLOAT16, FLOAT32, Shape
 from relay.operator import composite
 from relay.operator.axes import carries
 from relay.ops.elementwise.comparison import cast
-from relay.ops.notation import Algebra, Element, Pattern, Relation, Stage, Tensor, Value, dims, loops, register_op
+from relay.ops.notation import (
+    Algebra,
+    Element,
+    Indexing,
+    Pattern,
+    Relation,
+    Stage,
+    Tensor,
+    Value,
+    dims,
+    loops,
+    register_op,
+)
 from relay.ops.samples import case, cases
 from relay.ops.shape.creation import ones, zeros_like
 from relay.ops.shape.rearrangement import flip, moveaxis
@@ -87,6 +99,7 @@ def _cumsum_gradient(x: Value, out: Value, dout: Value, axis: int, reverse: bool
     compute=_running(scalar.add),
     gradient=_cumsum_gradient,
     algebra=Algebra(linear=(0,)),
+    indexing=Indexing(axis="axis"),
     sampler=_CASES,
 )
 def cumsum(x: Tensor, axis: int = 0, reverse: bool = False) -> Tensor:
@@ -103,6 +116,7 @@ def cumsum(x: Tensor, axis: int = 0, reverse: bool = False) -> Tensor:
     pattern=Pattern.OPAQUE,
     compute=_running(scalar.multiply),
     reference=lambda x, axis, reverse: _numpy_running(np.cumprod, x, axis, reverse),
+    indexing=Indexing(axis="axis"),
     sampler=_CASES,
 )
 def cumprod(x: Tensor, axis: int = 0, reverse: bool = False) -> Tensor:

@@ -13,7 +13,10 @@ from relay.ir.types import INT32, Dim, Shape, show_shape
 from relay.operator.axes import carries
 from relay.ops.elementwise.comparison import where
 from relay.ops.notation import (
+    Batch,
+    Batching,
     Element,
+    Indexing,
     Relation,
     Stage,
     Tensor,
@@ -99,7 +102,7 @@ def needs_places(shape: Shape, axis: int) -> None:
     relation=Relation("T -> int32", _sorted_shape),
     compute=_argsort,
     no_gradient="the result is an order",
-    sampler=cases(
+    indexing=Indexing(axis="axis"), sampler=cases(
         case((7,)), case((3, 5)), case((3, 4, 2), axis=1), case((2, 6), descending=True), case((4, 1), axis=0),
         case((0, 3)), case((3, 0)), case(_NAN), case(_NAN, descending=True), case((1,)), case((33,)),
     ),
@@ -116,6 +119,7 @@ def argsort(x: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
 
 @expansion(
     relation=Relation("T -> T", _sorted_shape),
+    indexing=Indexing(axis="axis"),
     sampler=cases(
         case((7,)), case((3, 5)), case((3, 4, 2), axis=1, descending=True), case((0, 3)), case((3, 0)), case(_NAN)
     ),
@@ -283,10 +287,21 @@ def _sorted_sample(*extents: int) -> Tensor:
     return np.sort(np.random.default_rng(1).integers(-2, 3, extents).astype(np.float32), axis=-1)
 
 
+def _batched_search(batch: Batch, ordered: Value, values: Value, side: str) -> Value:
+    """Rows of both, unless all examples are searched in one row."""
+    if not batch.batched[0] and batch.rank() == 1:
+        return batch.call(ordered, values, side=side)
+    rows, wanted = batch.all_stretched((ordered, values))
+    if batch.rank() == 1:
+        wanted = wanted.op("reshape", shape=(batch.size, product(batch.types[1].shape)))
+    return batch.call(rows, wanted, side=side).op("reshape", shape=(batch.size, *batch.tensor.shape))
+
+
 @register_op(
     relation=Relation("T:number, T -> int32", _searchsorted_shape),
     compute=_bisect,
     no_gradient="the result is a place",
+    batching=Batching(rule=_batched_search),
     sampler=cases(
         case(_sorted_sample(5), np.array([-3, -2, 0, 0.5, 2, 9, np.nan], np.float32)),
         case(_sorted_sample(8), np.array([[-2, 1], [2, 0]], np.float32), side="right"),

@@ -9,6 +9,8 @@ import numpy as np
 
 from relay.ir import dims as arithmetic
 from relay.ops.notation import (
+    Batch,
+    Batching,
     Element,
     Pattern,
     Relation,
@@ -105,12 +107,17 @@ def _source(mode: str, place: Value, last: Value) -> Value:
     return ((place + last) % (last * 2).op("maximum", 1) - last).op("abs")
 
 
+def _batched_pad(batch: Batch, x: Value, widths: Widths, **attributes: Any) -> Value:
+    return batch.call(x, widths=((0, 0), *shape_rules.pad_widths(batch.rank(), widths)), **attributes)
+
+
 @register_op(
     sizes=frozenset({"widths"}),
     relation=Relation("T:number -> T", shape_rules.pad),
     pattern=Pattern.INJECTIVE,
     compute=_pad,
     gradient=_pad_gradient,
+    batching=Batching(rule=_batched_pad),
     sampler=cases(
         case((3,), widths=2),
         case((2, 3), widths=(1, 0), value=1),

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import string
 from typing import Any
 
 import numpy as np
 
 from relay.ir.dims import Dim, subtract
 from relay.operator import composite
+from relay.ops import batching
 from relay.ops.notation import (
     Algebra,
+    Batch,
+    Batching,
     Element,
     Pattern,
     Relation,
@@ -46,6 +50,7 @@ def _swapaxes(x: Stage, axis1: int, axis2: int) -> Stage:
     compute=_swapaxes,
     gradient=lambda x, out, dout, axis1, axis2: dout.op("swapaxes", axis1=axis1, axis2=axis2),
     algebra=Algebra(linear=(0,)),
+    batching=Batching(rule=batching.by_axes("axis1", "axis2")),
     sampler=cases(case((2, 3), axis1=0, axis2=1), case((2, 0, 4), axis1=-1, axis2=0), case((3,), axis1=0, axis2=0)),
 )
 def swapaxes(x: Tensor, axis1: int, axis2: int) -> Tensor:
@@ -74,6 +79,7 @@ def _moveaxis_gradient(
     compute=_moveaxis,
     gradient=_moveaxis_gradient,
     algebra=Algebra(linear=(0,)),
+    batching=Batching(rule=batching.by_axes("source", "destination")),
     sampler=cases(
         case((2, 3, 4), source=0, destination=-1),
         case((2, 3, 4), source=(0, 1), destination=(-1, 0)),
@@ -109,6 +115,7 @@ def _flip(x: Stage, axis: Axes) -> Stage:
     compute=_flip,
     gradient=lambda x, out, dout, axis: dout.op("flip", axis=axis),
     algebra=Algebra(linear=(0,)),
+    batching=Batching(rule=batching.by_axes("axis")),
     sampler=cases(
         case(()), case((2, 3)), case((2, 3), axis=-1), case((2, 3, 4), axis=(0, 2)), case((0, 3)), case((2, 3), axis=())
     ),
@@ -159,6 +166,7 @@ def _roll_gradient(x: Value, out: Value, dout: Value, shift: Dim | tuple[Dim, ..
     compute=_roll,
     gradient=_roll_gradient,
     algebra=Algebra(linear=(0,)),
+    batching=Batching(rule=batching.in_row(batching.by_axes("axis"))),
     sampler=cases(
         case((5,), shift=2),
         case((2, 3), shift=-4),
@@ -205,6 +213,13 @@ def _tile_gradient(x: Value, out: Value, dout: Value, reps: int | tuple[int, ...
     return summed.op("reshape", shape=x.shape)
 
 
+def _batched_tile(batch: Batch, x: Value, reps: int | tuple[int, ...]) -> Value:
+    counts = shape_rules.repetitions(batch.rank(), reps)
+    more = len(counts) - batch.rank()
+    whole = x.op("reshape", shape=(batch.size, *(1,) * more, *x.shape[1:])) if more else x
+    return batch.call(whole, reps=(1, *counts))
+
+
 @register_op(
     sizes=frozenset({"reps"}),
     relation=Relation("T -> T", shape_rules.tile),
@@ -212,6 +227,7 @@ def _tile_gradient(x: Value, out: Value, dout: Value, reps: int | tuple[int, ...
     compute=_tile,
     gradient=_tile_gradient,
     algebra=Algebra(linear=(0,)),
+    batching=Batching(rule=_batched_tile),
     sampler=cases(
         case((3,), reps=2),
         case((2, 3), reps=2),
@@ -260,6 +276,7 @@ def _repeat_gradient(x: Value, out: Value, dout: Value, repeats: int, axis: int 
     compute=_repeat,
     gradient=_repeat_gradient,
     algebra=Algebra(linear=(0,)),
+    batching=Batching(rule=batching.in_row(batching.by_axes("axis"))),
     sampler=cases(
         case((3,), repeats=2),
         case((2, 3), repeats=2),
@@ -298,6 +315,7 @@ def _flatten(x: Stage, start_axis: int, end_axis: int) -> Stage:
     compute=_flatten,
     gradient=_flatten_gradient,
     algebra=Algebra(linear=(0,)),
+    batching=Batching(rule=batching.reshaped),
     sampler=cases(case(()), case((2, 3, 4)), case((2, 3, 4), start_axis=1), case((2, 3, 4), end_axis=1), case((0, 3))),
 )
 def flatten(x: Tensor, start_axis: int = 0, end_axis: int = -1) -> Tensor:
@@ -319,6 +337,7 @@ def _reshape_codes(x: Stage, codes: tuple[int, ...]) -> Stage:
     compute=_reshape_codes,
     gradient=lambda x, out, dout, codes: dout.op("reshape", shape=x.shape),
     algebra=Algebra(linear=(0,)),
+    batching=Batching(rule=batching.reshaped),
     sampler=cases(
         case((2, 3, 4), codes=(4, 0, 2)),
         case((2, 3, 4), codes=(6, 1, -1)),
@@ -363,6 +382,12 @@ def _layout_transform(x: Stage, source: str, target: str) -> Stage:
     return te.compute(result, element)
 
 
+def _batched_layout(batch: Batch, x: Value, source: str, target: str) -> Value:
+    """A letter that is not used stands for the examples."""
+    letter = next(c for c in string.ascii_uppercase if c not in source)
+    return batch.call(x, source=letter + source, target=letter + target)
+
+
 @register_op(
     relation=Relation("T -> T", shape_rules.layout_transform),
     layouts=shape_rules.transformed_layouts,
@@ -370,6 +395,7 @@ def _layout_transform(x: Stage, source: str, target: str) -> Stage:
     compute=_layout_transform,
     gradient=lambda x, out, dout, source, target: dout.op("layout_transform", source=target, target=source),
     algebra=Algebra(linear=(0,)),
+    batching=Batching(rule=_batched_layout),
     sampler=cases(
         case((1, 2, 3, 4), source="NCHW", target="NHWC"),
         case((2, 8, 3), source="NCW", target="NCW4c"),

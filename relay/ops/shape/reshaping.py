@@ -12,6 +12,7 @@ import numpy as np
 from relay.ir.dims import Dim, add
 from relay.ops.notation import (
     Algebra,
+    Batch,
     Batching,
     Element,
     Indexing,
@@ -44,6 +45,12 @@ def _broadcast_to(x: Stage, shape: tuple[int, ...]) -> Stage:
     return te.compute(result_dims(lambda: relations.literal_shape(shape)), lambda *index: broadcast_load(x, index))
 
 
+def _batched_broadcast(batch: Batch, x: Value, shape: tuple[int, ...]) -> Value:
+    missing = batch.tensor.rank - batch.rank()
+    whole = x.op("reshape", shape=(batch.size, *(1,) * missing, *x.shape[1:])) if missing else x
+    return batch.call(whole, shape=(batch.size, *batch.tensor.shape))
+
+
 @register_op(
     sizes=frozenset({"shape"}),
     relation=Relation("T -> T", relations.broadcast_to),
@@ -51,6 +58,7 @@ def _broadcast_to(x: Stage, shape: tuple[int, ...]) -> Stage:
     compute=_broadcast_to,
     gradient=lambda x, out, dout, shape: dout.op("sum_to", shape=x.shape),
     algebra=Algebra(linear=(0,), coercion=True),
+    batching=Batching(rule=_batched_broadcast),
     sampler=cases(
         case((), shape=()),
         case((), shape=(2, 3)),
@@ -92,6 +100,12 @@ def _numpy_sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return np.asarray(summed.astype(x.dtype)).reshape(target)
 
 
+def _batched_sum(batch: Batch, x: Value, shape: tuple[int, ...]) -> Value:
+    wanted, missing = batch.tensor.shape, batch.rank() - batch.tensor.rank
+    made = batch.call(x, shape=(batch.size, *(1,) * missing, *wanted))
+    return made.op("reshape", shape=(batch.size, *wanted)) if missing else made
+
+
 @register_op(
     sizes=frozenset({"shape"}),
     relation=Relation("T:number -> T", relations.sum_to),
@@ -99,6 +113,7 @@ def _numpy_sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     compute=_sum_to,
     gradient=lambda x, out, dout, shape: broadcast_to(dout, shape=x.shape),
     algebra=Algebra(linear=(0,), coercion=True),
+    batching=Batching(rule=_batched_sum),
     sampler=cases(
         case((), shape=()),
         case((2, 3), shape=()),
@@ -174,9 +189,6 @@ def reshaped_stage(x: Stage, shape: tuple[int, ...]) -> Stage:
     indexing=Indexing(kind=IndexKind.RESHAPE),
     compute=lambda x, shape: reshaped_stage(x, result_dims(lambda: shape)),
     gradient=lambda x, out, dout, shape: dout.op("reshape", shape=x.shape),
-    batching=Batching(
-        rule=lambda rounds, x, shape: x.op("reshape", shape=(x.shape[0], *relations.reshape(x.shape[1:], shape=shape)))
-    ),
     algebra=Algebra(linear=(0,), coercion=True),
     sampler=cases(
         case((), shape=()),
@@ -218,11 +230,6 @@ def _transpose_gradient(x: Value, out: Value, dout: Value, axes: Sequence[int] |
     compute=permuted_stage,
     gradient=_transpose_gradient,
     indexing=Indexing(kind=IndexKind.PERMUTE),
-    batching=Batching(
-        rule=lambda rounds, x, axes: x.op(
-            "transpose", axes=(0, *(axis + 1 for axis in relations.permutation(axes, x.ndim - 1)))
-        )
-    ),
     algebra=Algebra(linear=(0,)),
     sampler=cases(
         case(()),
@@ -249,9 +256,6 @@ def transpose(x: Tensor, axes: tuple[int, ...] | None = None) -> Tensor:
     indexing=Indexing(kind=IndexKind.RESHAPE),
     compute=lambda x, axis: reshaped_stage(x, result_dims(lambda: relations.expand_dims(dims(x), axis=axis))),
     gradient=lambda x, out, dout, axis: reshape(dout, shape=x.shape),
-    batching=Batching(
-        rule=lambda rounds, x, axis: x.op("reshape", shape=(x.shape[0], *relations.expand_dims(x.shape[1:], axis=axis)))
-    ),
     algebra=Algebra(linear=(0,)),
     sampler=cases(case((), axis=0), case((2, 3), axis=-1), case((2, 3), axis=(0, 2)), case((0,), axis=1)),
 )
@@ -355,11 +359,16 @@ def _stack_gradient(tensors: tuple[Value, ...], out: Value, dout: Value, axis: i
     return tuple(reshape(_part(dout, position, k, k + 1), shape=x.shape) for k, x in enumerate(tensors))
 
 
+def _batched_stack(batch: Batch, tensors: Sequence[Value], axis: int) -> Value:
+    return batch.call(*batch.all_stretched(tensors), axis=axis % (batch.rank() + 1) + 1)
+
+
 @register_op(
     relation=Relation("T.. -> T", relations.stack),
     pattern=Pattern.INJECTIVE,
     compute=_stack,
     gradient=_stack_gradient,
+    batching=Batching(rule=_batched_stack),
     sampler=cases(
         case(()), case((), (), ()), case((2, 3), (2, 3)), case((2, 3), (2, 3), (2, 3), axis=-1), case((0,), (0,))
     ),

@@ -15,6 +15,8 @@ import numpy as np
 from relay.ir.types import Dim
 from relay.ops.notation import (
     Algebra,
+    Batch,
+    Batching,
     Element,
     Indexing,
     IndexKind,
@@ -135,6 +137,19 @@ def _place_cases() -> list[tuple[tuple[int, ...], dict[str, object]]]:
     ]
 
 
+def _with_examples(batch: Batch, begin: Any, end: Any, strides: Any) -> dict[str, Any]:
+    """The bounds of a slice of all examples."""
+    return {"begin": (0, *begin), "end": (batch.size, *end), "strides": (1, *strides)}
+
+
+def _batched_place(batch: Batch, x: Value, shape: tuple[int, ...], **bounds: Any) -> Value:
+    return batch.call(x, shape=(batch.size, *shape), **_with_examples(batch, **bounds))
+
+
+def _batched_change(batch: Batch, x: Value, new: Value, **bounds: Any) -> Value:
+    return batch.call(*batch.all_stretched((x, new)), **_with_examples(batch, **bounds))
+
+
 @register_op(
     sizes=frozenset({"shape", "begin", "end"}),
     relation=Relation("T:number -> T", relations.place_slice),
@@ -142,6 +157,7 @@ def _place_cases() -> list[tuple[tuple[int, ...], dict[str, object]]]:
     compute=_place_slice,
     gradient=_place_slice_gradient,
     algebra=Algebra(linear=(0,), accumulates="add_slice"),
+    batching=Batching(rule=_batched_place),
     sampler=cases(*(case(part, **attributes) for part, attributes in _place_cases())),
 )
 def place_slice(
@@ -205,6 +221,7 @@ def _update_slice_gradient(
     compute=_update_slice,
     gradient=_update_slice_gradient,
     memory=Memory(in_place=InPlace(0, _update_slice_in_place, _replace_slice)),
+    batching=Batching(rule=_batched_change),
     sampler=cases(*(case(attributes.pop("shape"), part, **attributes) for part, attributes in _place_cases())),
 )
 def update_slice(
@@ -253,6 +270,7 @@ def _add_slice_in_place(x: Stage, new: Stage, begin: Bounds, end: Bounds, stride
     gradient=lambda x, new, out, dout, **bounds: (dout, dout.op("strided_slice", **bounds)),
     algebra=Algebra(accumulates=0),
     memory=Memory(in_place=InPlace(0, _add_slice_in_place, _add_to_slice)),
+    batching=Batching(rule=_batched_change),
     sampler=cases(*(case(attributes.pop("shape"), part, **attributes) for part, attributes in _place_cases())),
 )
 def add_slice(x: Tensor, new: Tensor, begin: tuple[int, ...], end: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:

@@ -14,7 +14,21 @@ import attrs
 import numpy as np
 
 from relay.ir.types import Dim, Shape
-from relay.ops.notation import Algebra, Element, Pattern, Relation, Stage, Tensor, Value, dims, register_op, result_dims
+from relay.ops import batching
+from relay.ops.notation import (
+    Algebra,
+    Batch,
+    Batching,
+    Element,
+    Pattern,
+    Relation,
+    Stage,
+    Tensor,
+    Value,
+    dims,
+    register_op,
+    result_dims,
+)
 from relay.ops.samples import case, cases
 from relay.ops.tir import scalar, stages
 from relay.ops.tir.tvm_modules import te, tirx
@@ -142,6 +156,7 @@ def slid(x: Value, along: WindowAxes, fill: float) -> Value:
         x, WindowAxes.of_stage(x, axes, kernel, stride, padding, dilation), fill
     ),
     gradient=_sliding_gradient,
+    batching=Batching(rule=batching.by_axes("axes")),
     sampler=cases(
         case((5,), kernel=2),
         case((2, 5, 4), kernel=(3, 2), axes=(1, 2), stride=(2, 1), padding=((1, 2), 0), dilation=(1, 2), fill=1),
@@ -208,6 +223,11 @@ def _overlap_add_gradient(windows: Value, out: Value, dout: Value, sizes: Number
     return slid(dout, along, 0)
 
 
+def _batched_overlaps(batch: Batch, windows: Value, axes: Numbers, **attributes: Any) -> Value:
+    outer = batch.rank() - (1 if isinstance(axes, int) else len(axes))
+    return batch.call(windows, axes=batching.shifted(axes, outer), **attributes)
+
+
 @register_op(
     sizes=frozenset({"sizes", "padding"}),
     relation=Relation("T:number -> T", rules.overlap_add),
@@ -215,6 +235,7 @@ def _overlap_add_gradient(windows: Value, out: Value, dout: Value, sizes: Number
     compute=_overlap_add,
     gradient=_overlap_add_gradient,
     algebra=Algebra(linear=(0,)),
+    batching=Batching(rule=_batched_overlaps),
     sampler=cases(
         case((4, 2), sizes=5, axes=0),
         case((2, 4, 2, 3, 2), sizes=(6, 4), axes=(1, 2), stride=(2, 1), padding=((1, 2), 0), dilation=(1, 2)),

@@ -3,8 +3,8 @@
     loop for t < n { x = index(xs, t); y = matmul(x, w); .. }
     ys = matmul(xs, w); loop for t < n { x = index(xs, t); y = index(ys, t); .. }
 
-What an operator's calls of many rounds are as one is in its definition (`stacked`), as is which operator reads a row.
-Elementwise operators between the row and the product are computed before the loop, too. A loop is changed if it reads
+What an operator's calls of many rounds are as one is its batching rule; which one reads a row is in its definition.
+What stands between the row and the product is computed before the loop as well. A loop is changed if it reads
 about as many rows as there are; the number of its rounds is static, or given by sizes of the arguments.
 """
 
@@ -17,8 +17,8 @@ from relay.ir.dims import ANY, multiply
 from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, OpCall, Var
 from relay.ir.rebuild import map_blocks, rebind, rebuild_block
 from relay.ir.sizes.data_dependent import bound_dims
-from relay.ir.types import TensorType
-from relay.operator import Emitter, IndexKind, Pattern, Value, lookup
+from relay.operator import LOOP, Emitter, IndexKind, Pattern, Undetermined, Value, batch_call, lookup
+from relay.operator.batching import batching_rule
 from relay.transform.analysis.loop_analysis import bound_in, likely_bytes, with_body_block
 from relay.transform.analysis.value_ranges import ValueRanges
 from relay.transform.core.rebuilding import map_bodies
@@ -49,21 +49,28 @@ def is_product(call: OpCall) -> bool:
     return lookup(call.operator).pattern is Pattern.OUTPUT_FUSABLE
 
 
-def batched_call(call: OpCall, values: list[Value], with_rounds: tuple[bool, ...], rank: int) -> Value | None:
-    """The calls of all rounds as one, whose result has `rank` axes in one round; None where there is no such call."""
+def batched_call(call: OpCall, values: list[Value], with_rounds: tuple[bool, ...]) -> Value | None:
+    """The calls of all rounds as one, where marked values have the rounds as their first axis; None where there is no
+    such call, or where it could fail for a round that the loop does not have."""
     operator = lookup(call.operator)
-    try:
-        if operator.batching.rule is not None:
-            made = operator.batching.rule(with_rounds, *values, **call.attributes)
-            return made if isinstance(made, Value) else None
-        if operator.pattern not in (Pattern.ELEMENTWISE, Pattern.BROADCAST) or operator.requirements:
-            return None
-        if any(v.ndim != rank + 1 for v, marked in zip(values, with_rounds, strict=True) if marked):
-            return None
-        made = operator(*values, **call.attributes)
-        return made if isinstance(made, Value) else None
-    except (TypeError, RelayError):  # a dim that is not a number; shapes that do not fit with one more axis
+    if operator.requirements:
         return None
+    try:
+        return batch_call(operator, values, with_rounds, call.attributes, loops=False)
+    except (TypeError, RelayError, Undetermined):  # a dim that is not a number
+        return None
+
+
+def _stays_one_product(call: OpCall, values: list[Value], with_rounds: tuple[bool, ...]) -> bool:
+    """Whether the products of all rounds are one, rather than one for each: their weights are the same in all rounds,
+    or they are products of one matrix with vectors."""
+    match values, with_rounds:
+        case [_, weights], (True, False):
+            return weights.ndim <= 2 or lookup(call.operator).layouts is not None
+        case [matrix, vectors], (False, True):
+            return matrix.ndim == vectors.ndim == 2
+        case _:
+            return False
 
 
 @attrs.frozen
@@ -85,7 +92,7 @@ class _ProductBatching:
         self.position: dict[Var, int] = {}
         self.rows: dict[
             Var, _RowAccess
-        ] = {}  # the values of a round that are rows of something, which may not be there yet
+        ] = {}  # values of a round that are rows of something, which may not be there yet
         self.arrays: dict[Var, Value] = {}  # these arrays
 
     def loop(self) -> Loop:
@@ -119,7 +126,7 @@ class _ProductBatching:
         operator = lookup(call.operator)
         if operator.indexing.kind is IndexKind.ROW:
             return None if self._changes(call.arguments[0]) else _RowAccess(call.arguments[1], call)
-        if operator.requirements or (operator.batching.rule is None and operator.pattern is Pattern.OPAQUE):
+        if operator.requirements or batching_rule(operator) is LOOP:
             return None
         found: _RowAccess | None = None
         for atom in call.arguments:
@@ -139,8 +146,8 @@ class _ProductBatching:
         bindings = self.original.body.bindings
         for needed in self._required_variables(variable):
             call = bindings[self.position[needed]].value
-            assert isinstance(call, OpCall) and isinstance(needed.type, TensorType)
-            array = self._array(call, needed.type.rank)
+            assert isinstance(call, OpCall)
+            array = self._array(call)
             if array is None or self._costs(array):
                 del self.before.bindings[start:]
                 for each in new:
@@ -164,7 +171,7 @@ class _ProductBatching:
                     pending.append(atom)
         return sorted(found, key=self.position.__getitem__)
 
-    def _array(self, call: OpCall, rank: int) -> Value | None:
+    def _array(self, call: OpCall) -> Value | None:
         if lookup(call.operator).indexing.kind is IndexKind.ROW:
             return self.before.value(call.arguments[0])
         marked = tuple(isinstance(a, Var) and a in self.arrays for a in call.arguments)
@@ -172,7 +179,9 @@ class _ProductBatching:
             self.arrays[a] if isinstance(a, Var) and a in self.arrays else self.before.value(a) for a in call.arguments
         ]
         extents = {v.tensor.shape[0] for v, with_rounds in zip(values, marked, strict=True) if with_rounds}
-        return batched_call(call, values, marked, rank) if len(extents) == 1 else None
+        if len(extents) != 1 or (is_product(call) and not _stays_one_product(call, values, marked)):
+            return None
+        return batched_call(call, values, marked)
 
     def _costs(self, array: Value) -> bool:
         """Whether an array is too large, or has many more rows than the loop has rounds."""

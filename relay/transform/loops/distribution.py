@@ -26,7 +26,7 @@ from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, Next, OpCall
 from relay.ir.rebuild import map_blocks, rebind, rebuild_block
 from relay.ir.sizes.data_dependent import bound_dims
 from relay.ir.types import TensorType
-from relay.operator import ADDITION, Emitter, IndexKind, Pattern, Value, lookup
+from relay.operator import ADDITION, Emitter, IndexKind, Value, lookup
 from relay.transform.analysis.loop_analysis import (
     LARGE_SIZE,
     MOST_ROUNDS,
@@ -228,8 +228,7 @@ class _LoopDistribution:
 
     @staticmethod
     def _is_layout(call: OpCall) -> bool:
-        operator = lookup(call.operator)
-        return operator.pattern is Pattern.INJECTIVE and operator.batching.rule is not None
+        return lookup(call.operator).indexing.kind in (IndexKind.PERMUTE, IndexKind.RESHAPE)
 
     def _array(self, atom: Atom, index: Atom, depth: int) -> Value | None:
         """The values of an atom in all rounds, after the loop."""
@@ -242,7 +241,7 @@ class _LoopDistribution:
             parts = [self._array(a, index, depth + 1) for a in call.arguments]
             if any(p is None for p in parts):
                 return None
-            return batched_call(call, [p for p in parts if p is not None], (True,) * len(parts), atom.type.rank)
+            return batched_call(call, [p for p in parts if p is not None], (True,) * len(parts))
         return self._collect(atom, atom.type, index)
 
     def _collect(self, variable: Var, type_: TensorType, index: Atom) -> Value | None:
