@@ -11,6 +11,7 @@ from relay.errors import ExecutionError
 from relay.ir.expr import Constant
 from relay.ir.types import FunctionType, QuantifiedType, TensorType, Type
 from relay.operator.definition import Operator
+from relay.operator.facets import Batching
 from relay.operator.registry import register_op
 from relay.operator.relation import Relation
 
@@ -20,6 +21,7 @@ def pure_callback(
     relation: Relation | QuantifiedType | FunctionType | Callable[..., Type],
     name: str | None = None,
     gradient: Callable[..., Any] | None = None,
+    batching: Batching | None = None,
 ) -> Callable[[Callable[..., Any]], Operator]:
     """Register an operator that runs a Python function on NumPy arrays, as a decorator of that function::
 
@@ -30,7 +32,8 @@ def pure_callback(
 
     The interpreter and compiled programs call it with arrays of the operands' types; it returns one array of exactly
     the result's type. It must be pure: the same result for the same arrays, and nothing else happens, since calls may
-    be merged or dropped. All parameters are annotated `Tensor`. `gradient` is as for `register_op`.
+    be merged or dropped. All parameters are annotated `Tensor`. `gradient` and `batching` are as for `register_op`; without
+    `batching` a batch of calls is a loop.
 
     Raises RegistrationError before anything is registered; a wrong result raises ExecutionError at the call.
     """
@@ -68,6 +71,7 @@ def pure_callback(
             name=reference.__name__,
             external=external,
             gradient=gradient,
+            batching=batching if batching is not None else Batching(),
             no_gradient=None if gradient is not None else "it is a callback without one",
         )(reference)
         return operator

@@ -180,7 +180,7 @@ def triple(x: Tensor) -> Tensor:
         ({"indexing": Indexing(axis="a", reduction_axes="b")}, "has `axis` and `reduction_axes`, which contradict"),
         ({"indexing": Indexing(kind=IndexKind.SLICE)}, "SLICE is for operators of relay.Pattern.INJECTIVE, but"),
         ({"memory": Memory(fill="zeros")}, "`fill` in `memory` is a number or relay.UNDEFINED, found 'zeros'"),
-        ({"batching": Batching(rule=True)}, "`rule` in `batching` is a function, found True"),
+        ({"batching": Batching(rule=True)}, "`rule` in `batching` is a function or relay.LOOP, found True"),
         ({"sizes": {"shape"}}, "`sizes` names 'shape', but the attributes are"),
         ({"no_gradient": "later"}, "has `gradient` and `no_gradient`, of which there is one"),
         ({"gradient": None, "no_gradient": ""}, "`no_gradient` says why there is none"),

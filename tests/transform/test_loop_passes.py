@@ -51,6 +51,15 @@ def backwards(xs, w, h):  # type: ignore[no-untyped-def]
     return h.sum()
 
 
+@relay
+def normalized(xs, w, u, h):  # type: ignore[no-untyped-def]
+    for t in range(xs.shape[0]):
+        x = xs[t] - xs[t].mean()
+        x = relay.softmax(x / relay.sqrt((x * x).mean() + 0.1))
+        h = relay.tanh(x @ w + h @ u)
+    return (h * h).sum()
+
+
 def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray]:
     rng = np.random.default_rng(3)
     return [rng.normal(size=shape) * 0.5 for shape in shapes]
@@ -60,10 +69,12 @@ CASES = [
     (recurrent, arrays((6, 9), (9, 11), (11, 11), (11,), (11,)), 1, [1, 1]),
     (batched, arrays((6, 2, 9), (11, 9), (11, 11), (2, 11)), 1, [1, 1]),
     (backwards, arrays((6, 9), (9, 9), (9,)), 0, [0, 0]),
+    (normalized, arrays((6, 9), (9, 11), (11, 11), (11,)), 1, [1, 1]),
 ]
+NAMES = ["vector", "batch", "rows", "normalized"]
 
 
-@pytest.mark.parametrize(("function", "arguments", "inside", "inside_gradient"), CASES, ids=["vector", "batch", "rows"])
+@pytest.mark.parametrize(("function", "arguments", "inside", "inside_gradient"), CASES, ids=NAMES)
 def test_products_leave_the_loop(
     function: relay.RelayFunction, arguments: list[np.ndarray], inside: int, inside_gradient: list[int]
 ) -> None:
@@ -78,7 +89,7 @@ def test_products_leave_the_loop(
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(("function", "arguments", "inside", "inside_gradient"), CASES, ids=["vector", "batch", "rows"])
+@pytest.mark.parametrize(("function", "arguments", "inside", "inside_gradient"), CASES, ids=NAMES)
 def test_products_leave_the_loop_at_symbolic_lengths(
     function: relay.RelayFunction, arguments: list[np.ndarray], inside: int, inside_gradient: list[int]
 ) -> None:

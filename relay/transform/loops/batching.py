@@ -62,11 +62,12 @@ def batched_call(call: OpCall, values: list[Value], with_rounds: tuple[bool, ...
 
 
 def _stays_one_product(call: OpCall, values: list[Value], with_rounds: tuple[bool, ...]) -> bool:
-    """Whether the products of all rounds are one, rather than one for each: their weights are the same in all rounds,
-    or they are products of one matrix with vectors."""
+    """Whether the products of all rounds are one of matrices: their weights are the same in all rounds, or they are
+    products of one matrix with vectors. Convolutions gain nothing: that of one round is a product of matrices already.
+    """
     match values, with_rounds:
         case [_, weights], (True, False):
-            return weights.ndim <= 2 or lookup(call.operator).layouts is not None
+            return weights.ndim <= 2
         case [matrix, vectors], (False, True):
             return matrix.ndim == vectors.ndim == 2
         case _:
