@@ -32,8 +32,8 @@ def pure_callback(
 
     The interpreter and compiled programs call it with arrays of the operands' types; it returns one array of exactly
     the result's type. It must be pure: the same result for the same arrays, and nothing else happens, since calls may
-    be merged or dropped. All parameters are annotated `Tensor`. `gradient` and `batching` are as for `register_op`; without
-    `batching` a batch of calls is a loop.
+    be merged or dropped. All parameters are annotated `Tensor`. `gradient` and `batching` are as for `register_op`;
+    without `batching` a batch of calls is a loop.
 
     Raises RegistrationError before anything is registered; a wrong result raises ExecutionError at the call.
     """
