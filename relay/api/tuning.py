@@ -1,8 +1,9 @@
-"""`relay.tune`: find better loops for a program's products by measuring.
+"""`relay.tune`: find better loops for a program's kernels by measuring.
 
-Each kernel that is a sum of products, with sizes that are numbers, is compiled by itself with other tiles, with and
-without packing and threads, one property after the other. What is faster in two measurements is a candidate; the
-candidates are kept if the whole program is faster with them, too. They serve every program with the same kernel.
+Each kernel with sizes that are numbers is compiled by itself with the other schedule rules that apply to it, and if it
+is a product with other tiles, with and without packing and threads, one property after the other. What is faster in two
+measurements is a candidate; the candidates are kept if the whole program is faster with them, too. They serve every
+program with the same kernel.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class TuningResult:
 
 
 def tune(function: RelayFunction, *arguments: Any, seconds: float | None = None, **keywords: Any) -> TuningResult:
-    """Measure other loops for the products of `function` on arguments like these, and keep what is faster.
+    """Measure other loops for the kernels of `function` on arguments like these, and keep what is faster.
 
     `seconds`: after how long no further choice is tried; by default all are. What is found is used by all programs that
     are compiled later on this processor with as many threads, in this process and others, and by the next call of
@@ -139,12 +140,7 @@ def _tune(
 
     best, reference = known, run(known)
     fastest = before = _seconds(reference)
-    ways = (
-        [{"height": height, "vectors": vectors} for height, vectors in options.tiles],
-        [{"packed": packed} for packed in options.packed if len(options.packed) > 1],
-        [{"parallel": parallel} for parallel in options.parallel if len(options.parallel) > 1],
-    )
-    for way in ways:
+    for way in _changes(options):
         start = best
         for change in way:
             if time.perf_counter() > end:
@@ -160,6 +156,15 @@ def _tune(
     binding = module.main.body.bindings
     operators = " ".join(b.value.operator for b in binding if isinstance(b.value, OpCall))
     return KernelMeasurement(f"{operators}, {module.main.result}", best, before, fastest)
+
+
+def _changes(options: TilingOptions) -> Iterator[list[dict[str, Any]]]:
+    """What is tried, one list of changes after the other: the rules, and then the properties of tiles."""
+    yield [{"rule": rule} for rule in options.rules]
+    for rule, tilings in options.tilings.items():
+        yield [{"rule": rule, "height": height, "vectors": vectors} for height, vectors in tilings.tiles]
+        yield [{"rule": rule, "packed": packed} for packed in tilings.packed if len(tilings.packed) > 1]
+        yield [{"rule": rule, "parallel": parallel} for parallel in tilings.parallel if len(tilings.parallel) > 1]
 
 
 def _inputs(module: Module) -> Sequence[np.ndarray]:

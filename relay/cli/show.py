@@ -16,7 +16,7 @@ from relay.function import RelayFunction
 from relay.ir.dims import ANY, Dim, evaluate
 from relay.ir.expr import Constant, Module
 from relay.ir.sizes.extents import Place, places
-from relay.ir.types import Kind, QuantifiedType, Type, TypeId, map_dims, type_variables
+from relay.ir.types import Kind, QuantifiedType, Type, TypeId, map_dims, show, type_variables
 from relay.text.printer import to_text
 from relay.transform.fusion.outlining import fuse
 from relay.typecheck.elaboration import Argument, elaborate_structured
@@ -24,7 +24,7 @@ from relay.typecheck.elaboration import Argument, elaborate_structured
 NAME = "show"
 HELP = "print the program of a decorated function; its file is imported"
 
-STAGES = ("surface", "typed", "core", "optimized", "fused", "tir")
+STAGES = ("surface", "typed", "core", "optimized", "fused", "kernels", "tir")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stage",
         choices=STAGES,
         help="surface: untyped; typed (the default); core: first-order, before optimization; optimized; "
-        "fused: with its kernels; tir",
+        "fused: with its kernels; kernels: the schedule rule of each, and why; tir",
     )
     types = parser.add_mutually_exclusive_group()
     types.add_argument("--types", metavar="TYPES", help='of the arguments: "Tensor[float32, (3, 4)], .."')
@@ -77,21 +77,35 @@ def _render(options: argparse.Namespace, function: RelayFunction) -> str:
         if options.stage is not None:
             raise Refusal("the page shows all stages from typed to fused: leave out --stage")
         return to_html(options.function, stages(typed, options.level))
-    if stage == "tir":
+    if stage in ("kernels", "tir"):
         if options.dot or options.svg:
             raise Refusal("a graph is drawn of the stages typed to fused")
         from relay.codegen.lowering.module_builder import text
         from relay.codegen.runtime.cpu import default_threads
 
-        return text(lowering(options.level)(typed), default_threads())
+        core = lowering(options.level)(typed)
+        return text(core, default_threads()) if stage == "tir" else _schedules_text(core, default_threads())
     module = at_stage(typed, stage, options.level)
     if options.dot or options.svg:
         return to_dot(module) if options.dot else to_svg(module)
     return to_text(module)
 
 
+def _schedules_text(core: Module, threads: int) -> str:
+    """The kernels of a program, with the rule that makes each of its loops and the reason."""
+    from relay.codegen.lowering.module_builder import schedules
+    from relay.compilation import tuning_records
+
+    lines: list[str] = []
+    for schedule in schedules(core, threads, tuning_records.choices(threads)):
+        lines.append(f"{schedule.name} -> {', '.join(map(show, schedule.results))}")
+        lines.append(f"  computes {' '.join(schedule.operators)}")
+        lines += [f"  {decision.rule}: {decision.subject}, {decision.reason}" for decision in schedule.decisions]
+    return "\n".join(lines) or "# no kernels: the program computes with numbers only"
+
+
 def at_stage(typed: Module, stage: str, level: int) -> Module:
-    """A typed program at one of `STAGES` but the first and the last."""
+    """A typed program at one of the stages typed to fused."""
     match stage:
         case "typed":
             return typed

@@ -12,12 +12,14 @@ from typing import TypeAlias
 import attrs
 
 _number = attrs.validators.optional(attrs.validators.and_(attrs.validators.instance_of(int), attrs.validators.ge(1)))
+_text = attrs.validators.optional(attrs.validators.instance_of(str))
 _truth = attrs.validators.optional(attrs.validators.instance_of(bool))
 
 
 @attrs.frozen
 class TilingChoice:
-    """The loops of a product; None: by rule. A tile is `height` rows of `vectors` vectors, which stay in registers.
+    """The loops of a kernel; None: by rule. `rule` is the schedule rule that is preferred where it applies. A tile of a
+    product is `height` rows of `vectors` vectors, which stay in registers.
 
     Raises TypeError or ValueError for what is not a choice, as it may stand in a file."""
 
@@ -25,6 +27,7 @@ class TilingChoice:
     vectors: int | None = attrs.field(default=None, validator=_number)
     packed: bool | None = attrs.field(default=None, validator=_truth)  # copy panels of the right operand
     parallel: bool | None = attrs.field(default=None, validator=_truth)
+    rule: str | None = attrs.field(default=None, validator=_text)
 
 
 DEFAULT = TilingChoice()
@@ -34,12 +37,21 @@ Choices: TypeAlias = Mapping[str, TilingChoice]
 
 
 @attrs.frozen
-class TilingOptions:
-    """What the choices of a kernel may be."""
+class Tilings:
+    """What the tiles of a schedule rule may be."""
 
     tiles: tuple[tuple[int, int], ...]  # height and vectors
     packed: tuple[bool, ...]
     parallel: tuple[bool, ...]
+
+
+@attrs.frozen
+class TilingOptions:
+    """What the choices of a kernel may be: the schedule rules that apply, where there are several, and the tilings of
+    those that have some."""
+
+    rules: tuple[str, ...]
+    tilings: Mapping[str, Tilings]
 
 
 def kernel_name(key: object) -> str:

@@ -9,9 +9,9 @@ import pytest
 import relay as rl
 from relay import relay
 from relay.api import tuning
-from relay.codegen.lowering.module_builder import options
+from relay.codegen.lowering.module_builder import options, schedules
 from relay.codegen.runtime import cpu
-from relay.codegen.tiling import DEFAULT, Choices, TilingChoice
+from relay.codegen.tiling import DEFAULT, Choices, TilingChoice, TilingOptions
 from relay.compilation import disk_cache, tuning_records
 from relay.errors import ExecutionError, TypeMismatch
 
@@ -42,8 +42,9 @@ def test_every_choice_computes_the_same(sizes):
     expected = np.tanh(x.astype(np.float64) @ w + b)
     core = layer.core(x, w, b)
     ((name, found),) = options(core, 2).items()
-    first, last = found.tiles[0], found.tiles[-1]
-    assert found.packed == found.parallel == (True, False)
+    tilings = found.tilings["gemm"]
+    first, last = tilings.tiles[0], tilings.tiles[-1]
+    assert tilings.packed == tilings.parallel == (True, False)
     for choice in (
         TilingChoice(*first, True, True),
         TilingChoice(*last, False, False),
@@ -51,6 +52,29 @@ def test_every_choice_computes_the_same(sizes):
     ):
         program = cpu.Program(cpu.compile_native(core, 2, {name: choice}), cpu.DataResult)
         np.testing.assert_allclose(program((x, w, b)), expected, rtol=2e-6, atol=2e-6, err_msg=str(choice))
+
+
+def with_one_tile(found: TilingOptions) -> TilingOptions:
+    tilings = {rule: attrs.evolve(t, tiles=t.tiles[:1]) for rule, t in found.tilings.items()}
+    return TilingOptions(found.rules, tilings)
+
+
+def test_a_rule_that_is_quicker_is_kept(monkeypatch):
+    @relay
+    def classes(x):
+        return rl.softmax(x)
+
+    x = np.random.default_rng(0).standard_normal((100, 7)).astype(np.float32)
+    before = classes(x).numpy()
+    monkeypatch.setattr(tuning, "_in_turns", lambda first, second: (2.0, 1.0))
+    seconds = iter([2.0, 3.0, 1.0, *[4.0] * 100])
+    monkeypatch.setattr(tuning, "_seconds", lambda call, samples=5: next(seconds))
+    (measured,) = rl.tune(classes, x).kernels
+    ((_, found),) = options(classes.core(x), 2).items()
+    assert measured.choice == TilingChoice(rule=found.rules[1]) and not found.tilings
+    (schedule,) = schedules(classes.core(x), 2, tuning_records.choices(2))
+    assert schedule.decisions[0].rule == found.rules[1]
+    np.testing.assert_allclose(classes(x).numpy(), before, rtol=1e-6)
 
 
 def faster_without_packing(monkeypatch):
@@ -72,7 +96,7 @@ def faster_without_packing(monkeypatch):
 
     times = Times()
     kernels = tuning._kernels
-    fewer = lambda *given: ((n, m, attrs.evolve(o, tiles=o.tiles[:1])) for n, m, o in kernels(*given))  # noqa: E731
+    fewer = lambda *given: ((n, m, with_one_tile(o)) for n, m, o in kernels(*given))  # noqa: E731
     monkeypatch.setattr(tuning, "_kernels", fewer)
     monkeypatch.setattr(cpu, "compile_native", compile_native)
     monkeypatch.setattr(tuning, "_seconds", seconds)
@@ -123,12 +147,15 @@ def test_a_program_without_products_has_nothing_to_tune():
     assert rl.tune(double, np.ones(3, np.float32)).kernels == ()
 
 
-GOOD = {"height": 4, "vectors": None, "packed": None, "parallel": None}
+GOOD = {"height": 4, "vectors": None, "packed": None, "parallel": None, "rule": None}
 
 
 @pytest.mark.parametrize(
     "content",
-    ["{", "[]", '{"a": 3}', {"rows": 4}, 3, {**GOOD, "height": "4"}, {**GOOD, "vectors": 0}, {**GOOD, "packed": 7}],
+    [
+        *("{", "[]", '{"a": 3}', {"rows": 4}, 3),
+        *({**GOOD, field: value} for field, value in (("height", "4"), ("vectors", 0), ("packed", 7), ("rule", 7))),
+    ],
 )
 def test_a_damaged_file_is_not_used_which_is_said(content, caplog):
     tuning_records.keep(2, {"kernel": TilingChoice(height=4)})

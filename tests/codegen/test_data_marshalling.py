@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from zoo import programs
 
 import relay
 from relay import Float32, Float64, List, Tensor
+from relay.codegen.lowering import module_builder
 from relay.errors import RelayError
 
 H = 4
@@ -265,3 +267,15 @@ def test_structures_take_the_short_way(with_tree: bool, slow_calls: list[object]
     assert not slow_calls
     assert float(function(argument, {**p, "nothing": None})) == first  # another structure
     assert slow_calls
+
+
+def test_the_code_of_several_pools_is_the_same_each_time() -> None:
+    """Their order is not that of addresses."""
+
+    program = next(p for p in programs() if p.name == "sums_of_given")  # of a list of lists
+    core = program.function.lower(*program.arguments).core
+    texts, between = set(), []
+    for number in range(12):
+        texts.add(module_builder.text(core, 1))
+        between.append([bytearray(size) for size in range(64, 700, 8 + number)])  # other addresses
+    assert len(texts) == 1

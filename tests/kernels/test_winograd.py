@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relay import relay
-from relay.codegen.kernels.gemm import product, winograd
+from relay.codegen.kernels.gemm import winograd
 
 
 def convolution(weight, bias, padding=0, stride=1, dilation=1):
@@ -43,7 +43,7 @@ SIZES = [(1, 4, 4, 3, 5), (2, 5, 7, 20, 37), (1, 6, 9, 16, 16), (3, 2, 3, 8, 70)
 @pytest.mark.parametrize(("padding", "threads"), [(1, 1), (((1, 0), (0, 2)), 3)])
 def test_results_are_those_of_the_interpreter(sizes, padding, threads, monkeypatch):
     monkeypatch.setattr(winograd.WinogradConvolution, "pays", True)
-    monkeypatch.setattr(product, "PARALLEL_PRODUCTS", 0)
+    monkeypatch.setattr(winograd, "PARALLEL_PRODUCTS", 0)
     monkeypatch.setenv("RELAY_NUM_THREADS", str(threads))
     if padding != 1 and sizes[1] == 1:
         padding = 1

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from relay.codegen.kernels.emission import Emission, key
-from relay.codegen.kernels.gemm.recognition import recognize
+from relay.codegen.kernels.gemm.recognition import Product, recognize
 from relay.codegen.kernels.stage import Extent, Stage, extent, has_equal_extents, is_one
 from relay.codegen.tvm.tir import Expression, tirx
 
@@ -52,8 +52,39 @@ class Cluster:
         return [0 if position is None else loops[position] for position in self.order]
 
 
+@attrs.frozen(eq=False)
+class LoneCluster:
+    """A cluster that shares no loops with others, what schedule rules look at. `product`: its reduction, if it is a
+    product."""
+
+    cluster: Cluster
+    product: Product | None
+
+    @classmethod
+    def make(cls, e: Emission, cluster: Cluster) -> LoneCluster:
+        """The subject for a cluster."""
+        return cls(cluster, recognize(e, cluster.lead) if cluster.reductions else None)
+
+    def __str__(self) -> str:
+        lead = self.cluster.lead
+        space = " x ".join(map(str, lead.extents)) or "1"
+        return f"{space} over {' x '.join(map(str, lead.reduced))}" if lead.reduced else space
+
+
 Step: TypeAlias = "Cluster | Any"
 """A cluster, or a te.extern."""
+
+
+@attrs.frozen(eq=False)
+class KernelSteps:
+    """All that a kernel computes, in order, what schedule rules look at first. `remembered`: the operations for which
+    the kernel needs memory of its own."""
+
+    steps: Sequence[Step]
+    remembered: Sequence[Any]
+
+    def __str__(self) -> str:
+        return f"{len(self.steps)} loops"
 
 
 def clusters(

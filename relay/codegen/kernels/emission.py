@@ -25,7 +25,7 @@ from relay.codegen.kernels.stage import (
     substitute_variables,
     volume,
 )
-from relay.codegen.tiling import DEFAULT, TilingChoice, TilingOptions
+from relay.codegen.tiling import DEFAULT, TilingChoice, Tilings
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import STACK_BYTES, Expression, Statement, tirx
 from relay.ir.types import BaseType
@@ -57,16 +57,29 @@ class ConstantOperand:
     elements: int
 
 
+@attrs.frozen
+class Decision:
+    """A schedule rule that was chosen, for what, and why."""
+
+    rule: str
+    subject: str
+    reason: str
+
+
 class Emission:
     """`index` is the dtype of indices, `choice` what measurements have found for these loops. `temporaries` are the
-    buffers that the caller provides: the variables that take their addresses, and their bytes."""
+    buffers that the caller provides: the variables that take their addresses, and their bytes. `decisions` are the
+    schedule rules that were chosen; with `explores`, `alternatives` are all that apply, and `tilings` their tiles."""
 
-    def __init__(self, threads: int, index: str, choice: TilingChoice = DEFAULT) -> None:
+    def __init__(self, threads: int, index: str, choice: TilingChoice = DEFAULT, explores: bool = False) -> None:
         self.threads = threads
         self.index = index
         self.choice = choice
         self.lane: Expression | None = None  # where several rows are computed at once: which one
-        self.options: TilingOptions | None = None  # what else might be chosen
+        self.explores = explores
+        self.decisions: list[Decision] = []
+        self.alternatives: dict[str, None] = {}
+        self.tilings: dict[str, Tilings] = {}
         self.places: dict[tuple[Any, int], Place] = {}
         self.values: dict[tuple[Any, int], Expression] = {}  # of tensors with one element, or where that is fixed
         self.temporaries: list[tuple[Any, Extent]] = []

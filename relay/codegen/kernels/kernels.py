@@ -16,6 +16,7 @@ from tvm_ffi import structural_walk
 
 from relay.codegen.kernels.schedules import (
     ConstantOperand,
+    Decision,
     Emission,
     Packing,
     Place,
@@ -73,12 +74,36 @@ class Kernel:
     may_fail: bool
 
 
-class Kernels:
-    """The kernels of one program."""
+@attrs.frozen(eq=False)
+class _BuiltKernel:
+    """A kernel's function, the bytes of its temporary buffers, how it wants operands that are constants, by position,
+    the schedule rules that were chosen, and what else might be."""
 
-    def __init__(self, threads: int, choices: Choices) -> None:
+    function: Any
+    temporaries: Sequence[Dim]
+    packed: Mapping[int, Packing]
+    decisions: Sequence[Decision]
+    options: TilingOptions | None
+
+
+@attrs.frozen
+class KernelSchedule:
+    """A kernel of a program: its name, its operators, the types of its results, and the rules that made its loops."""
+
+    name: str
+    operators: tuple[str, ...]
+    results: tuple[TensorType, ...]
+    decisions: tuple[Decision, ...]
+
+
+class Kernels:
+    """The kernels of one program. `explores`: to find out what else their loops might be."""
+
+    def __init__(self, threads: int, choices: Choices, explores: bool = False) -> None:
         self.functions: dict[Any, Any] = {}
         self.options: dict[str, TilingOptions] = {}  # by the kernels' names
+        self.schedules: list[KernelSchedule] = []
+        self._explores = explores
         self.calls = 0  # the places that call kernels
         self._threads = threads
         self._choices = choices
@@ -90,18 +115,23 @@ class Kernels:
         _refuse_absurd_sizes(group)
         self.calls += 1
         if key not in self._known:
-            names = "_".join(b.value.operator for b in group.bindings if isinstance(b.value, OpCall))
-            name = GlobalVar(f"kernel{len(self._known)}_{names[:40]}")
+            operators = tuple(b.value.operator for b in group.bindings if isinstance(b.value, OpCall))
+            name = GlobalVar(f"kernel{len(self._known)}_{'_'.join(operators)[:40]}")
             progress.say(f"loops of kernel {len(self._known) + 1}")
             choice = self._choices.get(kernel_name(key), DEFAULT) if self._choices else DEFAULT
             with refusals_of(*_lines(group)):
-                function, bytes_, options, packed = _cached_build(group, operands, sizes, self._threads, choice, key)
-            self.functions[name] = function
-            if options is not None:
-                self.options[kernel_name(key)] = options
+                if self._explores:
+                    built = _build(group, operands, sizes, self._threads, choice, explores=True)
+                else:
+                    built = _cached_build(group, operands, sizes, self._threads, choice, key)
+            self.functions[name] = built.function
+            if built.options is not None:
+                self.options[kernel_name(key)] = built.options
+            results = tuple(map(_type, group.outputs))
+            self.schedules.append(KernelSchedule(str(name.name_hint), operators, results, tuple(built.decisions)))
             # In terms of the first dim, the second, ..: other groups with this kernel have others.
-            general = tuple(in_terms(size, sizes, _DIMS) for size in bytes_)
-            self._known[key] = name, general, packed, self._threads > 1 and _starts_threads(function)
+            general = tuple(in_terms(size, sizes, _DIMS) for size in built.temporaries)
+            self._known[key] = name, general, built.packed, self._threads > 1 and _starts_threads(built.function)
         function, general, packed, may_fail = self._known[key]
         temporaries = tuple(in_terms(size, _DIMS, sizes) for size in general)
         return Kernel(function, operands, packed, sizes, temporaries, may_fail)
@@ -249,7 +279,7 @@ def _type(atom: Atom) -> TensorType:
 _KEPT = 500
 """How many kernels are kept for other programs."""
 
-_made: dict[object, tuple[Any, list[Dim], TilingOptions | None, Mapping[int, Packing]]] = {}
+_made: dict[object, _BuiltKernel] = {}
 
 
 def _cached_build(
@@ -259,7 +289,7 @@ def _cached_build(
     threads: int,
     choice: TilingChoice,
     key: object,
-) -> tuple[Any, list[Dim], TilingOptions | None, Mapping[int, Packing]]:
+) -> _BuiltKernel:
     """As `_build`, for a kernel with this key. Those made last are kept, for many programs have equal ones; but not of
     symbolic sizes, whose loops depend on what the program assumes. The caller holds `locks.compiling`."""
     deferral.handle()
@@ -283,18 +313,18 @@ def _build(
     threads: int,
     choice: TilingChoice,
     packs: bool = True,
-) -> tuple[Any, list[Dim], TilingOptions | None, Mapping[int, Packing]]:
-    """A kernel's function, the bytes of its temporary buffers, what else its loops might be, and how it wants operands
-    that are constants, by position, unless `packs` is false."""
+    explores: bool = False,
+) -> _BuiltKernel:
+    """The kernel of a group. Constants are packed unless `packs` is false."""
     most = _elements(group, operands)
     if sizes or most <= INDEX_LIMIT:
-        return _build_counting(group, operands, sizes, threads, choice, packs, bool(sizes))
+        return _build_counting(group, operands, sizes, threads, choice, packs, bool(sizes), explores)
     try:
-        return _build_counting(group, operands, sizes, threads, choice, packs, True)
+        return _build_counting(group, operands, sizes, threads, choice, packs, True, explores)
     except CompileError:  # a compute function may take it that axes of known extents have int32
         if most > LARGEST_SIZE:
             raise
-        return _build_counting(group, operands, sizes, threads, choice, packs, False)
+        return _build_counting(group, operands, sizes, threads, choice, packs, False, explores)
 
 
 def _build_counting(
@@ -305,7 +335,8 @@ def _build_counting(
     choice: TilingChoice,
     packs: bool,
     wide: bool,
-) -> tuple[Any, list[Dim], TilingOptions | None, Mapping[int, Packing]]:
+    explores: bool,
+) -> _BuiltKernel:
     """As `_build`, with indices of 64 bits if they are `wide`."""
     extents = Extents(sizes, wide)
     inputs = [_placeholder(i, _type(atom), extents) for i, atom in enumerate(operands)]
@@ -329,7 +360,7 @@ def _build_counting(
         if any(made.same_as(tensor) for tensor in (*inputs, *outputs)):
             made = te.compute(made.shape, lambda *index, source=made: source(*index), name="copy")
         outputs.append(made)
-    e = Emission(threads, "int64" if wide else "int32", choice)
+    e = Emission(threads, "int64" if wide else "int32", choice, explores)
     parameters: list[Any] = []
     statements: list[Statement] = []
     given: dict[ConstantOperand, int] = {}
@@ -358,7 +389,7 @@ def _build_counting(
     for constant in e.packings:
         plain = next(e.places[k].buffer for k, g in e.constants.items() if g is constant)
         if any(_reads(statement, plain) for statement in loops):  # as it is, too
-            return _build_counting(group, operands, sizes, threads, choice, False, wide)
+            return _build_counting(group, operands, sizes, threads, choice, False, wide, explores)
     statements += e.declarations
     statements.append(with_registers(with_fresh_names(tir.sequence(loops))))
     parameters += [*extents.variables.values(), *(address for address, _ in e.temporaries)]
@@ -366,7 +397,9 @@ def _build_counting(
     least = {variable: facts().smallest(dim) for dim, variable in extents.variables.items()}
     flat, more = tir.flat_kernel(function, least)
     temporaries = [*(extents.dim(size) for _, size in e.temporaries), *map(extents.dim, more)]
-    return flat, temporaries, e.options, {given[constant]: found for constant, found in e.packings.items()}
+    packed = {given[constant]: found for constant, found in e.packings.items()}
+    options = TilingOptions(tuple(e.alternatives), e.tilings) if e.alternatives or e.tilings else None
+    return _BuiltKernel(flat, temporaries, packed, e.decisions, options)
 
 
 INDEX_LIMIT = 1 << 12

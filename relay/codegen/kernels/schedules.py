@@ -1,8 +1,8 @@
 """Schedules: loops for the te stages of a kernel.
 
-What is computed elementwise becomes part of what reads it. The stages that are left are kept in memory, and each gets
-loops by what it is: a sum of products (`product`), another reduction (`reduction`), or neither (`elementwise`). Stages
-that have their first axes in common, as the rows of a softmax, share the loops over these.
+What is computed elementwise becomes part of what reads it. The stages that are left are kept in memory, in clusters. Of
+the rules in `KERNEL_RULES` one says how the clusters go together: those that have their first axes in common, as the
+rows of a softmax, share the loops over these. A cluster by itself gets the loops of one of `CLUSTER_RULES`.
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from relay.codegen.kernels.clusters import Cluster, Step, clusters
-from relay.codegen.kernels.elementwise import transposed_access
-from relay.codegen.kernels.elementwise.blocks import in_blocks
-from relay.codegen.kernels.elementwise.pointwise import elements, outer_axes, share_flat
-from relay.codegen.kernels.emission import ConstantOperand, Emission, Place, key
-from relay.codegen.kernels.gemm import product as products
+from relay.codegen.kernels.clusters import Cluster, KernelSteps, LoneCluster, Step, clusters
+from relay.codegen.kernels.elementwise import blocks, pointwise, transposed_access
+from relay.codegen.kernels.elementwise.pointwise import elements, outer_axes
+from relay.codegen.kernels.emission import ConstantOperand, Decision, Emission, Place, key
+from relay.codegen.kernels.gemm import gemv, product, skinny_gemm, winograd
 from relay.codegen.kernels.gemm.packing import Packing
 from relay.codegen.kernels.gemm.recognition import recognize
 from relay.codegen.kernels.loops import loop, nested_loops, shared_loop, unravel_index
-from relay.codegen.kernels.reduction import short_rows
+from relay.codegen.kernels.reduction import short_rows, tree_reduction
 from relay.codegen.kernels.reduction.reductions import TOGETHER, goes_along_columns, goes_together, reduce, together
-from relay.codegen.kernels.reduction.tree_reduction import reduce_in_parts
 from relay.codegen.kernels.registers import with_registers
+from relay.codegen.kernels.rules import Plan, Rule, Table
 from relay.codegen.kernels.stage import (
     Extent,
     extent,
@@ -39,6 +38,7 @@ from relay.codegen.tvm.tir import Expression, Statement, tirx
 
 __all__ = [
     "ConstantOperand",
+    "Decision",
     "Emission",
     "Packing",
     "Place",
@@ -62,17 +62,9 @@ def emit(e: Emission, outputs: Sequence[Any], wanted: Sequence[Any] = ()) -> lis
     }
     steps = _steps(e, [op for op in ops if op in kept], results)
     remembered = _temporary_operations(e, steps, results)
-    blocks = in_blocks(e, steps, remembered)
-    if blocks is not None:
-        return blocks
-    common = _common(e, steps)
-    if common:
-        return _nest(e, steps, common, remembered)
-    statements: list[Statement] = []
-    for step in steps:
-        statements += _memory(e, step, remembered, 0, None)
-        statements += _step_statements(e, step)
-    return statements
+    if len(steps) == 1:
+        return _one_by_one(e, KernelSteps(steps, remembered))
+    return KERNEL_RULES.emit(e, KernelSteps(steps, remembered))
 
 
 def _materialized_operations(ops: Sequence[Any], results: Mapping[Any, None]) -> dict[Any, None]:
@@ -137,7 +129,42 @@ def _ops(step: Step) -> list[Any]:
     return [stage.op for stage in step.stages] if isinstance(step, Cluster) else [step]
 
 
-# ---- stages with axes in common
+# ---- the rules for a whole kernel
+
+
+def _match_one_by_one(e: Emission, subject: KernelSteps) -> Plan | None:
+    """Anything."""
+    return Plan("they differ: each by itself", lambda: _one_by_one(e, subject))
+
+
+def _one_by_one(e: Emission, subject: KernelSteps) -> list[Statement]:
+    """Loops for each step."""
+    statements: list[Statement] = []
+    for step in subject.steps:
+        statements += _memory(e, step, subject.remembered, 0, None)
+        if isinstance(step, Cluster):
+            statements += CLUSTER_RULES.emit(e, LoneCluster.make(e, step))
+        else:
+            e.decisions.append(Decision("statement", str(step.name), "the operator brings loops of its own"))
+            statements += _statement(e, step)
+    return statements
+
+
+def _match_short_rows(e: Emission, subject: KernelSteps) -> Plan | None:
+    """Stages whose common axes are short rows."""
+    count = _common(e, subject.steps)
+    found = short_rows.recognize(e, subject.steps, count, subject.remembered) if count else None
+    return None if found is None else short_rows.plan(e, found)
+
+
+def _match_common(e: Emission, subject: KernelSteps) -> Plan | None:
+    """Stages with their first axes in common."""
+    count = _common(e, subject.steps)
+    if not count:
+        return None
+    axes = "axis is" if count == 1 else f"{count} axes are"
+    reason = f"their first {axes} the same: row by row"
+    return Plan(reason, lambda: _nest(e, subject.steps, count, subject.remembered))
 
 
 def _common(e: Emission, steps: Sequence[Step]) -> int:
@@ -172,9 +199,7 @@ def _common(e: Emission, steps: Sequence[Step]) -> int:
 
 
 def _nest(e: Emission, steps: Sequence[Cluster], count: int, remembered: Sequence[Any]) -> list[Statement]:
-    short = short_rows.recognize(e, steps, count, remembered)
-    if short is not None:
-        return short_rows.share(e, short)
+    """The stages within loops over their first axes."""
     extents = steps[0].lead.extents[:count]
     work: Extent = 0
     for step in steps:
@@ -216,35 +241,30 @@ def _memory(
     return statements
 
 
-# ---- single clusters
+# ---- the rules for single clusters
 
 
-def _step_statements(e: Emission, step: Step) -> list[Statement]:
-    if not isinstance(step, Cluster):
-        return _statement(e, step)
+def _match_row_groups(e: Emission, subject: LoneCluster) -> Plan | None:
+    """Reductions of the rows of a matrix that are combined with the same vector."""
+    cluster = subject.cluster
+    if not cluster.reductions or len(cluster.lead.extents) != 1 or not goes_together(e, cluster):
+        return None
+    reason = f"rows are combined with the same vector: {TOGETHER} at once"
+    return Plan(reason, lambda: _rows_together(e, cluster))
+
+
+def _match_rows(e: Emission, subject: LoneCluster) -> Plan | None:
+    """Anything."""
+    return Plan("its first axes are loops, the others vectors", lambda: _rows(e, subject.cluster))
+
+
+def _rows(e: Emission, step: Cluster) -> list[Statement]:
+    """A cluster row by row."""
     lead = step.lead
-    if not step.reductions:
-        flat = share_flat(e, step.whole)
-        if flat is not None:
-            return flat
-        squares = transposed_access.recognize(e, step.whole)
-        if squares is not None:
-            return transposed_access.share(e, squares)
-        count = outer_axes(e, step.whole)
-    else:
-        found = recognize(e, lead)
-        made = products.emit(e, found, step) if found is not None else None
-        if made is not None:
-            return made
-        short = short_rows.recognize(e, [step], len(lead.extents), []) if short_rows.pays_alone(step) else None
-        if short is not None and not goes_along_columns(e, lead):
-            return short_rows.share(e, short)
-        if len(lead.extents) == 1 and goes_together(e, step):
-            return _rows_together(e, step)
-        in_parts = reduce_in_parts(e, step)
-        if in_parts is not None:
-            return in_parts
+    if step.reductions:
         count = len(lead.extents) - (goes_along_columns(e, lead) or goes_together(e, step))
+    else:
+        count = outer_axes(e, step.whole)
 
     def row(indices: Sequence[Expression]) -> list[Statement]:
         return reduce(e, step, indices) if step.reductions else elements(e, step.whole, indices)
@@ -287,3 +307,30 @@ def _statement(e: Emission, op: Any) -> list[Statement]:
     for buffer, place in pairs:
         statements.append(tirx.DeclBuffer(buffer, data=place.buffer.data))
     return [*statements, op.body]
+
+
+KERNEL_RULES = Table(
+    (
+        blocks.RULE,
+        Rule("short_common_rows", 20, _match_short_rows),
+        Rule("common_rows", 10, _match_common),
+        Rule("one_by_one", 0, _match_one_by_one),
+    )
+)
+"""How the clusters of a kernel go together."""
+
+CLUSTER_RULES = Table(
+    (
+        winograd.RULE,
+        skinny_gemm.RULE,
+        gemv.RULE,
+        product.RULE,
+        short_rows.RULE,
+        Rule("row_groups", 40, _match_row_groups),
+        tree_reduction.RULE,
+        pointwise.RULE,
+        transposed_access.RULE,
+        Rule("rows", 0, _match_rows),
+    )
+)
+"""The loops of a cluster by itself."""

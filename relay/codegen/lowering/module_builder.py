@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from relay.codegen.kernels.kernels import Kernels
+from relay.codegen.kernels.kernels import Kernels, KernelSchedule
 from relay.codegen.lowering.constants import Constants
 from relay.codegen.lowering.context import GUARD_FAILURE, RESULT, RUNNING_OUT_OF_MEMORY, STACK_LIMIT, STATUS, WORKSPACE
 from relay.codegen.lowering.external import Externals
@@ -76,7 +76,13 @@ def text(module: Module, threads: int) -> str:
 def options(module: Module, threads: int) -> Mapping[str, TilingOptions]:
     """What the loops of a module's kernels might be, by the kernels' names. Raises CompileError."""
     with compiling, assuming(module.where):
-        return _generate(module, threads, {}).kernels.options
+        return _generate(module, threads, {}, explores=True).kernels.options
+
+
+def schedules(module: Module, threads: int, choices: Choices) -> Sequence[KernelSchedule]:
+    """The kernels of a module, and the rules that make their loops. Raises CompileError."""
+    with compiling, assuming(module.where):
+        return _generate(module, threads, choices).kernels.schedules
 
 
 @attrs.frozen(eq=False)
@@ -90,7 +96,11 @@ class _GeneratedModule:
 
 
 def _generate(
-    module: Module, threads: int, choices: Choices, donated: frozenset[int] = frozenset()
+    module: Module,
+    threads: int,
+    choices: Choices,
+    donated: frozenset[int] = frozenset(),
+    explores: bool = False,
 ) -> _GeneratedModule:
     module = _prepare_module(module)
     functions: dict[str, Function] = {n: f for n, f in module.functions.items() if isinstance(f, Function)}
@@ -100,7 +110,7 @@ def _generate(
     dims = symbolic_dims(module)
     sizes = {dim: table.reserve(1) for dim in dims}
     pools = make_pools(layouts.pools(), table, sizes)
-    kernels = Kernels(threads, choices)
+    kernels = Kernels(threads, choices, explores)
     names = {name: GlobalVar(f"f{i}_{re.sub('[^A-Za-z0-9_]', '_', name)}") for i, name in enumerate(functions)}
     inputs = input_pools([layouts.of[p] for p in entry.parameters])
     graph = call_graph(module)
@@ -286,7 +296,7 @@ def _entry(
 def _start(
     entry: Function,
     shared: ProgramContext,
-    inputs: set[Pool],
+    inputs: Collection[Pool],
     arrays: Arrays,
     shown: Mapping[TypeId, tuple[int, int]],
     own: int | None,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, assert_never
 
 import attrs
@@ -46,9 +46,9 @@ def storage(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.isbuiltin == 1 else np.dtype(f"u{dtype.itemsize}")
 
 
-def input_pools(layouts: Sequence[Layout]) -> set[Pool]:
-    """The pools that values of these layouts have rows in."""
-    found: set[Pool] = set()
+def input_pools(layouts: Sequence[Layout]) -> dict[Pool, None]:
+    """The pools that values of these layouts have rows in, in the same order in every process."""
+    found: dict[Pool, None] = {}
     pending = list(layouts)
     while pending:
         match pending.pop():
@@ -57,7 +57,7 @@ def input_pools(layouts: Sequence[Layout]) -> set[Pool]:
             case DataLayout(_, fields):
                 pending += (field for constructor in fields for field in constructor)
             case (RowLayout() | StackLayout()) as rows if rows.pool not in found:
-                found.add(rows.pool)
+                found[rows.pool] = None
                 pending.append(rows.pool.element)
             case _:
                 pass
@@ -166,7 +166,7 @@ class ArgumentMarshaller:
     def _zeros(self, layout: TensorLayout) -> np.ndarray:
         return np.zeros(tuple(map(self._number, layout.dims)), layout.base.dtype)
 
-    def fill(self, table: np.ndarray, pools: set[Pool]) -> None:
+    def fill(self, table: np.ndarray, pools: Collection[Pool]) -> None:
         """Write the rows into their pools, which have nothing else."""
         for pool in pools:
             rows = self._rows.get(pool, [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -33,7 +33,7 @@ class NativeModule:
     parameters: tuple[Layout, ...]
     result: Layout
     replaced: Mapping[int, int]  # by the position of a result's leaf that of the argument's leaf whose memory it takes
-    inputs: set[Pool]  # those that hold parts of the arguments
+    inputs: Collection[Pool]  # those that hold parts of the arguments
     table_size: int
     workspace: int  # bytes
     recursive: bool

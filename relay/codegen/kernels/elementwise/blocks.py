@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from relay.codegen.kernels.clusters import Cluster, Step, stands_in_place
+from relay.codegen.kernels.clusters import Cluster, KernelSteps, stands_in_place
 from relay.codegen.kernels.elementwise.pointwise import computed_elements
 from relay.codegen.kernels.emission import Emission, Place
 from relay.codegen.kernels.loops import cast, loop, number, shared_loop
@@ -28,6 +28,7 @@ from relay.codegen.kernels.reduction.reductions import (
     registers_of,
 )
 from relay.codegen.kernels.reduction.tree_reduction import in_parts
+from relay.codegen.kernels.rules import Plan, Rule
 from relay.codegen.kernels.stage import Extent, Stage, has_equal_extents, is_one, volume
 from relay.codegen.tvm.tir import STACK_BYTES, Expression, Statement, tirx
 
@@ -35,9 +36,9 @@ VECTORS = (STACK_BYTES - 1) // 64
 """The vectors of a block: as many as arrays on the stack have room for. Half as many take a tenth longer."""
 
 
-def in_blocks(e: Emission, steps: Sequence[Step], remembered: Sequence[Any]) -> list[Statement] | None:
-    """Clusters of elementwise stages over the same elements, in blocks; None if they are something else. Those in
-    `remembered` have no memory but for a block."""
+def match(e: Emission, subject: KernelSteps) -> Plan | None:
+    """Clusters of elementwise stages over the same elements."""
+    steps = subject.steps
     combining = steps[-1] if steps and isinstance(steps[-1], Cluster) and steps[-1].reductions else None
     elementwise = steps if combining is None else steps[:-1]
     parts = [step.whole for step in elementwise if isinstance(step, Cluster) and not step.reductions]
@@ -46,6 +47,16 @@ def in_blocks(e: Emission, steps: Sequence[Step], remembered: Sequence[Any]) -> 
         return None
     if combining is not None and not _combines(e, combining, stages):
         return None
+    reason = "over the same elements: block by block, which stays in the nearest cache"
+    return Plan(reason, lambda: _in_blocks(e, parts, combining, subject.remembered))
+
+
+def _in_blocks(
+    e: Emission, parts: Sequence[Sequence[Stage]], combining: Cluster | None, remembered: Sequence[Any]
+) -> list[Statement]:
+    """The parts, and then a reduction, in blocks. The stages in `remembered` have no memory but for a block."""
+    stages = [stage for part in parts for stage in part]
+    loops = len(parts) + (combining is not None)
     total = volume(stages[0].extents)
     width = min(e.lanes(dtype) for stage in stages for dtype in stage.dtypes)
     buffers: dict[Any, Any] = {}
@@ -59,7 +70,7 @@ def in_blocks(e: Emission, steps: Sequence[Step], remembered: Sequence[Any]) -> 
     def run(extent: Callable[[Body], list[Statement]], begin: Expression, into: Sequence[Any]) -> list[Statement]:
         """Each part in a loop of its own, from one position on; the last one may go into totals."""
         statements: list[Statement] = []
-        for position in range(len(steps)):
+        for position in range(loops):
             before = [s.op for p in parts[:position] for s in p if s.op in buffers]
 
             def part_statements(
@@ -219,3 +230,6 @@ def _quotient(extent: Extent, divisor: int, dtype: str) -> Extent:
     if isinstance(extent, int):
         return extent // divisor
     return tirx.indexdiv(cast(extent, dtype), tirx.const(divisor, dtype))
+
+
+RULE = Rule("blocks", 30, match)

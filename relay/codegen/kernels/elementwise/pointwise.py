@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from relay.codegen.kernels.clusters import LoneCluster
 from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.intervals import split_loop
 from relay.codegen.kernels.loops import loop, nested_loops, number, shared_loop, vectors
 from relay.codegen.kernels.registers import bind_name
+from relay.codegen.kernels.rules import Plan, Rule
 from relay.codegen.kernels.stage import Stage, volume
 from relay.codegen.tvm.tir import Expression, Statement, tirx
 
@@ -142,11 +144,17 @@ def lanes(e: Emission, stages: Sequence[Stage]) -> int:
     return min(e.lanes(dtype) for stage in stages for dtype in stage.dtypes)
 
 
-def share_flat(e: Emission, stages: Sequence[Stage]) -> list[Statement] | None:
-    """Stages that are one loop over all elements, shared among threads; None if they are not."""
-    one = flat(e, stages, ()) if stages[0].extents else None
+def match(e: Emission, subject: LoneCluster) -> Plan | None:
+    """Stages that are one loop over all elements."""
+    stages = subject.cluster.whole
+    one = flat(e, stages, ()) if not subject.cluster.reductions and stages[0].extents else None
     if one is None:
         return None
+    return Plan("each element is made of those at its position: one loop", lambda: _share(e, stages, one))
+
+
+def _share(e: Emission, stages: Sequence[Stage], one: Callable[[Expression], list[Statement]]) -> list[Statement]:
+    """All elements by their positions, shared among threads."""
     total = volume(stages[0].extents)
     width = lanes(e, stages) if e.vectorizes(stages[0].op.body) else 1
 
@@ -159,3 +167,6 @@ def share_flat(e: Emission, stages: Sequence[Stage]) -> list[Statement] | None:
         return vectors(total, width, e.index, one) if width > 1 else loop(total, e.index, one)
 
     return shared_loop(total, total, e.threads, e.index, part, serial, step=width)
+
+
+RULE = Rule("pointwise", 20, match, contested=False)

@@ -21,11 +21,13 @@ from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
 from tvm_ffi import structural_map, structural_walk
 
+from relay.codegen.kernels.clusters import LoneCluster
 from relay.codegen.kernels.elementwise.pointwise import store_elements
 from relay.codegen.kernels.elementwise.transposition import run, transpose_square
 from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.gemm.recognition import pieces, registers
 from relay.codegen.kernels.loops import loop, nested_loops, number, shared_loop, unravel_index
+from relay.codegen.kernels.rules import Plan, Rule
 from relay.codegen.kernels.stage import Extent, Stage, is_choice, substitute_variables, volume
 from relay.codegen.tvm.tir import Expression, Statement, sequence, tirx
 
@@ -46,6 +48,15 @@ class TransposedAccess:
     conditions: tuple[Expression, ...]
     rows: int
     lanes: int
+
+
+def match(e: Emission, subject: LoneCluster) -> Plan | None:
+    """Stages that read along another axis than they write."""
+    found = None if subject.cluster.reductions else recognize(e, subject.cluster.whole)
+    if found is None:
+        return None
+    reason = f"reads run along axis {found.rows}: squares of {found.lanes} by {found.lanes} are transposed in registers"
+    return Plan(reason, lambda: share(e, found))
 
 
 def recognize(e: Emission, stages: Sequence[Stage]) -> TransposedAccess | None:
@@ -224,3 +235,6 @@ def _square(e: Emission, turned: TransposedAccess, first: Sequence[Expression]) 
 
 
 __all__ = ["TransposedAccess", "recognize", "share"]
+
+
+RULE = Rule("transposed_access", 10, match)

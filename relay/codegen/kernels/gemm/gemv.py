@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from relay.codegen.kernels.clusters import LoneCluster
 from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.gemm.panels import axis_indices, operand_at, right
 from relay.codegen.kernels.gemm.recognition import Product, constant_right, registers, size
 from relay.codegen.kernels.loops import loop, shared_loop, unravel_index, vectors
-from relay.codegen.kernels.reduction.reductions import Finish
+from relay.codegen.kernels.reduction.reductions import Finish, finish
+from relay.codegen.kernels.rules import Plan, Rule
 from relay.codegen.kernels.stage import substitute_variables, volume
 from relay.codegen.tvm.tir import Expression, Statement, tirx
 from relay.ir.types import BaseType
@@ -26,8 +28,11 @@ LEAST_BYTES = 1 << 20  # of the matrix: smaller ones are in a near cache
 LEAST_ROW = 1 << 11  # bytes of its rows
 
 
-def emit(e: Emission, product: Product, done: Finish) -> list[Statement] | None:
-    """The statements of such a product; None for others."""
+def match(e: Emission, subject: LoneCluster) -> Plan | None:
+    """Products of one row and a large matrix that lies in memory."""
+    product = subject.product
+    if product is None:
+        return None
     columns = size(product.columns)
     extents = [axis.extent for axis in (*product.batch, *product.rows, *product.inner)]
     if len(product.inner) != 1 or not all(isinstance(extent, int) for extent in (columns, *extents)):
@@ -38,6 +43,14 @@ def emit(e: Emission, product: Product, done: Finish) -> list[Statement] | None:
         return None
     if row < LEAST_ROW or row * inner.extent < LEAST_BYTES or product.dtype not in ("float32", "float64"):
         return None
+    reason = f"one row, and a matrix of {row * inner.extent} bytes: its rows are read in order"
+    return Plan(reason, lambda: _statements(e, product, finish(e, subject.cluster, ()), int(columns), row))
+
+
+def _statements(e: Emission, product: Product, done: Finish, columns: int, row: int) -> list[Statement]:
+    """All rows; one of the matrix takes `row` bytes."""
+    (inner,) = product.inner
+    assert isinstance(inner.extent, int)
     lanes, _ = registers(product.dtype)
     sums, made = e.scratch((product.stage.op, "sums"), product.dtype, (columns,), None, 0)
     batch = [axis.extent for axis in product.batch]
@@ -94,4 +107,4 @@ def emit(e: Emission, product: Product, done: Finish) -> list[Statement] | None:
     return [*made, *(loop(volume(batch), e.index, one) if batch else one(tirx.const(0, e.index)))]
 
 
-__all__ = ["emit"]
+RULE = Rule("gemv", 70, match)

@@ -25,52 +25,51 @@ from typing import Any
 import attrs
 import numpy as np
 
-from relay.codegen.kernels.clusters import Cluster
+from relay.codegen.kernels.clusters import LoneCluster
 from relay.codegen.kernels.emission import ConstantOperand, Emission, Place
-from relay.codegen.kernels.gemm import gemv, skinny_gemm, winograd
 from relay.codegen.kernels.gemm.packing import NonArithmeticIndex, packing
 from relay.codegen.kernels.gemm.panels import Panel, axis_indices, inner_loops, operand_at, right
 from relay.codegen.kernels.gemm.recognition import (
     PACKED_ROWS,
+    PARALLEL_PRODUCTS,
     Product,
     constant_right,
     pieces,
-    recognize,
     registers,
     size,
     tile_height,
 )
 from relay.codegen.kernels.loops import cast, enough, loop, number, unravel_index
 from relay.codegen.kernels.reduction.reductions import Finish, finish
+from relay.codegen.kernels.rules import Plan, Rule
 from relay.codegen.kernels.stage import Extent, substitute_variables, volume
-from relay.codegen.tiling import DEFAULT, TilingOptions
+from relay.codegen.tiling import Tilings
 from relay.codegen.tvm.tir import Expression, Statement, sequence, tirx, vector_registers
 
-PARALLEL_PRODUCTS = 1 << 20  # multiplications from which a second thread pays
 REPEATED = 2  # how many times as large as it is a constant may become where it is packed ahead
 
 
-def emit(e: Emission, product: Product, cluster: Cluster) -> list[Statement]:
-    """The statements of a product, with what is computed from each of its elements."""
-    done = finish(e, cluster, ())
-    constant = constant_right(e, product)
-    if constant is not None and e.choice == DEFAULT:
-        convolution = winograd.recognize(e, product, constant)
-        if convolution is not None and convolution.pays:
-            many = not isinstance(product.stage.work, int) or product.stage.work >= PARALLEL_PRODUCTS
-            threads = e.threads if many else 1
-            return winograd.WinogradGenerator(e, convolution, done, threads, *registers(product.dtype)).statements()
+def match(e: Emission, subject: LoneCluster) -> Plan | None:
+    """Products of all other kinds."""
+    product = subject.product
+    if product is None:
+        return None
+    return Plan(
+        "a sum of products: tiles of the result stay in registers",
+        lambda: _statements(e, product, finish(e, subject.cluster, ())),
+        lambda: _tilings(e, product),
+    )
 
-    special = (skinny_gemm.emit(e, product, done) or gemv.emit(e, product, done)) if e.choice == DEFAULT else None
-    if special is not None:
-        return special
+
+def _statements(e: Emission, product: Product, done: Finish) -> list[Statement]:
+    """The product, with what is computed from each of its elements."""
+    constant = constant_right(e, product)
 
     def product_statements(threads: int, packed: bool) -> list[Statement]:
         return ProductGenerator(e, product, done, threads, packed).statements()
 
     rows, work = size(product.rows), product.stage.work
     many = not product.contiguous or (isinstance(rows, int) and rows >= PACKED_ROWS)
-    e.options = _options(e, product)
     if e.choice.packed is not None:
         many = e.choice.packed or not product.contiguous
     if e.choice.parallel is not None:
@@ -87,7 +86,7 @@ def emit(e: Emission, product: Product, cluster: Cluster) -> list[Statement]:
     return enough(work, PARALLEL_PRODUCTS, lambda: product_statements(e.threads, packed), serial)
 
 
-def _options(e: Emission, product: Product) -> TilingOptions | None:
+def _tilings(e: Emission, product: Product) -> Tilings | None:
     """Other ways to cut the loops of a product; None where its sizes are not known at compile time."""
     rows, columns = size(product.rows), size(product.columns)
     if not isinstance(rows, int) or not isinstance(columns, int):
@@ -101,7 +100,7 @@ def _options(e: Emission, product: Product) -> TilingOptions | None:
         if most // 3 <= height * vectors <= most or (height == rows and height * vectors <= most)
     ]
     packed = (True, False) if product.contiguous else (True,)
-    return TilingOptions(tuple(tiles), packed, (True, False) if e.threads > 1 else (False,))
+    return Tilings(tuple(tiles), packed, (True, False) if e.threads > 1 else (False,))
 
 
 class ProductGenerator:
@@ -344,4 +343,4 @@ def _vector(index: str, start: int, lanes: int, body: Callable[[Any], list[State
     return loop(lanes, index, lambda lane: body(lane + start), "VECTORIZED")
 
 
-__all__ = ["ProductGenerator", "emit", "recognize"]
+RULE = Rule("gemm", 60, match)

@@ -19,6 +19,7 @@ from relay.codegen.tvm.tir import Expression, tirx, vector_registers
 from relay.ir.types import BaseType
 
 PACKED_ROWS = 64  # rows from which the right operand is packed also where its columns lie next to each other
+PARALLEL_PRODUCTS = 1 << 20  # multiplications from which a second thread pays
 FEW_ROWS = 4  # rows below which packing the right operand costs more than it saves
 NARROW = 24  # columns up to which it pays to pack those of several axes as one
 

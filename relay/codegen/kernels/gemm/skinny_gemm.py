@@ -10,17 +10,18 @@ A vector of so few columns would be half empty.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from tvm_ffi import structural_walk
 
+from relay.codegen.kernels.clusters import LoneCluster
 from relay.codegen.kernels.elementwise.transposition import halves, run
 from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.gemm.panels import axis_indices, operand_at, right
 from relay.codegen.kernels.gemm.recognition import Product, is_contiguous, registers, size
 from relay.codegen.kernels.loops import loop, shared_loop, unravel_index
-from relay.codegen.kernels.reduction.reductions import Finish
+from relay.codegen.kernels.reduction.reductions import Finish, finish
+from relay.codegen.kernels.rules import Plan, Rule
 from relay.codegen.kernels.stage import volume
 from relay.codegen.tvm.tir import Expression, Statement, tirx, vector_registers
 
@@ -28,8 +29,11 @@ LEAST_ROWS = 32  # below, packing the columns takes too long
 LEAST_VECTORS = 4  # of a row, such that adding lanes up takes a small part of the time
 
 
-def emit(e: Emission, product: Product, done: Finish) -> list[Statement] | None:
-    """The statements of such a product; None for others."""
+def match(e: Emission, subject: LoneCluster) -> Plan | None:
+    """Products of many rows, which lie in memory, and at most half a vector of columns."""
+    product = subject.product
+    if product is None:
+        return None
     rows, columns = size(product.rows), size(product.columns)
     lanes, _ = registers(product.dtype)
     dtypes = {product.dtype, str(product.left.ty), str(product.right.ty)}
@@ -43,8 +47,15 @@ def emit(e: Emission, product: Product, done: Finish) -> list[Statement] | None:
         return None
     if not is_contiguous(e, product.left, last.variable):
         return None
+    loops = _SkinnyLoops(e, product, finish(e, subject.cluster, ()), int(columns), int(last.extent), lanes)
+    reason = f"{columns} columns would not fill half a vector of {lanes}: sums run along the rows"
+    return Plan(reason, lambda: _statements(loops, int(rows)))
+
+
+def _statements(loops: _SkinnyLoops, rows: int) -> list[Statement]:
+    """All rows."""
+    e, product, columns = loops.e, loops.product, loops.columns
     height = max(1, vector_registers()[1] * 3 // 4 // columns)
-    loops = _SkinnyLoops(e, product, done, int(columns), int(last.extent), lanes)
     packed, made = e.scratch((product.stage.op, "columns"), product.dtype, (columns, loops.padded), None, 0)
     batch = [axis.extent for axis in product.batch]
 
@@ -65,7 +76,7 @@ def emit(e: Emission, product: Product, done: Finish) -> list[Statement] | None:
             return some(begin, end - begin)
 
         shares = shared_loop(
-            rows, rows * columns * last.extent, e.threads, e.index, part,
+            rows, rows * columns * loops.inner, e.threads, e.index, part,
             lambda: some(tirx.const(0, e.index), rows), height,
         )  # fmt: skip
         return [*loops.pack(packed.buffer, found), *shares]
@@ -180,4 +191,4 @@ class _SkinnyLoops:
         return total, statements
 
 
-__all__: Sequence[str] = ["emit"]
+RULE = Rule("skinny_gemm", 80, match)

@@ -25,11 +25,22 @@ import attrs
 import numpy as np
 from tvm.sym import Analyzer
 
+from relay.codegen.kernels.clusters import LoneCluster
 from relay.codegen.kernels.emission import ConstantOperand, Emission
 from relay.codegen.kernels.gemm.packing import NonArithmeticIndex, evaluate_index
-from relay.codegen.kernels.gemm.recognition import Axis, Product, only_moved, pieces, tile_height
+from relay.codegen.kernels.gemm.recognition import (
+    PARALLEL_PRODUCTS,
+    Axis,
+    Product,
+    constant_right,
+    only_moved,
+    pieces,
+    registers,
+    tile_height,
+)
 from relay.codegen.kernels.loops import cast, loop, number, unravel_index
-from relay.codegen.kernels.reduction.reductions import Finish
+from relay.codegen.kernels.reduction.reductions import Finish, finish
+from relay.codegen.kernels.rules import Plan, Rule
 from relay.codegen.kernels.stage import Extent, substitute_variables, volume
 from relay.codegen.tvm.tir import Expression, Statement, sequence, tirx
 
@@ -73,6 +84,25 @@ class WinogradConvolution:
         tiles, weights = self.tiles[0] * self.tiles[1] * images, self.channels * self.columns
         fast = 16 * (tiles * weights + MOVED * tiles * (self.channels + self.columns) + STREAMED * weights)
         return fast < 9 * weights * (images * self.height * self.width + STREAMED)
+
+
+def match(e: Emission, subject: LoneCluster) -> Plan | None:
+    """Convolutions with constant kernels of 3 by 3 places that are large enough."""
+    product = subject.product
+    constant = None if product is None else constant_right(e, product)
+    if product is None or constant is None:
+        return None
+    convolution = recognize(e, product, constant)
+    if convolution is None or not convolution.pays:
+        return None
+    work = product.stage.work
+    threads = 1 if isinstance(work, int) and work < PARALLEL_PRODUCTS else e.threads
+
+    def emit() -> list[Statement]:
+        done = finish(e, subject.cluster, ())
+        return WinogradGenerator(e, convolution, done, threads, *registers(product.dtype)).statements()
+
+    return Plan("a constant kernel of 3 by 3 places: 16 products for each 4 results, where 36 are written", emit)
 
 
 def recognize(e: Emission, product: Product, constant: ConstantOperand) -> WinogradConvolution | None:
@@ -404,3 +434,6 @@ def _combination(
         return value
 
     return element
+
+
+RULE = Rule("winograd", 90, match)

@@ -17,13 +17,14 @@ from typing import Any
 
 import attrs
 
-from relay.codegen.kernels.clusters import Cluster
+from relay.codegen.kernels.clusters import Cluster, LoneCluster
 from relay.codegen.kernels.elementwise.pointwise import store_elements
 from relay.codegen.kernels.elementwise.transposition import run, transpose_square
 from relay.codegen.kernels.emission import Emission, Place, key
 from relay.codegen.kernels.gemm.recognition import pieces, registers
 from relay.codegen.kernels.loops import loop, nested_loops, number, shared_loop
-from relay.codegen.kernels.reduction.reductions import LONG, finish, registers_of, updates
+from relay.codegen.kernels.reduction.reductions import LONG, finish, goes_along_columns, registers_of, updates
+from relay.codegen.kernels.rules import Plan, Rule
 from relay.codegen.kernels.stage import Extent, Stage, extent, has_equal_extents, is_one, mentions, volume
 from relay.codegen.tvm.tir import Expression, Statement, sequence, tirx
 from relay.ir.types import BaseType
@@ -102,6 +103,21 @@ def recognize(e: Emission, steps: Sequence[Cluster], count: int, remembered: Seq
             return None
         taken[kind][name] = _RowPart(place, int(volume(dims)), str(tensor.dtype))
     return ShortRows(tuple(steps), count, rows, lanes, **taken)
+
+
+def match(e: Emission, subject: LoneCluster) -> Plan | None:
+    """Reductions along short rows."""
+    cluster = subject.cluster
+    if not cluster.reductions or not pays_alone(cluster) or goes_along_columns(e, cluster.lead):
+        return None
+    found = recognize(e, [cluster], len(cluster.lead.extents), [])
+    return None if found is None else plan(e, found)
+
+
+def plan(e: Emission, found: ShortRows) -> Plan:
+    """The loops for such rows."""
+    largest = max(row.size for row in (*found.inputs.values(), *found.outputs.values()))
+    return Plan(f"rows of at most {largest} elements: {found.lanes} rows at once", lambda: share(e, found))
 
 
 def pays_alone(cluster: Cluster) -> bool:
@@ -336,3 +352,6 @@ class _RowBlocks:
 
 
 __all__ = ["ShortRows", "pays_alone", "recognize", "share"]
+
+
+RULE = Rule("short_rows", 50, match)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from relay.codegen.kernels.clusters import Cluster
+from relay.codegen.kernels.clusters import Cluster, LoneCluster
 from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.loops import PARALLEL_WORK, cast, enough, loop, shared_loop
 from relay.codegen.kernels.reduction.reductions import (
@@ -20,13 +20,16 @@ from relay.codegen.kernels.reduction.reductions import (
     runs_along,
     width_of,
 )
+from relay.codegen.kernels.rules import Plan, Rule
 from relay.codegen.kernels.stage import Extent, is_one
 from relay.codegen.tvm.tir import Expression, Statement, tirx
 
 
-def reduce_in_parts(e: Emission, cluster: Cluster) -> list[Statement] | None:
-    """A cluster's reductions to single numbers, with its other stages, shared among threads if there is enough to do;
-    None for other reductions."""
+def match(e: Emission, subject: LoneCluster) -> Plan | None:
+    """Reductions to single numbers, shared among threads if there is enough to do."""
+    cluster = subject.cluster
+    if not cluster.reductions:
+        return None
     lead, zero = cluster.lead, tirx.const(0, e.index)
     step = width_of(e, cluster) if len(lead.reduced) == 1 else 1
     if e.threads == 1 or not all(map(is_one, lead.extents)) or not are_plain(e, cluster):
@@ -36,10 +39,13 @@ def reduce_in_parts(e: Emission, cluster: Cluster) -> list[Statement] | None:
     if isinstance(lead.reduced[0], int) and lead.reduced[0] < 2 * step * e.threads:
         return None
     indices = [zero for _ in lead.extents]
-    return in_parts(
-        *(e, cluster, lead.reduced[0], step),
-        lambda begin, end, keep: along_rows(e, cluster, (), [indices], keep, (begin, end)),
-        lambda: reduce(e, cluster, ()),
+    return Plan(
+        f"single numbers: each of {e.threads} threads combines a part",
+        lambda: in_parts(
+            *(e, cluster, lead.reduced[0], step),
+            lambda begin, end, keep: along_rows(e, cluster, (), [indices], keep, (begin, end)),
+            lambda: reduce(e, cluster, ()),
+        ),
     )
 
 
@@ -83,3 +89,6 @@ def in_parts(
         return [*statements, *shares, *made_, *loop(e.threads, e.index, add), *results]
 
     return enough(cluster.lead.work, PARALLEL_WORK, parallel, serial)
+
+
+RULE = Rule("tree_reduction", 30, match)
