@@ -7,7 +7,8 @@ higher-order, and holds no surface node.
     abstract_values.py     what a name can mean; abstract_arguments.py what is known of a program's arguments
     checker.py             variables, instances, scopes, the end; constraints.py what waits
     restarts.py            what is found out too late, and makes it start anew
-    instances.py           instances of functions; results.py and constant_results.py what they return
+    instances.py           instances of functions; instance_bodies.py new ones, results.py and constant_results.py
+                           what they return
     expressions/           one case for each node; calls, operators and their attributes, weak integers
     control_flow/          loops, and joins where paths meet
     patterns/              `match`
@@ -78,6 +79,7 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
     is_of_template,
 )
+from relay.typecheck.elaboration.annotated_types import annotation_type
 from relay.typecheck.elaboration.checker import Checker, Instance
 from relay.typecheck.elaboration.closures.returned_functions import (
     FunctionChosenAtRunTime,
@@ -88,10 +90,11 @@ from relay.typecheck.elaboration.closures.returned_functions import (
 )
 from relay.typecheck.elaboration.dynamic_shapes.data_dependent import pack_sizes
 from relay.typecheck.elaboration.expressions.arguments import defaults, require_fitting, surface_function
-from relay.typecheck.elaboration.instances import annotation_type, expand, instantiate
+from relay.typecheck.elaboration.instances import instantiate
 from relay.typecheck.elaboration.restarts import Assumptions, Restart
 from relay.typecheck.elaboration.schemes import rank_n_types
 from relay.typecheck.elaboration.schemes.schemes import generalize, name_the_rest
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.function_values import call_derived, takes_unseen
 from relay.typecheck.elaboration.values.objects import derived_entity, object_entity
 from relay.typecheck.guards import DimSpecialization

@@ -23,7 +23,7 @@ def result_value(
 ) -> DynamicValue:
     """A result as a value. A list has a fixed length only if it has the same one wherever the function returns."""
     from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-    from relay.typecheck.elaboration.instances import expand
+    from relay.typecheck.elaboration.values.expansion import expand
 
     if function.result is not None:
         entity = data_dependent.narrow_to_annotation(
@@ -83,7 +83,7 @@ def _with_growing(
 ) -> AbstractValue:
     """A result, or a part of one, with the lists that grow as such. `expected` is the type of earlier results there."""
     from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
-    from relay.typecheck.elaboration.instances import expand
+    from relay.typecheck.elaboration.values.expansion import expand
 
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)

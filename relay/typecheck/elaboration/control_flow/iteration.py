@@ -41,8 +41,8 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import intrinsics, operators
 from relay.typecheck.elaboration.expressions.blocks import atom_entity, elaborate_block, handed_entities
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.values import data_iteration, range_numbers
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.records import iteration_items
 from relay.typecheck.elaboration.values.tensors import tensor_type
 

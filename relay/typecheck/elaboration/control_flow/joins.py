@@ -33,8 +33,8 @@ from relay.typecheck.elaboration.diagnostics.mistakes import clash_notes, displa
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import weak_types
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.schemes import conditional_types
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.type_differences import differences
 from relay.typecheck.unification import Clash, resolve
 

@@ -34,9 +34,9 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import weak_types
 from relay.typecheck.elaboration.expressions.blocks import elaborate_block, handed_entities
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.restarts import FirstRoundDiffers, ListGrows, LoopUnrolls
 from relay.typecheck.elaboration.schemes import conditional_types
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import Clash, is_known, resolve
 

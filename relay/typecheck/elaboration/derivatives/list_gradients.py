@@ -26,8 +26,8 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.library import ordering
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import unknowns
 
 

@@ -59,7 +59,7 @@ from relay.ir.types import (
 from relay.operator import Emitter, lookup
 from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Tuple, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker, Instance
-from relay.typecheck.elaboration.instances import expand
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import resolve, unknowns
 
 

@@ -62,9 +62,9 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.effects.effects import writing_nothing
 from relay.typecheck.elaboration.expressions.arguments import surface_function
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.values import data
 from relay.typecheck.elaboration.values.axis_names import names_of, with_names
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import is_known, resolve
 
 STRUCTURAL = (

@@ -63,8 +63,8 @@ from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import list_positions
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import operators, weak_types
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.restarts import ListGrows, Place, RoundsDiffer
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import erase_forms, flat_shape
 
 IN_REFERENCES: Place = (LoopLabel("references"), ())

@@ -33,7 +33,7 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import operators
-from relay.typecheck.elaboration.instances import expand
+from relay.typecheck.elaboration.values.expansion import expand
 
 
 def read(

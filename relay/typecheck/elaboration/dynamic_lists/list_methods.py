@@ -17,8 +17,8 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.values import data, records
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.subscripts import index_error
 
 

@@ -132,7 +132,7 @@ def general_use(
 
     Raises TypeMismatch for arguments that the annotations do not allow.
     """
-    from relay.typecheck.elaboration.instances import annotation_type
+    from relay.typecheck.elaboration.annotated_types import annotation_type
 
     function = surface_function(callee)
     if not checker.generic or len(function.parameters) != len(types):
@@ -198,7 +198,8 @@ def _general_result(
 ) -> Type:
     """The result of a function by the variables of its annotations, found by typing its body for all of them. Raises
     TypeCheckError if that does not tell it."""
-    from relay.typecheck.elaboration.instances import annotation_type, instantiate
+    from relay.typecheck.elaboration.annotated_types import annotation_type
+    from relay.typecheck.elaboration.instances import instantiate
 
     function = surface_function(callee)
     if function.label in checker.general_results:

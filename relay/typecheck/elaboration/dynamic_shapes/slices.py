@@ -26,7 +26,7 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.dynamic_lists import list_positions
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import operators
-from relay.typecheck.elaboration.instances import expand
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.guards import fits_int32
 from relay.typecheck.unification import flat_shape, resolve
 

@@ -63,6 +63,7 @@ from relay.typecheck.elaboration.abstract_values import (
     is_constant_bool,
     size,
 )
+from relay.typecheck.elaboration.annotated_types import annotation_type
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import recursive_results
 from relay.typecheck.elaboration.control_flow.joins import Join, assign
@@ -72,10 +73,10 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positi
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent, size_conditions
 from relay.typecheck.elaboration.expressions import comparisons
 from relay.typecheck.elaboration.expressions.python_operators import apply_named
-from relay.typecheck.elaboration.instances import annotation_type, expand
 from relay.typecheck.elaboration.library import formatting
 from relay.typecheck.elaboration.schemes import conditional_types, rank_polymorphism, stuck_terms
 from relay.typecheck.elaboration.values import axis_names
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import Clash, resolve
 
 OnYield = Callable[[TypedBlockBuilder, tuple[AbstractValue, ...], "Span | None"], None]

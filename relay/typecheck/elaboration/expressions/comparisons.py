@@ -34,10 +34,10 @@ from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_reductions
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.expressions.python_operators import apply_named
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.library import text_equality
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import data, special_methods
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import resolve
 

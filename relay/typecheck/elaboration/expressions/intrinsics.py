@@ -24,10 +24,10 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, refuse_many
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, list_methods, list_reductions
 from relay.typecheck.elaboration.expressions import comparisons
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.library import formatting
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import data, records
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.subscripts import index
 from relay.typecheck.elaboration.values.tensors import tensor_type
 

@@ -29,9 +29,9 @@ from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.expressions.attributes import checked_attribute, normalize_attribute, static_value
 from relay.typecheck.elaboration.expressions.python_operators import numbers_alone
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.library import creation
 from relay.typecheck.elaboration.values import axis_names, range_numbers
+from relay.typecheck.elaboration.values.expansion import expand
 
 Keywords = Sequence[tuple[str, AbstractValue]]
 

@@ -14,8 +14,8 @@ from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.effects.effect_notes import READS, WRITES
 from relay.typecheck.elaboration.expressions import weak_types
 from relay.typecheck.elaboration.expressions.operator_calls import Keywords, arity
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.restarts import ListGrows
+from relay.typecheck.elaboration.values.expansion import expand
 
 
 def read(checker: Checker, out: TypedBlockBuilder, reference: AbstractValue, span: Span | None) -> AbstractValue:

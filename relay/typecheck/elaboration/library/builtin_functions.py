@@ -28,9 +28,9 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positi
 from relay.typecheck.elaboration.expressions import intrinsics
 from relay.typecheck.elaboration.expressions.operator_calls import Keywords, arity, call_operator
 from relay.typecheck.elaboration.expressions.python_operators import apply_named
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.library import ordering
 from relay.typecheck.elaboration.values import range_numbers, records, sizes, special_methods, tensors
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import resolve
 
 

@@ -14,8 +14,8 @@ from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicVa
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.expressions.operators import truth
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.library.ordering import call_library
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.subscripts import ranked_type, reshape_tensor
 
 Rule = Callable[[Checker, TypedBlockBuilder, Sequence[AbstractValue], "Span | None"], AbstractValue]

@@ -32,8 +32,8 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.expressions.attributes import checked_attribute, normalize_attribute, static_value
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.library import numpy_matrices
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.tensors import tensor_type
 
 Keywords = Sequence[tuple[str, AbstractValue]]

@@ -42,8 +42,9 @@ from relay.typecheck.elaboration.expressions.attributes import static_value
 from relay.typecheck.elaboration.expressions.blocks import elaborate_block
 from relay.typecheck.elaboration.expressions.intrinsics import elements
 from relay.typecheck.elaboration.expressions.python_operators import apply_named
-from relay.typecheck.elaboration.instances import call_function, expand
+from relay.typecheck.elaboration.instances import call_function
 from relay.typecheck.elaboration.values import data
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import is_known, resolve

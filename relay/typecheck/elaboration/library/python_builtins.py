@@ -32,8 +32,8 @@ from relay.typecheck.elaboration.expressions import comparisons, operators
 from relay.typecheck.elaboration.expressions.attributes import normalize_attribute, static_value
 from relay.typecheck.elaboration.expressions.intrinsics import elements
 from relay.typecheck.elaboration.expressions.python_operators import apply_named
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.library import numpy_matrices, ordering
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.elaboration.values.subscripts import index
 from relay.typecheck.elaboration.values.tensors import tensor_type

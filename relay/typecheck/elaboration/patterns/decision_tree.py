@@ -56,7 +56,6 @@ from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.expressions.blocks import atom_entity, elaborate_block, require_bool
 from relay.typecheck.elaboration.expressions.python_operators import apply_named
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.library import text_equality
 from relay.typecheck.elaboration.patterns.pattern_rows import (
     Occurrence,
@@ -70,6 +69,7 @@ from relay.typecheck.elaboration.patterns.pattern_rows import (
     simple_rows,
 )
 from relay.typecheck.elaboration.values import data
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import resolve
 
 

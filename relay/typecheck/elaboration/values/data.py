@@ -222,7 +222,7 @@ def read_fields(
     span: Span | None,
 ) -> tuple[AbstractValue, ...]:
     """Fields of a value whose type has one constructor, expanded."""
-    from relay.typecheck.elaboration.instances import expand
+    from relay.typecheck.elaboration.values.expansion import expand
 
     (constructor,) = type_.definition.constructors
     types = field_types(checker, type_, constructor)

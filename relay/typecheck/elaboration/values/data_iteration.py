@@ -20,8 +20,8 @@ from relay.typecheck.elaboration.control_flow.joins import assign
 from relay.typecheck.elaboration.control_flow.loops import LoopState
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions.blocks import elaborate_block, handed_entities
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.values import data
+from relay.typecheck.elaboration.values.expansion import expand
 
 
 def list_constructors(entity: AbstractValue) -> tuple[DataType, Constructor, Constructor] | None:

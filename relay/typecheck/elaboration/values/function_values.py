@@ -79,9 +79,11 @@ from relay.typecheck.elaboration.expressions.arguments import (
     surface_function,
     wrong_count,
 )
-from relay.typecheck.elaboration.instances import expand, instantiate, is_number
+from relay.typecheck.elaboration.instance_bodies import is_number
+from relay.typecheck.elaboration.instances import instantiate
 from relay.typecheck.elaboration.restarts import CalledAtTypes, ParameterPlace
 from relay.typecheck.elaboration.schemes.rank_n_types import at_fresh_types
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import flat_shape, outer_unknowns, resolve, unknowns
 
 

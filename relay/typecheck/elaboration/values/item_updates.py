@@ -21,8 +21,8 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.expressions import operators, weak_types
 from relay.typecheck.elaboration.expressions.operand_dtypes import spelling
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.values import range_numbers, records
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.subscripts import index, item_axes, ranked_type, reshape_tensor, subscript_plan
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import flat_shape

@@ -36,9 +36,9 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.expressions import operators
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.values import data
 from relay.typecheck.elaboration.values.axis_names import names_of, with_names
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.tensors import is_sized, tensor_type
 from relay.typecheck.relations import steps
 from relay.typecheck.unification import flat_shape, resolve

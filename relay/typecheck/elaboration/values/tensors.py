@@ -27,8 +27,8 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.effects.effect_notes import READS
 from relay.typecheck.elaboration.expressions import operators
-from relay.typecheck.elaboration.instances import expand
 from relay.typecheck.elaboration.values import data, records
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import flat_shape, is_known, resolve, shape_variable
 
 METHODS = {"astype": "cast", "dot": "matmul", "ravel": "flatten", "clip": "maximum"}

@@ -1,0 +1,45 @@
+"""Annotations at an instance: written types, with this instance's types for their variables."""
+
+from __future__ import annotations
+
+from relay.errors import Span
+from relay.ir.types import (
+    ANY,
+    Kind,
+    Type,
+    Unknown,
+    map_dims,
+    type_variables,
+)
+from relay.operator.relation import substitute
+from relay.typecheck.elaboration.abstract_values import (
+    Context,
+)
+from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.values import axis_names
+
+
+def annotation_type(
+    checker: Checker,
+    context: Context,
+    type_: Type,
+    *,
+    any_stays: bool = False,
+    what: str = "this function",
+    span: Span | None = None,
+    call: Span | None = None,
+) -> Type:
+    """A written type with its variables replaced by this instance's. Each `Any` is whatever it is here, unless it
+    stays."""
+    from relay.typecheck.elaboration.values import data
+
+    for variable in type_variables(type_):
+        if variable not in context.annotated:
+            context.annotated[variable] = checker.solver.fresh(variable.kind, variable.name)
+    written = type_ if any_stays else map_dims(type_, lambda d: _whatever(checker) if d is ANY else d)
+    filled = data.fill(checker, substitute(written, context.annotated))
+    return checker.with_effects(axis_names.open_axis_names(filled, checker.solver), None, what, span, call)
+
+
+def _whatever(checker: Checker) -> Unknown:
+    return checker.solver.fresh(Kind.Dim, "_" if checker.generic else "Any")
