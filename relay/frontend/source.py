@@ -23,6 +23,7 @@ from weakref import WeakValueDictionary
 from relay.errors import FrontendError, Source, Span
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.Lambda
+_AnyFunction: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 class SourceFile:
@@ -35,6 +36,20 @@ class SourceFile:
         self._is_ascii = source.text.isascii()
         self._lines = [] if self._is_ascii else source.text.split("\n")
         self._generic: list[ast.stmt] | None = None  # classes and functions that have type parameters
+        self._functions: dict[int, list[_AnyFunction]] | None = None  # by the line where Python says that they begin
+
+    def functions_at(self, line: int) -> list[_AnyFunction]:
+        """The functions and lambdas that begin at a line, decorators included, outer before inner, as in the text. All
+        are found at once: a file may have many that are decorated."""
+        if self._functions is None:
+            found: dict[int, list[_AnyFunction]] = {}
+            for node in _walk(self.tree):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                    decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
+                    first = decorators[0].lineno if decorators else node.lineno
+                    found.setdefault(first, []).append(node)
+            self._functions = found
+        return self._functions.get(line, [])
 
     def generic_around(self, node: FunctionNode) -> list[ast.stmt]:
         """The classes and functions with type parameters, `class Layer[T]`, around a function, from outside."""
@@ -216,13 +231,11 @@ def _describe_code(code: CodeType) -> str:
 
 
 def _find_definition(file: SourceFile, code: CodeType) -> ast.FunctionDef:
-    for node in _walk(file.tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == code.co_name:
-            first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
-            if first == code.co_firstlineno:
-                if isinstance(node, ast.AsyncFunctionDef):
-                    raise no_async(file, node)
-                return node
+    for node in file.functions_at(code.co_firstlineno):
+        if not isinstance(node, ast.Lambda) and node.name == code.co_name:
+            if isinstance(node, ast.AsyncFunctionDef):
+                raise no_async(file, node)
+            return node
     if code.co_filename == "<string>":  # the text of another `python -c` or `exec`, which Python may keep by this name
         raise _not_available(code)
     raise FrontendError(
@@ -250,8 +263,8 @@ def _find_lambda(file: SourceFile, code: CodeType) -> ast.Lambda:
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     candidates = [
         node
-        for node in _walk(file.tree)
-        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno and _parameter_names(node) == names
+        for node in file.functions_at(code.co_firstlineno)
+        if isinstance(node, ast.Lambda) and _parameter_names(node) == names
     ]
     if not candidates:
         raise FrontendError(
