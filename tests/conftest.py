@@ -1,5 +1,6 @@
 """Settings for all tests: one thread and bounded memory a worker, the same random programs in every run."""
 
+import gc
 import importlib.abc
 import os
 import sys
@@ -42,6 +43,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_report_header() -> str:
     return f"sample of the large matrices: RELAY_TEST_SEED={SEED}" if not everything() else "nothing is left out"
+
+
+def pytest_sessionstart() -> None:
+    gc.disable()  # what is loaded for the tests stays
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()  # so that no later collection looks through it
+    gc.enable()
 
 
 class _Absent(importlib.abc.MetaPathFinder):
