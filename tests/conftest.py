@@ -55,6 +55,15 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.fixture
+def low_effort(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests whose subject is neither machine code nor its speed: LLVM optimizes nothing, in a third of the time."""
+    from relay.codegen.tvm import tir
+
+    monkeypatch.setattr(tir, "_REPEATED", 0)
+    monkeypatch.setattr(tir, "_STRAIGHT", 0)
+
+
 class _Absent(importlib.abc.MetaPathFinder):
     """Makes the optional frameworks look as if they were not installed, wherever the tests run."""
 

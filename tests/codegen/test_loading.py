@@ -125,6 +125,17 @@ def test_a_function_that_there_is_not(code: bytes) -> None:
         load(changed(code, found.start(1), b"TVMFFIErrorSetRaisedFromNone"))
 
 
+@pytest.mark.usefixtures("low_effort")
+def test_a_start_that_does_nothing() -> None:
+    """LLVM keeps TVM's empty function where it optimizes nothing; what runs another one at the start is refused."""
+    native = assemble(function("relay.sum(relay.exp(x), axis=0)").core(X), 1, {})
+    assert isinstance(native.module, LoadedCode) and native.code is not None
+    (code,) = native.code
+    at = code.rindex(b"__tvm_module_startup")
+    with pytest.raises(UnloadableCodeError, match="something of it has to run first"):
+        load(changed(code, at, b"__our_module_startup"))
+
+
 def test_what_is_not_loaded_runs_nevertheless(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,7 +1,9 @@
 """The zoo at every level of optimization, values and gradients: compiled programs give what the interpreter gives.
 
-Every program runs at every level, and the gradients of some at one more level than `test_programs.py` has them: a
-sample that differs from the next day's. `RELAY_TEST_ALL=1` runs every gradient at every level.
+Every program runs at every level, and the gradients of some at one more level than `test_zoo.py` has them: a sample
+that differs from the next day's. `RELAY_TEST_ALL=1` runs every gradient at every level. Machine code depends on what
+the passes have made of a program and on nothing else, so what two levels make of a program alike is compiled once.
+Here the passes are tested, and LLVM does little.
 """
 
 from __future__ import annotations
@@ -21,30 +23,13 @@ from relay.transform.pipeline import LEVELS
 
 ALL = programs()
 POSITION = {program: position for position, program in enumerate(ALL)}
-OTHERS = [level for level in range(len(LEVELS)) if level != 2]  # test_programs.py has all programs at this level
+ELSEWHERE = 2  # test_zoo.py has all programs at this level
+OTHERS = [level for level in range(len(LEVELS)) if level != ELSEWHERE]
 SAMPLED = 40  # gradients that are compiled at one more level
-
-
-def cases(chosen: list[Program], complete: bool) -> list[Any]:
-    """Programs with levels: all levels, or one of each program that changes with it and with the day."""
-    pairs = [
-        (program, level)
-        for program in chosen
-        for level in (OTHERS if complete else [OTHERS[(POSITION[program] + SEED) % len(OTHERS)]])
-    ]
-    return [pytest.param(program, level, id=f"{program.name}-{level}") for program, level in pairs]
 
 
 def at_level(function: RelayFunction, level: int) -> RelayFunction:
     return RelayFunction(function.__relay__, attrs.evolve(function._options, opt_level=level))
-
-
-GRADIENTS = cases(sample([p for p in ALL if p.differentiable], SAMPLED), everything())
-
-
-@functools.cache
-def interpreted(program: Program) -> Any:
-    return program.function.interpret(*program.arguments)
 
 
 @functools.cache
@@ -52,12 +37,32 @@ def interpreted_gradient(program: Program) -> Any:
     return relay.grad(program.function).interpret(*program.arguments)
 
 
-@pytest.mark.parametrize(("program", "level"), cases(ALL, True))
-def test_values_at_each_level(program: Program, level: int) -> None:
-    assert_close(at_level(program.function, level)(*program.arguments), interpreted(program))
+@pytest.mark.usefixtures("low_effort")
+@pytest.mark.parametrize("program", ALL, ids=lambda p: p.name)
+def test_values_at_each_level(program: Program) -> None:
+    function, arguments = program.function, program.arguments
+    interpreted = function.interpret(*arguments)
+    compiled = {function.core(*arguments).alpha_hash()}
+    for level in OTHERS:
+        other = at_level(function, level)
+        made = other.core(*arguments).alpha_hash()
+        if made not in compiled:
+            compiled.add(made)
+            assert_close(other(*arguments), interpreted)
 
 
-@pytest.mark.parametrize(("program", "level"), GRADIENTS)
+def gradients() -> list[Any]:
+    """Programs with levels: all levels, or one of each program that changes with it and with the day."""
+    pairs = [
+        (program, level)
+        for program in sample([p for p in ALL if p.differentiable], SAMPLED)
+        for level in (OTHERS if everything() else [OTHERS[(POSITION[program] + SEED) % len(OTHERS)]])
+    ]
+    return [pytest.param(program, level, id=f"{program.name}-{level}") for program, level in pairs]
+
+
+@pytest.mark.usefixtures("low_effort")
+@pytest.mark.parametrize(("program", "level"), gradients())
 def test_gradients_at_each_level(program: Program, level: int) -> None:
     derivative = at_level(relay.grad(program.function), level)
     assert_close(derivative(*program.arguments), interpreted_gradient(program), rtol=1e-9, atol=1e-11)

@@ -37,6 +37,7 @@ _WRITABLE, _NEEDED, _EXECUTABLE, _OF_THREADS = 1, 2, 4, 0x400
 _UNDEFINED, _ABSOLUTE, _SPECIAL = 0, 0xFFF1, 0xFF00
 _ADDRESS, _RELATIVE, _CALL, _RELATIVE_LONG, _BY_TABLE = 1, 2, 4, 24, (9, 41, 42)
 _WEAK_VARIABLE = 0x21
+_NOTHING_TO_START = "__tvm_module_startup"  # runs at the start of TVM's system libraries; empty in other code
 _FUNCTION_OF_TVM = "__TVM"  # the names of variables that hold the addresses of functions, whose names are without __
 _UNWINDING = ".eh_frame"  # nobody unwinds generated code
 _JUMP = struct.Struct("<HiH")  # jmp *relative(%rip), and two bytes that nobody executes
@@ -148,7 +149,7 @@ def load(*files: bytes) -> LoadedCode:
             if variable.startswith(_FUNCTION_OF_TVM):
                 function = _address(variable.removeprefix("__"))
                 struct.pack_into("<Q", memory, address(object_, symbol) - base, function)
-            elif variable:
+            elif variable and symbol in object_.used_symbols:
                 raise UnloadableCodeError(f"it has a variable {variable} that others set")
     if executable and _protect()(base, executable, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
         raise UnloadableCodeError("the system does not let memory become executable")
@@ -180,10 +181,30 @@ class _ObjectFile:
             raise UnloadableCodeError("it has no symbols")
         symbols = list(_SYMBOL.iter_unpack(code[table.start : table.start + table.size]))
         kept = [s for s in sections if s.flags & _NEEDED and s.name != _UNWINDING]
-        if any(s.kind in _RUN_AT_START or s.flags & _OF_THREADS for s in kept if s.size):
-            raise UnloadableCodeError("something of it has to run first, or belongs to threads")
         relocations = [(sections[s.info], s) for s in sections if s.kind == _RELOCATIONS and sections[s.info] in kept]
-        return _ObjectFile(code, sections, symbols, sections[table.link].start, kept, relocations)
+        found = _ObjectFile(code, sections, symbols, sections[table.link].start, kept, relocations)
+        for section in [s for s in kept if s.size and (s.kind in _RUN_AT_START or s.flags & _OF_THREADS)]:
+            if not found.starts_nothing(section):
+                raise UnloadableCodeError("something of it has to run first, or belongs to threads")
+            kept.remove(section)
+            relocations[:] = [(changed, how) for changed, how in relocations if changed is not section]
+        return found
+
+    def starts_nothing(self, section: _Section) -> bool:
+        """Whether a section says that nothing has to run but TVM's empty function, which LLVM keeps where it optimizes
+        nothing."""
+        empty = {
+            (within, value)
+            for symbol, (_, _, _, within, value, _) in enumerate(self.symbols)
+            if self.name(symbol) == _NOTHING_TO_START
+        }
+        started = [
+            (self.symbols[symbol][3], self.symbols[symbol][4] + addend)
+            for changed, own in self.relocations
+            if changed is section
+            for _, _, symbol, addend in own.relocations(self.code)
+        ]
+        return section.kind in _RUN_AT_START and len(started) * 8 == section.size and empty.issuperset(started)
 
     def name(self, symbol: int) -> str:
         return _text(self.code, self._names + self.symbols[symbol][0])
@@ -200,8 +221,13 @@ class _ObjectFile:
     @property
     def external(self) -> dict[int, str]:
         """The names of the symbols that code uses and other files define."""
+        return {s: self.name(s) for s in self.used_symbols if self.symbols[s][3] == _UNDEFINED}
+
+    @property
+    def used_symbols(self) -> list[int]:
+        """The symbols that code uses."""
         used = (symbol for _, s in self.relocations for _, _, symbol, _ in s.relocations(self.code))
-        return {symbol: self.name(symbol) for symbol in used if self.symbols[symbol][3] == _UNDEFINED}
+        return list(dict.fromkeys(used))
 
     @property
     def by_table(self) -> list[int]:
