@@ -20,7 +20,7 @@ from typing import overload as _overload
 import relay.ops as _ops  # noqa: F401  (registers the operators)
 import relay.support.foreign_names as _foreign_names
 import relay.support.logs as _logs
-from relay import errors, ir, random, transform
+from relay import errors, ir, random, transform, tree
 from relay.api.differentiation import checkpoint, grad, hessian, jacobian, jvp, value_and_grad, vjp
 from relay.api.gradient_check import check_gradient
 from relay.api.quantization import to_int8
@@ -49,6 +49,7 @@ from relay.function import data_class as _data_class
 from relay.function import decorate as _decorate
 from relay.ir.annotations.annotation import Ref as _Ref
 from relay.ir.axes import CHW, HWC, HWIO, NCDHW, NCHW, NCW, NDHWC, NHWC, NWC, OIHW
+from relay.ir.structure import register_tree
 from relay.ir.types import ANY as Any
 from relay.ir.types import (
     BFLOAT16 as BFloat16,
@@ -355,6 +356,7 @@ __all__ = [
     "read",
     "ref",
     "register_op",
+    "register_tree",
     "relay",
     "rename_axes",
     "replace",
@@ -362,6 +364,7 @@ __all__ = [
     "to_int8",
     "to_text",
     "transform",
+    "tree",
     "tune",
     "type_var",
     "value_and_grad",

@@ -7,6 +7,7 @@ signature is its `key`.
 
 from __future__ import annotations
 
+import enum
 import types
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from relay.ir.annotations.annotation import Ref
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function
 from relay.ir.structure import field_names, fields_of, form_of, is_record_class
+from relay.ir.tree import Structure
 from relay.ir.types import (
     ANY,
     BaseType,
@@ -104,6 +106,8 @@ def describe(
         return ArgumentDescription((base.name, shape), TensorType(base, shape), array)
     if isinstance(value, bool):
         return ArgumentDescription(("bool", ()), TensorType(BaseType("bool"), ()), np.asarray(value))
+    if isinstance(value, enum.Enum):
+        return ArgumentDescription(("fixed", type(value), value), StaticArg(value), None)
     if isinstance(value, int | float):
         return ArgumentDescription(type(value), ScalarArg(value), value)
     if marshalling.is_value(value):
@@ -146,7 +150,7 @@ def describe(
         inner = value.value
         key = (type(inner).__name__, inner) if isinstance(inner, int | float | str | None) else id(inner)
         return ArgumentDescription(("fixed", key), value, None)
-    if value is None or isinstance(value, str | BaseType):
+    if value is None or isinstance(value, str | BaseType | Structure):
         return ArgumentDescription(("fixed", value), StaticArg(value), None)
     if is_function(value):
         return ArgumentDescription(("function", value), StaticArg(value), value)  # the key keeps it alive
@@ -169,7 +173,7 @@ def describe(
 def _refuse_fixed(part: ArgumentDescription, function: Function, position: int, path: str, holder: str) -> None:
     """Raise TypeMismatch if a part of an argument is not a run-time value, nor None."""
     argument = part.argument
-    if holder == "a structure" and isinstance(argument, StaticArg) and is_function(argument.value):
+    if holder == "a structure" and isinstance(argument, StaticArg):
         return
     if isinstance(argument, StaticArg) or holder != "a structure":
         if not holds_returned(argument):
@@ -248,7 +252,9 @@ def static_key(value: Any) -> object:
     if isinstance(value, tuple):
         parts = [static_key(v) for v in value]
         return None if None in parts else tuple(parts)
-    if value is None or isinstance(value, int | float | str | BaseType | np.dtype | type):
+    if isinstance(value, enum.Enum):
+        return (type(value), value)
+    if value is None or isinstance(value, int | float | str | BaseType | np.dtype | type | Structure):
         return (type(value).__name__, value)
     return ("function", value) if is_function(value) else None  # the key keeps it alive
 

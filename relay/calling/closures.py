@@ -36,6 +36,7 @@ from relay.typecheck.elaboration.closures.returned_functions import (
     ValueNode,
 )
 from relay.typecheck.elaboration.derivatives.templates import TemplateScope
+from relay.typecheck.elaboration.values.labels import is_label
 from relay.typecheck.elaboration.values.objects import position_of
 
 
@@ -224,6 +225,9 @@ def _maker(
             return items if form is None else build(form, items)
 
         return structure
+    if isinstance(node, StaticNode) and isinstance(node.entity, PythonObject) and is_label(node.entity.value):
+        label = node.entity.value
+        return lambda values, maker, interpreted: label
     positions: dict[int, int] = {}
     own = _detach_node(node, closures, frozenset(), positions)
     chosen, captured = tuple(positions), tuple(types[p] for p in positions)

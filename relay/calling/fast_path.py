@@ -6,6 +6,7 @@ a compiled program what takes such lists.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from struct import Struct
 from struct import error as StructError
@@ -23,7 +24,7 @@ from relay.calling.reference_marshalling import LIST, REFERENCE, ReferenceCall
 from relay.calling.results import wrap
 from relay.errors import TypeMismatch
 from relay.ir.annotations.annotation import Ref
-from relay.ir.structure import field_names, is_record_class
+from relay.ir.structure import field_names, is_record_class, split
 from relay.ir.types import (
     ANY,
     BaseType,
@@ -251,6 +252,8 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
             kinds.append((kind,))
             if not flatten([argument.__dict__[name] for name in kind.__match_args__], leaves, kinds):
                 return False
+        elif kind is str or isinstance(argument, enum.Enum):
+            kinds += "fixed", (kind, argument)
         elif is_function(argument):
             kinds += "function", argument
         elif kind is ReturnedFunction:
@@ -265,6 +268,11 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
             except TypeMismatch:
                 return False  # which tells more where it is described
             kinds.append(np.ndarray)
+        elif (registered := split(argument)) is not None:
+            form, parts = registered
+            kinds.append((kind, form))
+            if not flatten(parts, leaves, kinds):
+                return False
         else:
             return False
     return True

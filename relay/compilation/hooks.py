@@ -4,7 +4,7 @@
     relay.ir.validation              relay.operator                     the type of an operator's call
     relay.ir.analysis.metering       relay.operator                     the arithmetic operations of a call
     relay.operator.composition       relay.compilation.composites       the bodies of composite operators
-    relay.typecheck.elaboration      relay.frontend.library             functions of lists written in the language
+    relay.typecheck.elaboration      relay.frontend.library             functions written in the language
 
 `import relay` sets them, before anything else of the package can be used.
 """
@@ -12,12 +12,12 @@
 from __future__ import annotations
 
 from relay.compilation.composites import Composer
-from relay.frontend.library import definition
+from relay.frontend.library import definition, tree_function
 from relay.ir.analysis.metering import use_work
 from relay.ir.validation.check import use_operators
 from relay.operator import lookup, type_of
 from relay.operator.composition import use_composer
-from relay.typecheck.elaboration.library.ordering import use_library
+from relay.typecheck.elaboration.library import ordering, trees
 
 
 def install() -> None:
@@ -25,4 +25,5 @@ def install() -> None:
     use_operators(type_of)
     use_work(lambda call, types, result: lookup(call.operator).flops(types, result))
     use_composer(Composer())
-    use_library(definition)
+    ordering.use_library(definition)
+    trees.use_library(tree_function)

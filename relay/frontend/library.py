@@ -15,6 +15,7 @@ rows__          the parts of a tensor along its first axis; column__ of a list o
 alone__         the elements of a list as tuples of one, joined__ with those of another list, as_lists__ as lists
 pick__          a choice at run time
 itself__        its argument
+tree_.._list__  what `relay.tree` does with a list of any length, tree_.._data__ with a value of a data type
 solve__         x with a x = b, inverse__ the inverse, determinant__ and log_determinant__, of a square matrix a
 """
 
@@ -22,9 +23,11 @@ from __future__ import annotations
 
 import builtins
 import functools
+from collections.abc import Sequence
 
 from relay.frontend.lower import lower_text
-from relay.ir.definition import Definition
+from relay.ir.definition import DataClass, Definition
+from relay.ir.intrinsic import Intrinsic
 from relay.operator import lookup
 
 _TEXT = """
@@ -178,3 +181,99 @@ def _definitions() -> dict[str, Definition]:
 def definition(name: str) -> Definition:
     """The function of that name. Raises KeyError."""
     return _definitions()[name]
+
+
+# ---- trees
+
+
+@functools.lru_cache(maxsize=1024)
+def tree_function(name: str, count: int, of: DataClass | None) -> Definition:
+    """What `relay.tree` does with so many trees whose structure only the run knows: `map_list`, `reduce_list` and
+    `leaves_list` of lists, `map_data` and `reduce_data` of values of a data type. `labelled`: a function of so many
+    that gets them without the strings in them."""
+    classes = {} if of is None else {f"{name}__": cls for name, cls in of.constructors.items()}
+    names = {f"{name}__": Intrinsic(f"tree.{name}") for name in ("map", "reduce", "leaves")}
+    names["labelled__"] = Intrinsic("labelled__")
+    python = {name: getattr(builtins, name) for name in ("len", "zip")}
+    text = _TREE_TEXTS[name] if of is None and name in _TREE_TEXTS else _tree_text(name, count, of)
+    return next(iter(lower_text(text, "<relay.tree>", {**python, **names, **classes}).values()))
+
+
+_TREE_TEXTS = {
+    "reduce_list": """
+def tree_reduce_list__(is_leaf, f, total, xs):
+    for x in xs:
+        total = reduce__(f, x, total, is_leaf)
+    return total
+""",
+    "leaves_list": """
+def tree_leaves_list__(is_leaf, xs):
+    return [leaf for x in xs for leaf in leaves__(x, is_leaf)]
+""",
+}
+
+
+def _tree_text(name: str, count: int, of: DataClass | None) -> str:
+    trees = [f"x{index}" for index in range(count)]
+    if name == "labelled":
+        return _labelled_text(trees)
+    if of is None:
+        return _map_list_text(trees)
+    lines = []
+    for constructor, fields in of.fields.items():
+        lines.append(f"        case {_pattern(constructor, fields, 0)}:")
+        lines += _reduce_fields(fields) if name == "reduce_data" else _map_fields(constructor, fields, trees[1:])
+    extra = "total, " if name == "reduce_data" else ""
+    return f"def tree_{name}__(is_leaf, f, {extra}{', '.join(trees)}):\n    match x0:\n" + "\n".join(lines) + "\n"
+
+
+def _labelled_text(names: list[str]) -> str:
+    given = ", ".join(f"labelled__({name}, labels[{index}])" for index, name in enumerate(names))
+    inner = f"    def labelled({', '.join(names)}):\n        return f({given})\n"
+    return f"def tree_labelled__(f, labels):\n{inner}    return labelled\n"
+
+
+def _map_list_text(trees: list[str]) -> str:
+    first, *rest = trees
+    if not rest:
+        body = f"    return [map__(f, v, is_leaf=is_leaf) for v in {first}]\n"
+        return f"def tree_map_list__(is_leaf, f, {first}):\n{body}"
+    checks = "".join(f"    assert len({first}) == len({x}), {_LENGTHS!r}\n" for x in rest)
+    items = ", ".join(f"v{index}" for index in range(len(trees)))
+    return (
+        f"def tree_map_list__(is_leaf, f, {', '.join(trees)}):\n{checks}"
+        f"    return [map__(f, {items}, is_leaf=is_leaf) for {items} in zip({', '.join(trees)})]\n"
+    )
+
+
+_LENGTHS = "the lists of trees must have one length"
+_CONSTRUCTORS = "the trees must have one structure"
+
+
+def _pattern(constructor: str, fields: Sequence[str], tree: int) -> str:
+    return f"{constructor}__({', '.join(f'{field}={_field(field, tree)}' for field in fields)})"
+
+
+def _field(name: str, tree: int) -> str:
+    return f"{name}_{tree}__"
+
+
+def _reduce_fields(fields: Sequence[str]) -> list[str]:
+    lines = [f"            total = reduce__(f, {_field(field, 0)}, total, is_leaf)" for field in fields]
+    return [*lines, "            return total"]
+
+
+def _map_fields(constructor: str, fields: Sequence[str], rest: Sequence[str]) -> list[str]:
+    """The case of a constructor: the others must have the same one."""
+    lines, indent = [], " " * 12
+    for tree, other in enumerate(rest, 1):
+        lines += [f"{indent}match {other}:", f"{indent}    case {_pattern(constructor, fields, tree)}:"]
+        indent += " " * 8
+    rows = (", ".join(_field(field, tree) for tree in range(len(rest) + 1)) for field in fields)
+    parts = ", ".join(f"map__(f, {row}, is_leaf=is_leaf)" for row in rows)
+    lines.append(f"{indent}return {constructor}__({parts})")
+    for _ in rest:
+        indent = indent[:-8]
+        lines += [f"{indent}    case _:", f"{indent}        assert False, {_CONSTRUCTORS!r}"]
+        lines.append(f"{indent}        return x0")
+    return lines

@@ -1,13 +1,19 @@
-"""Python structures that programs take and return: dicts with string keys, lists, dataclasses and named tuples."""
+"""Python structures that programs take and return, level by level: dicts with string keys, lists, dataclasses, classes
+of attrs, named tuples, and classes that are registered, here or with JAX or optree.
+
+A structure has a form, which tells it from others, and parts. `relay.ir.tree` goes through all levels.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
-from relay.errors import FrontendError
+from relay.errors import FrontendError, RegistrationError, TypeMismatch
 from relay.ir.types import Form, Type
 
 
@@ -21,11 +27,86 @@ class SourceRecord:
     is_tuple: bool
 
 
+@attrs.frozen(eq=False)
+class Registration:
+    """How values of a registered class are taken apart, and made of their parts."""
+
+    flatten: Callable[[Any], tuple[Iterable[Any], Hashable]]
+    unflatten: Callable[[Any, Sequence[Any]], Any]
+    fields: tuple[str, ...] = ()
+
+
+_REGISTERED: dict[type, Registration] = {}
+
+_LIBRARIES = {"jax": "tree_util", "optree": ""}
+"""Libraries that have a registry of such classes, and their module with `tree_structure`."""
+
+
+def register_tree(
+    cls: type,
+    flatten: Callable[[Any], tuple[Iterable[Any], Hashable]],
+    unflatten: Callable[[Any, Sequence[Any]], Any],
+    *,
+    fields: Sequence[str] = (),
+) -> None:
+    """Make the values of a class structures, as tuples are: arguments and results of programs, and nodes of trees.
+
+    `flatten(value) -> (parts, auxiliary)`; the auxiliary data is hashable, and another one is another structure.
+    `unflatten(auxiliary, parts) -> value` gets any parts, those of a program's types among them. `fields`: the names by
+    which programs read the parts, `value.name`.
+
+    Raises RegistrationError for what is not a class, is a structure already, or is registered.
+    """
+    if not isinstance(cls, type):
+        raise RegistrationError(f"register_tree takes a class, found {cls!r}")
+    if cls in _REGISTERED:
+        raise RegistrationError(f"{cls.__name__} is registered already")
+    if cls in (tuple, list, dict, type(None)) or hasattr(cls, "__relay_data__"):
+        raise RegistrationError(f"{cls.__name__} is a structure already", help="register another class")
+    _REGISTERED[cls] = Registration(flatten, unflatten, tuple(fields))
+
+
+def registration(value: object) -> Registration | None:
+    """How a value's class is registered, with Relay or with a library that is loaded; None if it is not."""
+    cls = type(value)
+    found = _REGISTERED.get(cls)
+    if found is None and (cls.__module__ not in ("builtins", "numpy")):
+        for name, inside in _LIBRARIES.items():
+            if name in sys.modules and (found := _foreign(sys.modules[name], inside, value)) is not None:
+                _REGISTERED[cls] = found
+                break
+    return found
+
+
+def _foreign(library: Any, inside: str, value: object) -> Registration | None:
+    """The registration of a value's class with a library; its structure of one level is the auxiliary data."""
+    module = getattr(library, inside, None) if inside else library
+    tree_structure = getattr(module, "tree_structure", None)
+    if tree_structure is None:
+        return None
+
+    def structure(of: object) -> Any:
+        return tree_structure(of, is_leaf=lambda part: part is not of)
+
+    if structure(value) == structure(object()):
+        return None
+    return Registration(
+        lambda of: ((found := structure(of)).flatten_up_to(of), found), lambda found, parts: found.unflatten(parts)
+    )
+
+
 def is_record_class(value: object) -> bool:
-    """Whether a Python object is a dataclass or a class of named tuples."""
+    """Whether a Python object is a dataclass, a class of attrs or one of named tuples."""
     if not isinstance(value, type) or hasattr(value, "__relay__") or hasattr(value, "__relay_data__"):
         return False
-    return dataclasses.is_dataclass(value) or written_record(value) is not None or is_named_tuple(value)
+    if value in _REGISTERED:
+        return False
+    return (
+        dataclasses.is_dataclass(value)
+        or written_record(value) is not None
+        or is_named_tuple(value)
+        or (hasattr(value, "__attrs_attrs__") and value.__module__.partition(".")[0] != "relay")
+    )
 
 
 def written_record(cls: type) -> SourceRecord | None:
@@ -40,13 +121,35 @@ def is_named_tuple(cls: type) -> bool:
 
 
 def field_names(cls: type) -> tuple[str, ...]:
-    """The fields of a dataclass or named tuple, in order."""
+    """The fields of a dataclass, class of attrs or named tuple, in order."""
     written = written_record(cls)
     if written is not None:
         return written.names
     if is_named_tuple(cls):
         return tuple(cls._fields)  # type: ignore[attr-defined]
-    return tuple(field.name for field in dataclasses.fields(cls))
+    if dataclasses.is_dataclass(cls):
+        return tuple(field.name for field in dataclasses.fields(cls))
+    return tuple(field.name for field in attrs.fields(cls))
+
+
+def parameter_names(cls: type) -> tuple[str, ...]:
+    """What the constructor of such a class calls the fields: attrs leaves out the `_` that a name begins with."""
+    if written_record(cls) is None and not is_named_tuple(cls) and not dataclasses.is_dataclass(cls):
+        return tuple(field.alias for field in attrs.fields(cls))
+    return field_names(cls)
+
+
+def computes(cls: type) -> str | None:
+    """What of making such a value is not a part of a program, by its name; None if its fields are the arguments."""
+    hooks = ("__post_init__", "__attrs_post_init__", "__attrs_pre_init__")
+    found = next((name for name in hooks if not is_named_tuple(cls) and hasattr(cls, name)), None)
+    if found is not None or not hasattr(cls, "__attrs_attrs__"):
+        return found
+    fields = attrs.fields(cls)
+    for what, has in (("converter", "converter"), ("validator", "validator")):
+        if any(getattr(field, has) is not None for field in fields):
+            return what
+    return None
 
 
 def build(form: Form, values: Sequence[object]) -> object:
@@ -55,6 +158,8 @@ def build(form: Form, values: Sequence[object]) -> object:
         return dict(zip(form.names, values, strict=True))
     if form.cls is list:
         return list(values)
+    if (registered := _REGISTERED.get(form.cls)) is not None:
+        return registered.unflatten(form.auxiliary, tuple(values))
     if is_named_tuple(form.cls):
         return form.cls(*values)
     made: object = object.__new__(form.cls)  # as a copy of an instance: without __init__, which may compute
@@ -63,23 +168,53 @@ def build(form: Form, values: Sequence[object]) -> object:
     return made
 
 
-def form_of(value: object) -> Form | None:
-    """The form of a Python structure; None for tuples and for what is none. Raises FrontendError for other keys."""
+def split(value: object) -> tuple[Form, Sequence[Any]] | None:
+    """The form of a Python structure with its parts, in order; None for tuples and for what is none.
+
+    Raises FrontendError for keys that are not strings, TypeMismatch for a class that is registered wrongly.
+    """
     if isinstance(value, dict):
         wrong = next((key for key in value if not isinstance(key, str)), None)
         if wrong is not None:
             raise FrontendError(f"a dict in a program has strings as keys, found {wrong!r}")
-        return Form(dict, tuple(value))
+        return Form(dict, tuple(value)), list(value.values())
     if isinstance(value, list):
-        return Form(list)
+        return Form(list), value
     cls = type(value)
-    return Form(cls, field_names(cls)) if is_record_class(cls) else None
+    if is_record_class(cls):
+        names = field_names(cls)
+        return Form(cls, names), [getattr(value, name) for name in names]
+    registered = registration(value)
+    return None if registered is None else _registered_parts(value, cls, registered)
 
 
-def fields_of(value: object, form: Form) -> list[object]:
+def _registered_parts(value: object, cls: type, registered: Registration) -> tuple[Form, Sequence[Any]]:
+    found = registered.flatten(value)
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise TypeMismatch(f"the registered flatten of {cls.__name__} gives (parts, auxiliary), found {found!r}")
+    parts, auxiliary = tuple(found[0]), found[1]
+    if registered.fields and len(registered.fields) != len(parts):
+        count = f"{len(registered.fields)} field{'s' * (len(registered.fields) != 1)}"
+        raise TypeMismatch(f"{cls.__name__} is registered with {count}, and its flatten gives {len(parts)} parts")
+    try:
+        hash(auxiliary)
+    except TypeError:
+        raise TypeMismatch(
+            f"what the registered flatten of {cls.__name__} gives beside the parts must be hashable,"
+            f" found {type(auxiliary).__name__}",
+            help="make arrays and numbers parts, and a list there a tuple",
+        ) from None
+    return Form(cls, registered.fields, auxiliary), parts
+
+
+def form_of(value: object) -> Form | None:
+    """The form alone."""
+    found = split(value)
+    return None if found is None else found[0]
+
+
+def fields_of(value: object, form: Form) -> Sequence[Any]:
     """The parts of a Python structure of this form, in order."""
-    if isinstance(value, dict):
-        return list(value.values())
-    if isinstance(value, list | tuple):
-        return list(value)
-    return [getattr(value, name) for name in form.names]
+    found = split(value)
+    assert found is not None
+    return found[1]

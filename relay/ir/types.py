@@ -162,10 +162,12 @@ class TensorType(AnnotationOperators):
 
 @attrs.frozen
 class Form:
-    """The Python structure that a tuple stands for: dict, list, a dataclass or a named tuple, and its fields' names."""
+    """The Python structure that a tuple stands for: dict, list, a dataclass or a named tuple, and its fields' names;
+    of a registered class also what it keeps beside its parts (`relay.ir.structure.register_tree`)."""
 
     cls: type
     names: tuple[str, ...] = ()
+    auxiliary: object = None
 
 
 @attrs.frozen

@@ -1,7 +1,7 @@
-"""Constant results: numbers, sizes and list lengths in a function's result that the checker knows.
+"""Constant results: numbers, booleans, sizes and list lengths in a function's result that the checker knows.
 
 `n, d = x.shape` and `len(x) // 2` mean the same in a function of their own: what they give can size an array there, and
-where the function is called. The lengths of lists are known of arguments, too.
+where the function is called; `isinstance(x, tuple)` decides there, too. The lengths of lists are known of arguments.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from relay.typecheck.elaboration.abstract_values import (
     SizeExpression,
     Tuple,
     dim_of,
+    is_constant_bool,
 )
 from relay.typecheck.elaboration.values import range_numbers
 from relay.typecheck.unification import flat_shape
@@ -50,6 +51,8 @@ def common(
         same = all(isinstance(o, Number) and same_number(first, o) for o in others)
         outside = all(dim in before for dim in mentioned_in_number(first))
         return first if same and outside else None
+    if isinstance(first, DynamicValue) and (decided := is_constant_bool(first)) is not None:
+        return first if all(is_constant_bool(o) is decided for o in others) else None
     if isinstance(first, DynamicValue):
         length = length_of(first)
         return first if length is not None and all(length_of(o) == length for o in others) else None
@@ -81,6 +84,8 @@ def overlaid(result: AbstractValue, known: AbstractValue | None) -> AbstractValu
         base = prune(type_.base) if isinstance(type_, TensorType) else None
         other = isinstance(base, BaseType) and base.is_float != known.is_float  # an annotation says so
         return result if base is None or other else known
+    if isinstance(known, DynamicValue) and (decided := is_constant_bool(known)) is not None:
+        return attrs.evolve(result, known=decided) if isinstance(result, DynamicValue) else result
     if isinstance(known, DynamicValue) and isinstance(result, DynamicValue):
         return attrs.evolve(result, length=known.length) if _is_growing(result) else result
     if isinstance(known, Tuple) and isinstance(result, Tuple) and len(known.items) == len(result.items):

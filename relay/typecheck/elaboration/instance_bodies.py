@@ -60,7 +60,7 @@ from relay.typecheck.elaboration.expressions.arguments import (
 from relay.typecheck.elaboration.restarts import ParameterPlace
 from relay.typecheck.elaboration.results import result_value
 from relay.typecheck.elaboration.schemes import conditional_types, rank_n_types
-from relay.typecheck.elaboration.values import range_numbers
+from relay.typecheck.elaboration.values import labels, range_numbers
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.mapping import map_type
 from relay.typecheck.unification import resolve
@@ -215,7 +215,8 @@ def _new_instance(
             if _is_count(entity, function, position):
                 received = range_numbers.of_range(received)
             given_entity = expand(checker, body, received, surface.span)
-            context.environment[surface] = constant_results.with_lengths(given_entity, lengths[position])
+            with_lengths = constant_results.with_lengths(given_entity, lengths[position])
+            context.environment[surface] = labels.with_labels(with_lengths, entity)
             data_dependent.note_any(checker, context.environment[surface], surface.type)
         for entity, annotation, surface in known:
             _check_known_function(checker, body, entity, annotation, surface, function.name, span)

@@ -57,7 +57,7 @@ from relay.typecheck.elaboration.expressions.arguments import (
 from relay.typecheck.elaboration.instance_bodies import _is_count, _new_instance, is_number
 from relay.typecheck.elaboration.restarts import ParameterPlace
 from relay.typecheck.elaboration.schemes import conditional_types, rank_n_types
-from relay.typecheck.elaboration.values import axis_names
+from relay.typecheck.elaboration.values import axis_names, labels
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import is_known, resolve
 
@@ -104,6 +104,8 @@ def call_function(
             from relay.typecheck.elaboration.dynamic_shapes.data_dependent import pack_sizes
 
             entity = pack_sizes(checker, out, entity, None, None, span)
+        if not fixed:
+            entity = labels.without_labels(entity)
         values.append(None if fixed else _argument(checker, out, entity, span or parameter.span))
     callee = rank_n_types.localize_callee(
         checker, out, callee, [e for e, v in zip(entities, values, strict=True) if v is None]
@@ -217,6 +219,8 @@ def instantiate(
     lengths = tuple(None if v is None else _lengths(checker, callee, p, e) for p, e, v in given)
     if any(found is not None for found in lengths):
         statics += (("lengths", lengths),)
+    said = tuple(None if v is None else labels.labels_key(e) for e, v in zip(entities, values, strict=True))
+    statics += (("labels", said),) if any(found is not None for found in said) else ()
     key = (id(code), shape, types, names, statics) if all(is_known(t) for t in types) else None
     running = [i for i in checker.active if i.code is code and i.statics == (shape, *statics)]
     there = checker.instances.get(key)

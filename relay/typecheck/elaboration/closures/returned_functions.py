@@ -57,6 +57,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.restarts import Assumptions, Restart
+from relay.typecheck.elaboration.values.labels import is_label
 from relay.typecheck.mapping import map_type
 from relay.typecheck.unification import is_known, resolve, resolve_argument
 
@@ -241,12 +242,13 @@ def pack_result(
 
 
 def has_functions(entity: AbstractValue) -> bool:
-    """Whether a value, or what the checker knows of one, has functions in it."""
+    """Whether a value, or what the checker knows of one, has functions in it, or strings, which are no values of the
+    run either."""
     match entity:
         case Tuple(items):
             return any(map(has_functions, items))
         case PythonObject(value):
-            return isinstance(value, OPERATORS)
+            return isinstance(value, OPERATORS) or is_label(value)
         case DynamicValue():
             return holds_functions(entity.type)
         case _:

@@ -17,6 +17,7 @@ about; the other names that end in two underscores are the structural operations
     tensor__(x)              x as a tensor, if it is a static number
     by__(x, f, k)            x, the k-th argument of f, which has been called: an error if it has no gradient
     unstacked__(a)           a with lists in place of what is stacked (`listed_gradients`)
+    labelled__(a, b)         a with the strings and functions of b (`labelled_structures`)
     merge__(g, a, b)         a with g(x, y) in place of its float tensors x, where y stands at the same place of b
 
 Tuples, lists, dicts and records are structures. A value of a data type is one thing to `dot__` and `blank__`
@@ -62,14 +63,14 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.effects.effects import writing_nothing
 from relay.typecheck.elaboration.expressions.arguments import surface_function
-from relay.typecheck.elaboration.values import data
+from relay.typecheck.elaboration.values import data, labels
 from relay.typecheck.elaboration.values.axis_names import names_of, with_names
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import is_known, resolve
 
 STRUCTURAL = (
     *("dot__", "blank__", "pick__", "leaves__", "merge__", "lists__", "listed__"),
-    *("floats__", "often__", "partial__", "quiet__", "axes__", "tensor__", "by__", "unstacked__"),
+    *("floats__", "often__", "partial__", "quiet__", "axes__", "tensor__", "by__", "unstacked__", "labelled__"),
 )
 """The structural operations."""
 
@@ -198,6 +199,8 @@ def apply(
             return attrs.evolve(of, function=function, partial=True)
         case "axes__":
             return _with_operand_names(arguments)
+        case "labelled__":
+            return labels.put_back(arguments[0], arguments[1])
         case "tensor__":
             return checker.materialize(out, arguments[0], span) if isinstance(arguments[0], Number) else arguments[0]
         case "by__":

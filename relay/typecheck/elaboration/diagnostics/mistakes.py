@@ -206,6 +206,12 @@ class DiagnosticCollector(EffectNotes):
         if self.failures:
             raise InternalError("something follows from a mistake, but there is none")
 
+    def visible_span(self, span: Span | None) -> Span | None:
+        """A place, or the innermost call that led there where it is in the text of a template."""
+        if not is_of_template(span):
+            return span
+        return next((label.span for label in self.labels() if not is_of_template(label.span)), span)
+
     def labels(self) -> tuple[Label, ...]:
         """Where the function under elaboration was called from, innermost first."""
         innermost = reversed(self.call_spans[-8:])

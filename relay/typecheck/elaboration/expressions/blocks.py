@@ -294,7 +294,7 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             if isinstance(held, DynamicValue) and held.known is False:
                 raise formatting.never_holds(message, span)
             condition = require_bool(checker, out, held, span, "the condition of assert")
-            out.items.append(Binding((), Assert(condition.atom, message, span)))
+            out.items.append(Binding((), Assert(condition.atom, message, checker.visible_span(span))))
             if (said := size_conditions.condition_of(checker, condition)) is not None:
                 checker.keep_knowing(said.holds)
             entity = None

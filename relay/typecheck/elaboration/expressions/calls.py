@@ -37,7 +37,7 @@ from relay.typecheck.elaboration.expressions import intrinsics
 from relay.typecheck.elaboration.expressions.operator_calls import Keywords, arity, call_operator, cast
 from relay.typecheck.elaboration.expressions.references import call_read, call_write, make_reference
 from relay.typecheck.elaboration.instances import call_function
-from relay.typecheck.elaboration.library import numpy_names, ordering, python_builtins
+from relay.typecheck.elaboration.library import numpy_names, ordering, python_builtins, trees
 from relay.typecheck.elaboration.library.builtin_functions import BUILTINS, start_argument
 from relay.typecheck.elaboration.values import axis_names, bound_methods, data, records, special_methods, tensors
 from relay.typecheck.elaboration.values.function_values import call_derived, call_value
@@ -87,6 +87,8 @@ def apply(
             return call_operator(checker, out, operator, arguments, keywords, span, described)
         case PythonObject(Intrinsic(name)) if name in templates.STRUCTURAL:
             return templates.apply(checker, context, out, name, arguments, span)
+        case PythonObject(Intrinsic(name)) if name in trees.NAMES:
+            return trees.call(checker, context, out, name, arguments, keywords, span)
         case PythonObject(Intrinsic(name)):
             return intrinsics.apply(checker, context, out, name, arguments, keywords, span)
         case PythonObject(functools.partial() as partial):
@@ -117,6 +119,8 @@ def apply(
             return derivatives.from_template(checker, out, value.__relay_template__, arguments, keywords, span)
         case PythonObject(value):
             relay_name = getattr(value, "__relay_builtin__", None)
+            if relay_name in trees.NAMES:
+                return trees.call(checker, context, out, relay_name, arguments, keywords, span)
             if relay_name is not None:
                 return _RELAY[relay_name](checker, out, arguments, keywords, span)
             found = ordering.call(checker, context, out, value, arguments, keywords, span)

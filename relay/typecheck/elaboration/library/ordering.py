@@ -74,11 +74,14 @@ def call_library(
 
 
 def written_in_place(
-    checker: Checker, out: TypedBlockBuilder, name: str, arguments: Sequence[AbstractValue], span: Span | None
+    checker: Checker,
+    out: TypedBlockBuilder,
+    definition: Definition,
+    arguments: Sequence[AbstractValue],
+    span: Span | None,
 ) -> AbstractValue:
     """The result of one of them, elaborated where it is called: arguments may be static values, as a range
     is. It returns at its end only."""
-    definition = _library(name)
     function = definition.function
     context = Context(dict(zip(function.parameters, arguments, strict=True)), {}, definition.scope)
     returned: list[AbstractValue] = []
@@ -100,7 +103,7 @@ def written_in_place(
 
 def list_elements(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Span | None) -> AbstractValue:
     """`list(xs)` of what a `for` goes through: `[x for x in xs]`."""
-    return written_in_place(checker, out, "listed__", [xs], span)
+    return written_in_place(checker, out, _library("listed__"), [xs], span)
 
 
 def values(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:

@@ -66,7 +66,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.closures.returned_closures import as_function
-from relay.typecheck.elaboration.derivatives import gradient_types
+from relay.typecheck.elaboration.derivatives import gradient_types, labelled_structures
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.effects.effects import demand_purity
 from relay.typecheck.elaboration.expressions import weak_types
@@ -83,6 +83,7 @@ from relay.typecheck.elaboration.instance_bodies import is_number
 from relay.typecheck.elaboration.instances import instantiate
 from relay.typecheck.elaboration.restarts import CalledAtTypes, ParameterPlace
 from relay.typecheck.elaboration.schemes.rank_n_types import at_fresh_types
+from relay.typecheck.elaboration.values import labels
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import flat_shape, outer_unknowns, resolve, unknowns
 
@@ -505,6 +506,13 @@ def _call_derived(
             raise
         given = {id(e) for e in ordinary} | {id(e) for _, e in keywords}
         static = static_positions(base)
+        if any(position not in static and labels.holds_functions(e) for position, e in enumerate(entities)):
+            callee = labelled_structures.of_labelled(checker, out, callee, entities, span)
+            base = innermost(callee)
+            assert isinstance(base, GlobalFunction | LocalFunction)
+            bare = [labels.without_functions(e) for e in entities]
+            given |= {id(b) for e, b in zip(entities, bare, strict=True) if id(e) in given}
+            entities = bare
         for position, entity in enumerate(entities):
             if id(entity) not in given or position in static or specializes(entity):
                 fixed[position] = entity
@@ -545,6 +553,14 @@ def _call_derived(
     if not isinstance(result, Tuple):
         return result
     return Tuple((result.items[0], _in_places(result.items[1], count, len(callee.grad.keeping), fixed)))
+
+
+def innermost(callee: DerivativeFunction) -> AbstractValue:
+    """The function that is differentiated, once or several times."""
+    base = callee.of
+    while isinstance(base, DerivativeFunction):
+        base = base.of
+    return base
 
 
 def _by_lists(

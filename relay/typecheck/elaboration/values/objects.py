@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import difflib
+import enum
 import functools
 import re
 import types
@@ -18,6 +19,7 @@ from relay.ir.annotations.type_parameters import is_parameter
 from relay.ir.definition import MISSING, Definition, DerivedDefinition, Scope, data_class
 from relay.ir.expr import Constant
 from relay.ir.structure import fields_of, form_of, is_record_class
+from relay.ir.tree import Structure
 from relay.ir.types import BaseType, TensorType, TypeId, base_of_dtype
 from relay.operator import Operator
 from relay.operator import resolve_name as resolve_operator
@@ -59,6 +61,8 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
     if isinstance(value, bool | np.bool_):
         constant = Constant(np.asarray(bool(value)), span)
         return DynamicValue(constant, constant.type, bool(value))
+    if isinstance(value, enum.Enum | Structure) or (isinstance(value, type) and issubclass(value, enum.Enum)):
+        return PythonObject(value)
     if isinstance(value, int | float):
         return Number(value, span)
     if isinstance(value, np.ndarray | np.generic):

@@ -9,7 +9,7 @@ from typing import Any
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.definition import Definition
-from relay.ir.structure import field_names, is_named_tuple
+from relay.ir.structure import computes, field_names, is_named_tuple, parameter_names
 from relay.ir.types import Form
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -68,17 +68,17 @@ def make(cls: type, arguments: Sequence[AbstractValue], keywords: Keywords, span
     from relay.typecheck.elaboration.values.objects import object_entity
 
     names = field_names(cls)
-    if not is_named_tuple(cls) and hasattr(cls, "__post_init__"):
-        raise TypeCheckError(
-            f"{cls.__name__} has a __post_init__, which is not a part of a program", span, help="make it outside"
-        )
+    if (computation := computes(cls)) is not None:
+        message = f"{cls.__name__} has a {computation}, which is not a part of a program"
+        raise TypeCheckError(message, span, help="make it outside")
     try:
         bound = inspect.signature(cls).bind(*arguments, **dict(keywords))
     except TypeError as error:
         raise TypeCheckError(f"{cls.__name__}: {error}", span) from None
     bound.apply_defaults()
     given = {id(entity) for entity in (*arguments, *(v for _, v in keywords))}
-    values = [v if id(v) in given else object_entity(v, span) for v in (bound.arguments[name] for name in names)]
+    found = [bound.arguments[name] for name in parameter_names(cls)]
+    values = [v if id(v) in given else object_entity(v, span) for v in found]
     return Tuple(tuple(values), Form(cls, names))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import enum
 import types
 from collections.abc import Sequence
 
@@ -75,14 +76,20 @@ def attribute(
         case PythonObject(types.ModuleType() as module):
             found = getattr(module, name, None)
             if found is None and not hasattr(module, name):
-                import difflib
-
                 names = (n for n in dir(module) if not n.startswith("_"))
                 public = [n for n in names if not isinstance(getattr(module, n, None), types.ModuleType)]
                 close = difflib.get_close_matches(name, public, n=1)
                 help = foreign_names.MODULE.get(name) or (f"did you mean {close[0]!r}?" if close else None)
                 raise TypeCheckError(f"{module.__name__} has no {name!r}", span, help=help)
             return object_entity(found, span)
+        case PythonObject(enum.EnumMeta() as cls):
+            if name not in cls.__members__:
+                close = difflib.get_close_matches(name, cls.__members__, n=1)
+                help = f"did you mean {close[0]!r}?" if close else None
+                raise TypeCheckError(f"{cls.__name__} has no member {name!r}", span, help=help)
+            return PythonObject(cls.__members__[name])
+        case PythonObject(enum.Enum() as member) if name in ("name", "value"):
+            return object_entity(getattr(member, name), span)
         case PythonObject(type() as cls) if data.is_data_class(cls):
             return data.class_attribute(cls, name, span)
         case PythonObject(type() as cls) if (own := records.method_of_class(cls, name)) is not None:

@@ -1,0 +1,78 @@
+"""Labels: strings, members of enumerations and decorated functions that structures hold beside arrays.
+
+They are no values of the run. A function gets a structure without them, and knows them where its body is elaborated.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from relay.typecheck.elaboration.abstract_values import AbstractValue, GlobalFunction, PythonObject, Tuple
+
+_NONE = PythonObject(None)
+
+
+def is_label(value: object) -> bool:
+    """Whether a Python object is such a string or member of an enumeration."""
+    return isinstance(value, str | enum.Enum)
+
+
+def holds_labels(entity: AbstractValue) -> bool:
+    """Whether a structure holds strings or members of enumerations."""
+    return isinstance(entity, Tuple) and any(
+        holds_labels(item) or (isinstance(item, PythonObject) and is_label(item.value)) for item in entity.items
+    )
+
+
+def holds_functions(entity: AbstractValue) -> bool:
+    """Whether a structure holds functions that are known by name, or labels."""
+    return isinstance(entity, Tuple) and any(_is_static(item) or holds_functions(item) for item in entity.items)
+
+
+def without_labels(entity: AbstractValue) -> AbstractValue:
+    """A structure that holds labels, with None in their place and in that of functions."""
+    return _without(entity) if holds_labels(entity) else entity
+
+
+def without_functions(entity: AbstractValue) -> AbstractValue:
+    """The same of a structure that holds functions or labels."""
+    return _without(entity) if holds_functions(entity) else entity
+
+
+def _without(entity: AbstractValue) -> AbstractValue:
+    if isinstance(entity, Tuple):
+        return Tuple(tuple(_NONE if _is_static(item) else _without(item) for item in entity.items), entity.form)
+    return entity
+
+
+def with_labels(entity: AbstractValue, like: AbstractValue) -> AbstractValue:
+    """The structure with the labels of another one, if that holds any."""
+    return put_back(entity, like) if holds_labels(like) else entity
+
+
+def put_back(entity: AbstractValue, like: AbstractValue) -> AbstractValue:
+    """The same, also of functions."""
+    if _is_static(like):
+        return like
+    if isinstance(entity, Tuple) and isinstance(like, Tuple):
+        pairs = zip(entity.items, like.items, strict=True)
+        return Tuple(tuple(put_back(item, beside) for item, beside in pairs), entity.form)
+    return entity
+
+
+def alone(entity: AbstractValue) -> AbstractValue:
+    """A structure with None in place of everything but labels and functions."""
+    if isinstance(entity, Tuple):
+        return Tuple(tuple(map(alone, entity.items)), entity.form)
+    return entity if _is_static(entity) else _NONE
+
+
+def labels_key(entity: AbstractValue) -> object:
+    """What tells the labels in a structure from others; None for none."""
+    from relay.typecheck.elaboration.instances import static_key
+
+    return static_key(alone(entity)) if holds_labels(entity) else None
+
+
+def _is_static(entity: AbstractValue) -> bool:
+    return isinstance(entity, GlobalFunction) or (isinstance(entity, PythonObject) and entity.value is not None)
