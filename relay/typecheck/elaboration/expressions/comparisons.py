@@ -17,6 +17,7 @@ from relay.ir.expr import Block, Constant, Match, MatchArm, Yield
 from relay.ir.types import BOOL, BaseType, Form, TensorType, prune, scalar, show
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (
+    FUNCTIONS,
     AbstractValue,
     DeferredBinding,
     DynamicValue,
@@ -75,7 +76,7 @@ def equal(
         pairs = zip(left.items, right.items, strict=True)
         return combine_conditions(checker, out, (equal(checker, out, a, b, span) for a, b in pairs), False, span)
     for one, other in ((left, right), (right, left)):
-        if isinstance(one, Tuple) and isinstance(other, Number | PythonObject):
+        if isinstance(one, Tuple) and isinstance(other, (Number, PythonObject, *FUNCTIONS)):
             return truth(False, span)
         if isinstance(one, DynamicValue) and (type_ := tensor_type(one)) is not None and type_.rank > 0:
             what = "a tuple with a tensor" if isinstance(other, Tuple) else "structures that hold tensors"

@@ -1,0 +1,415 @@
+"""Trees: `relay.tree` in Python and in programs, and structures with strings, enumerations and registered classes."""
+
+from __future__ import annotations
+
+import enum
+import sys
+import types
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import attrs
+import numpy as np
+import pytest
+
+import relay as module
+from relay import Array, RegistrationError, RelayError, TypeMismatch, relay, tree
+from relay.prelude import List
+
+
+class Mode(enum.Enum):
+    TRAIN = 1
+    TEST = 2
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+class Other(enum.IntEnum):
+    LOW = 1
+
+
+@dataclass
+class Layer:
+    weight: Any
+    kind: Any
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
+
+
+@attrs.frozen
+class Config:
+    rate: Any
+    _mode: Any = None
+
+
+class Linear:
+    def __init__(self, weight: Any, bias: Any, name: Any) -> None:
+        self.weight, self.bias, self.name = weight, bias, name
+
+
+module.register_tree(
+    Linear, lambda v: ((v.weight, v.bias), v.name), lambda name, parts: Linear(*parts, name), fields=("weight", "bias")
+)
+
+
+@relay
+def tripled(x):
+    return 3.0 * x
+
+
+@relay.data
+class Record:
+    w: module.Tensor[module.Float64, ()]
+    n: module.Tensor[module.Int32, ()]
+
+
+def modes(function: Any, *arguments: Any) -> list[Any]:
+    """Interpreted, compiled, and compiled as an earlier call."""
+    return [function.interpret(*arguments), function(*arguments), function(*arguments)]
+
+
+WHOLE = {
+    "pair": Pair(1.0, [2.0, (3.0,)]),
+    "data": List.Cons(4.0, List.Nil()),
+    "layer": Layer(5.0, Mode.TRAIN),
+    "config": Config(6.0, "fast"),
+    "linear": Linear(7.0, None, "first"),
+    "reference": module.ref(8.0),
+    "function": tripled,
+}
+
+
+# ---- in Python
+
+
+def test_all_structures_are_taken_apart_and_put_together() -> None:
+    leaves, structure = tree.flatten(WHOLE)
+    assert leaves == [6.0, 4.0, 5.0, 7.0, 1.0, 2.0, 3.0, 8.0]  # in the order of the sorted keys
+    again = tree.unflatten(structure, leaves)
+    assert list(again) == list(WHOLE)
+    assert again["pair"] == WHOLE["pair"] and again["data"] == WHOLE["data"]
+    assert again["layer"] == WHOLE["layer"] and again["config"] == WHOLE["config"]
+    assert (again["linear"].weight, again["linear"].bias, again["linear"].name) == (7.0, None, "first")
+    assert again["reference"] is not WHOLE["reference"] and again["reference"].value == 8.0
+    assert again["function"] is tripled
+    assert tree.structure(again) == structure and hash(tree.structure(again)) == hash(structure)
+    assert tree.leaves(tree.map(lambda a, b: a + b, WHOLE, WHOLE)) == [2 * leaf for leaf in leaves]
+
+
+def test_structures_differ_by_everything_but_leaves() -> None:
+    values = [1.0, (1.0,), [1.0], {"a": 1.0}, {"b": 1.0}, None, "a", "b", Mode.TRAIN, Level.LOW, Other.LOW]
+    values += [Layer(1.0, "a"), Layer(1.0, "b"), Linear(1.0, 1.0, "a"), Linear(1.0, 1.0, "b"), (), [], {}]
+    assert len({tree.structure(value) for value in values}) == len(values)
+    assert tree.structure({"a": 1, "b": 2}) == tree.structure({"b": 3.0, "a": np.ones(2)})
+    text = "Structure({'a': [*, None], 'b': Layer(weight=*, kind=Mode.TEST), 'c': Linear(weight=*, bias=*, 'n')})"
+    assert repr(tree.structure({"c": Linear(1, 2, "n"), "a": [1, None], "b": Layer(1, Mode.TEST)})) == text
+
+
+def test_functions_have_the_meaning_of_jax() -> None:
+    assert tree.map(lambda a, b: (a, b), [1, {"x": 2}], [(3, 4), {"x": None}]) == [(1, (3, 4)), {"x": (2, None)}]
+    assert tree.map(lambda v: sum(v), {"a": (1, 2)}, is_leaf=lambda v: isinstance(v, tuple)) == {"a": 3}
+    assert tree.reduce(lambda a, b: a + b, [1, (2, 3)]) == 6
+    assert tree.reduce(lambda a, b: f"{a}{b}", {"b": 1, "a": 2}, "") == "21"
+    assert tree.reduce(lambda a, b: a + b, {}, 5) == 5
+    assert tree.leaves({2: "static", 1: 5}) == [5]
+    arrays = tree.map(lambda w, g: w - 0.5 * g, tripled(np.ones(2)), np.ones(2))
+    assert isinstance(arrays, Array) and arrays.tolist() == [2.5, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"w": (1.0, [2.0])}, r'^error: rest\[0\]\["w"\]\[1\] is a list of 1, expected a list of 2'),
+        ({"w": (1.0, 2.0)}, r'rest\[0\]\["w"\]\[1\] is the number 2.0, expected a list of 2'),
+        ({"w": [1.0, [2.0, 3.0]]}, r'rest\[0\]\["w"\] is a list of 2, expected a tuple of 2'),
+        ({"v": 1.0}, r"rest\[0\] has no 'w', and has 'v'"),
+        (None, r"rest\[0\] is None, expected a dict with 'w'"),
+    ],
+)
+def test_mismatched_structures_name_the_place(other: Any, message: str) -> None:
+    with pytest.raises(TypeMismatch, match=message):
+        tree.map(lambda a, b: a, {"w": (1.0, [2.0, 3.0])}, other)
+
+
+def test_a_static_part_matches_itself_or_none() -> None:
+    assert tree.map(lambda a, b: b, Layer(1.0, "relu"), Layer(2.0, None)) == Layer(2.0, "relu")
+    with pytest.raises(TypeMismatch, match=r"rest\[0\].kind is 'tanh', expected 'relu'"):
+        tree.map(lambda a, b: b, Layer(1.0, "relu"), Layer(2.0, "tanh"))
+    with pytest.raises(TypeMismatch, match=r"is a Linear with 'b', expected a Linear with 'a'"):
+        tree.map(lambda a, b: b, Linear(1, 2, "a"), Linear(1, 2, "b"))
+
+
+def test_wrong_calls_are_explained() -> None:
+    with pytest.raises(TypeMismatch, match=r"has 2 leaves, found 1"):
+        tree.unflatten(tree.structure((0, 0)), [1])
+    with pytest.raises(TypeMismatch, match="needs a structure, found list"):
+        tree.unflatten([1], tree.structure(1))
+    with pytest.raises(TypeMismatch, match="needs an initializer"):
+        tree.reduce(lambda a, b: a, [])
+
+
+def test_depth_is_no_limit_and_a_cycle_is_an_error() -> None:
+    deep: Any = 1.0
+    for _ in range(20_000):
+        deep = [deep]
+    mapped = tree.map(lambda v: v + 1, deep)
+    for _ in range(20_000):
+        mapped = mapped[0]
+    assert mapped == 2.0
+    cycle: list[Any] = [1.0]
+    cycle.append({"again": (cycle,)})
+    with pytest.raises(TypeMismatch, match="contains itself"):
+        tree.leaves(cycle)
+
+
+def test_a_class_is_registered_once_and_rightly() -> None:
+    with pytest.raises(RegistrationError, match="registered already"):
+        module.register_tree(Linear, lambda v: ((), None), lambda rest, parts: None)
+    with pytest.raises(RegistrationError, match="dict is a structure already"):
+        module.register_tree(dict, lambda v: ((), None), lambda rest, parts: None)
+    with pytest.raises(TypeMismatch, match="must be hashable, found list"):
+        tree.leaves(Linear(1.0, 2.0, ["a"]))
+
+
+class Foreign:
+    def __init__(self, parts: Any, name: str) -> None:
+        self.parts, self.name = parts, name
+
+
+@attrs.frozen
+class ForeignStructure:
+    """What `jax.tree_util.tree_structure` gives for one level: a `PyTreeDef`."""
+
+    name: str | None
+
+    def flatten_up_to(self, value: Foreign) -> list[Any]:
+        return list(value.parts)
+
+    def unflatten(self, parts: Any) -> Foreign:
+        return Foreign(list(parts), str(self.name))
+
+
+def test_classes_that_are_registered_with_jax_are_structures(monkeypatch: pytest.MonkeyPatch) -> None:
+    jax = types.ModuleType("jax")
+
+    def tree_structure(value: Any, is_leaf: Any) -> ForeignStructure:
+        assert not is_leaf(value) and is_leaf(object())
+        return ForeignStructure(value.name if isinstance(value, Foreign) else None)
+
+    jax.tree_util = types.SimpleNamespace(tree_structure=tree_structure)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "jax", jax)
+    assert tree.leaves(object()) != []
+    doubled = tree.map(lambda v: 2 * v, Foreign([1.0, (2.0,)], "f"))
+    assert doubled.parts == [2.0, (4.0,)] and doubled.name == "f"
+    for found in modes(scaled, Foreign([1.0, np.ones(2)], "f"), 3.0):
+        assert found.name == "f" and float(found.parts[0]) == 3.0 and found.parts[1].tolist() == [3.0, 3.0]
+
+
+# ---- in programs
+
+
+@relay
+def scaled(value, factor):
+    return relay.tree.map(lambda v: v * factor, value)
+
+
+@relay
+def subtracted(params, grads):
+    return relay.tree.map(lambda p, g: p - g, params, grads)
+
+
+@relay
+def counted(value):
+    leaves, structure = relay.tree.flatten(value)
+    again = relay.tree.unflatten(structure, leaves[::-1])
+    return len(leaves), again, relay.tree.structure(again) == structure, [float(i) * x for i, x in enumerate(leaves)]
+
+
+@relay
+def of_pairs(pairs):
+    return relay.tree.map(lambda p: p[0] * p[1], pairs, is_leaf=lambda p: isinstance(p, tuple))
+
+
+def test_programs_give_what_python_gives() -> None:
+    for found in modes(scaled, WHOLE, 2.0):
+        assert list(found) == list(WHOLE) and float(found.pop("function")(1.0)) == 3.0
+        expected = tree.map(lambda v: v * 2.0, {name: WHOLE[name] for name in found})
+        assert tree.structure(found) == tree.structure(expected)
+        assert [float(v) for v in tree.leaves(found)] == tree.leaves(expected)
+    for count, again, same, products in modes(counted, {"b": 2.0, "a": (3.0, None)}):
+        assert int(count) == 2 and bool(same) and [float(p) for p in products] == [0.0, 2.0]
+        assert list(again) == ["b", "a"] and float(again["a"][0]) == 2.0 and again["a"][1] is None
+    for found in modes(of_pairs, {"x": (2.0, 3.0), "y": [(4.0, 5.0)]}):
+        assert float(found["x"]) == 6.0 and float(found["y"][0]) == 20.0
+
+
+STRUCTURE = tree.structure({"a": 0, "b": [0, (0,)]})
+
+
+@relay
+def filled(structure, x, y):
+    return relay.tree.unflatten(structure, [x, y, x * y]), relay.tree.structure((x,)) == structure
+
+
+def test_a_structure_is_a_static_argument() -> None:
+    for found, same in modes(filled, STRUCTURE, 2.0, 3.0):
+        assert found == {"a": 2.0, "b": [3.0, (6.0,)]} and not same
+    with pytest.raises(TypeMismatch, match="2 leaves, found 3") as error:
+        filled(tree.structure((0, 0)), 2.0, 3.0)
+    assert error.value.span is not None
+
+
+@pytest.mark.parametrize(
+    ("params", "grads", "message"),
+    [
+        ({"w": (1.0, (2.0,))}, {"w": (1.0, 2.0)}, r'grads\["w"\]\[1\] is a number, expected a tuple of 1'),
+        ({"w": (1.0, (2.0,))}, {"w": (1.0, (2.0, 3.0))}, r'grads\["w"\]\[1\] is a tuple of 2, expected a tuple of 1'),
+        ({"w": 1.0}, {"v": 1.0}, r"grads has no 'w', and has 'v'"),
+        (Layer(1.0, "a"), Layer(1.0, "b"), r"grads.kind is 'b', expected 'a'"),
+        (List.Cons(1.0, List.Nil()), 1.0, r"grads is a number, expected a List"),
+    ],
+)
+def test_a_mismatch_in_a_program_is_told_at_its_line(params: Any, grads: Any, message: str) -> None:
+    with pytest.raises(TypeMismatch, match=message) as error:
+        subtracted(params, grads)
+    span = error.value.span
+    assert span is not None and "relay.tree.map(lambda p, g: p - g, params, grads)" in span.source.line(span.line)
+
+
+def test_the_run_compares_what_only_it_knows() -> None:
+    longer = List.Cons(1.0, List.Cons(2.0, List.Nil()))
+    for run in (subtracted.interpret, subtracted):
+        with pytest.raises(module.ExecutionError, match="the trees must have one structure") as error:
+            run(longer, longer.tail)
+        assert error.value.span is not None and error.value.span.source.filename == __file__
+
+
+@relay
+def refused_leaves(path):
+    return relay.tree.leaves(path)
+
+
+@relay
+def refused_is_leaf(x):
+    return relay.tree.map(lambda v: v, (x, x), is_leaf=lambda v: v[0] > 0.0)
+
+
+@relay
+def refused_range(x):
+    return relay.tree.map(lambda v: v + x, range(3))
+
+
+def test_what_is_refused_says_why() -> None:
+    with pytest.raises(RelayError, match="only the run knows its constructor"):
+        refused_leaves(List.Cons(1.0, List.Nil()))
+    with pytest.raises(RelayError, match="is_leaf must be decided before the run"):
+        refused_is_leaf(np.ones(2))
+    with pytest.raises(RelayError, match="a range is not part of a tree"):
+        refused_range(1.0)
+
+
+# ---- structures with static parts
+
+
+@relay
+def by_kind(layer, mode):
+    factor = 2.0 if layer.kind == "double" or mode == Mode.TEST else 1.0
+    return Layer(layer.weight * factor, layer.kind), mode
+
+
+@relay
+def loss(layer, scale=2.0):
+    return (layer.weight * layer.weight).sum() * (scale if layer.kind == "double" else 1.0)
+
+
+@relay
+def trained(layer, rounds):
+    for _ in range(rounds):
+        layer = relay.tree.map(lambda p, g: p - 0.1 * g, layer, relay.grad(loss, wrt="layer")(layer))
+    return layer
+
+
+def test_strings_and_enumerations_specialize_programs() -> None:
+    for kind, mode, expected in [("double", Mode.TRAIN, 2.0), ("x", Mode.TRAIN, 1.0), ("x", Mode.TEST, 2.0)]:
+        for layer, found in modes(by_kind, Layer(1.0, kind), mode):
+            assert float(layer.weight) == expected and layer.kind == kind and found is mode
+    assert {by_kind(Layer(1.0, level), level)[1] for level in (Level.LOW, Other.LOW)} == {Level.LOW, Other.LOW}
+    assert type(by_kind(Layer(1.0, Other.LOW), Other.LOW)[1]) is Other
+
+
+def test_gradients_have_none_for_static_parts() -> None:
+    for kind, factor in [("double", 4.0), (Mode.TEST, 2.0), (None, 2.0)]:
+        for found, rest in modes(relay.grad(loss), Layer(np.ones(2), kind)):
+            assert found.weight.tolist() == [factor] * 2 and found.kind is None and rest is None
+    for layer in modes(trained, Layer(np.ones(2), "double"), 2):
+        np.testing.assert_allclose(layer.weight, [0.36, 0.36])
+        assert layer.kind == "double"
+
+
+@relay
+def record_loss(record):
+    return record.w * record.w
+
+
+@relay
+def record_step(record):
+    gradient = relay.grad(record_loss)(record)
+    return relay.tree.map(lambda w, g: w if g is None else w - g, record, gradient)
+
+
+@relay
+def applied(layer):
+    return layer.kind(layer.weight).sum() if layer.kind != "none" else layer.weight.sum()
+
+
+def test_the_gradient_by_a_structure_with_a_function_has_none_for_it() -> None:
+    for found in modes(relay.grad(applied), Layer(np.ones(2), tripled)):
+        assert found.weight.tolist() == [3.0, 3.0] and found.kind is None
+
+
+def test_the_gradient_of_data_has_none_beside_integers() -> None:
+    for found in modes(record_step, Record(3.0, 2)):
+        assert float(found.w) == -3.0 and int(found.n) == 2
+
+
+@relay
+def configured(config):
+    return Config(config.rate * 2.0, config._mode), Config(1.0)
+
+
+@attrs.frozen
+class Checked:
+    value: Any = attrs.field(converter=float)
+
+
+@relay
+def made_checked(x):
+    return Checked(x)
+
+
+def test_classes_of_attrs_are_records() -> None:
+    for found, other in modes(configured, Config(1.5, "fast")):
+        assert isinstance(found, Config) and float(found.rate) == 3.0 and found._mode == "fast"
+        assert float(other.rate) == 1.0 and other._mode is None
+    with pytest.raises(RelayError, match="Checked has a converter, which is not a part of a program"):
+        made_checked(1.0)
+
+
+@relay
+def decided(x, y):
+    return x + 1.0 if is_pair(y) else x
+
+
+@relay
+def is_pair(y):
+    return isinstance(y, tuple)
+
+
+def test_what_a_function_returns_for_any_value_decides_in_its_caller() -> None:
+    assert [float(v) for v in (decided(1.0, (1.0,)), decided(1.0, 1.0))] == [2.0, 1.0]
+    assert str(decided.core(1.0, 1.0)).count("add") == 0
