@@ -140,8 +140,6 @@ def describe(
             describe(v, function, position, path + name, type_, held)
             for v, name, type_ in zip(inside, names, written, strict=True)
         ]
-        for name, part in zip(names, parts, strict=True):
-            _refuse_fixed(part, function, position, path + name, "a structure")
         items = tuple(p.argument for p in parts)
         values = tuple(None if isinstance(p.argument, StaticArg) else p.value for p in parts)
         structure = ("tuple", form, *(p.key for p in parts))
@@ -173,12 +171,10 @@ def describe(
 def _refuse_fixed(part: ArgumentDescription, function: Function, position: int, path: str, holder: str) -> None:
     """Raise TypeMismatch if a part of an argument is not a run-time value, nor None."""
     argument = part.argument
-    if holder == "a structure" and isinstance(argument, StaticArg):
-        return
-    if isinstance(argument, StaticArg) or holder != "a structure":
-        if not holds_returned(argument):
-            return
-        found = repr(argument.value) if isinstance(argument, StaticArg) else "a function"
+    if holds_returned(argument):
+        held = "a structure with a string or a function"
+        found = "a function" if isinstance(argument, ClosureArg) else held
+        found = repr(argument.value) if isinstance(argument, StaticArg) else found
         text = f"is {found}, and {holder} holds arrays, numbers and None"
         raise _bad_argument(function, position, text, path=path, help="give it as a static argument of its own")
 
