@@ -11,7 +11,6 @@ from reference import Claim, Fails, check
 import relay
 
 X = np.array([1.0, 2.0, 4.0])
-F = np.float32([1.0, 2.0])
 
 
 @relay.data
@@ -57,12 +56,6 @@ TYPES = [
         "def f(a, b):\n    return g(lambda v: v + v, a, b)\ndef g(h, a, b):\n    return h(a), h(b)",
         (X, 3),
         ([2.0, 4.0, 8.0], 6),
-    ),
-    Claim(
-        "A variable in an annotation stands for whatever the call passes: the body may not choose it.",
-        "def f(a: relay.Tensor[relay.base_type_var('T'), (2,)]):\n    return a + relay.ones((2,), relay.Float32)",
-        (F,),
-        Fails("T"),
     ),
     Claim(
         "A relation that does not hold for all sizes is an error with a counterexample:",

@@ -21,6 +21,9 @@ import attrs
 ROOT = Path(__file__).resolve().parents[2]
 LEDGERS = ROOT / "tests" / "documentation" / "sentences"
 
+SHORTEST = 15
+"""Texts of fewer characters quote nothing: they may be in a sentence by chance."""
+
 _BLOCK = re.compile(r"^```.*?^```\s*?$", re.MULTILINE | re.DOTALL)
 _END = re.compile(r"(?<=[.:!?])\s+(?=[A-Z`*(~:\[])")
 
@@ -75,10 +78,8 @@ def ledger(page: str) -> list[Entry]:
 
 
 def quotes() -> Iterator[str]:
-    """What the tests of the documentation quote: the first text of `Claim(..)`, the second of `says(page, ..)`."""
+    """The texts in the tests of the documentation that may quote a page."""
     for path in sorted((ROOT / "tests" / "documentation").glob("test_reference_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Claim", "says"):
-                at = 0 if node.func.id == "Claim" else 1
-                if len(node.args) > at and isinstance(node.args[at], ast.Constant):
-                    yield " ".join(str(node.args[at].value).split())  # type: ignore[attr-defined]
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) >= SHORTEST:
+                yield " ".join(node.value.split())
