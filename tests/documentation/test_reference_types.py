@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference import Claim, Fails, check
+from reference import Claim, Fails, check, says
 
 import relay
 
@@ -167,6 +167,40 @@ DIFFERENTIATION = [
     ),
 ]
 
+DIFFERENTIATION += [
+    Claim(
+        "Both work on structures and data types: the cotangent of a record, list or tree has the same structure.",
+        "value, pull = relay.vjp(lambda p: {'k': p['u'] * p['v'][0]}, {'u': a, 'v': [b]})\nreturn value, pull({'k': 1.0}), relay.jvp(lambda p: p['u'] * p['v'][0], ({'u': a, 'v': [b]},), ({'u': 1.0, 'v': [0.0]},))[1]",
+        (2.0, 3.0),
+        ({"k": 6.0}, {"u": 3.0, "v": [2.0]}, 3.0),
+    ),
+    Claim("`wrt` is as for `grad`.", "return relay.jacobian(lambda x, y: x * y, wrt='y')(a, b)", (2.0, 3.0), 2.0),
+    Claim(
+        "A run-time order is an error that says so.",
+        "g = lambda t: t * t\nfor i in range(a):\n    g = relay.grad(g)\nreturn g(1.0)",
+        (np.int32(2),),
+        Fails("order of differentiation depends on a run-time value"),
+    ),
+    Claim(
+        "The order is static: that of a loop over a static range, as here, or over a static argument.",
+        "def f(a):\n    return nth(cube, 2)(a)\ndef nth(\n    g,\n    n,  # relay: static\n):\n    for _ in range(n):\n        g = relay.grad(g)\n    return g",
+        (2.0,),
+        12.0,
+    ),
+    Claim(
+        "The gradient of data that holds only floats has the type of the data itself, and can be used wherever that can. So can gradients with `None`, except where an annotation requires another type: `jvp` takes them as tangents, your own functions as arguments.",
+        "def f(a):\n    g = relay.grad(lambda p: p.left * p.left * float(p.count))(a)\n    return relay.jvp(lambda p: p.left * 5.0, (a,), (g,))[1], first(g)\ndef first(p):\n    return p.left",
+        (Pair(np.float64(2.0), np.int32(3)),),
+        (60.0, 12.0),
+    ),
+    Claim(
+        "its elements must be float tensors of one shape, or tuples and lists of them.",
+        "def f(xs: list[tuple[relay.Tensor[relay.Float64, ()], relay.Tensor[relay.Float64, ()]]]):\n    return relay.grad(lambda ys: sum([u * v for u, v in ys]))(xs)",
+        ([(1.0, 2.0), (3.0, 4.0)],),
+        [(2.0, 1.0), (4.0, 3.0)],
+    ),
+]
+
 LANGUAGE = [
     Claim(
         "tensors, records, lists and values of data types; a reference is an error: pass `r.value`.",
@@ -196,6 +230,46 @@ def test_sentences_of_differentiation(claim: Claim) -> None:
 @pytest.mark.parametrize("claim", LANGUAGE, ids=lambda c: c.sentence[:50])
 def test_sentences_of_the_language_of_derivatives(claim: Claim) -> None:
     check("language.md", claim, NAMES)
+
+
+def test_a_pullback_computes_the_function_anew(capsys: pytest.CaptureFixture[str]) -> None:
+    says(
+        "differentiation.md",
+        "A pullback re-evaluates `f` on every call, with prints suppressed and the current contents of references;",
+    )
+
+    @relay.relay
+    def pulled(x):
+        factor = relay.ref(2.0)
+
+        def scaled(x):
+            print("here")
+            return x * x * factor.value
+
+        _, pull = relay.vjp(scaled, x)
+        first = pull(1.0)
+        factor.value = 5.0
+        return first, pull(1.0)
+
+    assert [float(x) for x in pulled.interpret(3.0)] == [12.0, 30.0]
+    assert capsys.readouterr().out == "here\n"
+
+
+@relay.relay
+def carried_and_dropped(x):
+    root = relay.sqrt(x)
+    for _ in range(20):
+        root = root * 2.0
+    return 3.0 * x if x < 1.0 else root
+
+
+def test_an_infinite_slope_that_a_loop_carries() -> None:
+    says(
+        "differentiation.md",
+        "the same holds for a variable that a loop carries and then drops. The interpreter's own derivative follows the executed path and omits what the result did not use, as PyTorch's does.",
+    )
+    slope = relay.grad(carried_and_dropped)
+    assert np.isnan(slope(0.0)) and slope.interpret(0.0) == 3.0
 
 
 def test_what_a_checkpoint_prints_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ SHORTEST = 15
 """Texts of fewer characters quote nothing: they may be in a sentence by chance."""
 
 _BLOCK = re.compile(r"^```.*?^```\s*?$", re.MULTILINE | re.DOTALL)
-_END = re.compile(r"(?<=[.:!?])\s+(?=[A-Z`*(~:\[])")
+_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*(~:\[])")
 
 
 @attrs.frozen
