@@ -246,5 +246,5 @@ def _wrap(value: Any, type_: Type, later: list[tuple[Ref, object, Type]], interp
 
 
 def _content(cell: object) -> object:
-    assert isinstance(cell, Reference)
-    return cell.content
+    """An element of a list, whose cell passes may have left out."""
+    return cell.content if isinstance(cell, Reference) else cell

@@ -75,7 +75,7 @@ from relay.ir.surface import (
     Unpack,
 )
 from relay.ir.traverse import free_variables, operands
-from relay.ir.types import TensorType, Type, prune, show
+from relay.ir.types import RefType, StackType, TensorType, TupleType, Type, prune, show
 from relay.support.limits import stack_size, too_deep
 
 SHOWN_CALLS = 3
@@ -505,6 +505,26 @@ def accept(function: Function, arguments: Sequence[object]) -> list[object]:
 
 def _convert(value: object, type_: Type) -> object:
     type_ = prune(type_)  # type: ignore[assignment]
-    if isinstance(value, bool | int | float) and isinstance(type_, TensorType):
-        return np.asarray(value, dtype=type_.dtype)
+    match type_:
+        case TensorType() if isinstance(value, bool | int | float):
+            return np.asarray(value, dtype=type_.dtype)
+        case TupleType(items) if isinstance(value, tuple) and len(value) == len(items):
+            return tuple(map(_convert, value, items))
+        case RefType(content) if isinstance(value, Reference):
+            value.content = _convert(value.content, content)
+        case StackType(element) if isinstance(value, Stack):
+            return _list(value, prune(element))
+        case _:
+            pass
     return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+def _list(value: Stack, element: object) -> Stack:
+    """A list from Python in the form that the module has: its elements are in cells, which passes may have left out."""
+    items = value.buffer[: value.length]
+    if isinstance(element, RefType) and isinstance(prune(element.content), RefType):
+        return Stack(items, value.length)  # references of the user's, whose cells stay
+    content = element.content if isinstance(element, RefType) else element
+    held = [item.content if isinstance(item, Reference) else item for item in items]
+    made = [_convert(item, content) for item in held]  # type: ignore[arg-type]
+    return Stack([Reference(item) for item in made] if isinstance(element, RefType) else made, value.length)

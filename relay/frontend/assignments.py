@@ -150,8 +150,11 @@ def _require_reference(context: Context, target: ast.Attribute) -> None:
         )
 
 
-def update_item(context: Context, target: ast.Subscript, new: Callable[[Callable[[], Atom]], Atom]) -> None:
-    """`x[i] = new`, `x[i][j] = new`, `r.value[i] = new`: replace it in a copy, inside out, and rebind the base.
+def update_item(
+    context: Context, target: ast.Subscript, new: Callable[[Callable[[], Atom]], Atom], inside: bool = False
+) -> None:
+    """`x[i] = new`, `x[i][j] = new`, `r.value[i] = new`: replace it in a copy, inside out, and rebind the base. The
+    same for what changes `inside` of the item, `x[i].append(..)`.
 
     `new` gets a function that reads the item that is replaced. What computes the new one may change the base, too, as
     in `x[i] = x.pop()`: that is read after it.
@@ -196,7 +199,7 @@ def update_item(context: Context, target: ast.Subscript, new: Callable[[Callable
     value = new(old)
     read()
     for whole, (items, place) in zip(reversed(held), reversed(places), strict=True):
-        update = IndexUpdate(whole, items, value, place)
+        update = IndexUpdate(whole, items, value, place, inside or whole is not held[-1])
         if whole is held[0] and isinstance(base, ast.Name):
             context.assign(base.id, update, place)
         else:

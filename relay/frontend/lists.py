@@ -84,7 +84,7 @@ def _change_place(
 ) -> None:
     """Give an item of a variable, or what a reference holds, a new value."""
     if isinstance(held, ast.Subscript):
-        update_item(context, held, new)
+        update_item(context, held, new, inside=True)
         return
     span, cell = context.span(held), context.atom(held.value)
     value = new(lambda: context.bind(Attribute(cell, "value", span), "value", span))

@@ -227,10 +227,10 @@ def map_parts(
             return Attribute(atom(value), name, span)
         case SetAttribute(value, name, new, span):
             return SetAttribute(atom(value), name, atom(new), span)
-        case Index(value, subscripts, span):
-            return Index(atom(value), _map_items(subscripts, atom), span)
-        case IndexUpdate(value, subscripts, new, span):
-            return IndexUpdate(atom(value), _map_items(subscripts, atom), atom(new), span)
+        case Index(value, subscripts, span, updated):
+            return Index(atom(value), _map_items(subscripts, atom), span, updated)
+        case IndexUpdate(value, subscripts, new, span, inside):
+            return IndexUpdate(atom(value), _map_items(subscripts, atom), atom(new), span, inside)
         case Annotated(value, annotation, span):
             return Annotated(atom(value), annotation, span)
         case Unpack(value, count, span):

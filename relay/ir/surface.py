@@ -67,12 +67,16 @@ class Index:
 
 @node
 class IndexUpdate:
-    """The value of the variable after `value[items] = new`. Binds one target."""
+    """The value of the variable after `value[items] = new`. Binds one target.
+
+    `inside`: no other item is assigned, it has changed inside, as in `value[items].append(..)`; tuples may have it.
+    """
 
     value: Atom
     items: tuple[Atom | Slice, ...]
     new: Atom
     span: Span | None = None
+    inside: bool = False
 
 
 @node

@@ -251,7 +251,8 @@ class BodyPrinter(Pieces):
             case Index(value, items):
                 self._put(f"{atom(value)}[{items_text(items, atom)}]{' updated' if expression.updated else ''}")
             case IndexUpdate(value, items, new):
-                self._put(f"{atom(value)}[{items_text(items, atom)} = {atom(new)}]")
+                inside = " inside" if expression.inside else ""
+                self._put(f"{atom(value)}[{items_text(items, atom)} = {atom(new)}]{inside}")
             case Annotated(value, annotation):
                 self._put(f"{atom(value)} : {self._type(annotation)}")
             case Unpack(value, count):

@@ -223,7 +223,8 @@ class SurfaceParser(BodyParser):
         if cursor.accept("="):
             new = self.atoms.atom()
             cursor.expect("]")
-            return IndexUpdate(value, tuple(items), new, cursor.span_from(start))
+            inside = cursor.accept("inside") is not None
+            return IndexUpdate(value, tuple(items), new, cursor.span_from(start), inside)
         cursor.expect("]")
         updated = cursor.accept("updated") is not None
         return Index(value, tuple(items), cursor.span_from(start), updated)

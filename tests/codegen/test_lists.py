@@ -266,9 +266,69 @@ def gradient_of_a_stack(n):
     return rl.grad(f)(np.float64(1.0))
 
 
+@rl.data
+class Log:
+    class Open:
+        entries: list[float]
+        last: float
+
+    class Closed:
+        entries: list[float]
+
+
+@relay
+def logged(log: Log, x: float):
+    match log:
+        case Log.Open(entries, last):
+            entries.append(last)
+            return Log.Open(entries, last + 1.0) if last < x else Log.Closed(entries)
+        case Log.Closed(entries):
+            entries.append(x)
+            return Log.Open(entries, 0.0)
+
+
+@relay
+def in_matched_data(n):
+    def filled(k):
+        return Log.Open([1.0], 0.0) if k == 0 else logged(filled(k - 1), 3.0)
+
+    match filled(n):
+        case Log.Open(entries, _):
+            return sum(entries)
+        case Log.Closed(entries):
+            return sum(entries)
+
+
+@relay
+def in_a_reference_to_a_tuple(n):
+    r, s = rl.ref(([1.0], [2.0])), rl.ref(([1.0], [2.0]))
+
+    def go(i):
+        if i > 0:
+            chosen = r if i % 3 > 0 else s
+            xs, ys = chosen.value
+            xs.append(i * 1.0 + ys[-1])
+            chosen.value = (xs, ys)
+            s.value[1].append(0.5)
+            return go(i - 1) + 1.0
+        return 0.0
+
+    return go(n) + sum(r.value[0]) + sum(s.value[1])
+
+
+@relay
+def in_a_tuple(n):
+    pair = ([0.0], [1.0])
+    for i in range(n):
+        pair[0].append(i * 1.0)
+        pair[1][-1] += 1.0
+        pair[1].append(pair[0][-1])
+    return sum(pair[0]) + sum(pair[1])
+
+
 CASES = (
     *(appended, popped, assigned, heaped, by_recursion, alternating, buckets, in_a_table),
-    *(in_a_queue, gradient_of_a_stack),
+    *(in_a_queue, gradient_of_a_stack, in_matched_data, in_a_reference_to_a_tuple, in_a_tuple),
 )
 
 

@@ -26,6 +26,16 @@ def listed(n):
     ws += [v for v in range(1, n, 2)]
     return [pairs[0][1], best, order[0][0], zs[-1][0], sum(range(n)), len(list(enumerate(xs))), *ws]
 
+def inside_tuples(n):
+    pair = ([0.5], {"k": [1, 2]})
+    for i in range(n):
+        pair[0].append(i * 0.5)
+        pair[1]["k"][i % 2] += 3
+        pair[-1]["k"] += [i]
+    del pair[0][0]
+    pair[0].insert(0, float(pair[1]["k"].pop()))
+    return [*pair[0], *[float(k) for k in pair[1]["k"]]]
+
 def deleted(n):
     xs = [i for i in range(n + 6)]
     del xs[2]

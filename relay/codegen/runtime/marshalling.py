@@ -261,7 +261,7 @@ def _elements(stack: Any, pool: Pool) -> Iterator[Any]:
     them: otherwise their contents."""
     cells = has_cells(pool)
     for item in stack.buffer[: stack.length]:
-        yield item if cells else item.content
+        yield item if cells else getattr(item, "content", item)
 
 
 def _arena_copy(array: np.ndarray) -> np.ndarray:

@@ -502,7 +502,7 @@ class _Serializer:
                 self.put("index", len(items), expression.updated)
                 self._items(value, items)
             case IndexUpdate(value, items, new):
-                self.put("update", len(items))
+                self.put("update", len(items), expression.inside)
                 self._items(value, items)
                 self.atoms((new,))
             case Annotated(value, annotation):

@@ -228,9 +228,9 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
                     )
                     if entity is None:
                         raise
-        case IndexUpdate(atom, items, new, span):
+        case IndexUpdate(atom, items, new, span, inside):
             entity = item_updates.index_update(
-                checker, out, entity_of(atom), subscripts.index_items(context, items), entity_of(new), span
+                checker, out, entity_of(atom), subscripts.index_items(context, items), entity_of(new), span, inside
             )
         case MakeTuple(items, _):
             entity = Tuple(tuple(entity_of(a) for a in items))

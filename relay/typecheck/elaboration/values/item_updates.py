@@ -41,12 +41,13 @@ def index_update(
     items: Sequence[AbstractValue | SliceItem],
     new: AbstractValue,
     span: Span | None,
+    inside: bool = False,
 ) -> AbstractValue:
-    """The value of x after `x[items] = new`."""
+    """The value of x after `x[items] = new`, or after a change `inside` of this item."""
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
     if isinstance(entity, Tuple):
-        return records.update(checker, out, entity, items, new, span)
+        return records.update(checker, out, entity, items, new, span, inside)
     if isinstance(entity, DynamicValue) and isinstance(prune(entity.type), StackType):
         from relay.typecheck.elaboration.dynamic_lists import list_items
 

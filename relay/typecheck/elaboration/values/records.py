@@ -195,28 +195,31 @@ def update(
     items: Sequence[object],
     new: AbstractValue,
     span: Span | None,
+    inside: bool = False,
 ) -> AbstractValue:
-    """The dict or list after `d["key"] = new`, `xs[i] = new`. Raises TypeCheckError."""
+    """The dict or list after `d["key"] = new`, `xs[i] = new`, and the tuple after a change `inside` of an item. Raises
+    TypeCheckError."""
     if len(items) == 1 and entity.form is not None and entity.form.cls is dict:
         return with_item(entity, key_of(items[0], span), new)
     position = items[0] if len(items) == 1 else None
-    if entity.form is not None and entity.form.cls is list and isinstance(position, Number):
+    is_list = entity.form is not None and entity.form.cls is list
+    if (is_list or inside) and isinstance(position, Number):
         if not isinstance(position.value, int):
             raise TypeCheckError(f"the index of a list must be an integer, found {position.value}", span)
         if not -len(entity.items) <= position.value < len(entity.items):
             from relay.typecheck.elaboration.values.subscripts import index_error
 
-            raise index_error("list", position.value, len(entity.items), span)
+            raise index_error("list" if is_list else "tuple", position.value, len(entity.items), span)
         changed = list(entity.items)
         changed[position.value] = new
         return Tuple(tuple(changed), entity.form)
-    if entity.form is not None and entity.form.cls is list and isinstance(position, DynamicValue):
+    if is_list and isinstance(position, DynamicValue):
         from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 
         return list_items.with_item(
             checker, out, dynamic_lists.as_growing(checker, out, entity, span), position, new, span
         )
-    if entity.form is not None and entity.form.cls is list and isinstance(position, SliceItem):
+    if is_list and isinstance(position, SliceItem):
         return _with_slice(checker, out, entity, position, new, span)
     raise TypeCheckError("a tuple's items cannot be assigned", span, help="make a new tuple, or use a list")
 
