@@ -69,6 +69,38 @@ def test_products(extents, dtype, threads, monkeypatch):
         np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize(("dtype", "threads"), [("float32", 3), ("float64", 1)])
+def test_products_of_symbolic_sizes(dtype, threads, monkeypatch):
+    """Fewer rows than a tile has, rows and columns that tiles and panels leave over, and panels with and without a
+    copy."""
+    from relay.codegen.kernels.gemm import product
+
+    monkeypatch.setattr(product, "PARALLEL_PRODUCTS", 0)
+    monkeypatch.setenv("RELAY_NUM_THREADS", str(threads))
+
+    @relay(dynamic=True)
+    def dense(a, b, bias):
+        return relay.tanh(a @ b + bias), relay.stack([a, a + a]) @ b
+
+    @relay
+    def of_many_rows(a, b, c):
+        return a @ b, relay.maximum(a @ c, 0.0)
+
+    rng = np.random.default_rng(0)
+    sizes = [(rows, 5, 33) for rows in (*range(2, 18), 63, 64, 71)]
+    sizes += [(rows, 2, columns) for rows in (3, 9, 70) for columns in (2, 3, 16, 32, 70)]
+    b, c = rng.standard_normal((5, 64)).astype(dtype), rng.standard_normal((5, 10)).astype(dtype)
+    for rows, inner, columns in sizes:
+        a, other = (rng.standard_normal(shape).astype(dtype) for shape in ((rows, inner), (inner, columns)))
+        bias = rng.standard_normal(columns).astype(dtype)
+        tolerance = np.finfo(dtype).eps * inner * 8  # NumPy adds in another order
+        found = [*dense(a, other, bias), *(of_many_rows(a, b, c) if inner == 5 else ())]
+        wanted = [np.tanh(a @ other + bias), np.stack([a, a + a]) @ other]
+        wanted += [a @ b, np.maximum(a @ c, 0)] if inner == 5 else []
+        for one, expected in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(one, expected, rtol=tolerance, atol=tolerance)
+
+
 @relay
 def rows_by_rows(a, b, batches):
     """Products whose right operand runs along the inner axes, of which there may be several."""

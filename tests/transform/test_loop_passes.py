@@ -113,6 +113,18 @@ def test_products_leave_the_loop_at_symbolic_lengths(
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize(("function", "arguments", "inside", "inside_gradient"), CASES, ids=["vector", "batch", "rows"])
+def test_products_leave_the_loop_where_all_sizes_are_symbolic(
+    function: relay.RelayFunction, arguments: list[np.ndarray], inside: int, inside_gradient: list[int]
+) -> None:
+    """Nothing is known of how much memory the values of all rounds take, but that as much is there already."""
+    dynamic = relay.relay(dynamic=True)(function.__wrapped__)
+    for derivative, left in ((dynamic, [inside]), (relay.grad(dynamic), inside_gradient)):
+        core = derivative.core(*arguments)
+        assert len(symbolic_dims(core)) >= 2
+        assert [products(loop.body) for loop in loops(core)] == left
+
+
 def integers(text: str) -> tuple[ValueRanges, dict[str, Var]]:
     module = relay.parse(text)
     variables = {v.name: v for b in walk(module.main.body) for v in (*b.targets, *bound_variables(b.value))}

@@ -30,6 +30,8 @@ from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import STACK_BYTES, Expression, Statement, tirx
 from relay.ir.types import BaseType
 
+_ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul, tirx.FloorDiv, tirx.FloorMod, tirx.Min, tirx.Max)
+
 
 @attrs.frozen(eq=False)
 class Place:
@@ -113,9 +115,12 @@ class Emission:
             return number(int(index.value), self.index)
         if isinstance(index, tirx.Cast) and str(index.ty) == self.index:
             return self._widen_index(index.value)
-        if isinstance(index, tirx.Add | tirx.Sub | tirx.Mul):
+        if isinstance(index, _ARITHMETIC):
             left, right = self._widen_index(index.a), self._widen_index(index.b)
             return None if left is None or right is None else type(index)(left, right)
+        if isinstance(index, tirx.Select):
+            left, right = self._widen_index(index.true_value), self._widen_index(index.false_value)
+            return None if left is None or right is None else tirx.Select(index.condition, left, right)
         return None
 
     def load(self, tensor: Any, indices: Sequence[Any]) -> Expression:
@@ -258,14 +263,22 @@ class Emission:
         return buffer, [tirx.AllocBuffer(buffer)]
 
     def scratch(
-        self, name: object, dtype: str, dims: Sequence[Extent], part: Expression | None, skipped: int
+        self,
+        name: object,
+        dtype: str,
+        dims: Sequence[Extent],
+        part: Expression | None,
+        skipped: int,
+        on_stack: bool = True,
     ) -> tuple[Place, list[Statement]]:
-        """Memory for a temporary tensor, and the statements that make it known. With `part`, each thread has its
-        own."""
+        """Memory for a temporary tensor, and the statements that make it known. With `part`, each thread has its own.
+        `on_stack`: it may be there if it is small; otherwise its place says its address."""
         elements = volume(dims)
         size = BaseType(dtype).dtype.itemsize
         small = isinstance(elements, int) and elements * size < STACK_BYTES
-        if small and part is not None and dtype != "bfloat16":  # of these TVM compiles no arrays on the stack
+        if (
+            on_stack and small and part is not None and dtype != "bfloat16"
+        ):  # of these TVM compiles no arrays on the stack
             assert isinstance(elements, int)
             buffer, statements = self.local(dtype, max(elements, 1))
             return Place(buffer, tuple(dims), skipped), statements
@@ -280,7 +293,7 @@ class Emission:
         if part is not None:
             address = address + cast(part, "int64") * number(bytes_, "int64")
         buffer, statements = tir.view("temporary", (number(elements, self.index),), dtype, address)
-        return Place(buffer, tuple(dims), skipped), statements
+        return Place(buffer, tuple(dims), skipped, None if on_stack else address), statements
 
     def pack(self, constant: ConstantOperand, packing: Packing, elements: int) -> Place:
         """Let the caller arrange a constant like this; where its elements are then."""

@@ -325,6 +325,7 @@ CLUSTER_RULES = Table(
         skinny_gemm.RULE,
         gemv.RULE,
         product.RULE,
+        product.SYMBOLIC_RULE,
         short_rows.RULE,
         Rule("row_groups", 40, _match_row_groups),
         tree_reduction.RULE,

@@ -15,6 +15,7 @@ import functools
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -38,7 +39,7 @@ from relay.codegen.runtime.marshalling import ArgumentMarshaller, Make, Referenc
 from relay.codegen.runtime.native_stacks import on_large_stack, stack_limit
 from relay.codegen.tiling import Choices
 from relay.errors import CompileError, ExecutionError, InternalError
-from relay.ir.dims import Dim, Kind, TypeId, evaluate, substitute
+from relay.ir.dims import Dim, Kind, TypeId, evaluate, substitute, variables
 from relay.ir.expr import Module
 from relay.ir.sizes.data_dependent import made_in_type
 from relay.ir.sizes.extents import Place
@@ -262,11 +263,11 @@ class Program:
     def single(
         self, finish: Callable[[np.ndarray], object], misfit: object
     ) -> Callable[[list[np.ndarray]], object] | None:
-        """As `run`, for programs whose result is one array of a known shape: gives `finish` of that array, or `misfit`.
-        None for other programs. It does what `run` would do for such a program, and nothing that it would not need."""
-        if self._recursive or self._shapes is not None or self._replaced or len(self._outputs) != 1:
+        """As `run`, for programs whose result is one array: gives `finish` of that array, or `misfit`. None for other
+        programs. It does what `run` would do for such a program, and nothing that it would not need."""
+        if self._recursive or self._replaced or len(self._outputs) != 1:
             return None
-        function, (make,) = self._function, self._outputs
+        function, (make,), shapes = self._function, self._outputs, self._shapes
         take, give = self._contexts.pop, self._contexts.append
 
         def run(leaves: list[np.ndarray]) -> object:
@@ -275,7 +276,10 @@ class Program:
             except IndexError:
                 own = _context(self.native)
             try:
-                outputs = [make()]
+                outputs = [make()] if shapes is None else [make(shapes(leaves)[0])]
+            except (IndexError, ValueError, ZeroDivisionError):  # sizes that the program is not for
+                give(own)
+                return misfit
             except MemoryError as error:
                 give(own)
                 raise too_large("result", error) from None
@@ -416,15 +420,19 @@ def _shapes(
     dims: Sequence[tuple[Dim, ...]], shown: Mapping[TypeId, tuple[int, int]]
 ) -> Callable[[Sequence[np.ndarray]], Sequence[tuple[int, ...]]]:
     """What computes shapes from the leaves that show the sizes of their dims: Python code, since dims print so."""
-    names = {dim: TypeId(f"d{number}", Kind.Dim) for number, dim in enumerate(shown)}
+    places = {dim: f"leaves[{leaf}].shape[{axis}]" for dim, (leaf, axis) in shown.items()}
+    uses = Counter(v for shape in dims for dim in shape for v in variables(dim))
+    repeated = {dim: f"d{number}" for number, dim in enumerate(places) if uses[dim] > 1}
+    names = {dim: TypeId(repeated.get(dim, place), Kind.Dim) for dim, place in places.items()}
 
     def text(dim: Dim) -> str:
         return str(dim if isinstance(dim, int) else substitute(dim, lambda v: names[v]))  # type: ignore[index]
 
     tuples = ", ".join(f"({''.join(f'{text(d)}, ' for d in shape)})" for shape in dims)
-    sizes = ", ".join(f"leaves[{leaf}].shape[{axis}]" for leaf, axis in shown.values())
-    parameters = ", ".join(name.name for name in names.values())
-    made: Callable[..., Any] = eval(f"lambda leaves: (lambda {parameters}: ({tuples}{',' if dims else ''}))({sizes})")
+    value = f"({tuples}{',' if dims else ''})"
+    if repeated:
+        value = f"(lambda {', '.join(repeated.values())}: {value})({', '.join(map(places.__getitem__, repeated))})"
+    made: Callable[..., Any] = eval(f"lambda leaves: {value}")
     return made
 
 

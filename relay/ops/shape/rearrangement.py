@@ -150,8 +150,9 @@ def _roll_source(i: Element, step: Any, extent: Any) -> Element:
         return tirx.Select(i < extent - back, i + back, i - (extent - back)) if back else i
     if isinstance(step, int) and step == 0:
         return i
-    back, size = (number_or_size(value, "int64") for value in (-step, extent))
-    return tirx.floormod(tirx.Cast("int64", i) + tirx.floormod(back, size), size)
+    step, size = (number_or_size(value, "int64") for value in (step, extent))
+    ahead, place = tirx.floormod(step, size), tirx.Cast("int64", i)  # the first `ahead` elements come from the end
+    return tirx.Select(place < ahead, place + (size - ahead), place - ahead)
 
 
 def _roll_gradient(x: Value, out: Value, dout: Value, shift: Dim | tuple[Dim, ...], axis: Axes) -> Value:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from relay.errors import RelayError
-from relay.ir.dims import ANY, Dim, TypeId, evaluate, product, variables
+from relay.ir.dims import ANY, Dim, TypeId, evaluate, multiply, product, variables
 from relay.ir.expr import Atom, Block, Constant, Exit, Loop, LoopLabel, Next, OpCall, Var
 from relay.ir.sizes.facts import facts
 from relay.ir.traverse import all_blocks, bound_variables, operands, terminator_operands, walk
@@ -17,6 +19,13 @@ LIKELY_SIZE = 64
 
 LARGE_SIZE = 1024
 """What a symbolic dim is taken to be where it decides what is too large."""
+
+SMALL_SIZE = 8
+"""What a symbolic dim is taken to be that products add up over where they are larger than their operands, as a batch in
+the gradient of weights."""
+
+SEVERAL = 4
+"""How many times as large as others an array of all rounds may be: the gates of an LSTM have four times its state."""
 
 MOST_ROUNDS = 1 << 16
 """Expressions of the counter are evaluated for all rounds of loops with at most this many."""
@@ -67,10 +76,15 @@ def elements(atom: Atom) -> Dim | None:
     return None if size is ANY else size
 
 
-def exceeds(larger: Dim, smaller: Dim) -> bool:
-    """Whether one size is larger than another: always, or else where all that is symbolic is `LIKELY_SIZE`."""
+def exceeds(larger: Dim, smaller: Dim, added_up: int = LIKELY_SIZE) -> bool:
+    """Whether one size is larger than another: always, or else where all that is symbolic is `LIKELY_SIZE`, or
+    `added_up` if it is in the other one only."""
     answer = facts().at_least(smaller, larger)
-    return likely(larger) > likely(smaller) if answer is None else not answer
+    if answer is not None:
+        return not answer
+    own = set(variables(larger))
+    sizes = {v: LIKELY_SIZE if v in own else added_up for v in variables(smaller) if isinstance(v, TypeId)}
+    return likely(larger) > evaluate(smaller, sizes)
 
 
 def likely(size: Dim, each: int = LIKELY_SIZE) -> int:
@@ -78,9 +92,16 @@ def likely(size: Dim, each: int = LIKELY_SIZE) -> int:
     return evaluate(size, {v: each for v in variables(size) if isinstance(v, TypeId)})
 
 
-def likely_bytes(type_: TensorType) -> int:
-    """The bytes of a tensor, where symbolic dims are taken to be `LARGE_SIZE`."""
-    return likely(product(type_.shape), LARGE_SIZE) * type_.dtype.itemsize
+def is_too_large(made: TensorType, present: Iterable[TensorType], most: int) -> bool:
+    """Whether a tensor has more than `most` bytes, where symbolic dims are taken to be `LARGE_SIZE`. Of the product of
+    several that says little; so a tensor of symbolic size may also be `SEVERAL` times as large as one `present`."""
+    size = product(made.shape)
+    if likely(size, LARGE_SIZE) * made.dtype.itemsize <= most:
+        return False
+    if isinstance(size, int):
+        return True
+    sizes = [multiply(product(p.shape), SEVERAL * p.dtype.itemsize) for p in present if ANY not in p.shape]
+    return all(exceeds(multiply(size, made.dtype.itemsize), several) for several in sizes)
 
 
 def may_fail(call: OpCall) -> bool:

@@ -17,9 +17,10 @@ from relay.ir.dims import ANY, multiply
 from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, OpCall, Var
 from relay.ir.rebuild import map_blocks, rebind, rebuild_block
 from relay.ir.sizes.data_dependent import bound_dims
+from relay.ir.types import TensorType
 from relay.operator import LOOP, Emitter, IndexKind, Pattern, Undetermined, Value, batch_call, lookup
 from relay.operator.batching import batching_rule
-from relay.transform.analysis.loop_analysis import bound_in, likely_bytes, with_body_block
+from relay.transform.analysis.loop_analysis import bound_in, is_too_large, with_body_block
 from relay.transform.analysis.value_ranges import ValueRanges
 from relay.transform.core.rebuilding import map_bodies
 
@@ -149,7 +150,7 @@ class _ProductBatching:
             call = bindings[self.position[needed]].value
             assert isinstance(call, OpCall)
             array = self._array(call)
-            if array is None or self._costs(array):
+            if array is None or self._costs(array, self.rows[needed]):
                 del self.before.bindings[start:]
                 for each in new:
                     del self.arrays[each]
@@ -184,10 +185,12 @@ class _ProductBatching:
             return None
         return batched_call(call, values, marked)
 
-    def _costs(self, array: Value) -> bool:
+    def _costs(self, array: Value, rows: _RowAccess) -> bool:
         """Whether an array is too large, or has many more rows than the loop has rounds."""
         assert self.count is not None
         if ANY in array.shape:
             return True
+        present = rows.read.arguments[0].type  # type: ignore[union-attr]
+        assert isinstance(present, TensorType)
         read = self.integers.at_least(multiply(2, self.count), array.shape[0])
-        return read is not True or likely_bytes(array.tensor) > self.max_size
+        return read is not True or is_too_large(array.tensor, (present,), self.max_size)

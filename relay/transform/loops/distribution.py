@@ -14,7 +14,7 @@ A sum is added up in another order than before, so the result may differ by roun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -22,20 +22,29 @@ import numpy as np
 from relay.errors import RelayError
 from relay.ir import dims
 from relay.ir.dims import ANY
+<<<<<<< HEAD
 from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, Next, OpCall, Var
 from relay.ir.rebuild import map_blocks, rebind, rebuild_block
 from relay.ir.sizes.data_dependent import bound_dims
 from relay.ir.types import TensorType
 from relay.operator import ADDITION, Emitter, IndexKind, Value, lookup
+=======
+from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, Next, OpCall, StackGet, Var
+from relay.ir.sizes.data_dependent import bound_dims
+from relay.ir.traverse import map_blocks, rebind, rebuild_block
+from relay.ir.types import TensorType, TupleType
+from relay.operator import ADDITION, Emitter, IndexKind, Pattern, Value, lookup
+>>>>>>> e42a975 (Products, loops that are cut and loops that are distributed lose less where sizes are symbolic)
 from relay.transform.analysis.loop_analysis import (
     LARGE_SIZE,
     MOST_ROUNDS,
+    SMALL_SIZE,
     RoundValues,
     bound_in,
     elements,
     exceeds,
+    is_too_large,
     likely,
-    likely_bytes,
     runs_all,
     uses,
 )
@@ -90,10 +99,24 @@ class _LoopDistribution:
                 self.calls[each.targets[0]] = each.value
                 self.values.add(each.targets[0], each.value)
         self.uses = uses(loop.body)
-        rows = (c.arguments[1] for c in self.calls.values() if self._is_row(c))
-        self.order: Atom = next(rows, loop.counter.index)  # by which rows are collected, so that each is only once
+        rows = [c.arguments for c in self.calls.values() if self._is_row(c)]
+        self.order: Atom = rows[0][1] if rows else loop.counter.index  # in it rows are collected, so each is only once
+        arrays = (array.type for array, *_ in rows)  # type: ignore[union-attr]
+        self.present = [*(t for t in arrays if isinstance(t, TensorType)), *self._recorded()]
         self.before, self.within, self.after = Emitter(loop.span), Emitter(loop.span), Emitter(loop.span)
         self.collected: dict[tuple[Var, Atom], tuple[Var, Value, Atom, Var]] = {}  # parameter, start, next, result
+
+    def _recorded(self) -> Iterator[TensorType]:
+        """What is there of all rounds beside rows: arrays that the loop carries, and the tapes that it reads."""
+        for parameter in self.loop.parameters:
+            type_ = parameter.type
+            if isinstance(type_, TensorType) and type_.shape and self.integers.equal(type_.shape[0], self.count):
+                yield type_
+        for binding in self.loop.body.bindings:
+            entry = binding.targets[0].type if isinstance(binding.value, StackGet) else None
+            for part in entry.items if isinstance(entry, TupleType) else (entry,):
+                if isinstance(part, TensorType):
+                    yield TensorType(part.base, (self.count, *part.shape))
 
     def split(self) -> list[Binding]:
         """The loop without the sums, and what stands before and after it."""
@@ -178,7 +201,8 @@ class _LoopDistribution:
         product = elements(term)
         cost = dims.total(e for variable in new if (e := elements(variable)) is not None)
         total: Value | None = None
-        if product is not None and all(a is not None for a in arrays) and exceeds(product, dims.multiply(2, cost)):
+        pays = product is not None and exceeds(product, dims.multiply(2, cost), added_up=SMALL_SIZE)
+        if pays and all(a is not None for a in arrays):
             try:
                 total = lookup(call.operator).batching.summed(*arrays, **call.attributes)  # type: ignore[misc]
             except (TypeError, RelayError):
@@ -252,7 +276,7 @@ class _LoopDistribution:
                 return None
             shape = (self.count, *type_.shape)
             whole = TensorType(type_.base, shape)
-            if likely_bytes(whole) > self.max_size:
+            if is_too_large(whole, self.present, self.max_size):
                 return None
             start = self.before.call(lookup("zeros"), (), {"shape": shape, "dtype": type_.base})  # type: ignore[dict-item]
             parameter = Var(f"{variable.name}_rounds", whole, self.loop.span)

@@ -124,7 +124,7 @@ def elements(e: Emission, stages: Sequence[Stage], fixed: Sequence[Expression]) 
     if not rest:
         return one(())
     last = rest[-1]
-    cuts = isinstance(last, int) and not any(dtype == "bfloat16" for stage in stages for dtype in stage.dtypes)
+    cuts = not any(dtype == "bfloat16" for stage in stages for dtype in stage.dtypes)
 
     def row(outer: Sequence[Expression]) -> list[Statement]:
         parts = split_loop(last, width, e.index, lambda i: one([*outer, i])) if cuts else None

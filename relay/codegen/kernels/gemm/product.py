@@ -19,40 +19,30 @@ Extents may be symbolic; then it is decided at run time whether to pack and whet
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
-
-import attrs
-import numpy as np
 
 from relay.codegen.kernels.clusters import LoneCluster
-from relay.codegen.kernels.emission import ConstantOperand, Emission, Place
-from relay.codegen.kernels.gemm.packing import NonArithmeticIndex, packing
-from relay.codegen.kernels.gemm.panels import Panel, axis_indices, inner_loops, operand_at, right
+from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.gemm.recognition import (
     PACKED_ROWS,
     PARALLEL_PRODUCTS,
     Product,
-    constant_right,
     pieces,
     registers,
     size,
-    tile_height,
 )
-from relay.codegen.kernels.loops import cast, enough, loop, number, unravel_index
+from relay.codegen.kernels.gemm.symbolic_tiles import SymbolicProductGenerator, few_rows
+from relay.codegen.kernels.gemm.tiles import ProductGenerator
+from relay.codegen.kernels.loops import enough
 from relay.codegen.kernels.reduction.reductions import Finish, finish
 from relay.codegen.kernels.rules import Plan, Rule
-from relay.codegen.kernels.stage import Extent, substitute_variables, volume
 from relay.codegen.tiling import Tilings
-from relay.codegen.tvm.tir import Expression, Statement, sequence, tirx, vector_registers
-
-REPEATED = 2  # how many times as large as it is a constant may become where it is packed ahead
+from relay.codegen.tvm.tir import Statement, vector_registers
 
 
 def match(e: Emission, subject: LoneCluster) -> Plan | None:
-    """Products of all other kinds."""
+    """Products of all other kinds whose rows and columns are of static size."""
     product = subject.product
-    if product is None:
+    if product is None or not _is_static(product):
         return None
     return Plan(
         "a sum of products: tiles of the result stay in registers",
@@ -61,36 +51,61 @@ def match(e: Emission, subject: LoneCluster) -> Plan | None:
     )
 
 
+def match_symbolic(e: Emission, subject: LoneCluster) -> Plan | None:
+    """The same where rows or columns are of symbolic size."""
+    product = subject.product
+    if product is None or _is_static(product):
+        return None
+    return Plan(
+        "a sum of products of symbolic size: as gemm, where panels and the last tiles are chosen at run time",
+        lambda: _symbolic_statements(e, product, finish(e, subject.cluster, ())),
+    )
+
+
+def _is_static(product: Product) -> bool:
+    return isinstance(size(product.rows), int) and isinstance(size(product.columns), int)
+
+
 def _statements(e: Emission, product: Product, done: Finish) -> list[Statement]:
     """The product, with what is computed from each of its elements."""
-    constant = constant_right(e, product)
 
     def product_statements(threads: int, packed: bool) -> list[Statement]:
         return ProductGenerator(e, product, done, threads, packed).statements()
 
-    rows, work = size(product.rows), product.stage.work
-    many = not product.contiguous or (isinstance(rows, int) and rows >= PACKED_ROWS)
+    many = not product.contiguous or size(product.rows) >= PACKED_ROWS
     if e.choice.packed is not None:
         many = e.choice.packed or not product.contiguous
     if e.choice.parallel is not None:
         return product_statements(e.threads if e.choice.parallel else 1, many)
+    return _where_threads_pay(e, product, lambda threads: product_statements(threads, many))
 
-    def serial() -> list[Statement]:
-        if many or isinstance(rows, int) or constant is not None:
-            return product_statements(1, many)
-        return enough(rows, PACKED_ROWS, lambda: product_statements(1, True), lambda: product_statements(1, False))
 
+def _symbolic_statements(e: Emission, product: Product, done: Finish) -> list[Statement]:
+    """As `_statements`, for rows or columns of symbolic size."""
+    rows, few = size(product.rows), few_rows(product)
+    many = not product.contiguous or (isinstance(rows, int) and rows >= PACKED_ROWS)
+
+    def statements(threads: int, height: int | None = None) -> list[Statement]:
+        return SymbolicProductGenerator(e, product, done, threads, many, height).statements()
+
+    def tiles() -> list[Statement]:
+        return _where_threads_pay(e, product, statements)
+
+    if not few:
+        return tiles()
+    return enough(rows, few + 1, tiles, lambda: _where_threads_pay(e, product, lambda t: statements(t, few)))
+
+
+def _where_threads_pay(e: Emission, product: Product, statements: Callable[[int], list[Statement]]) -> list[Statement]:
+    """The statements for all threads or for one."""
     if e.threads == 1:
-        return serial()
-    packed = many or not isinstance(rows, int)
-    return enough(work, PARALLEL_PRODUCTS, lambda: product_statements(e.threads, packed), serial)
+        return statements(1)
+    return enough(product.stage.work, PARALLEL_PRODUCTS, lambda: statements(e.threads), lambda: statements(1))
 
 
-def _tilings(e: Emission, product: Product) -> Tilings | None:
-    """Other ways to cut the loops of a product; None where its sizes are not known at compile time."""
+def _tilings(e: Emission, product: Product) -> Tilings:
+    """Other ways to cut the loops of a product."""
     rows, columns = size(product.rows), size(product.columns)
-    if not isinstance(rows, int) or not isinstance(columns, int):
-        return None
     lanes, _ = registers(product.dtype)
     most = vector_registers()[1] - 3  # for an element of the left operand and a vector of the right one, too
     tiles = [
@@ -103,244 +118,5 @@ def _tilings(e: Emission, product: Product) -> Tilings | None:
     return Tilings(tuple(tiles), packed, (True, False) if e.threads > 1 else (False,))
 
 
-class ProductGenerator:
-    """Generates the statements of one product for a number of threads."""
-
-    def __init__(self, e: Emission, product: Product, done: Finish, threads: int, packed: bool) -> None:
-        self.e = e
-        self.product = product
-        self.done = done
-        self.rows, self.columns = size(product.rows), size(product.columns)
-        self.lanes, accumulators = registers(product.dtype)
-        self.height = e.choice.height or tile_height(self.rows, accumulators)
-        self.vectors = e.choice.vectors or max(1, accumulators // self.height)
-        constant = constant_right(e, product)
-        if isinstance(self.columns, int):
-            self.vectors = max(1, min(self.vectors, int(pieces(self.columns, self.lanes))))
-            if constant is not None:  # panels are whole, so they have as much to do as possible
-                panels = pieces(self.columns, self.vectors * self.lanes)
-                self.vectors = int(pieces(pieces(self.columns, int(panels)), self.lanes))
-        self.width = self.vectors * self.lanes
-        self.ragged = not isinstance(self.columns, int) or self.columns % self.width != 0
-        tiles, panels = pieces(self.rows, self.height), pieces(self.columns, self.width)
-        if isinstance(tiles, int) and isinstance(panels, int):
-            threads = min(threads, max(panels, tiles))
-        self.parts = threads
-        by_panel = not isinstance(panels, int) or panels >= self.parts
-        self.panels = _ThreadShare(e, panels, self.parts if by_panel else 1)
-        self.tiles = _ThreadShare(e, tiles, 1 if by_panel else self.parts)
-        self.packs = packed
-        self.packed: Place | None = None
-        self.start: Any = tirx.const(0, e.index)  # of a panel, where several are packed
-        self.ahead = constant is not None and self._pack_ahead(constant)
-
-    def statements(self) -> list[Statement]:
-        """The whole product."""
-        zero = tirx.const(0, self.e.index)
-        batch = [axis.extent for axis in self.product.batch]
-
-        def part(number_: Any) -> list[Statement]:
-            statements: list[Statement] = []
-            if self.packs and not self.ahead:
-                dims = (size(self.product.inner), self.width)
-                name = (self.product.stage.op, "packed")
-                self.packed, statements = self.e.scratch(name, str(self.product.right.ty), dims, number_, 0)
-
-            def one(at: Any) -> list[Statement]:
-                indices = unravel_index(at, batch, self.e.index) if batch else []
-                found = {axis.variable: i for axis, i in zip(self.product.batch, indices, strict=True)}
-                return self._part(cast(number_, self.e.index), at, found)
-
-            return [*statements, *(loop(volume(batch), self.e.index, one) if batch else one(zero))]
-
-        return part(zero) if self.parts == 1 else loop(self.parts, self.e.index, part, "PARALLEL")
-
-    def _part(self, part: Any, number_: Any, batch: dict[Any, Expression]) -> list[Statement]:
-        """What one thread does, for one place of the batch."""
-
-        def panel(own: Any) -> list[Statement]:
-            column, place = tirx.Var("column", self.e.index), self.panels.first(part) + own
-            statements = [tirx.Bind(column, place * self.width)]
-            if self.ahead:
-                self.start = tirx.Var("start", self.e.index)
-                panels = number(self.panels.total, self.e.index)
-                size_ = number(size(self.product.inner), self.e.index) * self.width
-                statements.append(tirx.Bind(self.start, (number_ * panels + place) * size_))
-            elif self.packed is not None:
-                form = self.vectors, self.lanes, self.ragged
-                statements += Panel(self.e, self.product, self.packed.buffer, batch, column, *form).statements()
-            tiles = loop(self.tiles.count(part), self.e.index, partial(self._tile, part, column, batch))
-            return [*statements, *tiles]
-
-        return loop(self.panels.count(part), self.e.index, panel)
-
-    # ---- the operands
-
-    def _has_columns(self, end: Expression) -> Expression:
-        """Whether columns up to here are there."""
-        return tirx.LE(end, number(self.columns, self.e.index))
-
-    def _pack_ahead(self, constant: ConstantOperand) -> bool:
-        """Let the right operand, a constant, be packed at compile time; False if that is not possible."""
-        product, columns, panels = self.product, self.columns, self.panels.total
-        assert isinstance(columns, int) and isinstance(panels, int)
-        outer, inner = ([(axis.variable, axis.extent) for axis in part] for part in (product.batch, product.inner))
-        sizes = [extent for _, extent in (*outer, *inner)]
-        if not all(isinstance(extent, int) for extent in sizes):
-            return False
-        total = int(volume(sizes)) * panels * self.width
-        column = tirx.Var("column", self.e.index)
-        same = {axis.variable: axis.variable for axis in (*product.batch, *product.inner)}
-        element = right(self.e, self.product, same, {}, column)
-        if constant in self.e.packings:  # with threads and without
-            self.packed = self.e.pack(constant, self.e.packings[constant], total)
-            return True
-        if total > REPEATED * constant.elements + self.width * int(volume(sizes)):
-            return False
-        try:
-            found = packing(element.indices[0], outer, inner, column, columns, self.width)
-        except NonArithmeticIndex:
-            return False
-        self.packed = self.e.pack(constant, found, total)
-        return True
-
-    # ---- a tile
-
-    def _tile(self, part: Any, column: Any, batch: dict[Any, Expression], number_: Any) -> list[Statement]:
-        """`height` rows and `width` columns. Without packing, the columns beyond the last panel are done by
-        themselves."""
-        row = (self.tiles.first(part) + number_) * self.height
-        whole = self._sums(row, column, batch, self.vectors, self.lanes)
-        if self.packed is not None or not self.ragged:
-            return whole
-        if isinstance(self.columns, int):
-            rest = self._narrow(row, column, batch, self.columns % self.width)
-            if self.columns < self.width:
-                return rest
-        else:
-            rest = self._sums(row, column, batch, self.vectors, self.lanes, guarded=True)
-        return [tirx.IfThenElse(self._has_columns(column + self.width), sequence(whole), sequence(rest))]
-
-    def _narrow(self, row: Any, column: Any, batch: dict[Any, Expression], left: int) -> list[Statement]:
-        """The last columns, less than a panel: whole vectors, then smaller ones."""
-        statements: list[Statement] = []
-        lanes = self.lanes
-        while left:
-            if vectors := left // lanes:
-                statements += self._sums(row, column, batch, vectors, lanes)
-                column, left = column + vectors * lanes, left - vectors * lanes
-            lanes //= 2
-        return statements
-
-    def _sums(
-        self, row: Any, column: Any, batch: dict[Any, Expression], vectors: int, lanes: int, guarded: bool = False
-    ) -> list[Statement]:
-        """Compute and store a tile of this many vectors; `guarded` where some columns may not be there."""
-        dtype = self.product.dtype
-        alignment = np.dtype(dtype).itemsize * lanes
-        sums = [
-            tirx.decl_buffer((vectors * lanes,), dtype, f"sums{r}", data_alignment=alignment)
-            for r in range(self.height)
-        ]
-        whole = isinstance(self.rows, int) and self.rows % self.height == 0
-        last = None if whole else number(self.rows, self.e.index) - 1
-        rows = [
-            axis_indices(self.product.rows, row + r if last is None else tirx.Min(row + r, last), self.e.index)
-            for r in range(self.height)
-        ]
-        end = number(self.columns, self.e.index) - 1
-
-        def vector_statements(body: Callable[[Any], list[Statement]]) -> list[Statement]:
-            return [s for v in range(vectors) for s in _vector(self.e.index, v * lanes, lanes, body)]
-
-        def step(place: Any, inner: dict[Any, Expression]) -> list[Statement]:
-            statements: list[Statement] = []
-            for r, accumulator in enumerate(sums):
-                factor = tirx.Var("left", str(self.product.left.ty))
-                statements.append(tirx.Bind(factor, operand_at(self.e, self.product.left, batch, inner, rows[r])))
-
-                def add(at: Any, accumulator: Any = accumulator, factor: Any = factor) -> list[Statement]:
-                    if self.packed is not None:
-                        element = tirx.BufferLoad(self.packed.buffer, [self.start + place * self.width + at])
-                    elif guarded:
-                        element = right(self.e, self.product, batch, inner, tirx.Min(column + at, end))
-                    else:
-                        element = right(self.e, self.product, batch, inner, column + at)
-                    update, old = self.product.update, tirx.BufferLoad(accumulator, [at])
-                    value = substitute_variables(
-                        update.value, {update.old: old, update.left: factor, update.right: element}
-                    )
-                    return [tirx.BufferStore(accumulator, value, [at])]
-
-                statements += vector_statements(add)
-            return statements
-
-        def clear(accumulator: Any) -> list[Statement]:
-            return vector_statements(lambda at: [tirx.BufferStore(accumulator, tirx.const(0, dtype), [at])])
-
-        statements: list[Statement] = [tirx.AllocBuffer(accumulator) for accumulator in sums]
-        statements += [statement for accumulator in sums for statement in clear(accumulator)]
-        statements += inner_loops(self.e, self.product, step)
-        for r, accumulator in enumerate(sums):
-            stores = self._stores(accumulator, row + r, column, batch, vectors, lanes)
-            statements += stores if last is None else [tirx.IfThenElse(row + r <= last, sequence(stores), None)]
-        return statements
-
-    # ---- the result
-
-    def _stores(
-        self, sums: Any, row: Any, column: Any, batch: dict[Any, Expression], vectors: int, lanes: int
-    ) -> list[Statement]:
-        """Store what the epilogue makes of the sums of a row."""
-
-        def element(at: Any) -> list[Statement]:
-            place = {
-                **batch,
-                **axis_indices(self.product.rows, row, self.e.index),
-                **axis_indices(self.product.columns, column + at, self.e.index),
-            }
-            return self.done([place[v] for v in self.product.stage.axes], [tirx.BufferLoad(sums, [at])])
-
-        statements: list[Statement] = []
-        for v in range(vectors):
-            start = v * lanes
-            stores = _vector(self.e.index, start, lanes, element)
-            if self.ragged and (self.packed is not None or not isinstance(self.columns, int)):
-                left = tirx.Max(number(self.columns, self.e.index) - (column + start), tirx.const(0, self.e.index))
-                rest = loop(left, self.e.index, lambda lane, start=start: element(lane + start))  # type: ignore[misc]
-                inside = self._has_columns(column + (start + lanes))
-                stores = [tirx.IfThenElse(inside, sequence(stores), sequence(rest))]
-            statements += stores
-        return statements
-
-
-@attrs.frozen
-class _ThreadShare:
-    """Pieces that threads share: each gets as many, the last ones fewer."""
-
-    e: Emission
-    total: Extent
-    threads: int
-
-    @property
-    def _share_size(self) -> Extent:
-        return pieces(self.total, self.threads)
-
-    def first(self, thread: Any) -> Any:
-        """The first piece of a thread."""
-        return tirx.const(0, self.e.index) if self.threads == 1 else thread * number(self._share_size, self.e.index)
-
-    def count(self, thread: Any) -> Extent:
-        """How many it has."""
-        if self.threads == 1 or (isinstance(self.total, int) and self.total % self.threads == 0):
-            return self._share_size
-        left = number(self.total, self.e.index) - self.first(thread)
-        return tirx.Max(tirx.Min(number(self._share_size, self.e.index), left), tirx.const(0, self.e.index))
-
-
-def _vector(index: str, start: int, lanes: int, body: Callable[[Any], list[Statement]]) -> list[Statement]:
-    """Statements for each lane of one vector."""
-    return loop(lanes, index, lambda lane: body(lane + start), "VECTORIZED")
-
-
 RULE = Rule("gemm", 60, match)
+SYMBOLIC_RULE = Rule("symbolic_gemm", 55, match_symbolic)
