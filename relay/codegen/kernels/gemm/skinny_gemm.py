@@ -40,10 +40,10 @@ def match(e: Emission, subject: LoneCluster) -> Plan | None:
     if len(product.inner) != 1 or dtypes not in ({"float32"}, {"float64"}) or not _is_plain(product):
         return None
     (last,) = product.inner
-    sizes = (rows, columns, last.extent, *(axis.extent for axis in product.batch))
-    if not all(isinstance(extent, int) for extent in sizes):
+    if not isinstance(columns, int) or not isinstance(last.extent, int):
         return None
-    if 2 * columns > lanes or rows < LEAST_ROWS or last.extent < LEAST_VECTORS * lanes:
+    few = isinstance(rows, int) and rows < LEAST_ROWS  # if it is symbolic, other loops would pack the columns, too
+    if 2 * columns > lanes or few or last.extent < LEAST_VECTORS * lanes:
         return None
     if not is_contiguous(e, product.left, last.variable):
         return None

@@ -32,9 +32,13 @@ from relay.ir.types import BaseType
 
 def few_rows(product: Product) -> int:
     """Rows up to which tiles are half as high as others, and wider, where there may be as few."""
-    return (
-        0 if isinstance(size(product.rows), int) else tile_height(size(product.rows), registers(product.dtype)[1]) // 2
-    )
+    rows = size(product.rows)
+    return tile_height(rows, registers(product.dtype)[1]) // 2 if _may_be_few(product) else 0
+
+
+def _may_be_few(product: Product) -> bool:
+    """Whether there may be few rows. Those of a convolution are places, which are many."""
+    return not isinstance(size(product.rows), int) and len(product.inner) == 1
 
 
 class SymbolicProductGenerator(ProductGenerator):
@@ -49,8 +53,8 @@ class SymbolicProductGenerator(ProductGenerator):
         self.stride: Any = None  # how far its rows are apart there
         self.source = None if self.ahead or packed else _rows_in_memory(e, product)
         self.may_pack = packed or self.source is None or self.ragged or not isinstance(self.rows, int)
-        symbolic_rows = not isinstance(self.rows, int) and self.tiles.threads == 1 and height is None
-        rests = (-(-self.height * 3 // 4), -(-self.height // 2)) if symbolic_rows else ()
+        leaves_over = _may_be_few(product) and self.tiles.threads == 1 and height is None
+        rests = (-(-self.height * 3 // 4), -(-self.height // 2)) if leaves_over else ()
         self.rests = tuple(dict.fromkeys(rest for rest in rests if rest < self.height))
 
     def _memory(self, part: Any) -> list[Statement]:
