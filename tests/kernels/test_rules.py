@@ -21,6 +21,7 @@ KERNEL_WEIGHTS = np.random.default_rng(1).standard_normal((3, 3, 64, 32))
 KERNELS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "convolution": (lambda x: relay.conv2d(x, KERNEL_WEIGHTS, layout="NHWC", padding=1), [(1, 12, 12, 64)]),
     "product": (lambda x, y: relay.tanh(x @ y), [(33, 17), (17, 40)]),
+    "product of any size": (lambda x, y: relay.tanh(x @ y), [(33, 17), (17, 40)]),
     "few columns": (lambda x, y: x @ y, [(50, 80), (80, 4)]),
     "one row": (lambda x, y: x @ y, [(600,), (600, 700)]),
     "short rows": (lambda x: relay.softmax(x), [(37, 7)]),
@@ -41,7 +42,7 @@ def compiled(name: str) -> tuple[Any, list[np.ndarray]]:
     body, shapes = KERNELS[name]
     random = np.random.default_rng(0)
     arguments = [random.standard_normal(shape) for shape in shapes]
-    return relay.relay(body), arguments
+    return relay.relay(dynamic=name.endswith("of any size"))(body), arguments
 
 
 def rules_of(module: Any, choices: Any = None) -> list[str]:

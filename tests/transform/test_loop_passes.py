@@ -113,7 +113,7 @@ def test_products_leave_the_loop_at_symbolic_lengths(
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(("function", "arguments", "inside", "inside_gradient"), CASES, ids=["vector", "batch", "rows"])
+@pytest.mark.parametrize(("function", "arguments", "inside", "inside_gradient"), CASES, ids=NAMES)
 def test_products_leave_the_loop_where_all_sizes_are_symbolic(
     function: relay.RelayFunction, arguments: list[np.ndarray], inside: int, inside_gradient: list[int]
 ) -> None:

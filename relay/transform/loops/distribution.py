@@ -22,19 +22,11 @@ import numpy as np
 from relay.errors import RelayError
 from relay.ir import dims
 from relay.ir.dims import ANY
-<<<<<<< HEAD
-from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, Next, OpCall, Var
+from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, Next, OpCall, StackGet, Var
 from relay.ir.rebuild import map_blocks, rebind, rebuild_block
 from relay.ir.sizes.data_dependent import bound_dims
-from relay.ir.types import TensorType
-from relay.operator import ADDITION, Emitter, IndexKind, Value, lookup
-=======
-from relay.ir.expr import Atom, Binding, Block, Expr, Loop, Module, Next, OpCall, StackGet, Var
-from relay.ir.sizes.data_dependent import bound_dims
-from relay.ir.traverse import map_blocks, rebind, rebuild_block
 from relay.ir.types import TensorType, TupleType
-from relay.operator import ADDITION, Emitter, IndexKind, Pattern, Value, lookup
->>>>>>> e42a975 (Products, loops that are cut and loops that are distributed lose less where sizes are symbolic)
+from relay.operator import ADDITION, Emitter, IndexKind, Value, lookup
 from relay.transform.analysis.loop_analysis import (
     LARGE_SIZE,
     MOST_ROUNDS,

@@ -22,7 +22,7 @@ from relay.codegen.kernels.gemm.recognition import Product, is_contiguous, regis
 from relay.codegen.kernels.loops import loop, shared_loop, unravel_index
 from relay.codegen.kernels.reduction.reductions import Finish, finish
 from relay.codegen.kernels.rules import Plan, Rule
-from relay.codegen.kernels.stage import volume
+from relay.codegen.kernels.stage import Extent, volume
 from relay.codegen.tvm.tir import Expression, Statement, tirx, vector_registers
 
 LEAST_ROWS = 32  # below, packing the columns takes too long
@@ -49,10 +49,10 @@ def match(e: Emission, subject: LoneCluster) -> Plan | None:
         return None
     loops = _SkinnyLoops(e, product, finish(e, subject.cluster, ()), int(columns), int(last.extent), lanes)
     reason = f"{columns} columns would not fill half a vector of {lanes}: sums run along the rows"
-    return Plan(reason, lambda: _statements(loops, int(rows)))
+    return Plan(reason, lambda: _statements(loops, rows))
 
 
-def _statements(loops: _SkinnyLoops, rows: int) -> list[Statement]:
+def _statements(loops: _SkinnyLoops, rows: Extent) -> list[Statement]:
     """All rows."""
     e, product, columns = loops.e, loops.product, loops.columns
     height = max(1, vector_registers()[1] * 3 // 4 // columns)
