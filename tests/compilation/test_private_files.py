@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,6 +21,7 @@ import relay as package
 from relay import relay
 from relay.codegen.lowering.layout import Pool, RowLayout, StackLayout, TensorLayout, TupleLayout
 from relay.codegen.runtime import codec, cpu, library
+from relay.codegen.tiling import TilingChoice
 from relay.compilation import disk_cache, tuning_records
 from relay.errors import CompileError
 from relay.ir.dims import Kind, TypeId
@@ -216,9 +218,8 @@ def test_tuned_loops_that_are_damaged(folder: Path, text: str, caplog: pytest.Lo
 
 def test_tuned_loops_of_others(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder.mkdir(mode=0o700)
-    tuning_records.path().write_text(
-        json.dumps({tuning_records._machine(1): {"kernel": dict.fromkeys(("height", "vectors", "packed", "parallel"))}})
-    )
+    record = {tuning_records._machine(1): {"kernel": attrs.asdict(TilingChoice())}}
+    tuning_records.path().write_text(json.dumps(record))
     assert len(tuning_records.choices(1)) == 1
     tuning_records.path().chmod(0o666)
     assert tuning_records.choices(1) == {} and "can be written by everybody" in caplog.text

@@ -16,11 +16,8 @@ PAGE = "running.md"
 
 def test_one_more_program_serves_all_sizes(caplog: pytest.LogCaptureFixture) -> None:
     says(PAGE, "one more program is compiled in which these are symbolic, and it serves all sizes that satisfy its")
-    says(
-        PAGE,
-        "Sizes 0 and 1, and sizes in conditions of the program (`if x.shape[0] > 3`), are guards: other sizes"
-        " recompile.",
-    )
+    says("types.md", "Axes of size 0 and 1 stay numbers")
+    says("types.md", "call whose sizes satisfy the types and guards of a program reuses it; any other call recompiles")
 
     @relay.relay
     def doubled(x):
