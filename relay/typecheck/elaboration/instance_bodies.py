@@ -73,7 +73,7 @@ def is_number(entity: AbstractValue) -> bool:
     return isinstance(entity, Number) and isinstance(entity.value, int | float)
 
 
-def _is_count(entity: AbstractValue, function: Function, position: int) -> bool:
+def is_count(entity: AbstractValue, function: Function, position: int) -> bool:
     """Whether an argument is a count of which nothing is declared: it is converted where it meets floats there, too."""
     return (
         isinstance(entity, DynamicValue)
@@ -82,194 +82,299 @@ def _is_count(entity: AbstractValue, function: Function, position: int) -> bool:
     )
 
 
-def _new_instance(
-    checker: Checker,
-    callee: GlobalFunction | LocalFunction,
-    function: Function,
-    code: object,
-    entities: Sequence[AbstractValue],
-    values: Sequence[DynamicValue | None],
-    types: tuple[Type, ...],
-    lengths: Sequence[object],
-    statics: tuple[object, ...],
-    key: InstanceKey | None,
-    span: Span | None,
-    numbers: Set[ParameterPlace],
-    annotated: Mapping[TypeId, object],
-    packs: bool,
-) -> Instance:
-    from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
-    from relay.typecheck.elaboration.dynamic_shapes import data_dependent
+@attrs.frozen(eq=False)
+class InstanceRequest:
+    """A function with the arguments of a call: `values` holds the run-time ones, None where the entity specializes."""
 
-    is_entry = not checker.active
+    callee: GlobalFunction | LocalFunction
+    entities: Sequence[AbstractValue]
+    values: Sequence[DynamicValue | None]
+    span: Span | None
+    numbers: Set[ParameterPlace]  # the parameters whose arguments are known numbers
+    annotated: Mapping[TypeId, object]  # what is known of the variables of annotations
+    packs: bool  # whether it returns what the functions in its result have captured
+    types: tuple[Type, ...]  # of the run-time arguments
+    lengths: Sequence[object]  # what is known of the lengths of lists in the arguments
+    statics: tuple[object, ...]  # which arguments specialize, and what they are
+    key: InstanceKey | None  # None while some of the types are not known
 
-    checker.unseen_functions.pop(id(function), None)
-    types = tuple(map(effects.parameter_type, types))
-    number, opened, before = checker.made_instances, len(checker.opened), checker.sizes_in_scope()
-    checker.made_instances += 1
-    result = recursive_results.earlier_result(checker, number, function.label) or checker.solver.fresh(Kind.Type)
-    name = checker.unique_name(function.name) if isinstance(callee, GlobalFunction) else function.name
-    if isinstance(callee, GlobalFunction):
-        instance = Instance(name, code, types, statics, result, Global(name), numbers=numbers)
-        checker.globals[name] = instance
-    else:
-        own = Effects()
-        target = checker.variable(name, FunctionType(types, result, (), own), function.span)
-        instance = Instance(name, code, types, statics, result, target, effects=own, numbers=numbers)
-    if isinstance(callee, GlobalFunction) and callee.definition.pure:
-        help = "leave `pure=True` out, or return what it would print"
-        checker.pure.append((instance.effects, Purity(function.name, function.span, help)))
-    if key is not None:
-        checker.instances[key] = instance
-        polymorphic_recursion.note_sizes(checker, key, instance)
-    elif (first := next((i for i in checker.active if i.code is code and i.statics == statics), None)) is not None:
-        polymorphic_recursion.note_made(checker, first, instance)
-    context = definition_context(callee)
-    context.annotated = {**context.annotated, **annotated}
-    instance.annotated, instance.is_general = context.annotated, checker.generic and bool(annotated)
-    parameters: list[Var] = instance.variables
-    instance.of_any_size = {p.name: axes for p in function.parameters if (axes := data_dependent.any_axes(p.type))}
-    body = TypedBlockBuilder()
-    label = LoopLabel(name)
-    returned, failures = False, checker.failures
-    exits: list[AbstractValue] = []
-    by_sizes: list[bool] = []  # whether annotated sizes choose the exits
-    declared_at: list[tuple[Span | None, Callable[[], str]]] = []  # what says which result there must be
-    results = conditional_types.ReturnTypes(checker, instance, number, function.result is not None)
-    written: Type | None = None
+    @property
+    def function(self) -> Function:
+        return surface_function(self.callee)
 
-    def on_exit(out: TypedBlockBuilder, entities: tuple[AbstractValue, ...], at: Span | None) -> None:
-        nonlocal returned, declared_at
-        by_sizes.append(function.result is None and size_conditions.is_lenient(checker))
-        found = entities[0]
-        if is_entry:
-            checker.decisions.holding.append(returned_functions.has_functions(found))
-        if packs:
-            found = _pack_functions(checker, out, function, instance, found, written, is_entry, returned, at)
-        value = result_value(checker, out, function, instance, found, any(by_sizes), at)
-        exits.append(entities[0])
-        try:
-            if not checker.generic or not results.is_apart(value.type, at):
-                if not returned:
-                    checker.solver.define(instance.result, value.type)
-                checker.unify_at(value.type, instance.result, at, f"the result of {function.name}")
-        except TypeMismatch as error:
-            error.labels = tuple(Label(span, text()) for span, text in declared_at if span is not None)
-            raise
-        out.terminator = Exit(label, (value.atom,), at)
-        returned = True
-        if not declared_at:
-            declared_at = [(at, lambda: f"another path returns {show(resolve(value.type))}")]
+    @property
+    def code(self) -> object:
+        """The Definition or LocalFunction."""
+        return self.callee.definition if isinstance(self.callee, GlobalFunction) else self.callee
 
-    handler = Handler(label, None, on_exit, len(checker.scopes), on_open_exit=results.left_open)
-    context.handlers = {function.label: handler}
-    known: list[tuple[AbstractValue, FunctionType, Var]] = []  # functions as arguments, whose types are written
-    with checker.scope(body):
-        remaining = iter(types)
-        for position, (surface, entity, value) in enumerate(zip(function.parameters, entities, values, strict=True)):
-            what = f"argument {surface.name} of {function.name}"
-            annotation, where, of_any, stays = None, (function.label, (-1, position)), False, False
-            if surface.type is not None and not (value is None and rank_n_types.is_polymorphic(surface)):
-                of_any = data_dependent.is_function_of_any(surface.type)
-                stays = of_any and (value is None or where in checker.decisions.of_all_sizes)
-                annotation = annotation_type(
-                    checker, context, surface.type, any_stays=stays, what=what, span=surface.span, call=span
-                )
-            if value is None:
-                require_fitting(entity, function, position, span)
-                context.environment[surface] = effects.declared_pure(entity, surface, function.name, span)
-                if isinstance(annotation, FunctionType):
-                    known.append((entity, annotation, surface))
-                continue
-            var = checker.variable(surface.name, next(remaining), surface.span)
-            if of_any and not stays:
-                checker.functions_of_any[var] = where
-            if surface.type is None and local_function(entity) is not None:
-                checker.function_parameters[var] = function.label, position
-            elif isinstance(entity, DynamicValue) and entity.atom in checker.function_parameters:  # which is passed on
-                checker.function_parameters[var] = checker.function_parameters[entity.atom]
-            if is_entry and surface in checker.function_arguments:
-                parameters.append(var)
-                context.environment[surface] = _function_argument(checker, body, var, surface, annotation, what)
-                continue
-            if isinstance(annotation, StackType) and isinstance(prune(var.type), TupleType):  # type: ignore[arg-type]
-                parameters.append(var)
-                listed = DynamicValue(var, prune(var.type))  # type: ignore[arg-type]
-                given = dynamic_lists.as_growing(checker, body, listed, surface.span, surface.type)
-                checker.unify_at(
-                    given.type, annotation, span or surface.span, f"argument {surface.name} of {function.name}"
-                )
-                context.environment[surface] = given
-                continue
-            if annotation is not None and var.type is not None:
-                is_shown = surface.span is not None and span is not None
-                declared = (Label(surface.span, "declared here"),) if is_shown else ()  # type: ignore[arg-type]
-                checker.unify_at(var.type, annotation, span or surface.span, what, labels=declared)
-            parameters.append(var)
-            received = range_numbers.of_python(
-                checker,
-                DynamicValue(var, annotation or var.type or result),
-                (function.label, position),
-                annotation is not None,
+
+class InstanceElaboration:
+    """The elaboration of one new instance."""
+
+    def __init__(self, checker: Checker, request: InstanceRequest) -> None:
+        function, callee = request.function, request.callee
+        self.checker, self.request, self.function = checker, request, function
+        self.is_entry = not checker.active
+        checker.unseen_functions.pop(id(function), None)
+        types = tuple(map(effects.parameter_type, request.types))
+        self.number, self.opened, self.before = checker.made_instances, len(checker.opened), checker.sizes_in_scope()
+        checker.made_instances += 1
+        self.instance = self._register(types)
+        self.context = definition_context(callee)
+        self.context.annotated = {**self.context.annotated, **request.annotated}
+        self.instance.annotated = self.context.annotated
+        self.instance.is_general = checker.generic and bool(request.annotated)
+        self.body = TypedBlockBuilder()
+        self.label = LoopLabel(self.instance.name)
+        self.failures = checker.failures
+        self.returned = False
+        self.exits: list[AbstractValue] = []
+        self.by_sizes: list[bool] = []  # whether annotated sizes choose the exits
+        self.declared_at: list[tuple[Span | None, Callable[[], str]]] = []  # what says which result there must be
+        self.results = conditional_types.ReturnTypes(checker, self.instance, self.number, function.result is not None)
+        self.written: Type | None = None  # the annotation of the result
+        handler = Handler(self.label, None, self._on_exit, len(checker.scopes), on_open_exit=self.results.left_open)
+        self.context.handlers = {function.label: handler}
+        self.checked: list[tuple[AbstractValue, FunctionType, Var]] = []  # functions with a written type
+
+    def _register(self, types: tuple[Type, ...]) -> Instance:
+        """The instance, before its body is looked at, so that it can call itself."""
+        checker, request, function = self.checker, self.request, self.function
+        callee, statics, key = request.callee, request.statics, request.key
+        result = recursive_results.earlier_result(checker, self.number, function.label)
+        result = result or checker.solver.fresh(Kind.Type)
+        if isinstance(callee, GlobalFunction):
+            name = checker.unique_name(function.name)
+            instance = Instance(name, request.code, types, statics, result, Global(name), numbers=request.numbers)
+            checker.globals[name] = instance
+            if callee.definition.pure:
+                help = "leave `pure=True` out, or return what it would print"
+                checker.pure.append((instance.effects, Purity(function.name, function.span, help)))
+        else:
+            own = Effects()
+            target = checker.variable(function.name, FunctionType(types, result, (), own), function.span)
+            instance = Instance(
+                function.name, request.code, types, statics, result, target, effects=own, numbers=request.numbers
             )
-            if _is_count(entity, function, position):
-                received = range_numbers.of_range(received)
-            given_entity = expand(checker, body, received, surface.span)
-            with_lengths = constant_results.with_lengths(given_entity, lengths[position])
-            context.environment[surface] = labels.with_labels(with_lengths, entity)
-            data_dependent.note_any(checker, context.environment[surface], surface.type)
-        for entity, annotation, surface in known:
-            _check_known_function(checker, body, entity, annotation, surface, function.name, span)
-        if function.result is not None:
-            what = f"what {function.name} returns"
-            written = wanted = annotation_type(checker, context, function.result, what=what, span=function.span)
-            if not packs:
-                checker.unify_at(written, result, function.span, "the result")
-            declared_at = [(function.span, lambda: f"declared to return {show(resolve(wanted))}")]
-        _elaborate_body(checker, context, function, body, instance, span)
-    if checker.generic:
-        results.settle()
-        checker.solver.run()
-    if not returned and checker.failures > failures:
-        instance.failed = True
-        raise DependsOnPoison
-    if not returned and not results.are_open:  # every path ends in an assertion that does not hold
+        if key is not None:
+            checker.instances[key] = instance
+            polymorphic_recursion.note_sizes(checker, key, instance)
+        else:
+            first = next((i for i in checker.active if i.code is request.code and i.statics == statics), None)
+            if first is not None:
+                polymorphic_recursion.note_made(checker, first, instance)
+        return instance
 
-        def returns_nothing() -> None:
-            if isinstance(prune(result), Unknown):
-                checker.unify_at(TupleType(()), result, span, "the result")
+    def elaborate(self) -> Instance:
+        """Elaborate the body. Raises DependsOnPoison if mistakes in it leave it without a result."""
+        checker, request, function, instance = self.checker, self.request, self.function, self.instance
+        callee = request.callee
+        self._bind_axes_of_any_size()
+        with checker.scope(self.body):
+            self._bind_parameters()
+            for entity, annotation, parameter in self.checked:
+                _check_function_argument(checker, self.body, entity, annotation, parameter, function.name, request.span)
+            self._declare_result()
+            _elaborate_body(checker, self.context, function, self.body, instance, request.span)
+        if checker.generic:
+            self.results.settle()
+            checker.solver.run()
+        if not self.returned and checker.failures > self.failures:
+            instance.failed = True
+            raise DependsOnPoison
+        if not self.returned and not self.results.are_open:  # every path ends in an assertion that does not hold
+            checker.finishers.append(self._return_nothing)
+        recursive_results.restart_if_used_early(checker, self.number, function.label, instance, self.opened)
+        instance.rule = function.rule
+        self._note_constant_result()
+        if isinstance(callee, GlobalFunction) and callee.definition.gradient is not None:
+            from relay.typecheck.elaboration.derivatives.custom_gradients import define_gradient
 
-        checker.finishers.append(returns_nothing)
-    recursive_results.restart_if_used_early(checker, number, function.label, instance, opened)
-    instance.rule = function.rule
-    instance.known = constant_results.common(exits, before, counts=function.result is None)
-    takes_counts = all(_is_count(e, function, p) or is_number(e) for p, e in enumerate(entities))
-    if instance.calls_itself and takes_counts and function.result is None and isinstance(callee, GlobalFunction):
-        instance.known = constant_results.of_counts(result, instance.known)
-    if isinstance(callee, GlobalFunction) and callee.definition.gradient is not None:
-        from relay.typecheck.elaboration.derivatives.custom_gradients import define_gradient
+            define_gradient(checker, callee, callee.definition.gradient, instance, request.entities, request.values)
+        instance.build = self._build
+        if isinstance(callee, LocalFunction):
+            from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 
-        define_gradient(checker, callee, callee.definition.gradient, instance, entities, values)
+            assert isinstance(instance.target, Var)
+            place = data_dependent.place_of(checker, callee, instance.parameters)
+            binding = DeferredBinding((instance.target,), lambda: Lambda(self._build(), function.span))
+            place.items.append(binding)
+        return instance
 
-    def build() -> Function:
+    def _build(self) -> Function:
+        function, instance = self.function, self.instance
         return Function(
-            name,
-            tuple(parameters),
-            body.block(),
-            label,
-            checker.final(result),
+            instance.name,
+            tuple(instance.variables),
+            self.body.block(),
+            self.label,
+            self.checker.final(instance.result),
             (),
             function.documentation,
             function.span,
             instance.rule,
         )
 
-    instance.build = build
-    if isinstance(callee, LocalFunction):
-        assert isinstance(instance.target, Var)
-        place = data_dependent.place_of(checker, callee, types)
-        place.items.append(DeferredBinding((instance.target,), lambda: Lambda(build(), function.span)))
-    return instance
+    # ---- parameters
+
+    def _bind_axes_of_any_size(self) -> None:
+        from relay.typecheck.elaboration.dynamic_shapes import data_dependent
+
+        found = ((p.name, data_dependent.any_axes(p.type)) for p in self.function.parameters)
+        self.instance.of_any_size = {name: axes for name, axes in found if axes}
+
+    def _bind_parameters(self) -> None:
+        request, function = self.request, self.function
+        remaining = iter(self.instance.parameters)
+        given = zip(function.parameters, request.entities, request.values, strict=True)
+        for position, (parameter, entity, value) in enumerate(given):
+            annotation, is_open = self._annotation(position)
+            if value is None:
+                require_fitting(entity, function, position, request.span)
+                pure = effects.declared_pure(entity, parameter, function.name, request.span)
+                self.context.environment[parameter] = pure
+                if isinstance(annotation, FunctionType):
+                    self.checked.append((entity, annotation, parameter))
+                continue
+            variable = self.checker.variable(parameter.name, next(remaining), parameter.span)
+            if is_open:
+                self.checker.functions_of_any[variable] = function.label, (-1, position)
+            self._note_function(position, variable)
+            self.instance.variables.append(variable)
+            self.context.environment[parameter] = self._received(position, variable, annotation)
+
+    def _annotation(self, position: int) -> tuple[Type | None, bool]:
+        """The written type of a parameter, and whether it is that of a function of any size which this call gives."""
+        from relay.typecheck.elaboration.dynamic_shapes import data_dependent
+
+        parameter, value = self.function.parameters[position], self.request.values[position]
+        if parameter.type is None or (value is None and rank_n_types.is_polymorphic(parameter)):
+            return None, False
+        of_any = data_dependent.is_function_of_any(parameter.type)
+        where = self.function.label, (-1, position)
+        stays = of_any and (value is None or where in self.checker.decisions.of_all_sizes)
+        what = f"argument {parameter.name} of {self.function.name}"
+        found = annotation_type(
+            self.checker,
+            self.context,
+            parameter.type,
+            any_stays=stays,
+            what=what,
+            span=parameter.span,
+            call=self.request.span,
+        )
+        return found, of_any and not stays
+
+    def _note_function(self, position: int, variable: Var) -> None:
+        """Remember which parameter a function comes from."""
+        checker, entity = self.checker, self.request.entities[position]
+        if self.function.parameters[position].type is None and local_function(entity) is not None:
+            checker.function_parameters[variable] = self.function.label, position
+        elif isinstance(entity, DynamicValue) and entity.atom in checker.function_parameters:  # which is passed on
+            checker.function_parameters[variable] = checker.function_parameters[entity.atom]
+
+    def _received(self, position: int, variable: Var, annotation: Type | None) -> AbstractValue:
+        """What a parameter is in the body."""
+        from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
+        from relay.typecheck.elaboration.dynamic_shapes import data_dependent
+
+        checker, function, span = self.checker, self.function, self.request.span
+        parameter, entity = function.parameters[position], self.request.entities[position]
+        what = f"argument {parameter.name} of {function.name}"
+        if self.is_entry and parameter in checker.function_arguments:
+            return _function_argument(checker, self.body, variable, parameter, annotation, what)
+        if isinstance(annotation, StackType) and isinstance(prune(variable.type), TupleType):  # type: ignore[arg-type]
+            listed = DynamicValue(variable, prune(variable.type))  # type: ignore[arg-type]
+            given = dynamic_lists.as_growing(checker, self.body, listed, parameter.span, parameter.type)
+            checker.unify_at(given.type, annotation, span or parameter.span, what)
+            return given
+        if annotation is not None and variable.type is not None:
+            is_shown = parameter.span is not None and span is not None
+            declared = (Label(parameter.span, "declared here"),) if is_shown else ()  # type: ignore[arg-type]
+            checker.unify_at(variable.type, annotation, span or parameter.span, what, labels=declared)
+        received = range_numbers.of_python(
+            checker,
+            DynamicValue(variable, annotation or variable.type or self.instance.result),
+            (function.label, position),
+            annotation is not None,
+        )
+        if is_count(entity, function, position):
+            received = range_numbers.of_range(received)
+        expanded = expand(checker, self.body, received, parameter.span)
+        with_lengths = constant_results.with_lengths(expanded, self.request.lengths[position])
+        found = labels.with_labels(with_lengths, entity)
+        data_dependent.note_any(checker, found, parameter.type)
+        return found
+
+    # ---- the result
+
+    def _declare_result(self) -> None:
+        """Demand the written type of the result, if there is one."""
+        function = self.function
+        if function.result is None:
+            return
+        what = f"what {function.name} returns"
+        written = annotation_type(self.checker, self.context, function.result, what=what, span=function.span)
+        self.written = written
+        if not self.request.packs:
+            self.checker.unify_at(written, self.instance.result, function.span, "the result")
+        self.declared_at = [(function.span, lambda: f"declared to return {show(resolve(written))}")]
+
+    def _on_exit(self, out: TypedBlockBuilder, entities: tuple[AbstractValue, ...], span: Span | None) -> None:
+        """A `return`."""
+        checker, function, instance = self.checker, self.function, self.instance
+        self.by_sizes.append(function.result is None and size_conditions.is_lenient(checker))
+        found = entities[0]
+        if self.is_entry:
+            checker.decisions.holding.append(returned_functions.has_functions(found))
+        if self.request.packs:
+            found = self._pack_functions(out, found, span)
+        value = result_value(checker, out, function, instance, found, any(self.by_sizes), span)
+        self.exits.append(entities[0])
+        try:
+            if not checker.generic or not self.results.is_apart(value.type, span):
+                if not self.returned:
+                    checker.solver.define(instance.result, value.type)
+                checker.unify_at(value.type, instance.result, span, f"the result of {function.name}")
+        except TypeMismatch as error:
+            error.labels = tuple(Label(at, text()) for at, text in self.declared_at if at is not None)
+            raise
+        out.terminator = Exit(self.label, (value.atom,), span)
+        self.returned = True
+        if not self.declared_at:
+            self.declared_at = [(span, lambda: f"another path returns {show(resolve(value.type))}")]
+
+    def _pack_functions(self, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
+        """A result as what the functions in it have captured, if it holds any."""
+        checker, function, instance = self.checker, self.function, self.instance
+        try:
+            packed = returned_functions.pack_result(checker, out, entity, self.written, self.is_entry, span)
+            if self.returned and instance.returned != (packed and packed.node):  # another path has returned
+                raise returned_functions.FunctionChosenAtRunTime
+        except returned_functions.FunctionChosenAtRunTime:
+            if self.is_entry:
+                raise
+            raise returned_functions.ResultStaysDynamic(function.label) from None
+        if packed is None:
+            if self.written is not None:
+                checker.unify_at(self.written, instance.result, function.span, "the result")
+            return entity
+        instance.returned = packed.node
+        return packed.values
+
+    def _return_nothing(self) -> None:
+        result = self.instance.result
+        if isinstance(prune(result), Unknown):
+            self.checker.unify_at(TupleType(()), result, self.request.span, "the result")
+
+    def _note_constant_result(self) -> None:
+        """Remember what the checker knows of the result: its numbers and sizes."""
+        function, instance = self.function, self.instance
+        instance.known = constant_results.common(self.exits, self.before, counts=function.result is None)
+        takes_counts = all(is_count(e, function, p) or is_number(e) for p, e in enumerate(self.request.entities))
+        is_global = isinstance(self.request.callee, GlobalFunction)
+        if instance.calls_itself and takes_counts and function.result is None and is_global:
+            instance.known = constant_results.of_counts(instance.result, instance.known)
 
 
 def _function_argument(
@@ -289,35 +394,7 @@ def _function_argument(
     return value
 
 
-def _pack_functions(
-    checker: Checker,
-    out: TypedBlockBuilder,
-    function: Function,
-    instance: Instance,
-    entity: AbstractValue,
-    written: Type | None,
-    is_entry: bool,
-    is_later: bool,
-    span: Span | None,
-) -> AbstractValue:
-    """A result as what the functions in it have captured, if it holds any. `is_later`: another path has returned."""
-    try:
-        packed = returned_functions.pack_result(checker, out, entity, written, is_entry, span)
-        if is_later and instance.returned != (packed and packed.node):
-            raise returned_functions.FunctionChosenAtRunTime
-    except returned_functions.FunctionChosenAtRunTime:
-        if is_entry:
-            raise
-        raise returned_functions.ResultStaysDynamic(function.label) from None
-    if packed is None:
-        if written is not None:
-            checker.unify_at(written, instance.result, function.span, "the result")
-        return entity
-    instance.returned = packed.node
-    return packed.values
-
-
-def _check_known_function(
+def _check_function_argument(
     checker: Checker,
     out: TypedBlockBuilder,
     entity: AbstractValue,

@@ -54,7 +54,7 @@ from relay.typecheck.elaboration.expressions.arguments import (
     static_positions,
     surface_function,
 )
-from relay.typecheck.elaboration.instance_bodies import _is_count, _new_instance, is_number
+from relay.typecheck.elaboration.instance_bodies import InstanceElaboration, InstanceRequest, is_count, is_number
 from relay.typecheck.elaboration.restarts import ParameterPlace
 from relay.typecheck.elaboration.schemes import conditional_types, rank_n_types
 from relay.typecheck.elaboration.values import axis_names, labels
@@ -206,12 +206,35 @@ def instantiate(
     """The instance for these arguments; `values` holds the run-time ones, None where the entity specializes.
     `numbers`: the parameters whose arguments are known numbers. `annotated`: what is known of the variables of
     annotations. With `packs`, it returns what the functions in its result have captured."""
+    request = _request(checker, callee, entities, values, span, numbers, annotated, packs)
+    found = _existing_instance(checker, request)
+    if found is not None:
+        return found
+    count = len(checker.globals)
+    try:
+        return InstanceElaboration(checker, request).elaborate()
+    except Exception:
+        _forget(checker, request.key, count)
+        raise
+
+
+def _request(
+    checker: Checker,
+    callee: GlobalFunction | LocalFunction,
+    entities: Sequence[AbstractValue],
+    values: Sequence[DynamicValue | None],
+    span: Span | None,
+    numbers: Set[ParameterPlace],
+    annotated: Mapping[TypeId, object],
+    packs: bool,
+) -> InstanceRequest:
+    """What `instantiate` is asked for, and what tells it from other instances."""
     function = surface_function(callee)
     code: object = callee.definition if isinstance(callee, GlobalFunction) else callee
     types = tuple(resolve(v.type) for v in values if v is not None)
     statics = tuple(static_key(e) for e, v in zip(entities, values, strict=True) if v is None)
     statics += ("packs",) if packs else ()
-    counts = tuple(p for p, e in enumerate(entities) if _is_count(e, function, p))
+    counts = tuple(p for p, e in enumerate(entities) if is_count(e, function, p))
     statics += (("counts", counts),) if counts else ()
     shape = tuple(v is None for v in values)
     names = axis_names.all_names(types)
@@ -222,7 +245,15 @@ def instantiate(
     said = tuple(None if v is None else labels.labels_key(e) for e, v in zip(entities, values, strict=True))
     statics += (("labels", said),) if any(found is not None for found in said) else ()
     key = (id(code), shape, types, names, statics) if all(is_known(t) for t in types) else None
-    running = [i for i in checker.active if i.code is code and i.statics == (shape, *statics)]
+    everything = (shape, *statics)
+    return InstanceRequest(callee, entities, values, span, numbers, annotated, packs, types, lengths, everything, key)
+
+
+def _existing_instance(checker: Checker, request: InstanceRequest) -> Instance | None:
+    """An instance that serves a call, if there is one. Raises TypeCheckError for recursions without an end."""
+    callee, function, code, key = request.callee, request.function, request.code, request.key
+    types, span, shape = request.types, request.span, tuple(v is None for v in request.values)
+    running = [i for i in checker.active if i.code is code and i.statics == request.statics]
     there = checker.instances.get(key)
     if there is None and running and key is not None:
         there = polymorphic_recursion.at_equal_sizes(checker, key, types)
@@ -240,21 +271,9 @@ def instantiate(
         other = conditional_types.use_at_other_types(checker, function, running[-1], types, span)
         if other is not None:
             return other
-    around = _enclosing_instances(checker, code, (shape, *statics)) if key is None else []
-    for instance in (*reversed(running), *around):
-        if key is not None and all(is_known(t) for t in instance.parameters):
-            continue
-        if any(map(polymorphic_recursion.has_other_structure, types, instance.parameters)):
-            continue
-        if polymorphic_recursion.has_other_sizes(checker, types, instance.parameters):
-            continue
-        return _reuse_instance(checker, instance, function, types, span)
-    if running and key is None:
-        made = polymorphic_recursion.recursive_instance(checker, running[0], types)
-        if made is not None:
-            if made.failed:
-                raise DependsOnPoison
-            return _reuse_instance(checker, made, function, types, span)
+    again = _recursive_instance(checker, request, running)
+    if again is not None:
+        return again
     if running and key is not None:
         polymorphic_recursion.refuse_other_sizes(checker, function, running[-1], types, shape)
     try:
@@ -262,27 +281,28 @@ def instantiate(
     except TypeCheckError as error:
         checker.report(error)
         raise AbortElaboration from None  # to go on at every depth would take for ever
-    everything, count = (shape, *statics), len(checker.globals)
-    try:
-        return _new_instance(
-            checker,
-            callee,
-            function,
-            code,
-            entities,
-            values,
-            types,
-            lengths,
-            everything,
-            key,
-            span,
-            numbers,
-            annotated,
-            packs,
-        )
-    except Exception:
-        _forget(checker, key, count)
-        raise
+    return None
+
+
+def _recursive_instance(checker: Checker, request: InstanceRequest, running: Sequence[Instance]) -> Instance | None:
+    """An instance that is being elaborated and calls itself here, at types that are not known yet."""
+    key, types = request.key, request.types
+    around = _enclosing_instances(checker, request.code, request.statics) if key is None else []
+    for instance in (*reversed(running), *around):
+        if key is not None and all(is_known(t) for t in instance.parameters):
+            continue
+        if any(map(polymorphic_recursion.has_other_structure, types, instance.parameters)):
+            continue
+        if polymorphic_recursion.has_other_sizes(checker, types, instance.parameters):
+            continue
+        return _reuse_instance(checker, instance, request.function, types, request.span)
+    if running and key is None:
+        made = polymorphic_recursion.recursive_instance(checker, running[0], types)
+        if made is not None:
+            if made.failed:
+                raise DependsOnPoison
+            return _reuse_instance(checker, made, request.function, types, request.span)
+    return None
 
 
 def _forget(checker: Checker, key: object, made: int) -> None:
