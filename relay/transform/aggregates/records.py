@@ -10,7 +10,7 @@ do the types of what the program takes and returns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import attrs
 
@@ -23,7 +23,6 @@ from relay.ir.expr import (
     Exit,
     Expr,
     Function,
-    Global,
     MakeTuple,
     Match,
     MatchArm,
@@ -36,16 +35,13 @@ from relay.ir.expr import (
 )
 from relay.ir.rebuild import map_parts, map_terminator
 from relay.ir.traverse import all_blocks, blocks, bound_variables, operands, terminator_operands, walk
-from relay.ir.types import (
-    DataDefinition,
-    DataType,
-    FunctionType,
-    RefType,
-    StackType,
-    TupleType,
-    Type,
-    mentioned_definitions,
-    prune,
+from relay.ir.types import DataDefinition, DataType, RefType, StackType, TupleType, Type, mentioned_definitions, prune
+from relay.transform.aggregates.flat_types import (
+    Flattening,
+    FlatTypeMap,
+    contains_itself,
+    definition_graph,
+    module_types,
 )
 from relay.transform.analysis.graph import references
 
@@ -56,7 +52,7 @@ def flatten_records(module: Module) -> Module:
     called = any(module.entry in references(f) for f in module.functions.values())
     if called or not isinstance(entry, Function):
         return module
-    types = RecordTypeMap(_records(module, entry))
+    types = FlatTypeMap(_records(module, entry))
     if not types.flattened or _is_flat(module, entry, types):
         return module
     functions: dict[str, Function | Derivative] = {}
@@ -72,7 +68,7 @@ def flatten_records(module: Module) -> Module:
 # ---- which
 
 
-def _is_flat(module: Module, entry: Function, types: RecordTypeMap) -> bool:
+def _is_flat(module: Module, entry: Function, types: FlatTypeMap) -> bool:
     """Whether records are only taken apart and put together where the entry takes and returns them."""
     others = {n: f for n, f in module.functions.items() if f is not entry}
     if any(types.flat_type(t) != t for t in module_types(attrs.evolve(module, functions=others))):  # type: ignore[misc]
@@ -97,14 +93,7 @@ def _is_flat(module: Module, entry: Function, types: RecordTypeMap) -> bool:
 def _records(module: Module, entry: Function) -> set[DataDefinition]:
     """The data types that become tuples: not those of which the program takes or returns references and lists, whose
     cells are what they are in Python."""
-    mentioned: dict[DataDefinition, set[DataDefinition]] = {}
-    pending = mentioned_definitions(module_types(module))
-    while pending:
-        definition = pending.pop()
-        if definition not in mentioned:
-            inside = set(mentioned_definitions(t for c in definition.constructors for t in c.fields))
-            mentioned[definition] = inside
-            pending += inside
+    mentioned = definition_graph(mentioned_definitions(module_types(module)))
     records = {d for d in mentioned if len(d.constructors) == 1 and not contains_itself(d, mentioned)}
     records -= _in_cells((*(p.type for p in entry.parameters), entry.result))
     while True:
@@ -136,91 +125,16 @@ def _in_cells(types: Iterable[Type | None]) -> set[DataDefinition]:
     return found
 
 
-def module_types(module: Module) -> Iterator[Type]:
-    """The types of all variables and functions of a module."""
-    for function in module.functions.values():
-        if isinstance(function, Derivative):
-            yield function.type
-            continue
-        if function.result is not None:
-            yield function.result
-        yield from (p.type for p in function.parameters if p.type is not None)
-        for binding in walk(function.body):
-            for var in (*binding.targets, *bound_variables(binding.value)):
-                if var.type is not None:
-                    yield var.type
-
-
-def contains_itself(definition: DataDefinition, mentioned: dict[DataDefinition, set[DataDefinition]]) -> bool:
-    """Whether values of a data type may contain values of it."""
-    seen: set[DataDefinition] = set()
-    pending = list(mentioned[definition])
-    while pending:
-        current = pending.pop()
-        if current is definition:
-            return True
-        if current not in seen:
-            seen.add(current)
-            pending += mentioned[current]
-    return False
-
-
-class RecordTypeMap:
-    """Types with tuples in place of some data types, those in `flattened`."""
-
-    def __init__(self, flattened: set[DataDefinition]) -> None:
-        self.flattened = flattened
-        self._made: dict[Type, Type] = {}
-
-    def flat_type(self, type_: Type) -> Type:
-        """The type with tuples in place of records."""
-        found = self._made.get(type_)
-        if found is None:
-            found = self._made[type_] = self._map(prune(type_))  # type: ignore[arg-type]
-        return found
-
-    def flat(self, definition: DataDefinition) -> TupleType:
-        """The tuple in place of a data type."""
-        return TupleType(tuple(map(self.flat_type, definition.constructors[0].fields)))
-
-    def _map(self, type_: Type) -> Type:
-        match type_:
-            case DataType(definition) if definition in self.flattened:
-                return self.flat(definition)
-            case TupleType(items, form):
-                return TupleType(tuple(map(self.flat_type, items)), form)
-            case FunctionType(parameters, result, where):
-                return FunctionType(tuple(map(self.flat_type, parameters)), self.flat_type(result), where)
-            case RefType(content):
-                return RefType(self.flat_type(content))
-            case StackType(element):
-                return StackType(self.flat_type(element))
-            case _:
-                return type_
-
-    def is_flattened(self, type_: Type | None) -> bool:
-        """Whether values of this type become tuples themselves."""
-        found = None if type_ is None else prune(type_)
-        return isinstance(found, DataType) and found.definition in self.flattened
-
-    def atom(self, atom: Atom) -> Atom:
-        """A function's name at its new type."""
-        if isinstance(atom, Global) and atom.type is not None:
-            return Global(atom.name, self.flat_type(atom.type), atom.span)
-        return atom
-
-
 # ---- how
 
 
-class _RecordFlattening:
+class _RecordFlattening(Flattening):
     """One function. The entry takes and returns what it did: there records are taken apart and put together."""
 
-    def __init__(self, types: RecordTypeMap, function: Function, is_entry: bool) -> None:
-        self.types = types
+    def __init__(self, types: FlatTypeMap, function: Function, is_entry: bool) -> None:
+        super().__init__(types)
         self.source = function
         self.is_entry = is_entry
-        self.vars: dict[Var, Var] = {}
 
     def function(self) -> Function:
         source = self.source
@@ -242,17 +156,6 @@ class _RecordFlattening:
         body = self.block(source.body)
         body = Block((*before, *body.bindings), body.terminator)
         return attrs.evolve(source, parameters=tuple(given_parameters), body=body)  # type: ignore[misc]
-
-    def var(self, var: Var) -> Var:
-        """The variable at its new type."""
-        if var.type is None or self.types.flat_type(var.type) == var.type:
-            return var
-        if var not in self.vars:
-            self.vars[var] = Var(var.name, self.types.flat_type(var.type), var.span)
-        return self.vars[var]
-
-    def atom(self, atom: Atom) -> Atom:
-        return self.var(atom) if isinstance(atom, Var) else self.types.atom(atom)
 
     def block(self, block: Block) -> Block:
         out: list[Binding] = []

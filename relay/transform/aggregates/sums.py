@@ -56,7 +56,13 @@ from relay.ir.types import (
     scalar,
 )
 from relay.operator import Emitter
-from relay.transform.aggregates.records import RecordTypeMap, contains_itself, module_types
+from relay.transform.aggregates.flat_types import (
+    Flattening,
+    FlatTypeMap,
+    contains_itself,
+    definition_graph,
+    module_types,
+)
 
 
 def flatten_sums(module: Module) -> Module:
@@ -85,19 +91,7 @@ def _definition_graph(module: Module) -> dict[DataDefinition, set[DataDefinition
         for b in walk(f.body)
         if isinstance(b.value, Construct)
     ]
-    return _closure([*mentioned_definitions(module_types(module)), *made])
-
-
-def _closure(definitions: Iterable[DataDefinition]) -> dict[DataDefinition, set[DataDefinition]]:
-    mentioned: dict[DataDefinition, set[DataDefinition]] = {}
-    pending = list(definitions)
-    while pending:
-        definition = pending.pop()
-        if definition not in mentioned:
-            inside = set(mentioned_definitions(t for c in definition.constructors for t in c.fields))
-            mentioned[definition] = inside
-            pending += inside
-    return mentioned
+    return definition_graph([*mentioned_definitions(module_types(module)), *made])
 
 
 def _sums(module: Module) -> set[DataDefinition]:
@@ -106,7 +100,7 @@ def _sums(module: Module) -> set[DataDefinition]:
     entry = module.functions[module.entry]
     assert isinstance(entry, Function)
     border = [*(p.type for p in entry.parameters), entry.result]
-    kept = set(_closure(mentioned_definitions(t for t in border if t is not None)))
+    kept = set(definition_graph(mentioned_definitions(t for t in border if t is not None)))
     found = {d for d in mentioned if d not in kept and not contains_itself(d, mentioned)}
     while True:
         left = {d for d in found if not all(_has_size(t, found) for c in d.constructors for t in c.fields)}
@@ -142,7 +136,7 @@ class _TaggedLayout:
     tagged: bool
 
 
-class _SumTypeMap(RecordTypeMap):
+class _SumTypeMap(FlatTypeMap):
     """The types with tuples in place of these data types."""
 
     def __init__(self, sums: set[DataDefinition]) -> None:
@@ -174,12 +168,10 @@ class _SumTypeMap(RecordTypeMap):
 # ---- how
 
 
-class _SumFlattening:
+class _SumFlattening(Flattening):
     """One function."""
 
-    def __init__(self, types: _SumTypeMap) -> None:
-        self.types = types
-        self.vars: dict[Var, Var] = {}
+    types: _SumTypeMap
 
     def function(self, source: Function) -> Function:
         assert source.result is not None
@@ -187,17 +179,6 @@ class _SumFlattening:
             source, parameters=tuple(map(self.var, source.parameters)), result=self.types.flat_type(source.result)
         )
         return attrs.evolve(made, body=self.block(source.body))  # type: ignore[misc]
-
-    def var(self, var: Var) -> Var:
-        """The variable at its new type."""
-        if var.type is None or self.types.flat_type(var.type) == var.type:
-            return var
-        if var not in self.vars:
-            self.vars[var] = Var(var.name, self.types.flat_type(var.type), var.span)
-        return self.vars[var]
-
-    def atom(self, atom: Atom) -> Atom:
-        return self.var(atom) if isinstance(atom, Var) else self.types.atom(atom)
 
     def block(self, block: Block, before: Iterable[Binding] = ()) -> Block:
         out = list(before)

@@ -49,7 +49,7 @@ from relay.ir.types import (
     mentioned_definitions,
     prune,
 )
-from relay.transform.aggregates.records import module_types
+from relay.transform.aggregates.flat_types import module_types
 from relay.transform.memory.tape_allocation import allocate_tapes
 
 
