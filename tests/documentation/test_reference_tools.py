@@ -109,7 +109,7 @@ def test_the_log_and_the_number_of_threads(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_kernels_of_data_dependent_sizes_are_not_tuned() -> None:
-    says("running.md", "Kernels of data-dependent sizes are not tuned.")
+    says("running.md", "Kernels of symbolic or data-dependent sizes are not tuned.")
 
     @relay.relay
     def products(x):
