@@ -39,10 +39,10 @@ from relay.ir.expr import (
     Counter,
     Exit,
     Extent,
+    Function,
     Loop,
     LoopLabel,
     MakeTuple,
-    Module,
     Next,
     OpCall,
     Project,
@@ -71,6 +71,7 @@ class Batch:
         size: the number of examples.
         types: the operands' types for one example.
         result: the result's type for one example.
+        loops: whether the call may become a loop.
     """
 
     operator: Operator
@@ -78,6 +79,7 @@ class Batch:
     size: Dim
     types: tuple[TensorType, ...]
     result: Type
+    loops: bool = True
 
     def call(self, *operands: Value, **attributes: Any) -> Value:
         """Call the operator itself."""
@@ -118,10 +120,10 @@ def batch_call(
     """
     emitter = operands[0].emitter
     attributes = {**{n: v for n, v in operator.attributes.items() if v is not REQUIRED}, **attributes}
-    batch = _batch(operator, operands, batched, attributes)
+    batch = _batch(operator, operands, batched, attributes, loops)
     aside = Emitter(emitter.span)
     values = tuple(aside.value(value.atom, value.type) for value in operands)
-    made = _apply_rule(batch, aside, values, attributes, loops)
+    made = _apply_rule(batch, values, attributes)
     if made is None and loops:
         aside.bindings.clear()
         made = _loop(batch, aside, values, attributes)
@@ -132,7 +134,11 @@ def batch_call(
 
 
 def _batch(
-    operator: Operator, operands: Sequence[Value], batched: Sequence[bool], attributes: Mapping[str, AttributeValue]
+    operator: Operator,
+    operands: Sequence[Value],
+    batched: Sequence[bool],
+    attributes: Mapping[str, AttributeValue],
+    loops: bool,
 ) -> Batch:
     sizes = [v.shape[0] for v, marked in zip(operands, batched, strict=True) if marked]
     if not sizes:
@@ -143,20 +149,14 @@ def _batch(
     types = tuple(
         TensorType(v.base, v.shape[1:] if marked else v.shape) for v, marked in zip(operands, batched, strict=True)
     )
-    return Batch(operator, tuple(batched), sizes[0], types, operator.infer(types, attributes))
+    return Batch(operator, tuple(batched), sizes[0], types, operator.infer(types, attributes), loops)
 
 
-def _apply_rule(
-    batch: Batch, emitter: Emitter, operands: tuple[Value, ...], attributes: Mapping[str, AttributeValue], loops: bool
-) -> Value | None:
+def _apply_rule(batch: Batch, operands: tuple[Value, ...], attributes: Mapping[str, AttributeValue]) -> Value | None:
     """What the operator's rule makes of a call; None for a loop."""
     operator, rule = batch.operator, batching_rule(batch.operator)
     if rule is LOOP:
         return None
-    if rule is None:
-        assert operator.composition is not None
-        body = operator.composition.body(batch.types, attributes).core
-        return _batched_body(body, batch, emitter, operands, loops)
     try:
         made = rule(batch, *((operands,) if operator.variadic else operands), **attributes)
     except (RelayError, Undetermined):
@@ -165,7 +165,7 @@ def _apply_rule(
         return None  # an operator of the user's that is for certain shapes
     if made is None:
         return None
-    value = made if isinstance(made, Value) else emitter.tuple(made)
+    value = made if isinstance(made, Value) else operands[0].emitter.tuple(made)
     if not _has_examples(value.type, batch):
         if operator.batching.rule is None:
             return None
@@ -199,7 +199,7 @@ def _has_examples(type_: Type, batch: Batch) -> bool:
 
 
 def batching_rule(operator: Operator) -> Any:
-    """The rule for an operator: a function, LOOP, or None where the calls of its body are batched."""
+    """The rule for an operator: a function, or LOOP."""
     indexing = operator.indexing
     if operator.batching.rule is not None:
         return operator.batching.rule
@@ -213,7 +213,7 @@ def batching_rule(operator: Operator) -> Any:
         return _batch_along_axis
     if indexing.kind in _KINDS:
         return _KINDS[indexing.kind]
-    return LOOP if operator.composition is None else None
+    return LOOP if operator.composition is None else of_body
 
 
 def _batch_elementwise(batch: Batch, *operands: Value, **attributes: Any) -> Value:
@@ -281,11 +281,17 @@ _KINDS: dict[IndexKind | None, Rule] = {
 # ---- the body of a composite operator
 
 
-def _batched_body(
-    module: Module, batch: Batch, emitter: Emitter, operands: tuple[Value, ...], loops: bool
-) -> Value | None:
-    """The calls of a body that is a sequence of calls, each batched where an operand of it is; None for others."""
-    function = module.main
+def of_body(batch: Batch, *operands: Any, **attributes: Any) -> Value | None:
+    """A rule for composites: the calls of a body that is a sequence of calls, each batched where an operand of it is;
+    None for others."""
+    composition = batch.operator.composition
+    assert composition is not None
+    values = operands[0] if batch.operator.variadic else operands
+    return _batched_body(composition.body(batch.types, attributes).core.main, batch, values)
+
+
+def _batched_body(function: Function, batch: Batch, operands: Sequence[Value]) -> Value | None:
+    emitter = operands[0].emitter
     examples: dict[Atom, bool] = {}
     values: dict[Atom, Value | list[tuple[Value, bool]]] = {}
     given = list(zip(operands, batch.batched, strict=True))
@@ -306,7 +312,7 @@ def _batched_body(
         match binding.value:
             case OpCall(name, arguments, attributes):
                 found = [find(a) for a in arguments]
-                made = _call_in_body(lookup(name), found, attributes, emitter, loops)
+                made = _call_in_body(lookup(name), found, attributes, emitter, batch.loops)
                 if made is None:
                     return None
             case Project(whole, index):

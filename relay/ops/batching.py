@@ -13,6 +13,7 @@ from relay.ir.dims import Dim, multiply
 from relay.ir.types import BOOL, INT64, UINT8, UINT64
 from relay.operator import Batch, Emitter, lookup
 from relay.operator.batching import align as align
+from relay.operator.batching import of_body as of_body
 from relay.operator.batching import reshaped as reshaped
 from relay.operator.batching import shifted as shifted
 from relay.ops.notation import Value, counting

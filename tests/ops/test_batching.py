@@ -33,7 +33,7 @@ from relay.operator import (
     Value,
     batch_call,
 )
-from relay.operator.batching import batching_rule
+from relay.operator.batching import batching_rule, of_body
 from relay.ops.batching import stretched
 
 EXAMPLES = 3
@@ -158,6 +158,13 @@ def test_a_batched_call_is_a_loop_of_calls(name: str) -> None:
 def test_those_that_are_loops_say_so() -> None:
     said = {name for name, operator in BATCHED.items() if batching_rule(operator) is LOOP}
     assert said == {name for name in LOOPING if name.startswith("random_") and OPERATORS[name].composition is None}
+
+
+def test_operators_with_a_gradient_of_their_own_stay() -> None:
+    """A batched call of their body would have another derivative."""
+    own = [name for name, operator in BATCHED.items() if operator.composition is not None and operator.gradient]
+    assert len(own) > 9
+    assert [name for name in own if batching_rule(OPERATORS[name]) is of_body] == []
 
 
 @pytest.mark.parametrize(

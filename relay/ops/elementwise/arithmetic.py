@@ -9,9 +9,11 @@ import numpy as np
 from relay.ir import dims as arithmetic
 from relay.ir.dims import Dim
 from relay.operator import composite
+from relay.ops import batching
 from relay.ops.elementwise.comparison import where
 from relay.ops.notation import (
     Algebra,
+    Batching,
     Element,
     Numerics,
     Pattern,
@@ -366,7 +368,7 @@ def maximum(x: Tensor, y: Tensor) -> Tensor:
     return np.where((x > y) | np.isnan(x), x, y)
 
 
-@composite(relation=Relation("T:number, T, T -> T", broadcast))
+@composite(relation=Relation("T:number, T, T -> T", broadcast), batching=Batching(rule=batching.broadcast))
 def fma(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
     """x y + z; the product is rounded or not. x: (T, s1), y: (T, s2), z: (T, s3) -> (T, broadcast(s1, s2, s3)).
 

@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from relay.operator import composite
+from relay.ops import batching
 from relay.ops.elementwise.elementary import elementary
-from relay.ops.notation import Numerics, Pattern, Relation, Tensor, Value, alias, elementwise, register_op
+from relay.ops.notation import Batching, Numerics, Pattern, Relation, Tensor, Value, alias, elementwise, register_op
 from relay.ops.samples import uniform
 from relay.ops.tir import circular, transcendental
 from relay.typecheck.relations import broadcast, same_shape
@@ -233,7 +234,7 @@ def ndtr(x: Tensor) -> Tensor:
     return _in_double(_vectorized_ndtr, x)
 
 
-@composite(relation=Relation("T:float -> T", same_shape))
+@composite(relation=Relation("T:float -> T", same_shape), batching=Batching(rule=batching.stretched))
 def radians(x: Tensor) -> Tensor:
     """An angle in degrees, in radians. x: (T float, s) -> (T, s).
 
@@ -243,7 +244,7 @@ def radians(x: Tensor) -> Tensor:
     return x * (math.pi / 180)
 
 
-@composite(relation=Relation("T:float -> T", same_shape))
+@composite(relation=Relation("T:float -> T", same_shape), batching=Batching(rule=batching.stretched))
 def degrees(x: Tensor) -> Tensor:
     """An angle in radians, in degrees. x: (T float, s) -> (T, s).
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from relay.errors import ShapeError
 from relay.ir.types import INT32, INT64, Shape, show_shape
+from relay.ops import batching
 from relay.ops.elementwise.comparison import where
-from relay.ops.notation import Relation, Requirement, Value, expansion
+from relay.ops.notation import Batch, Batching, Relation, Requirement, Value, expansion
 from relay.ops.samples import case, cases
 from relay.typecheck.dims import equal_shapes, normalize_axis
 
@@ -118,7 +119,13 @@ def _logits_gradient(prediction: Value, target: Value, out: Value, dout: Value, 
     return (prediction.op("sigmoid") - target) * share, -prediction * share
 
 
-@expansion(relation=_RELATION, gradient=_logits_gradient, sampler=_PAIRS)
+def _batched_loss(batch: Batch, prediction: Value, target: Value, reduction: str) -> Value:
+    """The losses of all elements, reduced for each example."""
+    losses = batch.call(*batch.all_stretched((prediction, target)), reduction="none")
+    return losses if reduction == "none" else losses.op(reduction, axis=batching.shifted(None, batch.rank()))
+
+
+@expansion(relation=_RELATION, gradient=_logits_gradient, batching=Batching(rule=_batched_loss), sampler=_PAIRS)
 def binary_cross_entropy_with_logits(prediction: Value, target: Value, reduction: str = "mean") -> Value:
     """The binary cross-entropy of p = sigmoid(prediction), without overflow or cancellation:
     max(x, 0) - x target + log(1 + exp(-|x|)). prediction: (T float, s), target: (T, s) -> (T, ()), or (T, s) unreduced.

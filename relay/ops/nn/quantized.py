@@ -10,11 +10,24 @@ import numpy as np
 from relay.errors import ShapeError, TypeMismatch
 from relay.ir.types import FLOAT32, FLOAT64, INT32, BaseType, Dim, Shape, TensorType, Type, show, show_shape
 from relay.operator.relation import infer_relation
+from relay.ops import batching
 from relay.ops.elementwise.comparison import where
 from relay.ops.linalg.products import batched_dense
 from relay.ops.nn import convolution
 from relay.ops.nn.batched_convolutions import batched_convolution
-from relay.ops.notation import Batching, Element, Pattern, Relation, Stage, Tensor, Value, dims, expansion, register_op
+from relay.ops.notation import (
+    Batch,
+    Batching,
+    Element,
+    Pattern,
+    Relation,
+    Stage,
+    Tensor,
+    Value,
+    dims,
+    expansion,
+    register_op,
+)
 from relay.ops.samples import case, cases
 from relay.ops.tir import stages
 from relay.typecheck import relations
@@ -64,10 +77,17 @@ def _quantized_shape(x: Shape, *parameters: Shape, axis: int, out_dtype: BaseTyp
 _SCALE, _ZERO_POINT = np.array(0.05, np.float32), np.array(3, np.int32)
 
 
+def _batched_by_axis(batch: Batch, x: Value, *parameters: Value, axis: int, **attributes: Any) -> Value | None:
+    """Where all examples have the same scales, the axis of channels is one further."""
+    if any(batch.batched[1:]):
+        return batching.of_body(batch, x, *parameters, axis=axis, **attributes)
+    return batch.call(x, *parameters, axis=batching.shifted(axis, batch.rank()) if batch.rank() else axis, **attributes)
+
+
 @expansion(
     relation=Relation("T:float, T, int32 -> @out_dtype", _quantized_shape),
     no_gradient=_ROUNDS,
-    sampler=cases(
+    batching=Batching(rule=_batched_by_axis), sampler=cases(
         case(np.array([[0.1, -7, 300], [0.075, np.nan, -np.inf]], np.float32), _SCALE, _ZERO_POINT),
         case(
             np.array([[0.1, -7], [0.5, 3]], np.float32), np.array([0.1, 0.2], np.float32), np.array([0, 100], np.int32),
@@ -92,6 +112,7 @@ def quantize(x: Value, scale: Value, zero_point: Value, axis: int = -1, out_dtyp
 
 @expansion(
     relation=Relation("Q:int, T:float, int32 -> T", _scaled_shape),
+    batching=Batching(rule=_batched_by_axis),
     sampler=cases(
         case(np.array([[0, -128, 127]], np.int8), _SCALE, _ZERO_POINT),
         case(
@@ -117,7 +138,7 @@ def dequantize(x: Value, scale: Value, zero_point: Value, axis: int = -1) -> Val
 @expansion(
     relation=Relation("Q:int, T:float, int32, T, int32 -> @out_dtype", _quantized_shape),
     no_gradient=_ROUNDS,
-    sampler=cases(
+    batching=Batching(rule=_batched_by_axis), sampler=cases(
         case(
             np.array([[100, -20000], [2**30, 7]], np.int32), _SCALE, np.array(0, np.int32), np.array(2.0, np.float32),
             _ZERO_POINT,

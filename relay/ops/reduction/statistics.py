@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from relay.ir.dims import product
 from relay.ir.types import Shape
 from relay.operator import composite
 from relay.operator.axes import carries
+from relay.ops import batching
 from relay.ops.elementwise.arithmetic import absolute, maximum, square
 from relay.ops.elementwise.comparison import equal, isfinite, not_equal, stop_gradient, where
 from relay.ops.elementwise.elementary import exp, log, log1p, sqrt
-from relay.ops.notation import Relation, Tensor, Value
-from relay.ops.reduction.reductions import Axes, max_, mean, min_, restore_axes, sum_
+from relay.ops.notation import Batching, Indexing, Relation, Tensor, Value, expansion
+from relay.ops.reduction.reductions import Axes, max_, min_, restore_axes, sum_
 from relay.ops.samples import case, cases
 from relay.ops.shape.reshaping import squeeze
 from relay.typecheck import axes as names
 from relay.typecheck import relations
+from relay.typecheck.dims import normalize_axes
 
 _SHAPES = (
     case(()),
@@ -34,36 +37,45 @@ def _reduction_shape(shape: Shape, *, axis: Axes, keepdims: bool, **attributes: 
 _REDUCTION = Relation("T:float -> T", _reduction_shape)
 
 
-@composite(relation=_REDUCTION, sampler=cases(*_SHAPES, case((0, 3), axis=0), case((3, 4), axis=1, ddof=1)))
-def var(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> Tensor:
+@expansion(
+    relation=_REDUCTION,
+    indexing=Indexing(reduction_axes="axis"),
+    sampler=cases(*_SHAPES, case((0, 3), axis=0), case((3, 4), axis=1, ddof=1)),
+)
+def var(x: Value, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> Value:
     """The mean square distance to the mean, where the number n of elements is taken as n - ddof, or as 0.
     x: (T float, s) -> (T, s without the axes).
 
     >>> relay.var(np.float32([[1, 3], [2, 6]]), axis=1)
     array([1., 4.], dtype=float32)
     """
-    center = mean(x, axis, keepdims=True)
-    squares = square(x - center)
-    if ddof == 0 or center.size == 0:
-        return mean(squares, axis, keepdims)
-    return sum_(squares, axis, keepdims) / float(max(x.size // center.size - ddof, 0))
+    squares = (x - x.op("mean", axis=axis, keepdims=True)).op("square")
+    if ddof == 0:
+        return squares.op("mean", axis=axis, keepdims=keepdims)
+    count = product(x.shape[a] for a in normalize_axes(axis, x.ndim))
+    if isinstance(count, int):
+        number: Value | float = max(count - ddof, 0)
+    else:
+        number = (x.emitter.number(count, x.base) - ddof).op("maximum", 0)
+    return squares.op("sum", axis=axis, keepdims=keepdims) / number
 
 
-@composite(
+@expansion(
     relation=_REDUCTION,
+    indexing=Indexing(reduction_axes="axis"),
     sampler=cases(
         case((5,)), case((2, 3), axis=-1, keepdims=True), case((2, 3, 4), axis=(0, 2)), case((3, 4), axis=1, ddof=1)
     ),
 )
-def std(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> Tensor:
+def std(x: Value, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> Value:
     """The square root of `var`, whose gradient where it is 0 is 0. x: (T float, s) -> (T, s without the axes).
 
     >>> relay.std(np.float32([[1, 3], [2, 6]]), axis=1)
     array([1., 2.], dtype=float32)
     """
-    variance = var(x, axis, keepdims, ddof)
-    positive = not_equal(variance, 0.0)
-    return where(positive, sqrt(where(positive, variance, 1.0)), 0.0)
+    variance = x.op("var", axis=axis, keepdims=keepdims, ddof=ddof)
+    positive = variance != 0
+    return positive.op("where", positive.op("where", variance, 1.0).op("sqrt"), 0.0)
 
 
 def _logsumexp_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
@@ -75,6 +87,7 @@ def _logsumexp_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims:
 @composite(
     relation=_REDUCTION,
     gradient=_logsumexp_gradient,
+    indexing=Indexing(reduction_axes="axis"),
     sampler=cases(*_SHAPES, case((0, 3), axis=0)),
 )
 def logsumexp(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
@@ -99,6 +112,7 @@ def _logaddexp_gradient(x: Value, y: Value, out: Value, dout: Value) -> tuple[Va
 @composite(
     relation=Relation("T:float, T -> T", relations.broadcast),
     gradient=_logaddexp_gradient,
+    batching=Batching(rule=batching.broadcast),
     sampler=cases(case((2, 3), (2, 3)), case((2, 3), (3,)), case((), (2,)), case((0, 3), (3,))),
 )
 def logaddexp(x: Tensor, y: Tensor) -> Tensor:
@@ -113,6 +127,7 @@ def logaddexp(x: Tensor, y: Tensor) -> Tensor:
 
 @composite(
     relation=_REDUCTION,
+    indexing=Indexing(reduction_axes="axis"),
     sampler=cases(*_SHAPES, *(case((2, 3), ord=p, axis=1) for p in (1, 2, 3, 0, float("inf"), float("-inf")))),
 )
 def norm(x: Tensor, ord: float = 2, axis: Axes = None, keepdims: bool = False) -> Tensor:

@@ -10,7 +10,9 @@ from relay.errors import TypeMismatch
 from relay.ir.literals import misfit_text
 from relay.ir.types import BOOL, FLOAT32, FLOAT64, INT32, BaseType
 from relay.operator import composite
+from relay.ops import batching
 from relay.ops.notation import (
+    Batching,
     Memory,
     Pattern,
     Relation,
@@ -196,6 +198,7 @@ def arange(start: float, stop: float, step: float = 1, dtype: BaseType = INT32) 
 
 @composite(
     relation=Relation("T -> T", relations.same_shape),
+    batching=Batching(rule=batching.stretched),
     sampler=cases(case((), value=1), case((2, 3), value=0), case((0, 3), value=1)),
 )
 def full_like(x: Tensor, value: float) -> Tensor:
