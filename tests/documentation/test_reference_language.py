@@ -208,6 +208,12 @@ CLAIMS = [
         3,
     ),
     Claim(
+        "A function may be called with a `range`, `zip` or `enumerate` and iterate over it; it cannot return one.",
+        "def f(a):\n    return g(enumerate(a)) + g(zip(range(3), a))\ndef g(v):\n    return sum([i * c for i, c in v])",
+        (M[0],),
+        2 * sum(i * c for i, c in enumerate(M[0])),
+    ),
+    Claim(
         "A variable that a loop changes keeps its dtype and shape, but for a number that a `for` makes an array of: `total = 0.0` before `total = total + x` of arrays `x`.",
         "b = 0.0\nfor v in a:\n    b = b + v\nreturn b",
         (M,),

@@ -60,7 +60,7 @@ from relay.typecheck.elaboration.expressions.arguments import (
 from relay.typecheck.elaboration.restarts import ParameterPlace
 from relay.typecheck.elaboration.results import result_value
 from relay.typecheck.elaboration.schemes import conditional_types, rank_n_types
-from relay.typecheck.elaboration.values import labels, range_numbers
+from relay.typecheck.elaboration.values import iterables, labels, range_numbers
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.mapping import map_type
 from relay.typecheck.unification import resolve
@@ -93,6 +93,7 @@ class InstanceRequest:
     numbers: Set[ParameterPlace]  # the parameters whose arguments are known numbers
     annotated: Mapping[TypeId, object]  # what is known of the variables of annotations
     packs: bool  # whether it returns what the functions in its result have captured
+    iterated: Mapping[int, AbstractValue]  # the ranges and zips, by position, whose parts the call passes
     types: tuple[Type, ...]  # of the run-time arguments
     lengths: Sequence[object]  # what is known of the lengths of lists in the arguments
     statics: tuple[object, ...]  # which arguments specialize, and what they are
@@ -303,6 +304,8 @@ class InstanceElaboration:
         expanded = expand(checker, self.body, received, parameter.span)
         with_lengths = constant_results.with_lengths(expanded, self.request.lengths[position])
         found = labels.with_labels(with_lengths, entity)
+        if position in self.request.iterated:
+            found = iterables.received(self.request.iterated[position], found)
         data_dependent.note_any(checker, found, parameter.type)
         return found
 

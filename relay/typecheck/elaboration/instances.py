@@ -57,7 +57,7 @@ from relay.typecheck.elaboration.expressions.arguments import (
 from relay.typecheck.elaboration.instance_bodies import InstanceElaboration, InstanceRequest, is_count, is_number
 from relay.typecheck.elaboration.restarts import ParameterPlace
 from relay.typecheck.elaboration.schemes import conditional_types, rank_n_types
-from relay.typecheck.elaboration.values import axis_names, labels
+from relay.typecheck.elaboration.values import axis_names, iterables, labels
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import is_known, resolve
 
@@ -79,6 +79,7 @@ def call_function(
     entities = bind_arguments(callee, arguments, keywords, span, bound)
     values: list[DynamicValue | None] = []
     given = {id(e) for e in arguments} | {id(e) for _, e in keywords}
+    passed = {p: e for p, e in enumerate(entities) if id(e) in given and iterables.is_iterable_only(e)}
     static, function = static_positions(callee), surface_function(callee)
     numbers: set[ParameterPlace] = set()
     for position, (entity, parameter) in enumerate(zip(entities, function.parameters, strict=True)):
@@ -93,6 +94,8 @@ def call_function(
             local := local_function(entity)
         ) is not None:
             fixed = fixed or not _grows(checker, function, local)
+        if position in passed and not fixed:
+            entity = entities[position] = iterables.passed_values(checker, out, entity, span)
         if rank_n_types.is_polymorphic(parameter) and not _is_passed_on(entity):
             entities[position] = rank_n_types.check_polymorphic_argument(
                 checker, out, entity, parameter, function.name, span
@@ -120,7 +123,7 @@ def call_function(
 
         values = fit_arguments(checker, out, function, values, span)
     packs = checker.decisions.returning and function.label not in checker.decisions.kept
-    instance = instantiate(checker, callee, entities, values, span, numbers, packs=packs)
+    instance = instantiate(checker, callee, entities, values, span, numbers, packs=packs, iterated=passed)
     if packs and instance.build is None:
         raise returned_functions.ResultStaysDynamic(
             function.label
@@ -202,11 +205,13 @@ def instantiate(
     numbers: Set[ParameterPlace] = frozenset(),
     annotated: Mapping[TypeId, object] = MappingProxyType({}),
     packs: bool = False,
+    iterated: Mapping[int, AbstractValue] = MappingProxyType({}),
 ) -> Instance:
     """The instance for these arguments; `values` holds the run-time ones, None where the entity specializes.
     `numbers`: the parameters whose arguments are known numbers. `annotated`: what is known of the variables of
-    annotations. With `packs`, it returns what the functions in its result have captured."""
-    request = _request(checker, callee, entities, values, span, numbers, annotated, packs)
+    annotations. With `packs`, it returns what the functions in its result have captured. `iterated`: the ranges and
+    zips, by position, whose parts the call passes."""
+    request = _request(checker, callee, entities, values, span, numbers, annotated, packs, iterated)
     found = _existing_instance(checker, request)
     if found is not None:
         return found
@@ -227,6 +232,7 @@ def _request(
     numbers: Set[ParameterPlace],
     annotated: Mapping[TypeId, object],
     packs: bool,
+    iterated: Mapping[int, AbstractValue],
 ) -> InstanceRequest:
     """What `instantiate` is asked for, and what tells it from other instances."""
     function = surface_function(callee)
@@ -234,6 +240,7 @@ def _request(
     types = tuple(resolve(v.type) for v in values if v is not None)
     statics = tuple(static_key(e) for e, v in zip(entities, values, strict=True) if v is None)
     statics += ("packs",) if packs else ()
+    statics += tuple((p, iterables.static_parts(e, static_key)) for p, e in iterated.items())
     counts = tuple(p for p, e in enumerate(entities) if is_count(e, function, p))
     statics += (("counts", counts),) if counts else ()
     shape = tuple(v is None for v in values)
@@ -246,7 +253,9 @@ def _request(
     statics += (("labels", said),) if any(found is not None for found in said) else ()
     key = (id(code), shape, types, names, statics) if all(is_known(t) for t in types) else None
     everything = (shape, *statics)
-    return InstanceRequest(callee, entities, values, span, numbers, annotated, packs, types, lengths, everything, key)
+    return InstanceRequest(
+        callee, entities, values, span, numbers, annotated, packs, iterated, types, lengths, everything, key
+    )
 
 
 def _existing_instance(checker: Checker, request: InstanceRequest) -> Instance | None:

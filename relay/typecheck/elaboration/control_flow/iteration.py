@@ -364,9 +364,9 @@ def _element(
             count = counts[id(part)]
             if part.backward and count is not None:
                 first = trip_counts.last(checker, body, part, count, base, span)
-                return compute("subtract", first, compute("multiply", value, by))
+                return range_numbers.of_range(compute("subtract", first, compute("multiply", value, by)))
             first = trip_counts.bound_of(checker, body, start, base, span)
-            return compute("add", compute("multiply", value, by), first)
+            return range_numbers.of_range(compute("add", compute("multiply", value, by), first))
         case DynamicValue() if dynamic_lists.is_growing(part):
             position = operators.apply(checker, body, lookup("cast"), [index], {"dtype": INT64}, span, [])
             return list_items.read(checker, body, part, position, span)
