@@ -188,8 +188,8 @@ def definition(name: str) -> Definition:
 
 @functools.lru_cache(maxsize=1024)
 def tree_function(name: str, count: int, of: DataClass | None) -> Definition:
-    """What `relay.tree` does with so many trees whose structure only the run knows: `map_list`, `reduce_list` and
-    `leaves_list` of lists, `map_data` and `reduce_data` of values of a data type. `labelled`: a function of so many
+    """What `relay.tree` does with this many trees of run-time structure: `map_list`, `reduce_list` and
+    `leaves_list` of lists, `map_data` and `reduce_data` of values of a data type. `labelled`: a function of this many
     that gets them without the strings in them."""
     classes = {} if of is None else {f"{name}__": cls for name, cls in of.constructors.items()}
     names = {f"{name}__": Intrinsic(f"tree.{name}") for name in ("map", "reduce", "leaves")}

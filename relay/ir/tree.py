@@ -41,7 +41,7 @@ class StaticNode:
 
 @attrs.frozen
 class InnerNode:
-    """A structure with so many parts, which follow. `order`: the places of a dict's parts in its own order."""
+    """A structure with this many parts, which follow. `order`: the places of a dict's parts in its own order."""
 
     form: Form
     count: int

@@ -1,4 +1,4 @@
-"""Functions that only the run chooses, in results of all kinds: Python calls them, and passes them on."""
+"""Functions that are selected at run time, in results of all kinds: Python calls them, and passes them on."""
 
 from __future__ import annotations
 

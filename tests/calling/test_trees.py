@@ -305,9 +305,9 @@ def refused_range(x):
 
 
 def test_what_is_refused_says_why() -> None:
-    with pytest.raises(RelayError, match="only the run knows its constructor"):
+    with pytest.raises(RelayError, match="its constructor is known only at run time"):
         refused_leaves(List.Cons(1.0, List.Nil()))
-    with pytest.raises(RelayError, match="is_leaf must be decided before the run"):
+    with pytest.raises(RelayError, match="is_leaf must be decided at compile time"):
         refused_is_leaf(np.ones(2))
     with pytest.raises(RelayError, match="a range is not part of a tree"):
         refused_range(1.0)

@@ -220,7 +220,7 @@ CLAIMS = [
         M.sum(axis=0),
     ),
     Claim(
-        "Where only the run knows how many rounds there are, start with an array: `total = np.zeros(3)`.",
+        "Where the number of rounds is known only at run time, start with an array: `total = np.zeros(3)`.",
         "b = 0.0\nfor v in a[a[:, 0] > 0.0]:\n    b = b + v\nreturn b",
         (M,),
         Fails("np.zeros"),

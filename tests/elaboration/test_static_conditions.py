@@ -1,4 +1,4 @@
-"""Types of functions whose calls choose among arms and results before the run: by ranks, structures, None, lengths."""
+"""Types of functions whose calls choose among arms and results at compile time: by ranks, structures, None, lengths."""
 
 from __future__ import annotations
 

@@ -296,7 +296,7 @@ MADE = {
     "x[0] + relay.sin(relay.arange(1000.0, dtype=relay.Float64))": ["strided_slice", "reshape", "add"],  # 8,000 bytes
     "x[0] + relay.sin(relay.arange(1100.0, dtype=relay.Float64))": ["strided_slice", "reshape", "arange", "sin", "add"],
     "x[0] + relay.ones((100,)) * 2.0": ["strided_slice", "reshape", "ones", "multiply", "add"],  # filled, not read
-    "x + relay.sum(relay.ones((1000, 1000)))": ["ones", "sum", "add"],  # 8 MB are not made before the run
+    "x + relay.sum(relay.ones((1000, 1000)))": ["ones", "sum", "add"],  # 8 MB are not made at compile time
 }
 
 

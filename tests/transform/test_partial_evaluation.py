@@ -1,4 +1,4 @@
-"""Programs over data whose constructors are known before the run: nothing of it is left, and answers are the same."""
+"""Programs over data whose constructors are static: nothing of it is left, and answers are the same."""
 
 from __future__ import annotations
 

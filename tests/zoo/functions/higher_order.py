@@ -1,4 +1,4 @@
-"""Functions that only the run knows: chosen, changed by loops, growing, stored, returned, differentiated."""
+"""Functions that are known only at run time: chosen, changed by loops, growing, stored, returned, differentiated."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Numbers that a call writes are known in the called function where it needs them before the run."""
+"""Numbers that a call writes are known in the called function where it needs them at compile time."""
 
 import numpy as np
 

@@ -242,8 +242,8 @@ def pack_result(
 
 
 def has_functions(entity: AbstractValue) -> bool:
-    """Whether a value, or what the checker knows of one, has functions in it, or strings, which are no values of the
-    run either."""
+    """Whether a value, or what the checker knows of one, has functions in it, or strings, which are not run-time
+    values either."""
     match entity:
         case Tuple(items):
             return any(map(has_functions, items))

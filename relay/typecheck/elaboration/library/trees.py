@@ -1,4 +1,4 @@
-"""`relay.tree` in programs: functions of trees, whose structure is known before the run.
+"""`relay.tree` in programs: functions of trees, whose structure is static.
 
 What has no such structure, a list of any length or a value of a data type with several constructors, is gone through by
 functions that are written in the language (`relay/frontend/library.py`), which call the functions here for its parts.
@@ -181,7 +181,7 @@ class _Trees:
         return None if type_ is None else data_class(complete_definition(type_.definition))
 
     def is_open(self, entity: AbstractValue) -> bool:
-        """Whether only the run knows the structure of a value."""
+        """Whether the structure of a value is known only at run time."""
         return dynamic_lists.is_growing(entity) or (
             data.data_type(entity) is not None and self.record_class(entity) is None
         )
@@ -195,13 +195,13 @@ class _Trees:
         )
 
     def stops(self, entity: AbstractValue) -> bool:
-        """Whether `is_leaf` says that a value is a leaf. Raises TypeCheckError where only the run knows."""
+        """Whether `is_leaf` says that a value is a leaf. Raises TypeCheckError where that is known only at run time."""
         if self.is_leaf is None:
             return False
         known = is_constant_bool(self.apply(self.is_leaf, [entity]))
         if known is None:
             raise TypeCheckError(
-                "is_leaf must be decided before the run", self.span, help="as by isinstance(x, tuple), or x.ndim == 0"
+                "is_leaf must be decided at compile time", self.span, help="as by isinstance(x, tuple), or x.ndim == 0"
             )
         return known
 
@@ -304,7 +304,7 @@ class _Trees:
             if self.is_open(entity):
                 what = "the length of this list" if dynamic_lists.is_growing(entity) else "its constructor"
                 raise TypeCheckError(
-                    f"{self.name} needs a structure that is known before the run; only the run knows {what}",
+                    f"{self.name} needs a static structure; {what} is known only at run time",
                     self.span,
                     help="relay.tree.map and relay.tree.reduce take it",
                 )
@@ -331,7 +331,7 @@ class _Trees:
         """The tree of a structure with these leaves."""
         if not isinstance(structure, PythonObject) or not isinstance(structure.value, Structure):
             raise TypeMismatch(
-                "unflatten needs a structure that is known before the run",
+                "unflatten needs a static structure",
                 self.span,
                 help="relay.tree.unflatten(structure, leaves), with relay.tree.structure(tree)",
             )

@@ -1,6 +1,6 @@
 """Labels: strings, members of enumerations and decorated functions that structures hold beside arrays.
 
-They are no values of the run. A function gets a structure without them, and knows them where its body is elaborated.
+They are not run-time values. A function gets a structure without them, and knows them where its body is elaborated.
 """
 
 from __future__ import annotations
