@@ -8,6 +8,7 @@ signature is its `key`.
 from __future__ import annotations
 
 import enum
+import functools
 import types
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from relay.errors import Label, RelayError, TypeMismatch
 from relay.ir.annotations.annotation import Ref
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function
+from relay.ir.partial_calls import partial_call
 from relay.ir.structure import field_names, fields_of, form_of, is_record_class
 from relay.ir.tree import Structure
 from relay.ir.types import (
@@ -127,6 +129,12 @@ def describe(
         part = describe(value.value, function, position, path + ".value", content, True)
         _refuse_fixed(part, function, position, path + ".value", "a reference")
         return ArgumentDescription(("reference", part.key), RefArg(part.argument), value)
+    if isinstance(value, functools.partial) and not hasattr(value.func, "__relay__") and is_function(value.func):
+        # of an operator, whose attributes are static: `partial(relay.sum, axis=0)`
+        given = static_key((value.func, *value.args, *value.keywords, *value.keywords.values()))
+        if given is not None:
+            return ArgumentDescription(("partial", len(value.args), given), StaticArg(value), value)
+    value = partial_call(value) or value
     form = form_of(value)
     if isinstance(annotation, StackType) and form is not None and form.cls is list:
         return _describe_items(value, annotation, function, position, path)

@@ -24,6 +24,7 @@ from relay.calling.reference_marshalling import LIST, REFERENCE, ReferenceCall
 from relay.calling.results import wrap
 from relay.errors import TypeMismatch
 from relay.ir.annotations.annotation import Ref
+from relay.ir.partial_calls import partial_call
 from relay.ir.structure import field_names, is_record_class, split
 from relay.ir.types import (
     ANY,
@@ -254,6 +255,9 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
                 return False
         elif kind is str or isinstance(argument, enum.Enum):
             kinds += "fixed", (kind, argument)
+        elif (call := partial_call(argument)) is not None:
+            if not hasattr(call.function, "__relay__") or not flatten((call,), leaves, kinds):
+                return False
         elif is_function(argument):
             kinds += "function", argument
         elif kind is ReturnedFunction:

@@ -4,6 +4,7 @@ lambda around them has."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import relay as R
 from relay import relay
+from relay.errors import RelayError
 
 A = R.type_var("A")
 
@@ -219,3 +221,75 @@ def test_methods_of_a_value_are_passed() -> None:
     gradient = relay.grad(gradient_through_a_method)
     for run in (gradient, gradient.interpret):
         assert [float(g) for g in run(2.0, np.float64(3.0))] == [3.0 + 4.0, 2.0 + 2.0]
+
+
+# ---- partial calls and methods from Python
+
+
+@dataclasses.dataclass
+class Layer:
+    w: R.Tensor[R.Float, (3,)]
+
+    @relay
+    def forward(self, x):
+        return self.w * x
+
+    def plain(self, x):
+        return self.w * x
+
+
+@R.data
+class Multiple:
+    by: float
+
+    def forward(self, x):
+        return self.by * x
+
+
+@relay
+def scaled(a, x, *, b=1.0):
+    return a * x + b
+
+
+@relay
+def applied_thrice(f, x):
+    def twice(g, y):
+        return g(g(y))
+
+    return f(twice(f, x)).sum()
+
+
+def test_partial_calls_and_methods_are_functions_that_python_passes() -> None:
+    x, w = np.float32([1, 2, 3]), np.float32([0.5, -1, 2])
+    layer = Layer(w)
+    cases = [
+        (layer.forward, np.sum(w**3 * x), w**3),
+        (Multiple(3.0).forward, 27 * np.sum(x), np.full(3, 27)),
+        (functools.partial(layer.forward), np.sum(w**3 * x), w**3),
+        (functools.partial(scaled, 2.0), np.sum(8 * x + 7), np.full(3, 8)),
+        (functools.partial(functools.partial(scaled, w), b=0.5), np.sum(w**3 * x + (w * w + w + 1) / 2), w**3),
+    ]
+    for function, value, slope in cases:
+        for run in (applied_thrice, applied_thrice.interpret):
+            np.testing.assert_allclose(float(run(function, x)), value, rtol=1e-5)
+        np.testing.assert_allclose(R.grad(applied_thrice, wrt="x")(function, x), slope, rtol=1e-5)
+    programs = len(applied_thrice._cache)
+    np.testing.assert_allclose(float(applied_thrice(Layer(w + 1).forward, x)), np.sum((w + 1) ** 3 * x), rtol=1e-5)
+    np.testing.assert_allclose(float(applied_thrice(functools.partial(scaled, 3.0), x)), np.sum(27 * x + 13))
+    assert len(applied_thrice._cache) == programs  # what they hold are arguments
+
+    @relay
+    def apply(f, x):
+        return f(x)
+
+    total = functools.partial(R.sum, axis=0)  # whose attributes are static
+    np.testing.assert_array_equal(apply(total, np.ones((2, 3))), np.full(3, 2.0))
+    for wrong, words in (
+        (functools.partial(scaled, 1.0, 2.0, 3.0), "has 2 parameters by position, and a partial call gives it more"),
+        (functools.partial(scaled, c=1.0), "no parameter 'c' left"),
+        (functools.partial(scaled, a=1.0), "expected 0, found 1"),  # as in Python
+        (functools.partial(lambda a, b: a, 1.0), r"argument f\.func of apply is a Python function"),
+        (layer.plain, "a Python method"),
+    ):
+        with pytest.raises(RelayError, match=words):
+            apply(wrong, x)

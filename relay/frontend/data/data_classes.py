@@ -205,8 +205,18 @@ def _is_special(name: str) -> bool:
 class _Bound:
     """A method of one value; what a function of the language can do, with the value as its first argument."""
 
+    __relay_bound__ = True  # for `relay.ir.partial_calls`
+
     _function: Any
     _value: object
+
+    @property
+    def __func__(self) -> Any:
+        return self._function
+
+    @property
+    def __self__(self) -> object:
+        return self._value
 
     def __call__(self, *arguments: object, **keywords: object) -> object:
         return self._function(self._value, *arguments, **keywords)

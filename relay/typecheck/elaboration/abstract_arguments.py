@@ -29,6 +29,7 @@ from relay.operator.relation import substitute
 from relay.typecheck.elaboration.abstract_values import AbstractValue, Tuple, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.closures.returned_functions import Node, unpack_result
+from relay.typecheck.elaboration.values import bound_methods
 from relay.typecheck.elaboration.values.data import fill, fresh_type
 from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.guards import LARGEST, SMALLEST
@@ -120,7 +121,7 @@ def restore_closures(
         case tuple() | StructureArg() if isinstance(entity, Tuple):
             parts = argument.items if isinstance(argument, StructureArg) else argument
             items = (restore_closures(checker, out, a, e, span) for a, e in zip(parts, entity.items, strict=True))
-            return Tuple(tuple(items), entity.form)
+            return bound_methods.as_function(checker, out, Tuple(tuple(items), entity.form), span)
         case _:
             return entity
 

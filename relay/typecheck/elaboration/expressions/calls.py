@@ -11,8 +11,9 @@ import numpy as np
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.intrinsic import Intrinsic
+from relay.ir.partial_calls import PartialCall
 from relay.ir.structure import is_record_class
-from relay.ir.types import BaseType, Kind, TypeId, Unknown, base_of_dtype, show
+from relay.ir.types import BaseType, Form, Kind, TypeId, Unknown, base_of_dtype, show
 from relay.operator import Operator
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -62,6 +63,10 @@ def apply(
     match callee:
         case GlobalFunction() | LocalFunction():
             return call_function(checker, out, callee, arguments, keywords, span)
+        case Tuple(form=Form(cls)) if cls is PartialCall:
+            inner, given, named = bound_methods.parts_of(callee)
+            named |= dict(keywords)
+            return apply(checker, context, out, inner, [*given, *arguments], list(named.items()), span, described)
         case DerivativeFunction():
             return call_derived(checker, out, callee, arguments, keywords, span)
         case Method(value) if data.data_type(value) is not None:

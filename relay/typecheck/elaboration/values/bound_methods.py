@@ -1,4 +1,4 @@
-"""Methods of one value as functions: `apply(layer.forward, x)`, `f = layer.forward`.
+"""Methods of one value as functions, `apply(layer.forward, x)`, `f = layer.forward`, and partial calls from Python.
 
 Called at once, `layer.forward(x)` is a call of the method. Where it is passed on, it is a function that captures the
 value and calls the method.
@@ -6,9 +6,14 @@ value and calls the method.
 
 from __future__ import annotations
 
-from relay.errors import InternalError, Span
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from relay.errors import InternalError, Span, TypeCheckError
 from relay.ir.definition import Scope, complete_definition, data_class
 from relay.ir.expr import Binding, Block, Exit, Function, LoopLabel, Parameter, Static, Var
+from relay.ir.partial_calls import PartialCall
 from relay.ir.surface import Apply
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -35,24 +40,62 @@ class _NoScope(Scope):
 
 
 def as_function(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
-    """The function that a method is which the class of a value defines; anything else as it is."""
+    """The function that a method is which the class of a value defines, or that Python has given some of its arguments;
+    anything else as it is."""
+    if isinstance(entity, Tuple) and entity.form is not None and entity.form.cls is PartialCall:
+        function, given, named = parts_of(entity)
+        if isinstance(function, GlobalFunction):
+            return _with_arguments(checker, out, function, given, named, function.definition.function.name, span)
+        return entity
     method = _function(entity) if isinstance(entity, Method) else None
     if method is None or not isinstance(entity, Method):
         return entity
     if _is_static(entity):
         return method
-    code = surface_function(method)
+    return _with_arguments(checker, out, method, [entity.value], {}, entity.name, span)
+
+
+def parts_of(entity: Tuple) -> tuple[AbstractValue, list[AbstractValue], dict[str, AbstractValue]]:
+    """The function, arguments and named arguments of a partial call."""
+    function, given, named = entity.items
+    assert isinstance(given, Tuple) and isinstance(named, Tuple) and named.form is not None
+    return function, list(given.items), dict(zip(named.form.names, named.items, strict=True))
+
+
+def _with_arguments(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    callee: GlobalFunction,
+    given: Sequence[AbstractValue],
+    named: Mapping[str, AbstractValue],
+    name: str,
+    span: Span | None,
+) -> LocalFunction:
+    """The function of the other parameters, which captures the arguments that are given. Raises TypeCheckError."""
+    code = surface_function(callee)
     said = code.signature or tuple(Parameter() for _ in code.parameters)
-    value, *parameters = (Var(p.name, None, p.span) for p in code.parameters)
-    by_name = [(p.name, p) for p, s in zip(parameters, said[1:], strict=True) if s.kind == "keyword_only"]
-    by_place = [p for p, s in zip(parameters, said[1:], strict=True) if s.kind != "keyword_only"]
-    result, label = Var("result", None, span), LoopLabel(entity.name)
-    call = Apply(Static(method, span), (value, *by_place), tuple(by_name), span)
+    places = sum(s.kind != "keyword_only" for s in said)
+    unknown = [key for key in named if key not in [p.name for p in code.parameters[len(given) :]]]
+    if len(given) > places or unknown:
+        what = f"no parameter {unknown[0]!r} left" if unknown else f"{places} parameters by position"
+        raise TypeCheckError(f"{name} has {what}, and a partial call gives it more", span)
+    variables = [Var(p.name, None, p.span) for p in code.parameters]
+    environment = dict(zip(variables, given, strict=False))
+    environment |= {v: named[v.name] for v in variables if v.name in named}
+    named_ones = [i for i, s in enumerate(said) if s.kind == "keyword_only" or variables[i].name in named]
+    first = min(named_ones, default=len(variables))  # what follows is given by name only, as in Python
+    by_place, by_name = variables[:first], [(v.name, v) for v in variables[first:]]
+    left = [(v, s) for v, s in zip(variables[:first], said, strict=False) if v not in environment]
+    for variable, parameter in zip(variables[first:], said[first:], strict=True):
+        if variable not in environment:
+            left.append((variable, attrs.evolve(parameter, kind="keyword_only")))  # type: ignore[misc]
+    result, label = Var("result", None, span), LoopLabel(name)
+    call = Apply(Static(callee, span), tuple(by_place), tuple(by_name), span)
     body = Block((Binding((result,), call),), Exit(label, (result,), span))
-    function = Function(entity.name, tuple(parameters), body, label, None, tuple(said[1:]), None, code.span)
-    environment = {value: entity.value}
+    parameters, signature = tuple(v for v, _ in left), tuple(s for _, s in left)
+    function = Function(name, parameters, body, label, None, signature, None, code.span)
     context = Context({}, {}, _NoScope())
-    return LocalFunction(function, environment, out.slot(), checker.sizes_in_scope(), context, entity.name)
+    return LocalFunction(function, environment, out.slot(), checker.sizes_in_scope(), context, name)
 
 
 def _function(method: Method) -> GlobalFunction | None:
