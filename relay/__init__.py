@@ -51,45 +51,19 @@ from relay.ir.annotations.annotation import Ref as _Ref
 from relay.ir.axes import CHW, HWC, HWIO, NCDHW, NCHW, NCW, NDHWC, NHWC, NWC, OIHW
 from relay.ir.structure import register_tree
 from relay.ir.types import ANY as Any
-from relay.ir.types import (
-    BFLOAT16 as BFloat16,
-)
-from relay.ir.types import (
-    BOOL as Bool,
-)
-from relay.ir.types import (
-    FLOAT16 as Float16,
-)
-from relay.ir.types import (
-    FLOAT32 as Float32,
-)
-from relay.ir.types import (
-    FLOAT64 as Float64,
-)
-from relay.ir.types import (
-    INT8 as Int8,
-)
-from relay.ir.types import (
-    INT16 as Int16,
-)
-from relay.ir.types import (
-    INT32 as Int32,
-)
-from relay.ir.types import (
-    INT64 as Int64,
-)
-from relay.ir.types import (
-    UINT8 as UInt8,
-)
-from relay.ir.types import (
-    UINT16 as UInt16,
-)
-from relay.ir.types import (
-    UINT32 as UInt32,
-)
-from relay.ir.types import (
-    UINT64 as UInt64,
-)
+from relay.ir.types import BFLOAT16 as BFloat16
+from relay.ir.types import BOOL as Bool
+from relay.ir.types import FLOAT16 as Float16
+from relay.ir.types import FLOAT32 as Float32
+from relay.ir.types import FLOAT64 as Float64
+from relay.ir.types import INT8 as Int8
+from relay.ir.types import INT16 as Int16
+from relay.ir.types import INT32 as Int32
+from relay.ir.types import INT64 as Int64
+from relay.ir.types import UINT8 as UInt8
+from relay.ir.types import UINT16 as UInt16
+from relay.ir.types import UINT32 as UInt32
+from relay.ir.types import UINT64 as UInt64
 from relay.operator import (
     LOOP,
     UNDEFINED,

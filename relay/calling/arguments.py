@@ -11,7 +11,7 @@ import enum
 import functools
 import types
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -52,9 +52,6 @@ from relay.typecheck.elaboration import (
 )
 from relay.typecheck.elaboration.closures.returned_closures import holds_closures
 from relay.typecheck.elaboration.values.objects import is_meaningful
-
-if TYPE_CHECKING:
-    pass
 
 NUMPY = ("numpy", "numpy.linalg")
 """The modules of functions that programs may mention, if they are not written in C."""

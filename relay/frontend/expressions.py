@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from relay.errors import FrontendError, Span
+from relay.errors import FrontendError
 from relay.frontend import displays
 from relay.frontend.analysis.names import subscripted_name
 from relay.frontend.analysis.unsupported import refuse_expression
@@ -144,8 +144,3 @@ def _is_quantifier(context: Context, node: ast.Call) -> bool:
     name = node.func.id
     is_python = not context.defines(name) and context.scope.resolve(name) in (any, all)
     return is_python and len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp) and not node.keywords
-
-
-def joined_span(start: Span, end: Span) -> Span:
-    """From the start of one span to the end of another one."""
-    return Span(start.source, start.line, start.column, end.end_line, end.end_column)

@@ -188,16 +188,6 @@ def check_ungrouped(groups: object, layout: str) -> None:
         raise ShapeError(f"the layout {layout!r} is for convolutions in one group, found groups={groups!r}")
 
 
-def unblocked_shape(shape: Shape) -> Shape:
-    """(n, c / b, *sizes, b) -> (n, c, *sizes)"""
-    return (shape[0], multiply(shape[1], shape[-1]), *shape[2:-1])
-
-
-def unblocked_weight(shape: Shape) -> Shape:
-    """(o / p, c / b, *kernel, b, p) -> (o, c, *kernel)"""
-    return (multiply(shape[0], shape[-1]), multiply(shape[1], shape[-2]), *shape[2:-2])
-
-
 def split(shape: Shape, last: bool) -> tuple[Dim, Dim, Shape]:
     """Batch, channels and spatial extents of an activation."""
     return (shape[0], shape[-1], shape[1:-1]) if last else (shape[0], shape[1], shape[2:])

@@ -88,10 +88,6 @@ class Code:
     def emit(self, *statements: Statement) -> None:
         self.statements += statements
 
-    def define_context(self, *statements: Statement) -> None:
-        """What computes the context's address, in a function that does not get it as a parameter."""
-        self._declarations = [*statements, *self._declarations]
-
     @contextmanager
     def collect(self) -> Iterator[list[Statement]]:
         """What is emitted inside goes to a list of its own."""

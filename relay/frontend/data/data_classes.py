@@ -47,9 +47,7 @@ from relay.ir.types import (
     Type,
     TypeId,
 )
-from relay.ir.types import (
-    FunctionType as RelayFunctionType,
-)
+from relay.ir.types import FunctionType as RelayFunctionType
 from relay.typecheck.mapping import erase_names_and_effects
 
 _ARITHMETIC = (

@@ -236,10 +236,6 @@ class Facts:
                 return True
         return False
 
-    def known_minimum(self, dim: Dim) -> int | None:
-        """A number that the dim is never below, or None."""
-        return self._normal_minimum(self.normal(dim))
-
     def smallest(self, variable: TypeId | Unknown) -> int:
         """A number that a variable is never below: 0 if nothing is known."""
         own = self._bounds.get(variable, 0)

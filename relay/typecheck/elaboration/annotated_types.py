@@ -12,9 +12,7 @@ from relay.ir.types import (
     type_variables,
 )
 from relay.operator.relation import substitute
-from relay.typecheck.elaboration.abstract_values import (
-    Context,
-)
+from relay.typecheck.elaboration.abstract_values import Context
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.values import axis_names
 

@@ -34,7 +34,6 @@ from relay.ir.expr import (
     LoopLabel,
     MakeTuple,
     Module,
-    OpCall,
     Rule,
     Var,
 )
@@ -482,10 +481,3 @@ def _resolve_attribute(value: object) -> object:
             return tuple(map(_resolve_attribute, value))
         case _:
             return value
-
-
-def operator_call(
-    operator: str, atoms: Sequence[DynamicValue], attributes: dict[str, object], span: Span | None
-) -> OpCall:
-    """An operator call on typed atoms."""
-    return OpCall(operator, tuple(a.atom for a in atoms), attributes, span)  # type: ignore[arg-type]

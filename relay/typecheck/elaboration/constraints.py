@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import attrs
 
@@ -47,9 +46,6 @@ from relay.typecheck.elaboration.diagnostics.mistakes import (
 from relay.typecheck.elaboration.restarts import Assumptions
 from relay.typecheck.guards import Guards
 from relay.typecheck.unification import NESTED, Clash, Solver, resolve
-
-if TYPE_CHECKING:
-    pass
 
 
 @attrs.define(eq=False)

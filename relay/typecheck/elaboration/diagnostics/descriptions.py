@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relay.ir.types import (
-    BaseType,
-)
+from relay.ir.types import BaseType
 from relay.operator import Operator
 from relay.typecheck.elaboration.abstract_values import (
     FUNCTIONS,
