@@ -131,7 +131,7 @@ def _static_items(
 def _element_at(
     checker: Checker, out: TypedBlockBuilder, part: AbstractValue, position: int, span: Span | None
 ) -> AbstractValue | None:
-    """The element of a range or tensor at a known position, None past its end."""
+    """The element of a range, tensor or zip of these at a known position, None past its end."""
     from relay.typecheck.elaboration.values.subscripts import index
 
     if isinstance(part, Range) and isinstance(part.start, Number) and not isinstance(part.stop, DynamicValue):
@@ -151,6 +151,9 @@ def _element_at(
     if isinstance(part, DynamicValue) and (type_ := tensor_type(part)) is not None and type_.rank > 0:
         inside = at_least(type_.shape[0], position + 1)
         return index(checker, out, part, [Number(position, span)], span) if inside else None
+    if isinstance(part, Zip):
+        row = [_element_at(checker, out, item, position, span) for item in part.items]
+        return None if any(item is None for item in row) else Tuple(tuple(item for item in row if item is not None))
     if checker.is_open(part):
         raise SchemeOnly(span, "an argument of zip")
     raise TypeCheckError("a zip with a tuple needs lengths that are known at compile time", span)
