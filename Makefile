@@ -23,10 +23,10 @@ demo: $(VENV)/demo.stamp
 	$(RUN) examples/digits.py
 
 test: lint
-	$(RUN) -m pytest -n $(WORKERS)
+	$(RUN) -m pytest -n $(WORKERS) --dist worksteal
 
 test-all: lint
-	RELAY_TEST_ALL=1 $(RUN) -m pytest -n $(WORKERS)
+	RELAY_TEST_ALL=1 $(RUN) -m pytest -n $(WORKERS) --dist worksteal
 
 quick: $(VENV)/test.stamp
 	$(MAKE) --no-print-directory -j2 lint quick-tests
@@ -36,7 +36,7 @@ QUICK := tests/frontend/test_lowering.py tests/typecheck/test_error_files.py tes
 	tests/programs/test_zoo.py
 
 quick-tests: $(VENV)/test.stamp
-	RELAY_TEST_QUICK=1 $(RUN) -m pytest -q -n $(WORKERS) $(QUICK)
+	RELAY_TEST_QUICK=1 $(RUN) -m pytest -q -n $(WORKERS) --dist worksteal $(QUICK)
 
 lint: $(VENV)/test.stamp
 	$(RUN) -m ruff check .

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import assert_close, assert_modes_agree
 
 import relay
 from relay import Float64, Int32, Tensor
@@ -94,12 +95,6 @@ def of_closures(x, w):
     return relay.sum(f(x, w))
 
 
-def close(found: Any, expected: Any, rtol: float = 1e-10) -> None:
-    for a, b in zip(found, expected, strict=True):
-        if b is not None:
-            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=1e-14)
-
-
 def taped(function: Any, *arguments: Any) -> float:
     core = function.core(*arguments)
     check(core, "structured")
@@ -109,8 +104,7 @@ def taped(function: Any, *arguments: Any) -> float:
 @pytest.mark.parametrize("memory", ["recompute", 10**6, 2000, 1300])
 def test_the_gradient_is_the_same(memory: Any) -> None:
     derivative = relay.grad(steps, memory=memory)
-    close(derivative(X, X), relay.grad(steps)(X, X))
-    close(derivative.interpret(X, X), relay.grad(steps)(X, X))
+    assert_modes_agree(derivative, X, X, expected=relay.grad(steps)(X, X))
     if isinstance(memory, int):
         assert taped(derivative, X, X) <= memory
 
@@ -125,7 +119,7 @@ def test_a_loop_of_n_rounds_tapes_about_the_square_root() -> None:
 def test_rests_nests_and_effects(function: Any, capsys: pytest.CaptureFixture[str]) -> None:
     expected = relay.grad(function)(X, X)
     capsys.readouterr()
-    close(relay.grad(function, memory="recompute")(X, X), expected)
+    assert_close(relay.grad(function, memory="recompute")(X, X), expected)
     assert capsys.readouterr().out == ("last\n" if function is with_effects else "")
 
 
@@ -147,7 +141,7 @@ def test_a_function_is_divided_for_one_derivative_only() -> None:
         return few, relay.grad(of_calls, wrt=0)(x, w)
 
     few, all_ = both(X, X)
-    close((few,), (all_,))
+    assert_close((few,), (all_,))
     assert taped(both, X, X) >= taped(relay.grad(of_calls, wrt=0), X, X)
 
 
@@ -178,12 +172,12 @@ def test_compiled_code_needs_workspace_for_the_square_root_of_the_states() -> No
 @pytest.mark.parametrize("n", [0, 1, 2, 9, 50])
 def test_a_number_of_rounds_that_only_the_run_knows(n: int) -> None:
     derivative = relay.grad(of_run_time, wrt=(0, 1), memory="recompute")
-    close(derivative(X, X, n), relay.grad(of_run_time, wrt=(0, 1))(X, X, n))
+    assert_close(derivative(X, X, n), relay.grad(of_run_time, wrt=(0, 1))(X, X, n))
 
 
 def test_the_second_derivative_through_divided_loops() -> None:
     second = relay.jacobian(relay.grad(uneven, wrt=0, memory="recompute"), wrt=1)
-    close(second(X, X), relay.jacobian(relay.grad(uneven, wrt=0), wrt=1)(X, X), 1e-8)
+    assert_close(second(X, X), relay.jacobian(relay.grad(uneven, wrt=0), wrt=1)(X, X), 1e-8)
 
 
 def test_inside_of_a_program() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import assert_close
 from zoo.control_flow.tree_recursion import PROGRAMS, WEIGHTS, Branching, encoded_tree, mutual_layers
 
 import relay
@@ -132,19 +133,12 @@ def instructions(module: Module, kind: type) -> list[Any]:
     return [b.value for f in module.functions.values() for b in walk(f.body) if isinstance(b.value, kind)]
 
 
-def leaves(value: Any) -> list[Any]:
-    if isinstance(value, tuple):
-        return [leaf for item in value for leaf in leaves(item)]
-    return [np.asarray(value)]
-
-
 def assert_same(module: Module, function: Any, arguments: tuple[Any, ...]) -> None:
     """The program gives, interpreted and compiled, what the interpreter's own derivative is."""
     values = function.lower(*arguments).values
     plain = interpret(function.typed(*arguments), values)
     for found in (interpret(module, values), compile_module(module)(values)):
-        for a, b in zip(leaves(plain), leaves(found), strict=True):
-            np.testing.assert_allclose(b, a, rtol=1e-10, atol=1e-12)
+        assert_close(found, plain, atol=1e-12)
 
 
 @relay.data

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 import pytest
+from agreement import assert_modes_agree
 
 from relay import Array, from_source, relay
 from relay.calling.dlpack import array_from_dlpack
@@ -25,53 +26,49 @@ def increment(x):
     return x + 1.0
 
 
-def checked(function: Any, *arguments: Any) -> None:
-    """Compiled twice (the second call takes the short way) and interpreted, a call gives the same."""
-    expected = function.interpret(*arguments)
-    for _ in range(3):
-        found = function(*arguments)
-        np.testing.assert_array_equal(found.numpy(), expected.numpy())
-        assert found.dtype == expected.dtype and found.shape == expected.shape
+def assert_calls_agree(function: Any, *arguments: Any) -> None:
+    """The first call, and further ones, which take the short way."""
+    assert_modes_agree(function, *arguments, calls=3, rtol=0.0)
 
 
 def test_arguments_of_other_shapes_and_dtypes_after_one_another() -> None:
     for _ in range(2):
-        checked(increment, np.ones(3, np.float32))
-        checked(increment, np.ones(4, np.float32))
-        checked(increment, np.ones((3, 1), np.float32))
-        checked(increment, np.ones(3, np.float64))
-        checked(increment, np.float32(2))
-        checked(increment, np.array(2.0, np.float32))
-        checked(increment, np.ones((0, 3), np.float32))
-        checked(increment, 2.5)
+        assert_calls_agree(increment, np.ones(3, np.float32))
+        assert_calls_agree(increment, np.ones(4, np.float32))
+        assert_calls_agree(increment, np.ones((3, 1), np.float32))
+        assert_calls_agree(increment, np.ones(3, np.float64))
+        assert_calls_agree(increment, np.float32(2))
+        assert_calls_agree(increment, np.array(2.0, np.float32))
+        assert_calls_agree(increment, np.ones((0, 3), np.float32))
+        assert_calls_agree(increment, 2.5)
 
 
 def test_memory_order() -> None:
     x = np.arange(24, dtype=np.float32).reshape(4, 6)
-    checked(increment, x)
-    checked(increment, np.asfortranarray(x))
-    checked(increment, x[:, ::-1])
-    checked(increment, x[::2])
-    checked(increment, x.T)
-    checked(increment, x.astype(">f4"))
+    assert_calls_agree(increment, x)
+    assert_calls_agree(increment, np.asfortranarray(x))
+    assert_calls_agree(increment, x[:, ::-1])
+    assert_calls_agree(increment, x[::2])
+    assert_calls_agree(increment, x.T)
+    assert_calls_agree(increment, x.astype(">f4"))
     read_only = x.copy()
     read_only.flags.writeable = False
-    checked(increment, read_only)
+    assert_calls_agree(increment, read_only)
     memory = np.zeros(4 * 24 + 1, np.uint8)
     unaligned = memory[1:].view(np.float32).reshape(4, 6)
     unaligned[:] = x
-    checked(increment, unaligned)
+    assert_calls_agree(increment, unaligned)
     assert x[1, 1] == 7
 
 
 def test_numbers() -> None:
     for a in (2.0, 3, -1, 2.5):
-        checked(scaled, np.ones(3, np.float32), a)
-        checked(scaled, a, 2)
-    checked(scaled, np.ones(3, np.int64), 7)
+        assert_calls_agree(scaled, np.ones(3, np.float32), a)
+        assert_calls_agree(scaled, a, 2)
+    assert_calls_agree(scaled, np.ones(3, np.int64), 7)
     with pytest.raises(relay.TypeMismatch, match="is out of range for float32"):
         increment(1e300)
-    checked(scaled, np.ones(3, np.float64), 2**24 + 1)
+    assert_calls_agree(scaled, np.ones(3, np.float64), 2**24 + 1)
     assert np.isinf(float(increment(float("inf")))) and np.isnan(float(increment(float("nan"))))
 
 

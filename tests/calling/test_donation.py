@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import leaves
 
 import relay as relay_package
 from relay import Array, relay
@@ -46,23 +47,19 @@ def training_state() -> tuple[Any, Any, np.ndarray]:
     return params, velocities, array(8, 64, seed=9)
 
 
-def flat(params: Any) -> list[Any]:
-    return [leaf for pair in params for leaf in pair]
-
-
 def test_a_training_step_makes_its_results_in_the_memory_of_what_it_updates() -> None:
     params, velocities, x = training_state()
     expected = plain_step(params, velocities, x)
-    places = [a.ctypes.data for a in flat(params) + flat(velocities)]
+    places = [a.ctypes.data for a in leaves((params, velocities))]
     result = step(params, velocities, x)
-    for found, right in zip(flat(result[1]) + flat(result[2]), flat(expected[1]) + flat(expected[2]), strict=True):
+    for found, right in zip(leaves(result[1:3]), leaves(expected[1:3]), strict=True):
         np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)
-    assert [np.asarray(a).ctypes.data for a in flat(result[1]) + flat(result[2])] == places
+    assert [np.asarray(a).ctypes.data for a in leaves(result[1:3])] == places
     del params, velocities  # from here on nobody else holds the arrays
     before = result
     result = step(before[1], before[2], x)
-    assert [np.asarray(a).ctypes.data for a in flat(result[1]) + flat(result[2])] == places
-    assert all(a.is_deleted() for a in flat(before[1]) + flat(before[2]))
+    assert [np.asarray(a).ctypes.data for a in leaves(result[1:3])] == places
+    assert all(a.is_deleted() for a in leaves(before[1:3]))
 
 
 def test_a_donating_step_takes_no_memory_for_what_it_updates() -> None:

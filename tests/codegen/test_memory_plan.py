@@ -7,6 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from agreement import leaves
 from matrix import sample
 from zoo import programs
 
@@ -108,7 +109,3 @@ def test_a_call_takes_what_was_planned(function, arguments) -> None:  # type: ig
     tracemalloc.stop()
     returned = sum(a.size * a.dtype.itemsize for a in leaves(result))
     assert compiled.workspace + returned <= peak <= 1.02 * (compiled.workspace + returned) + 32 * 1024
-
-
-def leaves(result):  # type: ignore[no-untyped-def]
-    return [a for part in result for a in leaves(part)] if isinstance(result, tuple | list) else [result]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import assert_close
 
 import relay as R
 from relay import relay
@@ -216,7 +217,7 @@ def source(body: str) -> str:
     return "def f(xs, w):\n" + body.strip("\n") + "\n"
 
 
-def both(text: str) -> tuple[Any, Any]:
+def in_relay_and_python(text: str) -> tuple[Any, Any]:
     """The function of this text in Relay, and in Python."""
     names: dict[str, Any] = {"np": np, "relay": relay}
     made = R.from_source(text, names)
@@ -225,40 +226,31 @@ def both(text: str) -> tuple[Any, Any]:
     return made, python["f"]
 
 
-def close(found: Any, expected: Any) -> None:
-    if isinstance(expected, list | tuple):
-        assert len(found) == len(expected)
-        for a, b in zip(found, expected, strict=True):
-            close(a, b)
-    else:
-        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-9, atol=1e-12)
-
-
 @pytest.mark.parametrize("name", [*PROGRAMS, *COPIED])
 def test_lists_hold_what_python_has(name: str) -> None:
     body, shape = (PROGRAMS | COPIED)[name]
-    made, python = both(source(body))
+    made, python = in_relay_and_python(source(body))
     if shape is not None:
         assert show(made.typed(X, W).main.result).removeprefix("Tensor[float64, ").removesuffix("]") == shape
-    close(made.interpret(X, W), python(X, W))
+    assert_close(made.interpret(X, W), python(X, W), rtol=1e-9, atol=1e-12)
 
 
 def test_compiled_programs_agree() -> None:
     """Many of them in one program, as compilation of each would take longer."""
     names = ["concatenate", "items by a counter", "reversed", "zip", "slices", "changes", "two appends", "on one path"]
     names += ["break", "filled in arms", "tuples that are read", "long rows of rows", "a list in a dict", "recurrences"]
-    pairs = [both(source(PROGRAMS[name][0])) for name in names]
+    pairs = [in_relay_and_python(source(PROGRAMS[name][0])) for name in names]
     scope = {"np": np, "relay": relay}
     made = {f"f{i}": function for i, (function, _) in enumerate(pairs)}
     expected = [python(X, W) for _, python in pairs]
     calls = ", ".join(f"{name}(xs, w)" for name in made)
     whole = R.from_source(f"def f(xs, w):\n    return ({calls})\n", scope | made)
-    close(whole(X, W), expected)
+    assert_close(whole(X, W), expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["stack", "items", "reversed", "two lists", "on both paths", "rows of rows"])
 def test_derivatives_of_first_and_second_order(name: str) -> None:
-    made, _ = both(source(PROGRAMS[name][0]))
+    made, _ = in_relay_and_python(source(PROGRAMS[name][0]))
     scope = {"np": np, "relay": relay, "f": made}
     loss = R.from_source("def loss(xs, w):\n    return (f(xs, w) ** 2).sum()\n", scope)
     gradient = relay.grad(loss, wrt=1)
@@ -279,14 +271,14 @@ def test_derivatives_of_first_and_second_order(name: str) -> None:
 @pytest.mark.parametrize("name", ["stack", "sizes of what follows", "reversed", "the list itself", "zip", "changes"])
 def test_one_program_for_all_lengths(name: str) -> None:
     body = PROGRAMS[name][0]
-    made, python = both(source(body))
+    made, python = in_relay_and_python(source(body))
     for length in (3, 6, 20, 40, 7, 31):
-        close(made.interpret(X[:length], W), python(X[:length], W))
+        assert_close(made.interpret(X[:length], W), python(X[:length], W), rtol=1e-9, atol=1e-12)
     assert [len(kept) for kept in made._symbolic.values()] == [1]
 
 
 def test_lengths_are_symbolic() -> None:
-    made, _ = both(source(PROGRAMS["stack"][0]))
+    made, _ = in_relay_and_python(source(PROGRAMS["stack"][0]))
     made.interpret(X[:5], W)
     made.interpret(X[:6], W)
     lowered = made.lower(X[:7], W)
@@ -347,29 +339,29 @@ def test_lists_of_a_round_are_no_reason_for_copies() -> None:
     """Neither of the loops around a list that begins in each round is copied."""
     sizes = set()
     for n in (4, 16, 40):
-        made, python = both(source(NESTED.replace("{n}", str(n))))
+        made, python = in_relay_and_python(source(NESTED.replace("{n}", str(n))))
         sizes.add(sum(count_bindings(f.body) for f in made.core(X, W).functions.values()))
         if n < 40:
-            close(made.interpret(X, W), python(X, W))
+            assert_close(made.interpret(X, W), python(X, W), rtol=1e-9, atol=1e-12)
     assert len(sizes) == 1
 
 
 def test_a_flood_fill() -> None:
-    made, python = both(source(FLOOD_FILL))
+    made, python = in_relay_and_python(source(FLOOD_FILL))
     sizes = set()
     for n in (3, 8):
         grid = np.random.default_rng(n).standard_normal((n, n))
-        close(made.interpret(grid, W), python(grid, W))
+        assert_close(made.interpret(grid, W), python(grid, W), rtol=1e-9, atol=1e-12)
         fixed = R.from_source(source(FLOOD_FILL), {"np": np, "relay": relay})
         sizes.add(sum(count_bindings(f.body) for f in fixed.core(grid, W).functions.values()))
     assert len(sizes) == 1
     grid = np.random.default_rng(5).standard_normal((9, 9))
-    close(made(grid, W), python(grid, W))
+    assert_close(made(grid, W), python(grid, W), rtol=1e-9, atol=1e-12)
 
 
 def test_a_mistake_in_a_round_is_told_once() -> None:
     text = "    hs = []\n    for x in xs:\n        hs.append(x @ np.ones((7, 8)))\n    return np.stack(hs)"
-    made, _ = both(source(text))
+    made, _ = in_relay_and_python(source(text))
     with pytest.raises(R.RelayError) as found:
         made.interpret(X, W)
     assert "inner extents 4 and 7 differ" in str(found.value) and len(found.value.diagnostics) == 1

@@ -6,10 +6,11 @@ import inspect
 import math
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from agreement import leaves
 from numpy_calls import ARRAYS, METHODS, accepted_names, calls, method_calls, number_expressions
 
 import relay as R
@@ -36,17 +37,9 @@ def program(texts: Sequence[str]) -> tuple[R.RelayFunction, list[np.ndarray]]:
     return f, [ARRAYS[name] for name in names] or [np.ones(())]
 
 
-def leaves(value: object) -> Iterator[np.ndarray]:
-    if isinstance(value, tuple | list):
-        for part in value:
-            yield from leaves(part)
-    else:
-        yield np.asarray(value)
-
-
 def difference(found: object, expected: object) -> str | None:
     """How two results differ: in shapes, kinds of numbers, or values. Floats may be float32, and integers int32."""
-    ours, theirs = list(leaves(found)), list(leaves(expected))
+    ours, theirs = (list(map(np.asarray, leaves(value))) for value in (found, expected))
     if len(ours) != len(theirs):
         return f"{len(ours)} results, not {len(theirs)}"
     for a, b in zip(ours, theirs, strict=True):
@@ -69,7 +62,7 @@ def outcome(text: str) -> tuple[bool, str | None]:
     try:
         expected = in_numpy(text)
     except Exception as error:
-        return True, f"{[x.tolist() for x in leaves(found)]}, where NumPy raises {error}"
+        return True, f"{[np.asarray(x).tolist() for x in leaves(found)]}, where NumPy raises {error}"
     return True, difference(found, expected)
 
 

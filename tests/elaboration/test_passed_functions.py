@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import assert_agree, assert_modes_agree
 
 import relay as R
 from relay import relay
@@ -50,18 +51,6 @@ FUNCTIONS = (
 )  # fmt: skip
 
 
-def leaves(value: Any) -> list[np.ndarray]:
-    if isinstance(value, dict):
-        return leaves(tuple(value.values()))
-    return [leaf for part in value for leaf in leaves(part)] if isinstance(value, tuple | list) else [np.asarray(value)]
-
-
-def assert_same(found: Any, expected: Any) -> None:
-    for a, b in zip(leaves(found), leaves(expected), strict=True):
-        assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        np.testing.assert_allclose(a, b, rtol=1e-6)
-
-
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_several_types(function: str) -> None:
     text = f"""
@@ -75,7 +64,7 @@ def around(p, w, b):
     made = R.from_source(text, NAMES)
     f, around = made["f"], made["around"]
     given = (TREE, TREE["w"], TREE["b"])
-    assert_same(f.interpret(*given), around.interpret(*given))
+    assert_agree(f.interpret(*given), around.interpret(*given), rtol=1e-6)
 
 
 def test_numbers_of_several_types() -> None:
@@ -94,7 +83,7 @@ def test_constructors() -> None:
         one, two = both(Box, a, b)
         return one.content, two.content
 
-    assert_same(f.interpret(TREE["w"], TREE["b"]), (TREE["w"], TREE["b"]))
+    assert_agree(f.interpret(TREE["w"], TREE["b"]), (TREE["w"], TREE["b"]), rtol=1e-6)
 
 
 def test_compiled_programs() -> None:
@@ -104,7 +93,7 @@ def test_compiled_programs() -> None:
         return maps, both(relay.grad(lambda v: (v * v).sum()), w, b), [g(w) for g in (np.exp, abs, np.sum)]
 
     given = (TREE, TREE["w"], TREE["b"])
-    assert_same(f(*given), f.interpret(*given))
+    assert_modes_agree(f, *given, rtol=1e-6)
 
 
 def test_choices_of_the_run_and_recursion() -> None:
@@ -121,7 +110,7 @@ def test_choices_of_the_run_and_recursion() -> None:
         return x, applied(np.tanh, x, n), applied(relay.sin, x, n), (np.sum if n > 2 else np.max)(x)
 
     given = (TREE["w"], 3)
-    assert_same(f(*given), f.interpret(*given))
+    assert_modes_agree(f, *given, rtol=1e-6)
     np.testing.assert_allclose(np.asarray(f.interpret(*given)[3]), np.tanh(np.tanh(np.tanh(TREE["w"]))).sum())
 
 
@@ -129,7 +118,7 @@ def test_functions_of_numpy_from_python() -> None:
     for function in (np.tanh, np.cumsum, abs, relay.tanh, square):
         first, second = both.interpret(function, TREE["w"], TREE["b"])
         expected = both.interpret(R.from_source("def f(v):\n    return g(v)\n", {"g": function}), TREE["w"], TREE["b"])
-        assert_same((first, second), expected)
+        assert_agree((first, second), expected, rtol=1e-6)
         assert second.dtype == np.float32
     with pytest.raises(R.TypeMismatch, match="argument f of both is a Python"):
         both.interpret(np.linalg.svd, TREE["w"], TREE["b"])

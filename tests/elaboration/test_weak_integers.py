@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from agreement import assert_modes_agree, leaves
 
 import relay as rl
 from relay import Float32, Tensor, TypeMismatch, relay
@@ -264,16 +265,12 @@ def divided_before_it_counts(x, n, c):
     return half, count
 
 
-def flat(value: Any) -> list[Any]:
-    return [leaf for part in value for leaf in flat(part)] if isinstance(value, tuple | list) else [value]
-
-
 DTYPES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16), np.dtype(np.float32), np.dtype(np.float64)]
 
 
 def agree(found: Any, function: Callable[..., Any], dtype: np.dtype[Any]) -> None:
-    expected = flat(function(np.array([1.0, 2.0, 3.0]), 3, True))
-    for value, wanted in zip(flat(found), expected, strict=True):
+    expected = leaves(function(np.array([1.0, 2.0, 3.0]), 3, True))
+    for value, wanted in zip(leaves(found), expected, strict=True):
         kind = dtype if isinstance(wanted, np.generic | np.ndarray) else np.dtype(np.float32)
         if isinstance(wanted, int) or (isinstance(wanted, np.generic) and wanted.dtype.kind == "i"):
             kind = np.dtype(np.int32)
@@ -354,14 +351,6 @@ def test_the_type_of_a_counter() -> None:
     assert str(steps.type) == shown
 
 
-def both(function: Any, *arguments: Any) -> list[Any]:
-    compiled, interpreted = flat(function(*arguments)), flat(function.interpret(*arguments))
-    for one, other in zip(compiled, interpreted, strict=True):
-        assert one.dtype == other.dtype
-        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
-    return compiled
-
-
 @relay
 def counted_from(x, first, limit):
     count = first
@@ -376,7 +365,7 @@ def counted_from(x, first, limit):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize(("first", "limit"), [(0, 3000), (2**24 - 5, 2**24 + 5)])
 def test_counters_do_not_stick(dtype: np.dtype[Any], first: int, limit: int) -> None:
-    divided, scaled, count, rounds = both(counted_from, np.ones(2, dtype), first, limit)
+    divided, scaled, count, rounds = assert_modes_agree(counted_from, np.ones(2, dtype), first, limit, rtol=0.0)
     assert (int(count), int(rounds)) == (limit, limit - first)
     with np.errstate(over="ignore"):
         expected = np.full(2, limit).astype(dtype)
@@ -393,7 +382,7 @@ def test_other_integers() -> None:
         return x * count, x * n, count
 
     for dtype in (np.int64, np.int8, np.uint16):
-        by_count, by_number, count = both(scaled, np.array([1, 2], dtype), 5)
+        by_count, by_number, count = assert_modes_agree(scaled, np.array([1, 2], dtype), 5, rtol=0.0)
         assert (by_count.dtype, by_number.dtype, count.dtype) == (dtype, dtype, np.int32)
         assert by_count.tolist() == [2, 4] and by_number.tolist() == [5, 10]
     for run in (scaled, scaled.interpret):
@@ -438,7 +427,7 @@ def test_references() -> None:
             copied.value = copied.value + v
         return rounds.value, total.value, copied.value, n, x / rounds.value
 
-    found = both(counted, np.float16([1, 2, 3]))
+    found = list(leaves(assert_modes_agree(counted, np.float16([1, 2, 3]), rtol=0.0)))
     assert [str(v.dtype) for v in found] == ["int32", "float16", "float16", "int32", "float16"]
     assert [float(v) for v in found[:4]] == [3, 6, 8, 2]
 
@@ -477,7 +466,7 @@ def test_derivatives() -> None:
     assert [float(g) for g in rl.grad(scaled)(np.float64(2), 3)] == [3, 0]
     assert float(rl.grad(scaled, wrt="x")(np.float64(2), 3)) == 3
     for run in (slopes, slopes.interpret):
-        np.testing.assert_allclose([float(g) for g in flat(run(np.float64(2)))], [0.5, 3, 3, 0, 0.5], atol=1e-15)
+        np.testing.assert_allclose([float(g) for g in leaves(run(np.float64(2)))], [0.5, 3, 3, 0, 0.5], atol=1e-15)
 
 
 def test_weak_integers_take_linear_time() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from collections.abc import Callable, Iterator
@@ -125,12 +126,12 @@ def each(module: Module, wanted: Callable[[Binding], bool]) -> Iterator[tuple[Pl
                 yield place, position, binding
 
 
-def retyped(module: Module, change: Callable[[Type | None], Type]) -> Iterator[Module]:
-    """One variable of another type where it is bound and used."""
+def retyped(module: Module, change: Callable[[Type | None], Type]) -> Iterator[Callable[[], Module]]:
+    """What makes one variable of another type where it is bound and used: few of those that there might be are made."""
     for place, _, binding in each(module, lambda b: bool(b.targets)):
         target = binding.targets[0]
         new = Var(target.name, change(target.type), target.span)
-        yield renamed_in(module, place, target, new)
+        yield functools.partial(renamed_in, module, place, target, new)
 
 
 def renamed_in(module: Module, place: Place, old: Var, new: Var) -> Module:
@@ -155,15 +156,15 @@ def leaving(terminator: Terminator, change: Callable[[tuple[Atom, ...]], tuple[A
     return attrs.evolve(terminator, values=change(terminator.values))  # type: ignore[misc]
 
 
-def another_dtype(module: Module) -> Iterator[Module]:
+def another_dtype(module: Module) -> Iterator[Callable[[], Module]]:
     return retyped(module, other)
 
 
-def another_shape(module: Module) -> Iterator[Module]:
+def another_shape(module: Module) -> Iterator[Callable[[], Module]]:
     return retyped(module, longer)
 
 
-def a_foreign_dim(module: Module) -> Iterator[Module]:
+def a_foreign_dim(module: Module) -> Iterator[Callable[[], Module]]:
     foreign = TypeId("foreign", KindOfVariable.Dim)
 
     def change(type_: Type | None) -> Type:
@@ -420,7 +421,7 @@ def without_the_making_of_a_size(module: Module) -> Iterator[Module]:
             yield with_binding(module, place, position)
 
 
-def names_of_axes(module: Module) -> Iterator[Module]:
+def names_of_axes(module: Module) -> Iterator[Callable[[], Module]]:
     def named(type_: Type | None) -> Type:
         if isinstance(type_, TensorType):
             return attrs.evolve(type_, axes=tuple(f"axis{i}" for i in range(len(type_.shape))))
@@ -429,7 +430,7 @@ def names_of_axes(module: Module) -> Iterator[Module]:
     return retyped(module, named)
 
 
-def a_variable_of_another_kind(module: Module) -> Iterator[Module]:
+def a_variable_of_another_kind(module: Module) -> Iterator[Callable[[], Module]]:
     def unknown(type_: Type | None) -> Type:
         shape = type_.shape if isinstance(type_, TensorType) else ()
         return TensorType(TypeId("b", KindOfVariable.BaseType), shape)
@@ -456,7 +457,7 @@ def modules() -> list[tuple[str, Module, Stage]]:
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: m.__name__)
 def test_what_is_broken_is_found(
-    mutation: Callable[[Module], Iterator[Module]], modules: list[tuple[str, Module, Stage]]
+    mutation: Callable[[Module], Iterator[Module | Callable[[], Module]]], modules: list[tuple[str, Module, Stage]]
 ) -> None:
     choose = random.Random(mutation.__name__)
     tried = 0
@@ -464,6 +465,7 @@ def test_what_is_broken_is_found(
         mutants = list(mutation(module))
         for mutant in choose.sample(mutants, min(MUTANTS, len(mutants))):
             tried += 1
+            mutant = mutant() if callable(mutant) else mutant
             with pytest.raises(R.errors.InternalError):
                 check(mutant, stage)
                 pytest.fail(f"{name} ({stage}) was accepted:\n{R.to_text(mutant)}")

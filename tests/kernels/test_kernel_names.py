@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from agreement import assert_modes_agree
 from matrix import SEED, everything
 
 import relay as R
@@ -66,23 +67,17 @@ PROGRAMS = (
 )
 
 
-def same(function: R.RelayFunction, *arguments: object) -> None:
-    found, wanted = function(*arguments), function.interpret(*arguments)
-    for one, other in zip(*((r if isinstance(r, tuple) else (r,)) for r in (found, wanted)), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
 def test_programs_at_several_sizes(function: R.RelayFunction, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "PARALLEL_WORK", 0)
     for size, threads in ((5, 2), (3, 1)):  # the second one is the program for all sizes
         monkeypatch.setenv("RELAY_NUM_THREADS", str(threads))
-        same(function, np.linspace(-1, 1, size))
-    same(function, np.linspace(-1, 1, 40))
+        assert_modes_agree(function, np.linspace(-1, 1, size), rtol=1e-12, atol=1e-12)
+    assert_modes_agree(function, np.linspace(-1, 1, 40), rtol=1e-12, atol=1e-12)
 
 
 def test_constants_at_level_0() -> None:
-    same(power_of_constants, np.float64(1.0))
+    assert_modes_agree(power_of_constants, np.float64(1.0), rtol=1e-12, atol=1e-12)
 
 
 # ---- groups of random operators
@@ -118,4 +113,5 @@ def test_random_groups(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
         function = R.from_source(text, {"relay": relay, "Float64": R.Float64})
         size = int(rng.integers(3, 40))
         vectors = rng.normal(size=(2, size))
-        same(function, np.float64(rng.normal()), *vectors, rng.integers(0, size, size).astype(np.int32))
+        number, places = np.float64(rng.normal()), rng.integers(0, size, size).astype(np.int32)
+        assert_modes_agree(function, number, *vectors, places, rtol=1e-12, atol=1e-12)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import leaves
 from matrix import SEED
 from operator_samples import OF, OPERATORS, Array, Sample, differentiable, program
 from symbolic_sizes import elaborated, outcome, resized, values
@@ -128,15 +129,11 @@ def exactly(function: RelayFunction, arguments: tuple[Array, ...]) -> Any:
     return interpreter.run(module, values(function, arguments, module))
 
 
-def leaves(value: Any) -> list[Array]:
-    return [leaf for part in value for leaf in leaves(part)] if isinstance(value, tuple) else [np.asarray(value)]
-
-
 def same(found: Any, wanted: Any, what: str) -> None:
     if isinstance(found, str) or isinstance(wanted, str):
         assert found == wanted, what
         return
-    for one, other in zip(leaves(found), leaves(wanted), strict=True):
+    for one, other in zip(map(np.asarray, leaves(found)), map(np.asarray, leaves(wanted)), strict=True):
         assert one.shape == other.shape and one.dtype == other.dtype, what
         tolerance = 1e-4 if one.dtype.itemsize < 8 else 1e-7
         if one.dtype.kind in "fV":

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from agreement import assert_agree, leaves
 
 from relay.codegen.runtime.cpu import Program, compile_module
 from relay.eval.interpreter import run
@@ -143,17 +144,8 @@ def module(*functions: Function) -> Module:
 
 
 def equal(found: object, expected: object, tolerance: float = 1e-5) -> None:
-    if isinstance(expected, tuple):
-        assert isinstance(found, tuple) and len(found) == len(expected)
-        for f, e in zip(found, expected, strict=True):
-            equal(f, e, tolerance)
-        return
-    assert isinstance(found, np.ndarray) and isinstance(expected, np.ndarray)
-    assert found.dtype == expected.dtype and found.shape == expected.shape
-    if found.dtype.kind in "iub":
-        np.testing.assert_array_equal(found, expected)
-    else:
-        np.testing.assert_allclose(found.astype(np.float64), expected.astype(np.float64), tolerance, tolerance)
+    assert all(isinstance(value, np.ndarray) for value in (*leaves(found), *leaves(expected)))
+    assert_agree(found, expected, tolerance, tolerance)
 
 
 def agree(made: Module, *arguments: Any, tolerance: float = 1e-5) -> Program:
