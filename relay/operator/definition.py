@@ -79,9 +79,10 @@ class Operator:
             and the attributes to the result type, which raises TypeMismatch.
         reference: the meaning, on NumPy arrays: `reference(*operands, **attributes)`. What the interpreter runs.
         gradient: `gradient(*operands, out, dout, **attributes)` on symbolic values; returns one cotangent for each
-            operand (None: no gradient flows there), in a tuple, or bare for a single operand. A cotangent that
-            still has the broadcast shape is summed back by the AD. For a variadic operator the first argument is
-            the tuple of operands and the result is the tuple of their cotangents.
+            operand (None: no gradient flows there), in a tuple, or bare for a single operand. Where it is registered,
+            it may have other names for `out` and `dout`, after the operands. A cotangent that still has the broadcast
+            shape is summed back by the AD. For a variadic operator the first argument is the tuple of operands and the
+            result is the tuple of their cotangents.
         no_gradient: why there is no gradient, where there is none.
         compute: `compute(*operands, **attributes)` on te tensors (a variadic operator: on the tuple of them), returns
             a te tensor; None if `external`, and for a composition that is compiled as what it is composed of.

@@ -20,7 +20,7 @@ from relay.operator.definition import Operator, Pattern, Requirement
 from relay.operator.expansion import Expansion
 from relay.operator.facets import FACETS, Algebra, Batching, Indexing, Memory, Numerics
 from relay.operator.relation import Relation
-from relay.operator.soundness import check_compiler, check_name, check_parts, check_relation
+from relay.operator.soundness import check_compiler, check_name, check_parts, check_relation, takes_out_by_name
 from relay.support.locks import Lock
 
 
@@ -275,6 +275,7 @@ def _register_reference(reference: Callable[..., Any], definition: dict[str, Any
             f"{name!r}: an external function gets operands only; bind {', '.join(attributes)} with a closure"
         )
     check_parts(name, operands, attributes, definition)
+    _name_outs(definition)
     operator = Operator(
         name=name,
         operands=operands,
@@ -323,6 +324,7 @@ def _make_composite(
     if definition.get("pattern") is not None and definition.get("compute") is None:
         raise RegistrationError(f"{name!r} is compiled as what it is composed of: `pattern` needs `compute`")
     check_parts(name, operands, attributes, definition)
+    _name_outs(definition)
     return Operator(
         name=name,
         operands=operands,
@@ -335,6 +337,18 @@ def _make_composite(
         documentation=_documentation(name, function),
         **definition,
     )
+
+
+def _name_outs(definition: dict[str, Any]) -> None:
+    """Let a gradient that calls the result and its cotangent otherwise take them as `out` and `dout`."""
+    gradient = definition.get("gradient")
+    if gradient is None or takes_out_by_name(gradient):
+        return
+
+    def by_name(*operands: Any, out: Any, dout: Any, **attributes: Any) -> Any:
+        return gradient(*operands, out, dout, **attributes)
+
+    definition["gradient"] = by_name
 
 
 def _name(function: Any, definition: dict[str, Any]) -> str:

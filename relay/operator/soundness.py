@@ -226,8 +226,13 @@ def _check_functions(name: str, count: int, attributes: Mapping[str, Any], given
     if "external" in given:
         _check_call(name, "`external` does not take a function type", given["external"], 1, {})
     if "gradient" in given:
-        what = f"`gradient` does not take {count} operands, `out`, `dout` and the attributes {known}"
-        _check_call(name, what, given["gradient"], count, {"out": None, "dout": None, **attributes})
+        what = (
+            f"`gradient` does not take {count} operands, the result and its cotangent (as the next two, or as `out` and"
+            f" `dout`), and the attributes {known}"
+        )
+        named = takes_out_by_name(given["gradient"])
+        outs = dict.fromkeys(("out", "dout")) if named else {}
+        _check_call(name, what, given["gradient"], count + 2 - len(outs), {**outs, **attributes})
     for requirement in given.get("requirements", ()):
         what = f"a requirement does not take {count} operands and the attributes {known}"
         _check_call(name, what, requirement.holds, count, attributes)
@@ -241,6 +246,16 @@ def _check_functions(name: str, count: int, attributes: Mapping[str, Any], given
                 )
     if "sampler" in given:
         _check_call(name, "`sampler` does not take a generator and a dtype", given["sampler"], 2, {})
+
+
+def takes_out_by_name(gradient: Callable[..., Any]) -> bool:
+    """Whether a gradient has parameters `out` and `dout`; it may call the result and its cotangent what it likes."""
+    try:
+        parameters = inspect.signature(gradient).parameters
+    except (TypeError, ValueError):
+        return True
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    return all(name in parameters for name in ("out", "dout")) or (takes_all and "out" not in parameters)
 
 
 def _check_facts(name: str, count: int, pattern: Pattern, facts: Mapping[str, Any]) -> None:

@@ -74,14 +74,23 @@ LEVELS: tuple[tuple[str, ...], ...] = (
 
 @attrs.frozen(eq=False)
 class PassRecord:
-    """One pass that was run: its name with its options, how long it took in seconds, the module's bindings before and
-    after, and what it made."""
+    """One pass that was run: its name with its options, how long it took in seconds, what it was given and what it
+    made."""
 
     name: str
     seconds: float
-    before: int
-    after: int
+    given: Module
     module: Module
+
+    @property
+    def before(self) -> int:
+        """The module's bindings before the pass."""
+        return count(self.given)
+
+    @property
+    def after(self) -> int:
+        """The module's bindings after the pass."""
+        return count(self.module)
 
     @property
     def text(self) -> str:
@@ -119,16 +128,15 @@ class Pipeline:
 
     def _run(self, module: Module) -> Module:
         records: list[PassRecord] = []
-        size, stage = count(module), self.stage
+        stage = self.stage
         for done, step in enumerate(self.passes):
             if self.progress is not None:
                 self.progress(step.name, done, len(self.passes))
-            start = time.perf_counter()
+            given, start = module, time.perf_counter()
             with assuming(module.where):
                 module = step(module)
             seconds = time.perf_counter() - start
-            before, size = size, count(module)
-            records.append(PassRecord(step.name, seconds, before, size, module))
+            records.append(PassRecord(step.name, seconds, given, module))
             stage = step.makes or stage
             if self.checked:
                 check(module, stage)

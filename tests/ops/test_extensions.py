@@ -167,7 +167,7 @@ def triple(x: Tensor) -> Tensor:
         ({"relation": Relation("T -> U", same_shape)}, "the variable U, which no operand"),
         ({"relation": Relation("T -> @dtype", same_shape)}, "it has no such attribute"),
         ({"compute": lambda x, y: x}, "`compute` does not take 1 tensors"),
-        ({"gradient": lambda x, dout: dout}, "`gradient` does not take 1 operands, `out`, `dout`"),
+        ({"gradient": lambda x, dout: dout}, "`gradient` does not take 1 operands, the result and its cotangent"),
         ({"algebra": Algebra(linear=(1,))}, "`linear` names operand 1, but there are 1"),
         ({"algebra": Algebra(linear=0)}, "`linear` in `algebra` is a tuple of operands' positions, found 0"),
         ({"algebra": Algebra(accumulates=2)}, "`accumulates` names operand 2"),
@@ -208,6 +208,25 @@ def test_parts_that_do_not_fit_are_refused(changes: dict[str, Any], message: str
     with pytest.raises(RegistrationError, match=message):
         relay.register_op(**{**complete, **changes})(triple)
     assert relay.get_env().names() == before
+
+
+def test_a_gradient_names_result_and_cotangent_as_it_likes() -> None:
+    from tvm import te
+
+    @relay.register_op(
+        relation=Relation("T:float, T -> T", broadcast),
+        compute=lambda x, y, power: te.compute(x.shape, lambda *i: x(*i) * y(*i)),
+        gradient=lambda x, y, result, cotangent, power: (cotangent * y, result * cotangent / y),
+    )
+    def times_with_names(x: Tensor, y: Tensor, power: int = 1) -> Tensor:
+        """x y. x: (T, s), y: (T, s) -> (T, s)."""
+        return x * y
+
+    gradient = relay.grad(relay.from_source("def f(x, y):\n    return op(x, y).sum()\n", {"op": times_with_names}))
+    x, y = np.arange(1.0, 4.0), np.arange(2.0, 5.0)
+    for found in (gradient(x, y), gradient.interpret(x, y)):
+        np.testing.assert_allclose(found[0], y)
+        np.testing.assert_allclose(found[1], x)
 
 
 def test_a_fact_that_there_is_not_is_refused() -> None:
