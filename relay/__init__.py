@@ -44,7 +44,7 @@ from relay.errors import (
 )
 from relay.frontend.annotations import base_type_var, dims, shape_var, type_var
 from relay.frontend.data.values import replace as _replace
-from relay.function import RelayFunction, from_source
+from relay.function import RelayFunction, explain, from_source
 from relay.function import data_class as _data_class
 from relay.function import decorate as _decorate
 from relay.ir.annotations.annotation import Ref as _Ref
@@ -314,6 +314,7 @@ __all__ = [
     "data",
     "dims",
     "errors",
+    "explain",
     "from_source",
     "func_ty_to_placeholders",
     "get_env",

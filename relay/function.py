@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType, FunctionType, MethodType
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from relay.calling.arguments import describe, describe_static, too_deep
+from relay.calling.arguments import ArgumentDescription, describe, describe_static, too_deep
 from relay.calling.closure_selection import chosen_result, must_be_opened, opened_module, selection_definition
 from relay.calling.closures import Result, result_of
 from relay.calling.dispatch import ProgramDispatcher
@@ -27,8 +28,9 @@ from relay.calling.donation import DonatedArguments, donated_names
 from relay.calling.executable import Executable
 from relay.calling.lowering import Lowering
 from relay.calling.parameters import annotated_types, annotation, bind_arguments, has_annotated_sizes
+from relay.calling.program_table import Compilation, Explanation, Programs
 from relay.calling.results import Values, wrap
-from relay.calling.shape_policy import SizeHistory, SymbolicSignature, axes, kind, of_any_length, refuse_sizes
+from relay.calling.shape_policy import refuse_sizes
 from relay.codegen.runtime.native_stacks import with_room
 from relay.compilation.custom_gradients import with_gradient
 from relay.compilation.stages import CompiledSignature
@@ -59,9 +61,6 @@ log = logging.getLogger("relay.compile")
 COMPILES_SYMBOLIC_SIZES = True
 """Whether code generation takes programs with symbolic sizes."""
 
-MANY_SYMBOLIC = 32
-"""How many programs with symbolic sizes there are for one kind of call. Each call tries them in order."""
-
 
 class RelayFunction(ProgramDispatcher):
     """A function of the language: what `@relay` and `relay.grad` return. Call it with arrays, numbers and tuples of
@@ -81,11 +80,6 @@ class RelayFunction(ProgramDispatcher):
         super().__init__(primal(definition).function, seed_count(definition))
         self.__relay__ = definition
         self._options = options
-        self._cache: dict[object, CompiledSignature] = {}
-        self._symbolic: dict[object, list[CompiledSignature]] = {}  # by the kind of call
-        self._history: dict[object, SizeHistory] = {}
-        self._lengths: dict[object, tuple[object, ...] | None] = {}  # the first calls with lists; None: of one length
-        self._sized: set[object] = set()  # kinds of calls whose programs cannot have symbolic sizes
         self._used: set[Definition] = set()
         self._warned: set[str] = set()  # of what the interpreter runs, since it cannot be compiled
         self._made: dict[object, RelayFunction] = {}  # its derivatives and other transformations
@@ -133,10 +127,7 @@ class RelayFunction(ProgramDispatcher):
             reason = error.message if isinstance(error, RelayError) else str(error)
             log.warning("recompiling %s for every new shape: %s%s", self.__name__, reason, place)
             with self._lock:
-                for own, known in self._symbolic.items():
-                    if lowered in known:
-                        known.remove(lowered)
-                        self._sized.add(own)
+                self._programs.fix_sizes(lowered)
             return False
         return True
 
@@ -202,12 +193,7 @@ class RelayFunction(ProgramDispatcher):
         A program takes them from the Python variables around it when it is first type-checked, and keeps those values.
         """
         with self._lock:
-            self._cache.clear()
-            self._symbolic.clear()
-            self._history.clear()
-            self._sized.clear()
-            self._lengths.clear()
-            self._forget_calls()
+            self._programs.clear()
             for definition in self._used:
                 if isinstance(definition.scope, SnapshotScope):
                     definition.scope.reload()
@@ -236,7 +222,7 @@ class RelayFunction(ProgramDispatcher):
 
         def define(python: Callable[..., Any]) -> RelayFunction:
             assert isinstance(definition, Definition)
-            if self._cache or self._made:
+            if self._programs or self._made:
                 raise FrontendError(
                     f"the gradient of {self.__name__} must be defined before the first call or derivative",
                     self._function.span,
@@ -279,9 +265,7 @@ class RelayFunction(ProgramDispatcher):
     def forget_programs(self) -> None:
         """Let the next calls generate code anew."""
         with self._lock:
-            for lowered in (*self._cache.values(), *(s for known in self._symbolic.values() for s in known)):
-                lowered.forget_program()
-            self._forget_calls()
+            self._programs.forget_native_code()
 
     def lower(self, *arguments: Any, **keywords: Any) -> Lowering:
         """The function at the types of these arguments, without running it: `.typed` and `.core` are its programs,
@@ -292,6 +276,21 @@ class RelayFunction(ProgramDispatcher):
         lowered, values = self._lower(arguments, keywords)
         core = lambda: self.core(*arguments, **keywords)  # noqa: E731
         return Lowering(lowered.typed, lowered.result, values, core, lambda: self.compile(*arguments, **keywords))
+
+    def programs(self) -> Programs:
+        """The programs that were compiled for calls of this function: for which signature, why, how often each was
+        used, and how long it took."""
+        with self._lock:
+            return self._programs.programs()
+
+    def explain(self, *arguments: Any, **keywords: Any) -> Explanation:
+        """Which program serves a call with these arguments, or which guards fail and what would be compiled. Compiles
+        nothing. Raises what a call would raise for arguments that Relay cannot take."""
+        described, symbolic = self._describe(arguments, keywords), self._may_be_symbolic(None)
+        key, types = tuple(d.key for d in described), [d.argument for d in described]
+        last = self._last_program(arguments, keywords)
+        with self._lock:
+            return self._programs.explain(key, types, symbolic, bool(self._options.dynamic), last)
 
     def module(self, *arguments: Any, **keywords: Any) -> Module:
         """The IR module for these arguments: the typed, higher-order program, as `typed`."""
@@ -345,27 +344,14 @@ class RelayFunction(ProgramDispatcher):
         self, arguments: Sequence[Any], keywords: Mapping[str, Any], symbolic: bool | None = None
     ) -> tuple[CompiledSignature, Values]:
         """The program for these arguments, and their run-time values. `symbolic`: it may have symbolic sizes."""
-        if symbolic is None:
-            symbolic = COMPILES_SYMBOLIC_SIZES and self._options.dynamic is not False
-        given = self._bind(arguments, keywords)
-        signature = self._function.signature
-        static = [position < len(signature) and signature[position].static for position in range(len(given))]
-        try:
-            described = [
-                describe_static(v, self._function, i)
-                if static[i]
-                else describe(v, self._function, i, annotation=annotation(self.__relay__, i))
-                for i, v in enumerate(given)
-            ]
-        except RecursionError:
-            raise too_deep(given, self._function) from None
+        described, symbolic = self._describe(arguments, keywords), self._may_be_symbolic(symbolic)
         key = tuple(d.key for d in described)
-        lowered = self._cache.get(key)
+        lowered = self._programs.exact.get(key)
         if lowered is None:
             with compiling:
                 load()
             with self._lock:
-                lowered = self._cache.get(key)
+                lowered = self._programs.exact.get(key)
                 if lowered is None:
                     types = [d.argument for d in described]
                     with without_collection():
@@ -383,37 +369,42 @@ class RelayFunction(ProgramDispatcher):
                 values.add(d.value, parameter.type, parameter.name)
         return lowered, values
 
+    def _describe(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[ArgumentDescription]:
+        """The arguments of a call, by the parameters."""
+        given = self._bind(arguments, keywords)
+        signature = self._function.signature
+        static = [position < len(signature) and signature[position].static for position in range(len(given))]
+        try:
+            return [
+                describe_static(v, self._function, i)
+                if static[i]
+                else describe(v, self._function, i, annotation=annotation(self.__relay__, i))
+                for i, v in enumerate(given)
+            ]
+        except RecursionError:
+            raise too_deep(given, self._function) from None
+
+    def _may_be_symbolic(self, symbolic: bool | None) -> bool:
+        return COMPILES_SYMBOLIC_SIZES and self._options.dynamic is not False if symbolic is None else symbolic
+
     def _find_or_make(
         self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool
     ) -> CompiledSignature:
         """A symbolic program that is for these arguments, or a new program."""
-        if not symbolic:
-            return self._make(key, arguments)
-        own, given = tuple(map(kind, key)), axes(arguments)
-        if own in self._sized:
-            return self._make(key, arguments)
-        known = self._symbolic.setdefault(own, [])
-        for lowered in known:
-            refusal = SymbolicSignature(lowered.typed).refusal(arguments)
-            if refusal is None:
-                return lowered
+        table = self._programs
+        found = table.find(key, arguments, symbolic)
+        for lowered, refusal in found.refusals:
             log.info("the program of %s for sizes %s does not apply: %s", self.__name__, _sizes(lowered.typed), refusal)
-        history = self._history.get(own, SizeHistory(given))
-        varying = set(given) if self._options.dynamic else history.with_call(given)
-        if len(known) >= MANY_SYMBOLIC:
-            log.info(
-                "%s has %d programs for symbolic sizes; compiling another one for these sizes alone",
-                self.__name__,
-                len(known),
-            )
-            varying = set()
-        made = self._make_symbolic(key, arguments, varying) if varying else None
-        if made is not None:
-            known.append(made)
-        found = self._make(key, arguments) if made is None else made
-        history.varying = history.with_call(given)  # calls that are refused leave no trace
-        self._history[own] = history
-        return found
+        if found.compiled is not None:
+            return found.compiled
+        reason, varying = table.reason(key), table.varying(key, arguments, symbolic, bool(self._options.dynamic))
+        start = time.perf_counter()
+        found_symbolic, pins = self._make_symbolic(key, arguments, varying) if varying else (None, ())
+        made = self._make(key, arguments) if found_symbolic is None else found_symbolic
+        seconds = time.perf_counter() - start
+        compilation = Compilation(reason, seconds, pins, is_symbolic=found_symbolic is not None, counts=symbolic)
+        table.add(key, arguments, made, compilation)
+        return made
 
     def _of_any_length(
         self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool
@@ -422,21 +413,18 @@ class RelayFunction(ProgramDispatcher):
         there was none, and for functions that need to know the length, as derivatives by lists do."""
         if isinstance(self.__relay__, DerivedDefinition) or self._donated or self._options.dynamic is False:
             return None
-        changed = [of_any_length(k, a) for k, a in zip(key, arguments, strict=True)]
-        own = tuple(k for k, _ in changed)
-        like = tuple(map(kind, own))
-        if own == key or self._lengths.setdefault(like, key) is None:
+        general = self._programs.with_any_length(key, arguments)
+        if general is None:
             return None
-        if tuple(map(kind, self._lengths[like] or ())) == tuple(map(kind, key)):
-            return None  # of the same lengths
+        own, changed = general
         try:
-            found = self._cache.get(own) or self._find_or_make(own, [a for _, a in changed], symbolic)
+            found = self._programs.exact.get(own) or self._find_or_make(own, changed, symbolic)
         except (RelayError, SymbolicSize, Undetermined) as error:
             reason = error.message if isinstance(error, RelayError) else str(error)
             log.warning("recompiling %s for every new length of its lists: %s", self.__name__, reason)
-            self._lengths[like] = None
+            self._programs.fix_lengths(own)
             return None
-        self._cache[key] = found
+        self._programs.exact[key] = found
         return found
 
     def _make(self, key: tuple[object, ...], arguments: Sequence[Argument]) -> CompiledSignature:
@@ -444,8 +432,7 @@ class RelayFunction(ProgramDispatcher):
         made = elaborate_structured(self.__relay__, arguments)
         if has_annotated_sizes(self._function):
             self._refuse_sizes(arguments)
-        lowered = self._cache[key] = self._lower_elaborated(made)
-        return lowered
+        return self._lower_elaborated(made)
 
     def _lower_elaborated(self, made: Elaborated) -> CompiledSignature:
         with bugs_of("type inference", lambda: self._function.span):
@@ -474,27 +461,29 @@ class RelayFunction(ProgramDispatcher):
 
     def _make_symbolic(
         self, key: tuple[object, ...], arguments: Sequence[Argument], varying: set[Place]
-    ) -> CompiledSignature | None:
-        """A program in which these axes are symbolic; None if all of them became numbers."""
+    ) -> tuple[CompiledSignature | None, tuple[str, ...]]:
+        """A program in which these axes are symbolic, None if all of them became numbers; and which did, and why."""
         try:
             made = elaborate_structured(self.__relay__, arguments, varying)
         except (RelayError, SymbolicSize, Undetermined) as error:
             reason = error.message if isinstance(error, RelayError) else str(error)
             log.info("%s has no program for symbolic sizes: %s", self.__name__, reason)
-            return None
+            return None, ()
+        pins = []
         for pin in made.pins:
             place = f", at {pin.span}" if pin.span is not None else ""
+            pins.append(f"{pin.name} = {pin.value}: {pin.reason}{place}")
             log.info("%s: the size %s is %s: %s%s", self.__name__, pin.name, pin.value, pin.reason, place)
         if not symbolic_dims(made.module):
-            return None
+            return None, ()
         if must_be_opened(made):
             log.info(
                 "%s has no program for symbolic sizes: the functions that it returns are selected at run time",
                 self.__name__,
             )
-            return None
+            return None, ()
         log.info("compiling %s for %s with sizes %s", self.__name__, key, _sizes(made.module))
-        return self._lower_elaborated(made)
+        return self._lower_elaborated(made), tuple(pins)
 
     def _bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
         return bind_arguments(self.__relay__, self.__name__, self._seeds, arguments, keywords)
@@ -554,6 +543,17 @@ def decorate(python: Callable[..., Any], options: Options, frame: FrameType | No
 
 def _ensure_decorated(function: Callable[..., Any]) -> RelayFunction:
     return function if isinstance(function, RelayFunction) else decorate(function, Options())
+
+
+def explain(f: RelayFunction, /, *arguments: Any, **keywords: Any) -> Explanation:
+    """Which program of `f` serves a call with these arguments, or which guards fail and what would be compiled.
+
+    Compiles nothing. Raises FrontendError for what is not a decorated function, and what the call would raise for
+    arguments that Relay cannot take.
+    """
+    if not isinstance(f, RelayFunction):
+        raise FrontendError(f"explain takes a decorated function, found {type(f).__name__}", help="explain(f, x)")
+    return f.explain(*arguments, **keywords)
 
 
 def from_source(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from relay.calling.array import Array
-from relay.calling.data_marshalling import DataCall, Unpackable
+from relay.calling.data_marshalling import Unpackable
 from relay.calling.fast_path import (
     DIRECT,
     GUARD_FAILURE,
@@ -28,6 +28,7 @@ from relay.calling.fast_path import (
     repeat_with_references,
     unwrapping,
 )
+from relay.calling.program_table import ProgramTable
 from relay.calling.reference_marshalling import lists_as_leaves
 from relay.calling.results import Values, wrap
 from relay.compilation.stages import CompiledSignature, ResultBuilder
@@ -53,11 +54,10 @@ class ProgramDispatcher(abc.ABC):
         self._function = function
         self._seeds = seeds
         self._has_static = any(parameter.static for parameter in function.signature)
-        self._known: dict[tuple[object, ...], Repeat] = {}  # the last one by the arguments' structure and types
-        self._direct: dict[object, Repeat] = {}  # the same where nothing is nested, by their types
+        self._programs = ProgramTable([parameter.name for parameter in function.parameters])
+        self._shortcuts = self._programs.shortcuts
+        self._direct = self._shortcuts.plain  # a call through attributes of attributes takes noticeably longer
         self._orders: dict[tuple[object, ...], tuple[str, ...]] = {}  # of keywords, in that of the parameters
-        self._listed: dict[tuple[object, ...], Repeat] = {}  # the same for lists of any length
-        self._data: dict[tuple[object, ...], DataCall] = {}  # those among them with values of data types
 
     @abc.abstractmethod
     def _compile_call(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[CompiledSignature, Values]:
@@ -77,13 +77,6 @@ class ProgramDispatcher(abc.ABC):
     def make_once(self, key: object, make: Callable[[], Definition]) -> Any:
         """A decorated function that is made of this one; the same one each time."""
 
-    def _forget_calls(self) -> None:
-        """Let the next calls go the long way."""
-        self._known.clear()
-        self._data.clear()
-        self._listed.clear()
-        self._direct.clear()
-
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the compiled program; it is compiled at the first call with new dtypes or shapes."""
         __tracebackhide__ = True
@@ -102,13 +95,13 @@ class ProgramDispatcher(abc.ABC):
         plain = given is not None and self._flatten(given, leaves, kinds)
         signature = tuple(kinds)
         if plain:
-            known = self._known.get(signature)
+            known = self._shortcuts.nested.get(signature)
             if known is not None:
                 result = known(leaves)
                 if result is not GUARD_FAILURE:
                     return result
-            elif self._listed and (together := lists_as_leaves(signature, leaves)) is not None:
-                listed = self._listed.get(together[0])
+            elif self._shortcuts.lists and (together := lists_as_leaves(signature, leaves)) is not None:
+                listed = self._shortcuts.lists.get(together[0])
                 result = GUARD_FAILURE if listed is None else listed(together[1])
                 if result is not GUARD_FAILURE:
                     return result
@@ -130,6 +123,17 @@ class ProgramDispatcher(abc.ABC):
             assert given is not None
             self._remember(given, signature, leaves, lowered)
         return result
+
+    def _last_program(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> CompiledSignature | None:
+        """The program that a call with such arguments tries first: that of the last call like it."""
+        owners, kinds = self._shortcuts.owners, list[Any]()
+        if not keywords:
+            found = owners.get(("plain", type(arguments[0]) if len(arguments) == 1 else tuple(map(type, arguments))))
+            if found is not None:
+                return found
+        given = tuple(arguments) if not keywords else self._in_order(tuple(arguments), keywords, kinds)
+        is_plain = given is not None and self._flatten(given, [], kinds)
+        return owners.get(("nested", tuple(kinds))) if is_plain else None
 
     def _flatten(self, given: tuple[Any, ...], leaves: list[Any], kinds: list[Any]) -> bool:
         """As `flatten`, also for static parameters, if these arguments are in the order of all parameters."""
@@ -178,11 +182,13 @@ class ProgramDispatcher(abc.ABC):
         if (returned := lowered.returned) is not None:
             call = self._returning(call, returned)
         if len(kinds) != len(arguments) or not DIRECT.issuperset(map(type, arguments)):
-            self._known[kinds] = call
+            self._shortcuts.nested[kinds] = call
+            self._shortcuts.owners["nested", kinds] = lowered
         else:  # nothing is nested
             wrapped = [position for position, argument in enumerate(arguments) if isinstance(argument, Array)]
             key = type(arguments[0]) if len(arguments) == 1 else tuple(map(type, arguments))
             self._direct[key] = unwrapping(call, wrapped) if wrapped else call
+            self._shortcuts.owners["plain", key] = lowered
 
     def _remember_lists(self, kinds: tuple[object, ...], leaves: Sequence[Any], lowered: CompiledSignature) -> None:
         """The same for programs that take lists of any length."""
@@ -195,7 +201,7 @@ class ProgramDispatcher(abc.ABC):
             call = repeat_with_references(lowered.program, values, lowered.parameters, lowered.result)
         except NotCacheable:
             return
-        self._listed[own] = call if lowered.returned is None else self._returning(call, lowered.returned)
+        self._shortcuts.lists[own] = call if lowered.returned is None else self._returning(call, lowered.returned)
 
     def _returning(self, call: Repeat, returned: ResultBuilder) -> Repeat:
         def run(leaves: list[Any]) -> Any:
@@ -206,13 +212,14 @@ class ProgramDispatcher(abc.ABC):
 
     def _remember_data(self, kinds: tuple[object, ...], leaves: Sequence[Any], lowered: CompiledSignature) -> None:
         """The same for calls with values of data types."""
-        known = self._data.get(kinds)
+        shortcuts = self._shortcuts
+        known = shortcuts.data.get(kinds)
         values = kinds[2:] if kinds[0] == _KEYWORDS else kinds
         try:
             if known is None or known.program is not lowered.program:
                 known, call = repeat_with_data(lowered.program, values, lowered.result)
                 known.learn(leaves)
-                self._data[kinds], self._known[kinds] = known, call
+                shortcuts.data[kinds], shortcuts.nested[kinds] = known, call
             else:
                 known.learn(leaves)
         except (NotCacheable, Unpackable):

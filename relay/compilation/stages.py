@@ -6,6 +6,7 @@ typed --specialize, structure, prepare, differentiate, optimize--> core --codege
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -63,6 +64,18 @@ class CompiledSignature:
     opened: bool = False  # functions in what it returns are values of data types (`chosen_functions.opened_module`)
     _lock: Any = attrs.field(factory=Lock)
     _made: dict[str, Any] = attrs.field(factory=dict)
+    _uses: list[int] = attrs.field(factory=lambda: [0])
+
+    @property
+    def uses(self) -> int:
+        """How often the native program has run to its end. Calls of several threads at once may be counted as one."""
+        return self._uses[0]
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took to make the native program, or to read it from disk; None if there is none yet."""
+        seconds: float | None = self._made.get("seconds")
+        return seconds
 
     @property
     def is_symbolic(self) -> bool:
@@ -105,8 +118,10 @@ class CompiledSignature:
                 raise failure.with_traceback(None)
             if "program" not in self._made:
                 with progress.progress_bar(f"compiling {self.typed.main.name}"), without_collection():
+                    start = time.perf_counter()
                     try:
                         self._made["program"] = with_room(self._compile)
+                        self._made["seconds"] = time.perf_counter() - start
                     except InternalError as error:
                         error.help = INSTEAD
                         self._made["failure"] = error
@@ -139,7 +154,7 @@ class CompiledSignature:
         )
         if unused := unused_donations(native, parameters, donated):
             log.warning("%s: no result is made in the memory of %s", self.typed.main.name, ", ".join(unused))
-        return cpu.Program(native, Data, Reference)
+        return cpu.Program(native, Data, Reference, self._uses)
 
     def forget_program(self) -> None:
         """Let the next call generate code anew."""

@@ -184,7 +184,7 @@ def test_memory_of_a_round_is_given_back() -> None:
     x = np.linspace(-1.0, 4.0, 2000)
     few, many = rounds(x, np.int32(3)), rounds(x, np.int32(300))
     np.testing.assert_allclose(float(many), float(few) * 100)
-    program = next(iter(rounds._cache.values())).program
+    program = next(iter(rounds._programs.exact.values())).program
     table = program._contexts[-1].table
     assert program.native.arena is not None
     top, end, chunk = (int(table[program.native.arena + i]) for i in range(3))
@@ -195,7 +195,7 @@ def test_other_sizes_of_arguments_are_no_other_program() -> None:
     for size in range(3, 9):
         x = np.linspace(-1.0, 1.0, size)
         np.testing.assert_array_equal(relay_positive(x), x[x > 0.0])
-    assert len(relay_positive._cache) + sum(map(len, relay_positive._symbolic.values())) <= 3
+    assert len(relay_positive.programs()) <= 3
 
 
 @relay

@@ -109,12 +109,20 @@ class Run(Protocol):
 class Program:
     """A compiled program: call it with one value for each parameter. Calls from several threads may overlap."""
 
-    def __init__(self, native: NativeModule, make: Make, reference: Callable[[Any], Any] = Reference) -> None:
-        """`make` makes the values of data types in results, `reference` the references that were not passed in."""
+    def __init__(
+        self,
+        native: NativeModule,
+        make: Make,
+        reference: Callable[[Any], Any] = Reference,
+        uses: list[int] | None = None,
+    ) -> None:
+        """`make` makes the values of data types in results, `reference` the references that were not passed in. The
+        runs are counted in the only item of `uses`."""
         from relay.codegen.lowering.layout import TensorLayout, leaves
 
         check_heads()
         self.native = native
+        self._uses = [0] if uses is None else uses
         self._make, self._reference = make, reference
         self._function = native.function
         self._expected = [(leaf.base.dtype, leaf.dims) for layout in native.parameters for leaf in leaves(layout)]
@@ -211,6 +219,7 @@ class Program:
         only = makers[0] if len(makers) == 1 and shapes is None else None
         take, give = self._contexts.pop, self._contexts.append
         once = recursive and (self.native.externals is not None or bool(replaced))
+        uses = self._uses
 
         def run(leaves: list[np.ndarray], context: _Context | None = None) -> list[np.ndarray] | None:
             if context is None:
@@ -253,6 +262,7 @@ class Program:
             if context is None and status != RUNNING_OUT_OF_MEMORY:
                 give(own)
             if not status:
+                uses[0] += 1
                 return outputs
             if status == GUARD_FAILURE:
                 return None
@@ -268,7 +278,7 @@ class Program:
         if self._recursive or self._replaced or len(self._outputs) != 1:
             return None
         function, (make,), shapes = self._function, self._outputs, self._shapes
-        take, give = self._contexts.pop, self._contexts.append
+        take, give, uses = self._contexts.pop, self._contexts.append, self._uses
 
         def run(leaves: list[np.ndarray]) -> object:
             try:
@@ -287,6 +297,7 @@ class Program:
             status = own.words[STATUS]
             give(own)
             if not status:
+                uses[0] += 1
                 return finish(outputs[0])
             if status == GUARD_FAILURE:
                 return misfit
