@@ -1,4 +1,4 @@
-"""Ranges and zips as arguments of the program's functions. They are no values of the run: a call passes the values
+"""Ranges and zips as arguments of the program's functions. They are not run-time values: a call passes the values
 that they are made of, and the function goes through the same again.
 
     total(range(n))        passes (n,)
@@ -33,7 +33,7 @@ def is_iterable_only(entity: AbstractValue) -> bool:
 
 
 def passed_values(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> Tuple:
-    """The values of the run that it is made of."""
+    """The run-time values that it is made of."""
     found = _values(entity)
     return Tuple(tuple(checker.materialize(out, value, span) if isinstance(value, Size) else value for value in found))
 
