@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import relay as rl
 from relay import relay
-from relay.errors import ExecutionError, TypeCheckError
+from relay.errors import ExecutionError, TypeCheckError, TypeMismatch
 from relay.typecheck.elaboration.dynamic_lists import list_positions
 
 PROGRAM = """
@@ -119,6 +120,75 @@ def test_operations_are_those_of_python() -> None:
             expected = [float(v) for v in python[name](n)]
             assert [float(v) for v in function.interpret(n)] == expected
             assert [float(v) for v in function(n)] == expected
+
+
+def swapped(n):
+    d = {"a": 1.0, "b": 2.0}
+    for _ in range(n):
+        d = {"b": d["a"], "a": d["b"] + 1.0}
+    e = {"a": 1.0, "b": 2.0}
+    while e["a"] < n:
+        e = {"b": e["a"], "a": e["b"] + 1.0}
+    if n > 3:
+        e = {"b": e["a"], "a": e["b"]}
+    return [d["a"], d["b"], e["a"], e["b"]]
+
+
+def test_dicts_with_the_same_keys_in_another_order_are_the_same_in_loops_and_branches() -> None:
+    function = relay(swapped)
+    for n in (0, 1, 2, 5):
+        for run in (function, function.interpret):
+            assert [float(v) for v in run(n)] == swapped(n)
+
+
+@dataclasses.dataclass
+class Point:
+    x: float
+    y: float
+
+
+@dataclasses.dataclass
+class Flipped:
+    y: float
+    x: float
+
+
+def test_loops_keep_the_keys_of_dicts_and_the_classes_of_records() -> None:
+    @relay
+    def keyed(x, n):
+        d = {"a": x}
+        for i in range(n):
+            d["k"] = i * 1.0
+        return d
+
+    @relay
+    def renamed(x, n):
+        d = {"a": x}
+        for _ in range(n):
+            d = {"b": x + 1.0}
+        return d
+
+    @relay
+    def flipped(x, n):
+        p = Point(x, 2 * x)
+        for _ in range(n):
+            p = Flipped(x, 2 * x)
+        return p.x
+
+    for function, words in (
+        (keyed, "the loop changes the keys of the dict d: it enters the loop as {a: .*} and becomes {a: .*, k: "),
+        (renamed, "the loop changes the keys of the dict d"),
+        (flipped, "the loop changes the class of p"),
+    ):
+        with pytest.raises(TypeMismatch, match=words):
+            function(1.0, 3)
+
+    @relay
+    def measured(x):
+        return len(f"{x}")
+
+    with pytest.raises(TypeCheckError, match="the length of an f-string with run-time values is not known"):
+        measured(1.0)
 
 
 @relay

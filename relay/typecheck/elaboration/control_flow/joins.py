@@ -34,6 +34,7 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import weak_types
 from relay.typecheck.elaboration.schemes import conditional_types
+from relay.typecheck.elaboration.values import records
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.type_differences import differences
 from relay.typecheck.unification import Clash, resolve
@@ -123,6 +124,7 @@ class Join:
             for e, (out, _, span) in zip(entities, self.paths, strict=True)
         ]
         first = entities[0]
+        entities = [records.in_order(e, first) for e in entities]
         if all(map(dynamic_lists.is_list, entities)) and len({_fixed_length(e) for e in entities}) > 1:
             entities = [
                 dynamic_lists.as_growing(self.checker, out, e, span)

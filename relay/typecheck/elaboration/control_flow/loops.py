@@ -28,7 +28,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow.joins import Join, assign, assign_joined, assignment_span
 from relay.typecheck.elaboration.control_flow.loop_invariants import LoopInvariants
-from relay.typecheck.elaboration.diagnostics.descriptions import structure_of
+from relay.typecheck.elaboration.diagnostics.descriptions import kind_of, structure_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, clash_notes
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
@@ -36,6 +36,7 @@ from relay.typecheck.elaboration.expressions import weak_types
 from relay.typecheck.elaboration.expressions.blocks import elaborate_block, handed_entities
 from relay.typecheck.elaboration.restarts import FirstRoundDiffers, ListGrows, LoopUnrolls
 from relay.typecheck.elaboration.schemes import conditional_types
+from relay.typecheck.elaboration.values import records
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import Clash, is_known, resolve
@@ -175,6 +176,7 @@ class LoopState:
     ) -> None:
         if isinstance(entity, DynamicValue):
             entity = expand(self.checker, out, entity, span)
+        entity = records.in_order(entity, expected)
         match expected:
             case DynamicValue():
                 if dynamic_lists.is_growing(expected):
@@ -211,15 +213,14 @@ class LoopState:
                     ) from None
                 atoms.append(typed.atom)
             case Tuple(items):
-                if not isinstance(entity, Tuple) or len(entity.items) != len(items):
+                if (
+                    not isinstance(entity, Tuple)
+                    or len(entity.items) != len(items)
+                    or _is_another_record(expected, entity)
+                ):
                     if dynamic_lists.is_literal(expected) and dynamic_lists.is_list(entity):
                         raise ListGrows((self.label, place))
-                    raise TypeMismatch(
-                        f"the loop changes the structure of the tuple {name}: it enters the loop as"
-                        f" {structure_of(expected)} and becomes {structure_of(entity)}",
-                        span,
-                        help="a tuple or dict keeps its length; a list may grow: `xs.append(v)`",
-                    )
+                    raise _structure_error(name, expected, entity, span)
                 for i, (a, b) in enumerate(zip(items, entity.items, strict=True)):
                     self._fit(out, name, a, b, span, atoms, (*place, i))
             case _:
@@ -230,6 +231,28 @@ class LoopState:
                 )
                 if not same:
                     raise TypeCheckError(f"the loop changes {name}, which is a compile-time value", span)
+
+
+def _is_another_record(expected: Tuple, entity: Tuple) -> bool:
+    """Whether one is a dict, and the other none or one with other keys; or both are records of different classes."""
+    forms = [t.form for t in (expected, entity) if t.form is not None]
+    if expected.form == entity.form:
+        return False
+    return any(f.cls is dict for f in forms) or (len(forms) == 2 and all(f.names for f in forms))
+
+
+def _structure_error(name: str, expected: Tuple, entity: AbstractValue, span: Span | None) -> TypeMismatch:
+    """The error of a loop that changes which items a tuple, dict or record has."""
+    is_dict = expected.form is not None and expected.form.cls is dict
+    found = f"it enters the loop as {structure_of(expected)} and becomes {structure_of(entity)}"
+    if is_dict and isinstance(entity, Tuple):
+        help = f"assign all keys before the loop, `{name}[..] = 0.0`; if they are only known at run time, use a list"
+        return TypeMismatch(f"the loop changes the keys of the dict {name}: {found}", span, help=help)
+    help = "a tuple or dict keeps its length; a list may grow: `xs.append(v)`"
+    if expected.form is not None and expected.form.names:
+        return TypeMismatch(f"the loop changes the class of {name}: {found}", span, help=_KEEP_TYPES)
+    kind = kind_of(expected).removeprefix("a ")
+    return TypeMismatch(f"the loop changes the structure of the {kind} {name}: {found}", span, help=help)
 
 
 def elaborate_loop(

@@ -18,6 +18,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Range,
     Size,
     SizeExpression,
+    Text,
     Tuple,
     TypedBlockBuilder,
     Zip,
@@ -47,6 +48,10 @@ def _len(
         return list_positions.length(checker, out, entity, span)
     if isinstance(entity, PythonObject) and isinstance(entity.value, str):
         return Number(len(entity.value), span)
+    if isinstance(entity, Text):
+        raise TypeCheckError(
+            "the length of an f-string with run-time values is not known at compile time", span, help="count its parts"
+        )
     if isinstance(entity, Range | Progression):
         return trip_counts.length(checker, out, entity, span)
     shape = tensors.attribute(checker, out, entity, "shape", span, "the argument of len")

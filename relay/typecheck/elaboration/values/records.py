@@ -247,6 +247,16 @@ def _with_slice(
     return Tuple(tuple(changed), entity.form)
 
 
+def in_order(entity: AbstractValue, like: AbstractValue) -> AbstractValue:
+    """A dict with its items in the order of another one, if it has the same keys; anything else as it is."""
+    if not isinstance(entity, Tuple) or not isinstance(like, Tuple) or entity.form is None or like.form is None:
+        return entity
+    names, wanted = entity.form.names, like.form.names
+    if entity.form.cls is not dict or names == wanted or sorted(names) != sorted(wanted):
+        return entity
+    return Tuple(tuple(entity.items[names.index(name)] for name in wanted), like.form)
+
+
 def with_item(record: Tuple, key: str, value: AbstractValue) -> Tuple:
     """The dict after `d["key"] = value`."""
     assert record.form is not None
