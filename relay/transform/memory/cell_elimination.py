@@ -107,7 +107,8 @@ def _all_types(module: Module) -> Iterator[Type]:
 def _read_only_references(module: Module) -> set[RefType]:
     """The types of references that are made and read only."""
     functions = [f for f in module.functions.values() if isinstance(f, Function)]
-    outside = (*(p.type for p in module.main.parameters), module.main.result)
+    entry = module.functions[module.entry]  # a pending derivative shares what its function does
+    outside = (*(p.type for p in entry.parameters), entry.result) if isinstance(entry, Function) else ()
     found = {*_references(_content(module)), *_references(outside)}
     if not found:
         return found
