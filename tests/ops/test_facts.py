@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from operator_samples import OF, OPERATORS, Array, Sample, evaluate
 
+import relay
 from relay.ir.expr import Var
 from relay.ir.sizes.facts import DimConstraint
 from relay.ir.types import TensorType
@@ -367,3 +368,18 @@ def test_what_is_not_true_is_found(name: str, said: Any) -> None:
     with pytest.raises(AssertionError):
         for fact in declared(operator):
             check(operator, fact)
+
+
+def test_no_fact_is_true_of_one_operator_only() -> None:
+    """Which would be its name in other words."""
+    for facet, type_ in FACETS.items():
+        for field in attrs.fields(type_):
+            said = [o.name for o in OPERATORS.values() if getattr(getattr(o, facet), field.name) is not field.default]
+            assert len(said) > 1, f"{field.name} in {facet}: {said}"
+
+
+@pytest.mark.parametrize("name", [name for name, o in OPERATORS.items() if o.algebra.maps_over_tree])
+def test_identities_map_over_structures(name: str) -> None:
+    pair = relay.from_source(f"def f(x):\n    return relay.{name}((x, x * 2.0))\n", {"relay": relay})
+    first, second = pair.interpret(np.array([1.0, 2.0]))
+    np.testing.assert_array_equal((first, second), ([1.0, 2.0], [2.0, 4.0]))
