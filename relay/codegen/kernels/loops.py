@@ -55,16 +55,31 @@ def nested_loops(
     return list(level(0, []))
 
 
-def vectors(extent: Extent, width: int, dtype: str, body: Body) -> list[Statement]:
-    """`loop` in vectors of a width, and what is left over."""
+NARROW = 4
+"""The width of the vectors of what whole vectors leave over of an axis of symbolic size."""
+
+
+def vectors(extent: Extent, width: int, dtype: str, body: Body, *, often: bool = False) -> list[Statement]:
+    """`loop` in vectors of a width, and what is left over. `often`: it is within another loop, so that it pays to have
+    vectors also for what is left over of a symbolic extent."""
     if isinstance(extent, int):
         whole, rest = divmod(extent, width)
         made = loop(whole, dtype, lambda i: loop(width, dtype, lambda v: body(i * width + v), "VECTORIZED"))
         return made + loop(rest, dtype, lambda v: body(v + whole * width), "VECTORIZED")
-    steps = tirx.Var("steps", dtype)
-    made = loop(steps, dtype, lambda i: loop(width, dtype, lambda v: body(i * width + v), "VECTORIZED"))
-    made += loop(cast(extent, dtype) - steps * width, dtype, lambda i: body(steps * width + i))
-    return [tirx.Bind(steps, tirx.indexdiv(cast(extent, dtype), tirx.const(width, dtype))), *made]
+    statements: list[Statement] = []
+    start: Expression | None = None
+    for lanes in (width, NARROW, 1) if often and width > NARROW else (width, 1):
+        left = cast(extent, dtype) if start is None else cast(extent, dtype) - start
+        count, first = tirx.Var("count", dtype), start
+        statements.append(tirx.Bind(count, tirx.indexdiv(left, tirx.const(lanes, dtype)) if lanes > 1 else left))
+
+        def vector(i: Expression, lanes: int = lanes, first: Expression | None = first) -> list[Statement]:
+            at = i * lanes if first is None else i * lanes + first
+            return loop(lanes, dtype, lambda v: body(at + v), "VECTORIZED") if lanes > 1 else list(body(at))
+
+        statements += loop(count, dtype, vector)
+        start = count * lanes if first is None else first + count * lanes
+    return statements
 
 
 def unravel_index(index: Expression, extents: Sequence[Extent], dtype: str) -> list[Expression]:

@@ -116,7 +116,8 @@ def elements(e: Emission, stages: Sequence[Stage], fixed: Sequence[Expression]) 
     whole = flat(e, stages, fixed) if rest else None
     vectorizes, width = e.vectorizes(lead.op.body), lanes(e, stages)
     if whole is not None:
-        return vectors(volume(rest), width, e.index, whole) if vectorizes else loop(volume(rest), e.index, whole)
+        total = volume(rest)
+        return vectors(total, width, e.index, whole, often=bool(fixed)) if vectorizes else loop(total, e.index, whole)
 
     def one(indices: Sequence[Expression]) -> list[Statement]:
         return store_elements(e, stages, [*fixed, *indices])
@@ -131,7 +132,7 @@ def elements(e: Emission, stages: Sequence[Stage], fixed: Sequence[Expression]) 
         if parts is not None:
             return parts
         return (
-            vectors(last, width, e.index, lambda i: one([*outer, i]))
+            vectors(last, width, e.index, lambda i: one([*outer, i]), often=True)
             if vectorizes
             else (loop(last, e.index, lambda i: one([*outer, i])))
         )

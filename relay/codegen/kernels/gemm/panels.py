@@ -1,6 +1,6 @@
 """Panels: the right operand of a product in panels of columns, packed at run time.
 
-    packed[inner, lane] = right[inner, column + lane], and something beyond the last column that no result depends on
+    packed[inner, lane] = right[inner, column + lane], and numbers beyond the last column that no result depends on
 
 Where columns lie next to each other in memory, a row of a panel is copied after the other. Where inner elements do, as
 in products with a transposed matrix, squares of them are transposed in registers.
@@ -18,7 +18,7 @@ from tvm.sym import Analyzer
 from relay.codegen.kernels.elementwise.transposition import run, transpose_square
 from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.gemm.recognition import Axis, Product, size
-from relay.codegen.kernels.loops import loop, nested_loops, number, unravel_index
+from relay.codegen.kernels.loops import loop, nested_loops, number, unravel_index, vectors
 from relay.codegen.kernels.stage import Extent, substitute_variables
 from relay.codegen.tvm.tir import Expression, Statement, sequence, tirx
 
@@ -151,15 +151,22 @@ class Panel:
     def _row(self, place: Any, inner: dict[Any, Expression]) -> list[Statement]:
         """One row of the panel."""
 
-        def store(lane: Any, *, inside: bool) -> list[Statement]:
-            column = self.column + lane
-            found = right(self.e, self.product, self.batch, inner, column if inside else tirx.Min(column, self._last))
+        def store(lane: Any) -> list[Statement]:
+            found = right(self.e, self.product, self.batch, inner, self.column + lane)
             return [tirx.BufferStore(self.buffer, found, [place * self._width + lane])]
 
-        whole = loop(self._width, self.e.index, lambda lane: store(lane, inside=True), "VECTORIZED")
+        whole = loop(self._width, self.e.index, store, "VECTORIZED")
         if not self.ragged:
             return whole
-        rest = loop(self._width, self.e.index, lambda lane: store(lane, inside=False))
+        columns = size(self.product.columns)
+        left = columns % self._width if isinstance(columns, int) else self._last + 1 - self.column
+        zero = tirx.const(0, str(self.product.right.ty))  # what lies there may be denormal, which is slow to multiply
+
+        def clear(lane: Any) -> list[Statement]:
+            return [tirx.BufferStore(self.buffer, zero, [place * self._width + lane])]
+
+        cleared = loop(self._width, self.e.index, clear, "VECTORIZED")
+        rest = [*cleared, *vectors(left, self.lanes, self.e.index, store, often=True)]
         return [tirx.IfThenElse(self.column + self._width <= self._last + 1, sequence(whole), sequence(rest))]
 
 

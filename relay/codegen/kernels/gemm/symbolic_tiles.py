@@ -170,7 +170,7 @@ class SymbolicProductGenerator(ProductGenerator):
                 sum_ = tirx.BufferLoad(self.tile.buffer, [r * width + at])
                 return self.done([place[v] for v in self.product.stage.axes], [sum_])
 
-            return vectors(columns, self.lanes, e.index, element)
+            return vectors(columns, self.lanes, e.index, element, often=True)
 
         return [*statements, *loop(count, e.index, finish)]
 

@@ -13,7 +13,7 @@ from relay.codegen.kernels.clusters import Cluster
 from relay.codegen.kernels.elementwise.pointwise import computed_elements, elements_at, lanes
 from relay.codegen.kernels.elementwise.transposition import halves, run
 from relay.codegen.kernels.emission import Emission, key
-from relay.codegen.kernels.loops import cast, enough, loop, nested_loops, number, unravel_index
+from relay.codegen.kernels.loops import NARROW, cast, enough, loop, nested_loops, number, unravel_index
 from relay.codegen.kernels.registers import bind_name
 from relay.codegen.kernels.stage import Extent, Stage, extent, has_equal_extents, is_one, mentions, volume
 from relay.codegen.tvm.tir import Expression, Statement, tirx
@@ -349,7 +349,7 @@ def tiles(
     extent: Extent, widths: Sequence[int], dtype: str, tile: Callable[[Expression, int], list[Statement]]
 ) -> list[Statement]:
     """tile(first, width) for all of an axis: as many of the first width as there are, then of the next, .., and what
-    is left as one tile if its width is known, otherwise as tiles of width 1."""
+    is left as one tile if its width is known, otherwise as narrow tiles and tiles of width 1."""
     statements: list[Statement] = []
     if isinstance(extent, int):
         start = 0
@@ -360,7 +360,7 @@ def tiles(
             start += count * width
         return statements + (tile(tirx.const(start, dtype), extent - start) if start < extent else [])
     begin_: Expression = tirx.const(0, dtype)
-    for width in (*widths, 1):
+    for width in (*widths, *((NARROW,) if widths[-1] > NARROW else ()), 1):
         count_, end = tirx.Var("count", dtype), tirx.Var("end", dtype)
         left = cast(extent, dtype) - begin_
         statements.append(tirx.Bind(count_, tirx.indexdiv(left, tirx.const(width, dtype))))
