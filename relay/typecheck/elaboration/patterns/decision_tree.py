@@ -23,7 +23,7 @@ from typing import assert_never
 
 from relay.errors import InternalError, Span, TypeCheckError
 from relay.ir.definition import complete_definition
-from relay.ir.expr import Arm, Block, Constant, Dead, Expr, If, Match, MatchArm, Var, Yield
+from relay.ir.expr import Arm, Block, Dead, Expr, If, Match, MatchArm, Var, Yield
 from relay.ir.structure import is_record_class
 from relay.ir.surface import (
     CapturePattern,
@@ -36,14 +36,13 @@ from relay.ir.surface import (
     WildcardPattern,
 )
 from relay.ir.traverse import pattern_variables
-from relay.ir.types import Constructor, DataDefinition, DataType, Kind, TupleType, Unknown, prune, scalar, show
+from relay.ir.types import Constructor, DataDefinition, DataType, Kind, TupleType, Unknown, prune
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     Context,
     DeferredBinding,
     DependsOnPoison,
     DynamicValue,
-    Number,
     PythonObject,
     Text,
     Tuple,
@@ -55,8 +54,14 @@ from relay.typecheck.elaboration.control_flow.joins import assign
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.expressions.blocks import atom_entity, elaborate_block, require_bool
-from relay.typecheck.elaboration.expressions.python_operators import apply_named
 from relay.typecheck.elaboration.library import text_equality
+from relay.typecheck.elaboration.patterns.literals import (
+    describe_value,
+    equals_literal,
+    is_something,
+    literal_of,
+    rows_by_literal,
+)
 from relay.typecheck.elaboration.patterns.pattern_rows import (
     Occurrence,
     Path,
@@ -70,7 +75,6 @@ from relay.typecheck.elaboration.patterns.pattern_rows import (
 )
 from relay.typecheck.elaboration.values import data
 from relay.typecheck.elaboration.values.expansion import expand
-from relay.typecheck.unification import resolve
 
 
 class DecisionTree:
@@ -219,7 +223,7 @@ class DecisionTree:
                         self._leave_out(TypeCheckError(f"the tuple has {len(items)} components, {has}", span))
                         continue
                     new += simple(row.replacing(occurrence, component_patterns(items, parts, star)))
-                case ValuePattern() if self._literal(found) is None:
+                case ValuePattern() if literal_of(self.context, found) is None:
                     self.decided = True
                 case ClassPattern(span=span) | ValuePattern(span=span):
                     self._leave_out(TypeCheckError("this pattern cannot match: the value is a tuple", span))
@@ -257,24 +261,13 @@ class DecisionTree:
             help = "unpack it before: `a, b = x`"
             if dynamic_lists.is_growing(entity):
                 help = "test its length: `if len(xs) == 0:`, then read xs[0]"
-            message = f"this pattern is a tuple, the value is {self._describe_value(entity)}"
+            message = f"this pattern is a tuple, the value is {describe_value(entity)}"
             misfit = TypeCheckError(message, pattern.span, help=help)
             if dynamic_lists.is_growing(entity):
                 raise misfit
             self._leave_out(misfit)
             return None
         return self._open(occurrence, entity, entity.items)
-
-    def _describe_value(self, entity: AbstractValue) -> str:
-        match entity:
-            case DynamicValue(_, type_):
-                return show(resolve(type_))
-            case Number(value) | PythonObject(value):
-                return repr(value)
-            case Tuple():
-                return "a tuple"
-            case _:
-                return "a function"
 
     # ---- constructors
 
@@ -291,7 +284,7 @@ class DecisionTree:
             self._python_class(occurrence, cls, pattern, rows, out)
             return
         if self._is_other_record(occurrence.entity, pattern):
-            shown = self._describe_value(occurrence.entity)
+            shown = describe_value(occurrence.entity)
             self._leave_out(TypeCheckError(f"this pattern cannot match: the value is {shown}", pattern.span))
             self._compile(rows[1:], out)
             return
@@ -408,9 +401,7 @@ class DecisionTree:
         owner, _ = self._constructor(pattern)
         entity = occurrence.entity
         if not isinstance(entity, DynamicValue):
-            raise TypeCheckError(
-                f"this case is for {owner.name}, the value is {self._describe_value(entity)}", pattern.span
-            )
+            raise TypeCheckError(f"this case is for {owner.name}, the value is {describe_value(entity)}", pattern.span)
         if data.data_type(entity) is None:
             expected = data.fresh_type(self.checker, owner)
             self.checker.unify_at(entity.type, expected, pattern.span, "the matched value")
@@ -450,7 +441,7 @@ class DecisionTree:
                         )
                     if wanted is constructor:
                         new += simple(row.replacing(occurrence, pattern_fields(found, wanted, items)))
-                case ValuePattern() if self._literal(found) is None:
+                case ValuePattern() if literal_of(self.context, found) is None:
                     self.decided = True
                 case TuplePattern(span=span) | ValuePattern(span=span):
                     help = f"write {definition.name}.{definition.constructors[0].name}(..)"
@@ -476,17 +467,15 @@ class DecisionTree:
         if static is not None:
             self._decide(occurrence, static[0], rows, out)
             return
-        literal = self._literal(pattern)
-        if literal is None and self._is_something(entity):
+        literal = literal_of(self.context, pattern)
+        if literal is None and is_something(entity):
             self.decided = True
             self._compile([row for row in rows if not self._wants_none(row.pattern_at(occurrence))], out)
             return
         if isinstance(entity, Text):
             raise text_equality.refusal("a pattern cannot match", pattern.span)
         if not isinstance(entity, DynamicValue):
-            self._leave_out(
-                TypeCheckError(f"{self._describe_value(entity)} cannot be compared with a value", pattern.span)
-            )
+            self._leave_out(TypeCheckError(f"{describe_value(entity)} cannot be compared with a value", pattern.span))
             self._compile([row for row in rows if not isinstance(row.pattern_at(occurrence), ValuePattern)], out)
             return
         mixed = any(isinstance(row.pattern_at(occurrence), TuplePattern | ClassPattern) for row in rows)
@@ -501,15 +490,8 @@ class DecisionTree:
             raise TypeCheckError("run-time values are never strings", pattern.span, help="match a number")
         self._chain(occurrence, entity, pattern, rows, out)
 
-    def _is_something(self, entity: AbstractValue) -> bool:
-        """Whether a value is known not to be None, as `is None` decides it."""
-        if isinstance(entity, Tuple):
-            return bool(entity.items)
-        type_ = prune(entity.type) if isinstance(entity, DynamicValue) else None
-        return type_ is not None and not isinstance(type_, Unknown) and type_ != TupleType(())
-
     def _wants_none(self, pattern: Pattern | None) -> bool:
-        return isinstance(pattern, ValuePattern) and self._literal(pattern) is None
+        return isinstance(pattern, ValuePattern) and literal_of(self.context, pattern) is None
 
     def _decide(self, occurrence: Occurrence, value: object, rows: Sequence[Row], out: TypedBlockBuilder) -> None:
         """The checker knows the value at an occurrence, so the cases for other values are allowed to be idle."""
@@ -520,7 +502,7 @@ class DecisionTree:
             if found is None:
                 new.append(row)
             elif isinstance(found, ValuePattern):
-                literal = self._literal(found)
+                literal = literal_of(self.context, found)
                 both_numbers = isinstance(literal, int | float) and isinstance(value, int | float)
                 if literal == value and (both_numbers or type(literal) is type(value)):
                     new.append(row.replacing(occurrence, ()))
@@ -533,29 +515,6 @@ class DecisionTree:
             raise TypeCheckError(f"no case matches the value {value!r}", self.node.span, help="add `case _:`")
         self._compile(new, out)
 
-    def _literal(self, pattern: ValuePattern) -> bool | int | float | str | None:
-        """What a pattern compares with. Raises TypeCheckError for what is not a literal."""
-        entity = atom_entity(self.context, pattern.value)
-        match entity:
-            case Number(value):
-                return value
-            case PythonObject(None):
-                return None
-            case PythonObject(str() as text):
-                return text
-            case DynamicValue(Constant(value)) if value.ndim == 0:
-                return value.item()  # type: ignore[no-any-return]
-            case PythonObject(value) if data.is_data_class(value):
-                raise TypeCheckError(
-                    f"the pattern names the class {getattr(value, '__name__', value)}",
-                    pattern.span,
-                    help="write it with `()`",
-                )
-            case _:
-                raise TypeCheckError(
-                    "a pattern compares with a literal or a global number", pattern.span, help="use a guard"
-                )
-
     def _chain(
         self,
         occurrence: Occurrence,
@@ -565,50 +524,34 @@ class DecisionTree:
         out: TypedBlockBuilder,
     ) -> None:
         """An If with an arm for each literal that the rows have here."""
-        groups: dict[tuple[bool, object], list[Row]] = {}
-        equal: dict[object, list[list[Row]]] = {}  # the groups of a literal: True is 1, too
         literals: list[tuple[Row, object]] = []
         for row in rows:
             found = row.pattern_at(occurrence)
             if found is not None:
                 if not isinstance(found, ValuePattern):
-                    message = f"this pattern cannot match: the value is {self._describe_value(typed)}"
+                    message = f"this pattern cannot match: the value is {describe_value(typed)}"
                     if isinstance(found, ClassPattern):
                         raise TypeCheckError(message, found.span)
                     self._leave_out(TypeCheckError(message, found.span))
                     continue
-                literal = self._literal(found)
+                literal = literal_of(self.context, found)
                 if literal is None:
                     self.decided = True
                     continue
                 if isinstance(literal, str):
-                    raise TypeCheckError(
-                        f"this pattern cannot match: the value is {self._describe_value(typed)}", found.span
-                    )
+                    raise TypeCheckError(f"this pattern cannot match: the value is {describe_value(typed)}", found.span)
                 literals.append((row, literal))
-                if (isinstance(literal, bool), literal) not in groups:
-                    group = groups[isinstance(literal, bool), literal] = []
-                    equal.setdefault(literal, []).append(group)
             else:
                 literals.append((row, None))
-        others: list[Row] = []
-        for row, wanted in literals:
-            if wanted is None:
-                others.append(row)
-                for group in groups.values():
-                    group.append(row)
-            else:
-                for group in equal[wanted]:
-                    group.append(row.replacing(occurrence, ()))
-        truths = {value for is_bool, value in groups if is_bool}
-        values = list(groups.items())
+        values, others = rows_by_literal(literals, occurrence)
+        truths = {value for (is_bool, value), _ in values if is_bool}
         if truths == {True, False}:  # the last one needs no test
             others = values.pop()[1]
         arms: list[tuple[TypedBlockBuilder, TypedBlockBuilder]] = []
         otherwise = TypedBlockBuilder()
         for position, ((is_bool, value), _) in enumerate(values):
             test = TypedBlockBuilder()
-            condition = self._equal(typed, is_bool, value, test if position else out, pattern.span)
+            condition = equals_literal(self.checker, typed, is_bool, value, test if position else out, pattern.span)
             test.terminator = Yield((condition.atom,), self.node.span)
             arms.append((test, TypedBlockBuilder()))
         self._test(
@@ -623,27 +566,6 @@ class DecisionTree:
         with self._arm_scope():
             self._compile(others, otherwise)
         del self.known[occurrence.path]
-
-    def _equal(
-        self, typed: DynamicValue, is_bool: bool, literal: object, out: TypedBlockBuilder, span: Span | None
-    ) -> DynamicValue:
-        if is_bool:
-            condition = require_bool(self.checker, out, typed, span, "the matched value")
-            if literal:
-                return condition
-            entity = apply_named(self.checker, out, "logical_not", [condition], {}, span, [])
-        else:
-            assert isinstance(literal, int | float)
-            self.checker.unify_at(
-                typed.type,
-                scalar(self.checker.solver.fresh(Kind.BaseType)),
-                span,
-                "the matched value",
-                help="use a guard",
-            )
-            entity = apply_named(self.checker, out, "equal", [typed, Number(literal, span)], {}, span, [])
-        assert isinstance(entity, DynamicValue)
-        return entity
 
     # ---- errors
 

@@ -1,0 +1,121 @@
+"""Literals in patterns: what they compare with, and the rows that fit each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relay.errors import Span, TypeCheckError
+from relay.ir.expr import Constant
+from relay.ir.surface import (
+    ValuePattern,
+)
+from relay.ir.types import Kind, TupleType, Unknown, prune, scalar, show
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    Context,
+    DynamicValue,
+    Number,
+    PythonObject,
+    Tuple,
+    TypedBlockBuilder,
+)
+from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.expressions.blocks import atom_entity, require_bool
+from relay.typecheck.elaboration.expressions.python_operators import apply_named
+from relay.typecheck.elaboration.patterns.pattern_rows import (
+    Occurrence,
+    Row,
+)
+from relay.typecheck.elaboration.values import data
+from relay.typecheck.unification import resolve
+
+
+def describe_value(entity: AbstractValue) -> str:
+    """What a matched value is called in messages."""
+    match entity:
+        case DynamicValue(_, type_):
+            return show(resolve(type_))
+        case Number(value) | PythonObject(value):
+            return repr(value)
+        case Tuple():
+            return "a tuple"
+        case _:
+            return "a function"
+
+
+def is_something(entity: AbstractValue) -> bool:
+    """Whether a value is known not to be None, as `is None` decides it."""
+    if isinstance(entity, Tuple):
+        return bool(entity.items)
+    type_ = prune(entity.type) if isinstance(entity, DynamicValue) else None
+    return type_ is not None and not isinstance(type_, Unknown) and type_ != TupleType(())
+
+
+def literal_of(context: Context, pattern: ValuePattern) -> bool | int | float | str | None:
+    """What a pattern compares with. Raises TypeCheckError for what is not a literal."""
+    entity = atom_entity(context, pattern.value)
+    match entity:
+        case Number(value):
+            return value
+        case PythonObject(None):
+            return None
+        case PythonObject(str() as text):
+            return text
+        case DynamicValue(Constant(value)) if value.ndim == 0:
+            return value.item()  # type: ignore[no-any-return]
+        case PythonObject(value) if data.is_data_class(value):
+            raise TypeCheckError(
+                f"the pattern names the class {getattr(value, '__name__', value)}",
+                pattern.span,
+                help="write it with `()`",
+            )
+        case _:
+            raise TypeCheckError(
+                "a pattern compares with a literal or a global number", pattern.span, help="use a guard"
+            )
+
+
+def rows_by_literal(
+    literals: Sequence[tuple[Row, object]], occurrence: Occurrence
+) -> tuple[list[tuple[tuple[bool, object], list[Row]]], list[Row]]:
+    """For each literal, whether it is a bool, its value and the rows that fit it; and the rows that fit all others.
+    `literals`: each row with what it compares with, None for any value."""
+    groups: dict[tuple[bool, object], list[Row]] = {}
+    equal: dict[object, list[list[Row]]] = {}  # the groups of a literal: True is 1, too
+    for _, literal in literals:
+        key = isinstance(literal, bool), literal
+        if literal is not None and key not in groups:
+            groups[key] = []
+            equal.setdefault(literal, []).append(groups[key])
+    others: list[Row] = []
+    for row, literal in literals:
+        if literal is None:
+            for group in (others, *groups.values()):
+                group.append(row)
+        else:
+            for group in equal[literal]:
+                group.append(row.replacing(occurrence, ()))
+    return list(groups.items()), others
+
+
+def equals_literal(
+    checker: Checker, typed: DynamicValue, is_bool: bool, literal: object, out: TypedBlockBuilder, span: Span | None
+) -> DynamicValue:
+    """Whether a value equals a literal; one that `is_bool` is compared as a truth value."""
+    if is_bool:
+        condition = require_bool(checker, out, typed, span, "the matched value")
+        if literal:
+            return condition
+        entity = apply_named(checker, out, "logical_not", [condition], {}, span, [])
+    else:
+        assert isinstance(literal, int | float)
+        checker.unify_at(
+            typed.type,
+            scalar(checker.solver.fresh(Kind.BaseType)),
+            span,
+            "the matched value",
+            help="use a guard",
+        )
+        entity = apply_named(checker, out, "equal", [typed, Number(literal, span)], {}, span, [])
+    assert isinstance(entity, DynamicValue)
+    return entity
