@@ -102,7 +102,7 @@ def two_references(n):
 def test_lists_in_references_change_in_place(function: Any) -> None:
     for n in (1, 12):
         np.testing.assert_allclose(float(function(n)), float(function.interpret(n)), rtol=1e-6)
-    program = next(iter(function._cache.values())).program
+    program = next(iter(function._programs.exact.values())).program
     for n in (500, 1000, 2000):
         before = int(program._contexts[-1].table[COPIED])
         function(n)
@@ -188,7 +188,7 @@ def replaced_in_a_reference(n):
 @pytest.mark.parametrize("function", (in_each_round, replaced_in_a_reference), ids=lambda f: f.__name__)
 def test_memory_of_lists_in_references_is_used_again(function: Any) -> None:
     assert float(function(200)) == float(function.interpret(200))
-    program = next(iter(function._cache.values())).program
+    program = next(iter(function._programs.exact.values())).program
     left = int(program._contexts[-1].table[BUDGET])
     function(20_000)
     assert int(program._contexts[-1].table[BUDGET]) >= left - 100_000

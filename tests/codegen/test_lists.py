@@ -336,7 +336,7 @@ CASES = (
 def test_each_operation_takes_constant_time(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The elements that are copied grow no faster than the lists."""
     np.testing.assert_allclose(float(function(40)), float(function.interpret(40)), rtol=1e-12)
-    program = next(iter(function._cache.values())).program
+    program = next(iter(function._programs.exact.values())).program
     copied = []
     for n in (1000, 2000, 4000, 8000):
         before = _table(program)[COPIED]
@@ -378,7 +378,7 @@ def test_elements_of_lists_from_and_to_python_lie_side_by_side() -> None:
     for n in (1, 2, 40):
         found, expected = run(reversed_sums, n), run(reversed_sums.interpret, n)
         assert repr(found) == repr(expected)
-    pools = {p for each in reversed_sums._cache.values() for p in each.program.native.inputs}
+    pools = {p for each in reversed_sums._programs.exact.values() for p in each.program.native.inputs}
     assert sorted(pool.cells for pool in pools) == [False] * (len(pools) - 1) + [True]  # the user's reference
 
     @relay
@@ -480,7 +480,7 @@ LEAVING = (searched, searched_within, found, returned, ordered)
 def test_what_a_loop_reads_is_given_back_once(function: Any) -> None:
     """However the loop ends. A block that is given back twice has no size, and is noted behind the context table."""
     assert float(function(12)) == float(function.interpret(12))
-    program = next(iter(function._cache.values())).program
+    program = next(iter(function._programs.exact.values())).program
     end = program.native.table_size
     wider = Program(attrs.evolve(program.native, table_size=end + 128), DataResult)
     context = wider.take()
@@ -616,7 +616,7 @@ MEMORY = (pushed_and_popped, reassigned, windows, listed, replaced, nested, path
 def test_memory_that_is_dead_is_used_again(function: Any) -> None:
     """A hundred times the rounds take no more memory."""
     np.testing.assert_allclose(float(function(200)), float(function.interpret(200)), rtol=1e-6)
-    program = next(iter(function._cache.values())).program
+    program = next(iter(function._programs.exact.values())).program
     left = int(_table(program)[BUDGET])
     function(20_000)
     assert int(_table(program)[BUDGET]) >= left - 100_000

@@ -364,7 +364,7 @@ def test_contents_do_not_share_memory_with_arguments() -> None:
 def test_a_list_of_any_length_takes_one_program() -> None:
     for length in range(1, 8):
         summed([1.0] * length, 2.0)
-    assert len({id(lowered) for lowered in summed._cache.values()}) <= 3  # empty, floats, integers
+    assert len({id(lowered) for lowered in summed._programs.exact.values()}) <= 3  # empty, floats, integers
 
 
 def test_deep_recursion_starts_again_with_the_first_contents() -> None:

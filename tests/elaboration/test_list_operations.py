@@ -300,8 +300,8 @@ def test_a_program_that_collects_states_is_compiled_once_for_all_lengths() -> No
     for n in (4, 6, 7, 9):
         collects(np.ones((n, 2)), np.eye(2))
         gradient(np.ones((n, 2)), np.eye(2))
-    assert len(collects._cache) <= 2
-    assert len(gradient._cache) <= 2
+    assert len(collects._programs.exact) <= 2
+    assert len(gradient._programs.exact) <= 2
 
 
 def test_len_of_a_list_that_an_int32_does_not_count_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -262,10 +262,10 @@ def test_partial_calls_and_methods_are_functions_that_python_passes() -> None:
         for run in (applied_thrice, applied_thrice.interpret):
             np.testing.assert_allclose(float(run(function, x)), value, rtol=1e-5)
         np.testing.assert_allclose(R.grad(applied_thrice, wrt="x")(function, x), slope, rtol=1e-5)
-    programs = len(applied_thrice._cache)
+    programs = len(applied_thrice._programs.exact)
     np.testing.assert_allclose(float(applied_thrice(Layer(w + 1).forward, x)), np.sum((w + 1) ** 3 * x), rtol=1e-5)
     np.testing.assert_allclose(float(applied_thrice(functools.partial(scaled, 3.0), x)), np.sum(27 * x + 13))
-    assert len(applied_thrice._cache) == programs  # what they hold are arguments
+    assert len(applied_thrice._programs.exact) == programs  # what they hold are arguments
 
     @relay
     def apply(f, x):

@@ -177,7 +177,7 @@ def test_one_program_serves_all_sizes() -> None:
 
     assert float(total.interpret(from_sequence([1.0, 2.0]))) == 3.0
     assert float(total.interpret(from_sequence([1.0] * 3000))) == 3000.0
-    assert len(total._cache) == 1
+    assert len(total._programs.exact) == 1
 
 
 def test_values_go_in_and_out_of_compiled_programs() -> None:
@@ -195,7 +195,7 @@ def test_values_go_in_and_out_of_compiled_programs() -> None:
         assert mapped == wanted and len(to_sequence(mapped)) == length
         assert tree_result == tree_wanted and option_result == option_wanted and pair == pair_wanted
     np.testing.assert_array_equal(Layer(np.ones((2, 3)), np.zeros(2)).apply(np.ones(3)), [3.0, 3.0])
-    assert len(f._cache) <= 4  # not one for each length
+    assert len(f._programs.exact) <= 4  # not one for each length
 
 
 def test_methods_run_from_python() -> None:
