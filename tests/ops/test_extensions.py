@@ -14,6 +14,7 @@ import pytest
 
 import relay
 from relay import Algebra, Batching, Indexing, IndexKind, Memory, Relation, Tensor
+from relay.codegen.runtime.cpu import compile_module
 from relay.errors import ExecutionError, RegistrationError, TypeMismatch
 from relay.ir import FunctionType, Kind, TensorType, TypeId, mk_arrow, mk_quant
 from relay.typecheck.relations import broadcast, same_shape
@@ -227,6 +228,61 @@ def test_a_gradient_names_result_and_cotangent_as_it_likes() -> None:
     for found in (gradient(x, y), gradient.interpret(x, y)):
         np.testing.assert_allclose(found[0], y)
         np.testing.assert_allclose(found[1], x)
+
+
+def newton_root(steps: int, guarded: bool = False) -> Any:
+    """An operator whose compute function uses each value three times."""
+    from tvm import te, tirx
+
+    def compute(x: Any) -> Any:
+        def element(*index: Any) -> Any:
+            half = tirx.const(0.5, x.dtype)
+            a = tirx.if_then_else(index[0] > 0, x(index[0] - 1), half) + half if guarded else x(*index)
+            y = a
+            for _ in range(steps):
+                y = y - (y * y - a) / (y + y)
+            return y
+
+        return te.compute(x.shape, element)
+
+    def root(x: Tensor) -> Tensor:
+        """The square root of x, nearly. x: (T, s) -> (T, s)."""
+        a = np.append(0.5, x[:-1]) + 0.5 if guarded else x
+        y = a
+        for _ in range(steps):
+            y = y - (y * y - a) / (y + y)
+        return y
+
+    root.__name__ = f"root_in_{steps}_steps_{guarded}"
+    return relay.register_op(relation=FLOATS, compute=compute, no_gradient="none", pattern=relay.Pattern.OPAQUE)(root)
+
+
+def test_values_that_a_compute_function_uses_often_are_computed_once() -> None:
+    work = []
+    for steps in (4, 4, 8):  # the first one fills caches
+        function = relay.from_source("def f(x):\n    return op(x)\n", {"op": newton_root(steps)})
+        core = function.core(np.arange(1.0, 5.0))
+        calls = 0
+
+        def profile(frame: Any, event: str, argument: Any) -> None:
+            nonlocal calls
+            calls += event == "call"
+
+        sys.setprofile(profile)
+        try:
+            compile_module(core)
+        finally:
+            sys.setprofile(None)
+        work.append(calls)
+        del relay.get_env()._operators[f"root_in_{steps}_steps_False"]
+    assert work[2] <= 2.3 * work[1], work
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_named_values_are_right(guarded: bool) -> None:
+    function = relay.from_source("def f(x):\n    return op(x)\n", {"op": newton_root(5, guarded)})
+    x = np.arange(1.0, 9.0)
+    np.testing.assert_allclose(function(x), function.interpret(x), rtol=1e-12)
 
 
 def test_a_fact_that_there_is_not_is_refused() -> None:

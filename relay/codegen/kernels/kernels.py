@@ -27,6 +27,7 @@ from relay.codegen.kernels.schedules import (
     with_fresh_names,
     with_registers,
 )
+from relay.codegen.kernels.sharing import with_shared_parts
 from relay.codegen.tiling import DEFAULT, Choices, TilingChoice, TilingOptions, kernel_name
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, GlobalVar, Statement, tirx
@@ -523,6 +524,8 @@ def _stage(
     try:
         with making(tuple(map(extents.dim_or_number, type_.shape)), _base(type_).name), wide_indices(extents.wide):
             made = compute(*((tuple(arguments),) if operator.variadic else arguments), **attributes)
+            if not str(getattr(compute, "__module__", "")).startswith("relay."):  # whose names are its own
+                made = with_shared_parts(made)
         shape = tuple(map(extents.dim, made.shape))
         dtype = str(made.dtype)
     except Exception as error:
