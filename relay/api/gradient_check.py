@@ -24,11 +24,10 @@ import numpy as np
 from relay.api.differentiation import vjp
 from relay.calling.array import Array
 from relay.errors import DifferentiationError, ExecutionError, TypeCheckError
-from relay.frontend.data.values import is_value, make
-from relay.ir.definition import DataClass
+from relay.ir.annotations.annotation import Ref
 from relay.ir.expr import Function, Module
-from relay.ir.structure import build, fields_of, form_of
 from relay.ir.traverse import walk
+from relay.ir.tree import build_node, node_of
 from relay.ir.types import BaseType, TensorType
 
 Path: TypeAlias = tuple["str | int", ...]
@@ -350,21 +349,15 @@ def _is_float(leaf: Any) -> bool:
 
 
 def _parts(value: Any) -> dict[str | int, Any] | None:
-    """The parts of a structure or of a value of a data type, by name or position."""
-    if is_value(value):
-        return dict(vars(value))
-    form = form_of(value)
-    if form is not None:
-        return dict(zip(form.names or range(len(fields_of(value, form))), fields_of(value, form), strict=True))
-    return dict(enumerate(value)) if isinstance(value, tuple) else None
+    """The parts of a structure or of a value of a data type, by name or position; None for a reference."""
+    found = None if isinstance(value, Ref) else node_of(value)
+    return None if found is None else dict(zip(found[0].form.names or range(found[0].count), found[1], strict=True))
 
 
 def _rebuild(value: Any, parts: list[Any]) -> Any:
-    if is_value(value):
-        owner: DataClass = type(value).__relay_data__
-        return make(owner, type(value).__relay_constructor__, dict(zip(vars(value), parts, strict=True)))
-    form = form_of(value)
-    return tuple(parts) if form is None else build(form, parts)
+    found = node_of(value)
+    assert found is not None
+    return build_node(found[0], parts)
 
 
 def _map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:

@@ -25,12 +25,11 @@ from relay.ir.annotations.annotation import Ref
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function
 from relay.ir.partial_calls import partial_call
-from relay.ir.structure import field_names, fields_of, form_of, is_record_class
-from relay.ir.tree import Structure
+from relay.ir.structure import part_names, split
+from relay.ir.tree import Structure, node_of
 from relay.ir.types import (
     ANY,
     BaseType,
-    Form,
     RefType,
     StackType,
     TensorType,
@@ -132,12 +131,12 @@ def describe(
         if given is not None:
             return ArgumentDescription(("partial", len(value.args), given), StaticArg(value), value)
     value = partial_call(value) or value
-    form = form_of(value)
-    if isinstance(annotation, StackType) and form is not None and form.cls is list:
+    structure = split(value)
+    if isinstance(annotation, StackType) and isinstance(value, list):
         return _describe_items(value, annotation, function, position, path)
-    if form is not None or isinstance(value, tuple):
-        inside = value if form is None else fields_of(value, form)
-        names = _part_names(form, len(inside))
+    if structure is not None:
+        form, inside = structure
+        names = part_names(form, len(inside))
         written: Sequence[Any] = [None] * len(inside)
         if isinstance(annotation, TupleType) and len(annotation.items) == len(inside):
             written = annotation.items
@@ -147,8 +146,8 @@ def describe(
         ]
         items = tuple(p.argument for p in parts)
         values = tuple(None if isinstance(p.argument, StaticArg) else p.value for p in parts)
-        structure = ("tuple", form, *(p.key for p in parts))
-        return ArgumentDescription(structure, items if form is None else StructureArg(form, items), values)
+        whole = ("tuple", form, *(p.key for p in parts))
+        return ArgumentDescription(whole, items if form is None else StructureArg(form, items), values)
     if isinstance(value, StaticArg):
         inner = value.value
         key = (type(inner).__name__, inner) if isinstance(inner, int | float | str | None) else id(inner)
@@ -202,13 +201,6 @@ def _describe_items(
         _refuse_fixed(part, function, position, f"{path}[{index}]", "a list")
         found.setdefault(part.key, part.argument)
     return ArgumentDescription(("list", frozenset(found)), ListArg(tuple(found.values())), value)
-
-
-def _part_names(form: Form | None, count: int) -> Sequence[str]:
-    """How the parts of a structure are read."""
-    if form is None or not form.names:
-        return [f"[{index}]" for index in range(count)]
-    return [f"[{name!r}]" if form.cls is dict else f".{name}" for name in form.names]
 
 
 def _describe_data(value: Any, function: Function, position: int, path: str) -> ArgumentDescription:
@@ -287,16 +279,10 @@ def _contains_itself(value: Any) -> bool:
             return True
         if id(item) in finished:
             continue
-        parts: Sequence[Any] = ()
-        if isinstance(item, list | tuple):
-            parts = item
-        elif isinstance(item, dict):
-            parts = list(item.values())
-        elif is_record_class(type(item)) or isinstance(item, Ref):
-            parts = [item.value] if isinstance(item, Ref) else [getattr(item, name) for name in field_names(type(item))]
+        inside = node_of(item)
         around.add(id(item))
         pending.append((True, item))
-        pending += [(False, part) for part in parts]
+        pending += [(False, part) for part in (() if inside is None else inside[1])]
     return False
 
 

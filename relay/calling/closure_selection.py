@@ -11,7 +11,7 @@ from relay.calling.closures import ClosureOwner, closure_class, identifier, text
 from relay.compilation.stages import CompiledSignature
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Module, Parameter
-from relay.ir.structure import build
+from relay.ir.structure import build, part_names
 from relay.ir.types import FunctionType, TupleType, Type
 from relay.transform.core.specialization import export_closures
 from relay.typecheck.elaboration import Elaborated
@@ -77,8 +77,8 @@ def chosen_result(lowered: CompiledSignature, run: Run) -> Any:
     def build_part(part: Type, path: str) -> Any:
         match part:
             case TupleType(items, form) if items:
-                parts = tuple(build_part(item, path + key) for item, key in zip(items, _keys(part), strict=True))
-                return parts if form is None else build(form, parts)
+                names = part_names(form, len(items))
+                return build(form, [build_part(item, path + key) for item, key in zip(items, names, strict=True)])
             case FunctionType(parameters):
                 return run(f"r__{path}", len(parameters))
             case _:
@@ -90,14 +90,7 @@ def chosen_result(lowered: CompiledSignature, run: Run) -> Any:
 def _leaves(type_: Type, path: str) -> Iterator[tuple[str, Type]]:
     """The parts of a structure, with how they are read."""
     if isinstance(type_, TupleType) and type_.items:
-        for item, key in zip(type_.items, _keys(type_), strict=True):
+        for item, key in zip(type_.items, part_names(type_.form, len(type_.items)), strict=True):
             yield from _leaves(item, path + key)
     else:
         yield path, type_
-
-
-def _keys(type_: TupleType) -> list[str]:
-    form = type_.form
-    if form is None or not form.names:
-        return [f"[{index}]" for index in range(len(type_.items))]
-    return [f"[{name!r}]" if form.cls is dict else f".{name}" for name in form.names]

@@ -222,7 +222,7 @@ def _maker(
 
         def structure(values: tuple[Any, ...], maker: ClosureOwner, interpreted: bool) -> Any:
             items = tuple(part(values, maker, interpreted) for part in parts)
-            return items if form is None else build(form, items)
+            return build(form, items)
 
         return structure
     if isinstance(node, StaticNode) and isinstance(node.entity, PythonObject) and is_label(node.entity.value):

@@ -17,8 +17,9 @@ from relay.calling import marshalling
 from relay.calling.array import Array
 from relay.calling.dlpack import array_from_dlpack
 from relay.errors import ExecutionError, FrontendError, InternalError, RelayError, TypeMismatch
+from relay.ir.annotations.annotation import Ref
 from relay.ir.expr import Function
-from relay.ir.structure import fields_of, form_of
+from relay.ir.tree import node_of
 
 _ONLY = 2
 """What `sys.getrefcount` says of an array that only its `Array` holds."""
@@ -112,16 +113,14 @@ def _span(array: np.ndarray) -> tuple[int, int]:
 
 def _leaves(argument: Any) -> Iterator[Any]:
     """The arrays in an argument. Those in values of recursive data types are copied by each call."""
-    if isinstance(argument, Array | np.ndarray):
-        yield argument
-    elif marshalling.is_value(argument):
-        if not marshalling.is_recursive(type(argument).__relay_data__):
-            for name in type(argument).__match_args__:
-                yield from _leaves(argument.__dict__[name])
-    elif hasattr(argument, "__dlpack__"):
-        yield array_from_dlpack(argument)
-    else:
-        form = form_of(argument)
-        if form is not None or isinstance(argument, tuple):
-            for part in argument if form is None else fields_of(argument, form):
-                yield from _leaves(part)
+    pending = [argument]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, Array | np.ndarray):
+            yield item
+        elif hasattr(item, "__dlpack__"):
+            yield array_from_dlpack(item)
+        elif marshalling.is_value(item) and marshalling.is_recursive(type(item).__relay_data__):
+            continue
+        elif not isinstance(item, Ref) and (found := node_of(item)) is not None:
+            pending.extend(reversed(found[1]))

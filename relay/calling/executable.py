@@ -21,7 +21,7 @@ from relay.codegen.runtime.header import header as c_header
 from relay.errors import CompileError, TypeMismatch
 from relay.eval.values import Data, Reference
 from relay.ir.dims import TypeId, evaluate
-from relay.ir.structure import fields_of, form_of
+from relay.ir.structure import split
 from relay.ir.types import DataType, TensorType, TupleType, Type, show
 
 if TYPE_CHECKING:
@@ -178,10 +178,11 @@ def _value(argument: Any, type_: Type, name: str, sizes: dict[TypeId, tuple[int,
     """An argument as the run-time value of its type. Raises TypeMismatch. `sizes` are those of symbolic dims so far,
     and which axis shows them."""
     if isinstance(type_, TupleType):
-        form = form_of(argument)
-        parts = fields_of(argument, form) if form is not None else list(argument) if isinstance(argument, tuple) else []
+        form, parts = (None, ()) if argument is None else split(argument) or (None, None)
+        if parts is None:
+            raise TypeMismatch(f"argument {name} must be {show(type_)}, found {type(argument).__name__}")
         names = form.names if form is not None and form.names else range(len(parts))
-        if len(parts) != len(type_.items) or (form is None and not isinstance(argument, tuple | None)):
+        if len(parts) != len(type_.items):
             raise TypeMismatch(f"argument {name} must be {show(type_)}, found {type(argument).__name__}")
         pairs = zip(parts, type_.items, names, strict=True)
         return tuple(_value(part, item, f"{name}[{where!r}]", sizes) for part, item, where in pairs)

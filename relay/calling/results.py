@@ -20,7 +20,7 @@ from relay.eval.tape import unbox
 from relay.eval.values import Data, Reference, Stack
 from relay.ir.annotations.annotation import Ref
 from relay.ir.literals import holds, misfit_text
-from relay.ir.structure import build, fields_of, form_of
+from relay.ir.structure import build, split
 from relay.ir.types import BaseType, DataType, RefType, StackType, TensorType, TupleType, Type, show
 
 # ---- in
@@ -165,9 +165,9 @@ def _run_time_value(value: Any) -> Any:
         return value.numpy()
     if isinstance(value, bool | np.generic):
         return np.asarray(value)
-    form = form_of(value)
-    if form is not None or isinstance(value, tuple):
-        return tuple(map(_run_time_value, value if form is None else fields_of(value, form)))
+    structure = split(value)
+    if structure is not None:
+        return tuple(map(_run_time_value, structure[1]))
     return array_from_dlpack(value) if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray) else value
 
 
@@ -192,8 +192,9 @@ def _contents(values: Sequence[Any], types: Sequence[Type]) -> dict[int, Type]:
                 found[id(value)] = content
                 pending.append((value.value, content))
             case TupleType(items) if items:
-                form = form_of(value)
-                pending += zip(value if form is None else fields_of(value, form), items, strict=True)
+                structure = split(value)
+                assert structure is not None
+                pending += zip(structure[1], items, strict=True)
             case StackType(RefType(content)):
                 pending += ((item, content) for item in value)
             case DataType() if id(value := marshalling.unwrap_closure(value)) not in seen:
@@ -228,7 +229,7 @@ def _wrap(value: Any, type_: Type, later: list[tuple[Ref, object, Type]], interp
     """As `wrap`; contents of references that the program has made are converted later."""
     if isinstance(value, tuple) and isinstance(type_, TupleType):
         parts = tuple(_wrap(v, t, later, interpreted) for v, t in zip(value, type_.items, strict=True))
-        return build(type_.form, parts) if type_.form is not None else parts if parts else None
+        return build(type_.form, parts) if parts or type_.form is not None else None
     if isinstance(value, np.ndarray):
         return Array(value)
     if isinstance(value, Data):

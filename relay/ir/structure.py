@@ -152,8 +152,10 @@ def computes(cls: type) -> str | None:
     return None
 
 
-def build(form: Form, values: Sequence[object]) -> object:
-    """The Python object of a form with these values."""
+def build(form: Form | None, values: Sequence[object]) -> object:
+    """The Python object of a form, None for a tuple, with these values."""
+    if form is None:
+        return tuple(values)
     if form.cls is dict:
         return dict(zip(form.names, values, strict=True))
     if form.cls is list:
@@ -168,8 +170,8 @@ def build(form: Form, values: Sequence[object]) -> object:
     return made
 
 
-def split(value: object) -> tuple[Form, Sequence[Any]] | None:
-    """The form of a Python structure with its parts, in order; None for tuples and for what is none.
+def split(value: object) -> tuple[Form | None, Sequence[Any]] | None:
+    """The form of a Python structure, None for a tuple, with its parts, in order; None for what is no structure.
 
     Raises FrontendError for keys that are not strings, TypeMismatch for a class that is registered wrongly.
     """
@@ -185,7 +187,9 @@ def split(value: object) -> tuple[Form, Sequence[Any]] | None:
         names = field_names(cls)
         return Form(cls, names), [getattr(value, name) for name in names]
     registered = registration(value)
-    return None if registered is None else _registered_parts(value, cls, registered)
+    if registered is not None:
+        return _registered_parts(value, cls, registered)
+    return (None, value) if isinstance(value, tuple) else None
 
 
 def _registered_parts(value: object, cls: type, registered: Registration) -> tuple[Form, Sequence[Any]]:
@@ -207,14 +211,8 @@ def _registered_parts(value: object, cls: type, registered: Registration) -> tup
     return Form(cls, registered.fields, auxiliary), parts
 
 
-def form_of(value: object) -> Form | None:
-    """The form alone."""
-    found = split(value)
-    return None if found is None else found[0]
-
-
-def fields_of(value: object, form: Form) -> Sequence[Any]:
-    """The parts of a Python structure of this form, in order."""
-    found = split(value)
-    assert found is not None
-    return found[1]
+def part_names(form: Form | None, count: int) -> list[str]:
+    """How the parts of a structure are read, in a program's text."""
+    if form is None or not form.names:
+        return [f"[{index}]" for index in range(count)]
+    return [f"[{name!r}]" if form.cls is dict else f".{name}" for name in form.names]

@@ -130,9 +130,7 @@ def node_of(value: object) -> tuple[InnerNode, Sequence[Any]] | None:
         names: tuple[str, ...] = cls.__match_args__  # type: ignore[attr-defined]
         return InnerNode(Form(cls, names), len(names)), [vars(value)[name] for name in names]
     found = split(value)
-    if found is not None:
-        return InnerNode(found[0], len(found[1])), found[1]
-    return (InnerNode(Form(tuple), len(value)), value) if isinstance(value, tuple) else None
+    return None if found is None else (InnerNode(found[0] or Form(tuple), len(found[1])), found[1])
 
 
 def _dict_node(value: dict[Any, Any]) -> tuple[InnerNode, Sequence[Any]]:

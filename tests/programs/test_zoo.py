@@ -19,7 +19,7 @@ from relay.api import differentiation
 from relay.calling.results import wrap
 from relay.eval import interpreter
 from relay.frontend.data.values import is_value, make
-from relay.ir.structure import build, form_of
+from relay.ir.structure import build, split
 from relay.ir.validation.check import check
 
 # Central differences in float64 with a step of 1e-6 are right to about 1e-9 of the value's scale.
@@ -73,8 +73,9 @@ def numerical_gradient(program: Program) -> list[np.ndarray | None]:
         if is_value(part):
             fields = dict(zip(vars(part), parts, strict=True))
             return make(type(part).__relay_data__, type(part).__relay_constructor__, fields)
-        form = form_of(part)
-        return tuple(parts) if form is None else build(form, parts)
+        structure = split(part)
+        assert structure is not None
+        return build(structure[0], parts)
 
     for path in leaf_paths(program.arguments, ()):
         leaf: Any = program.arguments

@@ -20,7 +20,7 @@ import numpy as np
 import relay
 from relay.frontend.data.values import is_value
 from relay.function import RelayFunction
-from relay.ir.structure import fields_of, form_of
+from relay.ir.structure import split
 
 # Compiled float64 code may reassociate sums and uses other transcendental functions than NumPy: a few units in the
 # last place, more where they accumulate.
@@ -35,10 +35,8 @@ def parts_of(value: Any) -> list[Any] | None:
     """The parts of a Python structure or a value of a data type; None for anything else."""
     if is_value(value):
         return list(vars(value).values())
-    form = form_of(value)
-    if form is not None:
-        return fields_of(value, form)
-    return list(value) if isinstance(value, tuple) else None
+    structure = split(value)
+    return None if structure is None else list(structure[1])
 
 
 def leaves(value: Any) -> Iterator[Any]:

@@ -16,7 +16,7 @@ from relay.function import RelayFunction
 from relay.ir.dims import TypeId
 from relay.ir.expr import Module
 from relay.ir.sizes.extents import Place
-from relay.ir.structure import build, fields_of, form_of
+from relay.ir.structure import build, split
 from relay.ir.types import TensorType
 from relay.typecheck.elaboration import StaticArg, elaborate_structured
 
@@ -24,10 +24,8 @@ ALL = programs()
 
 
 def _parts(value: Any) -> list[Any] | None:
-    form = form_of(value)
-    if form is not None:
-        return fields_of(value, form)
-    return list(value) if isinstance(value, tuple) else None
+    structure = split(value)
+    return None if structure is None else list(structure[1])
 
 
 def arrays(arguments: tuple[Any, ...]) -> Iterator[tuple[int, tuple[int, ...], np.ndarray]]:
@@ -68,11 +66,9 @@ def resized(arguments: tuple[Any, ...], module: Module, function: RelayFunction,
     changed = {dim: size + change for dim, size in sizes.items()}
 
     def rebuilt(part: Any, type_: Any) -> Any:
-        parts = _parts(part)
-        if parts is not None:
-            new = [rebuilt(p, t) for p, t in zip(parts, type_.items, strict=True)]
-            form = form_of(part)
-            return tuple(new) if form is None else build(form, new)
+        structure = split(part)
+        if structure is not None:
+            return build(structure[0], [rebuilt(p, t) for p, t in zip(structure[1], type_.items, strict=True)])
         if isinstance(part, np.ndarray) and isinstance(type_, TensorType):
             for axis, dim in enumerate(type_.shape):
                 if not isinstance(dim, int):

@@ -18,7 +18,7 @@ from relay.errors import FrontendError, Span
 from relay.ir.annotations.type_parameters import is_parameter
 from relay.ir.definition import MISSING, Definition, DerivedDefinition, Scope, data_class
 from relay.ir.expr import Constant
-from relay.ir.structure import fields_of, form_of, is_record_class
+from relay.ir.structure import is_record_class, split
 from relay.ir.tree import Structure
 from relay.ir.types import BaseType, TensorType, TypeId, base_of_dtype
 from relay.operator import Operator
@@ -67,11 +67,10 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
         return Number(value, span)
     if isinstance(value, np.ndarray | np.generic):
         return _array(np.asarray(value), span)
-    form = form_of(value)
-    if form is not None:
-        return Tuple(tuple(object_entity(v, span) for v in fields_of(value, form)), form)
-    if isinstance(value, tuple):
-        return Tuple(tuple(object_entity(v, span) for v in value))
+    structure = split(value)
+    if structure is not None:
+        form, parts = structure
+        return Tuple(tuple(object_entity(v, span) for v in parts), form)
     definition = value if isinstance(value, Definition | DerivedDefinition) else getattr(value, "__relay__", None)
     if definition is not None and isinstance(value, types.FunctionType):  # functools.wraps has copied the attribute
         raise FrontendError(
