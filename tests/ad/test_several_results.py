@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import assert_close, leaves
+from agreement import assert_close, leaves, modes
 
 import relay as R
 from relay import DifferentiationError, TypeCheckError, relay
@@ -26,10 +26,6 @@ def loss(w, x, n):
 @relay
 def pair(w):
     return (w * w).sum(), w * 3.0
-
-
-def runs(f: Any) -> list[Callable[..., Any]]:
-    return [f, f.interpret]
 
 
 @pytest.mark.parametrize(
@@ -83,11 +79,11 @@ def test_structures_of_results_have_all_their_derivatives() -> None:
 
 
 def test_auxiliary_results_are_handed_on() -> None:
-    for run in runs(R.grad(pair, has_aux=True)):
+    for run in modes(R.grad(pair, has_aux=True)):
         slope, rest = run(W)
         np.testing.assert_allclose(slope, 2 * W)
         np.testing.assert_allclose(rest, 3 * W)
-    for run in runs(R.value_and_grad(pair, has_aux=True)):
+    for run in modes(R.value_and_grad(pair, has_aux=True)):
         (value, rest), slope = run(W)
         assert float(value) == 5.0
         np.testing.assert_allclose(rest, 3 * W)
@@ -95,14 +91,14 @@ def test_auxiliary_results_are_handed_on() -> None:
 
 
 def test_auxiliary_results_and_several_gradients() -> None:
-    for run in runs(R.grad(loss, has_aux=True)):
+    for run in modes(R.grad(loss, has_aux=True)):
         (dw, dx, dn), rest = run(W, X, 2)
         np.testing.assert_allclose(dw, 2 * 10.0 * 2 * X)
         np.testing.assert_allclose(dx, 2 * 10.0 * 2 * W)
         assert dn is None
         assert float(rest["y"]) == 10.0
         assert int(rest["n"]) == 2
-    for run in runs(R.value_and_grad(loss, wrt=("w", "x"), has_aux=True)):
+    for run in modes(R.value_and_grad(loss, wrt=("w", "x"), has_aux=True)):
         (value, rest), (dw, _) = run(W, X, 2)
         assert float(value) == 100.0
         assert set(rest) == {"y", "n"}
@@ -135,7 +131,7 @@ def test_auxiliary_results_inside_of_programs() -> None:
         second = relay.grad(lambda v: relay.grad(pair, has_aux=True)(v)[0].sum())(w)
         return dw - slope, dx, rest["y"], value, second
 
-    for run in runs(step):
+    for run in modes(step):
         zero, dx, y, value, second = run(W, X, np.int32(2))
         np.testing.assert_allclose(zero, 0.0, atol=1e-12)
         np.testing.assert_allclose(dx, 40.0 * W)

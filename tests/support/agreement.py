@@ -11,7 +11,7 @@ assert_close(found, expected)    an answer and what NumPy, or Python, says: near
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -85,6 +85,11 @@ def assert_agree(found: Any, expected: Any, rtol: float | None = None, atol: flo
         atol = rounding if rtol is None else 0.0
     relative = rounding if rtol is None else rtol
     np.testing.assert_allclose(array.astype(np.float64), wanted.astype(np.float64), rtol=relative, atol=atol)
+
+
+def modes(function: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """What calls a decorated function compiled, and what has the interpreter run it: `for run in modes(f): run(x)`."""
+    return function, function.interpret
 
 
 def at_level(function: RelayFunction, level: int) -> RelayFunction:
