@@ -8,6 +8,7 @@ from __future__ import annotations
 PROTOCOLS = {
     "__relay__": "functions: the surface definition of a decorated function, or of a derivative",
     "__relay_array__": "classes of arrays: values are Relay's own arrays, read without copying",
+    "__relay_bound__": "methods of values of data types: True, so that the value is an argument of theirs",
     "__relay_builtin__": "Python functions that mean something of their own in programs: its name, as `ref` or `grad`",
     "__relay_closure__": "functions that programs returned: their code and the values that it captured",
     "__relay_constructor__": "classes of values of data types: the constructor's name",

@@ -14,7 +14,7 @@ from relay.ir.types import (
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.abstract_values import Context
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.values import axis_names
+from relay.typecheck.elaboration.values import axis_names, data
 
 
 def annotation_type(
@@ -29,8 +29,6 @@ def annotation_type(
 ) -> Type:
     """A written type with its variables replaced by this instance's. Each `Any` is whatever it is here, unless it
     stays."""
-    from relay.typecheck.elaboration.values import data
-
     for variable in type_variables(type_):
         if variable not in context.annotated:
             context.annotated[variable] = checker.solver.fresh(variable.kind, variable.name)

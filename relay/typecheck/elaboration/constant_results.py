@@ -26,6 +26,7 @@ from relay.typecheck.elaboration.abstract_values import (
     dim_of,
     is_constant_bool,
 )
+from relay.typecheck.elaboration.dynamic_shapes.data_dependent import mentioned_in_number
 from relay.typecheck.elaboration.values import range_numbers
 from relay.typecheck.unification import flat_shape
 
@@ -40,8 +41,6 @@ def common(
 ) -> AbstractValue | None:
     """The numbers that all returns of a function give in the same place, and where all are counts; None if there is
     none. Sizes that the function makes are not known to its callers, only those made `before` it is called."""
-    from relay.typecheck.elaboration.dynamic_shapes.data_dependent import mentioned_in_number
-
     if not results:
         return None
     first, *others = results

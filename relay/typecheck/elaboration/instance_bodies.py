@@ -49,7 +49,8 @@ from relay.typecheck.elaboration.annotated_types import annotation_type
 from relay.typecheck.elaboration.checker import Checker, Instance, InstanceKey
 from relay.typecheck.elaboration.closures import returned_functions
 from relay.typecheck.elaboration.control_flow import recursive_results
-from relay.typecheck.elaboration.dynamic_shapes import polymorphic_recursion, size_conditions
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
+from relay.typecheck.elaboration.dynamic_shapes import data_dependent, polymorphic_recursion, size_conditions
 from relay.typecheck.elaboration.effects import effects
 from relay.typecheck.elaboration.expressions.arguments import (
     definition_context,
@@ -57,6 +58,7 @@ from relay.typecheck.elaboration.expressions.arguments import (
     static_positions,
     surface_function,
 )
+from relay.typecheck.elaboration.expressions.blocks import elaborate_block
 from relay.typecheck.elaboration.restarts import ParameterPlace
 from relay.typecheck.elaboration.results import result_value
 from relay.typecheck.elaboration.schemes import conditional_types, rank_n_types
@@ -194,8 +196,6 @@ class InstanceElaboration:
             define_gradient(checker, callee, callee.definition.gradient, instance, request.entities, request.values)
         instance.build = self._build
         if isinstance(callee, LocalFunction):
-            from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-
             assert isinstance(instance.target, Var)
             place = data_dependent.place_of(checker, callee, instance.parameters)
             binding = DeferredBinding((instance.target,), lambda: Lambda(self._build(), function.span))
@@ -219,8 +219,6 @@ class InstanceElaboration:
     # ---- parameters
 
     def _bind_axes_of_any_size(self) -> None:
-        from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-
         found = ((p.name, data_dependent.any_axes(p.type)) for p in self.function.parameters)
         self.instance.of_any_size = {name: axes for name, axes in found if axes}
 
@@ -246,8 +244,6 @@ class InstanceElaboration:
 
     def _annotation(self, position: int) -> tuple[Type | None, bool]:
         """The written type of a parameter, and whether it is that of a function of any size which this call gives."""
-        from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-
         parameter, value = self.function.parameters[position], self.request.values[position]
         if parameter.type is None or (value is None and rank_n_types.is_polymorphic(parameter)):
             return None, False
@@ -276,9 +272,6 @@ class InstanceElaboration:
 
     def _received(self, position: int, variable: Var, annotation: Type | None) -> AbstractValue:
         """What a parameter is in the body."""
-        from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
-        from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-
         checker, function, span = self.checker, self.function, self.request.span
         parameter, entity = function.parameters[position], self.request.entities[position]
         what = f"argument {parameter.name} of {function.name}"
@@ -432,8 +425,6 @@ def _elaborate_body(
     instance: Instance,
     span: Span | None,
 ) -> None:
-    from relay.typecheck.elaboration.expressions.blocks import elaborate_block
-
     if is_of_template(span) and not is_of_template(checker.hints.span):
         span = checker.hints.span  # where a function of the template's is called
     checker.active.append(instance)

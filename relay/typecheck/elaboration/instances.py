@@ -46,6 +46,7 @@ from relay.typecheck.elaboration.checker import Checker, Instance
 from relay.typecheck.elaboration.closures import returned_functions
 from relay.typecheck.elaboration.control_flow import recursive_results
 from relay.typecheck.elaboration.dynamic_shapes import polymorphic_recursion
+from relay.typecheck.elaboration.dynamic_shapes.data_dependent import fit_arguments, pack_sizes, packed_value
 from relay.typecheck.elaboration.effects import effects
 from relay.typecheck.elaboration.expressions.arguments import (
     bind_arguments,
@@ -104,8 +105,6 @@ def call_function(
             if isinstance(callee, GlobalFunction):
                 rank_n_types.require_right(checker, callee.definition)
         if isinstance(entity, Tuple) and not fixed and _calls_itself(checker, callee):
-            from relay.typecheck.elaboration.dynamic_shapes.data_dependent import pack_sizes
-
             entity = pack_sizes(checker, out, entity, None, None, span)
         if not fixed:
             entity = labels.without_labels(entity)
@@ -114,13 +113,9 @@ def call_function(
         checker, out, callee, [e for e, v in zip(entities, values, strict=True) if v is None]
     )
     if _calls_itself(checker, callee):  # a recursion may call with other sizes each time
-        from relay.typecheck.elaboration.dynamic_shapes.data_dependent import packed_value
-
         values = [None if v is None else packed_value(checker, out, v, None, None, span) for v in values]
     values = polymorphic_recursion.widen_varying_sizes(checker, out, function, values, span)
     if not checker.generic:
-        from relay.typecheck.elaboration.dynamic_shapes.data_dependent import fit_arguments
-
         values = fit_arguments(checker, out, function, values, span)
     packs = checker.decisions.returning and function.label not in checker.decisions.kept
     instance = instantiate(checker, callee, entities, values, span, numbers, packs=packs, iterated=passed)

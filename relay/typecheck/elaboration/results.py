@@ -9,7 +9,10 @@ from relay.ir.expr import Function, LoopLabel
 from relay.ir.types import Kind, StackType, TupleType, Type, prune
 from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Tuple, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker, Instance
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
+from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.restarts import ListGrows
+from relay.typecheck.elaboration.values.expansion import expand
 
 
 def result_value(
@@ -22,9 +25,6 @@ def result_value(
     span: Span | None,
 ) -> DynamicValue:
     """A result as a value. A list has a fixed length only if it has the same one wherever the function returns."""
-    from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-    from relay.typecheck.elaboration.values.expansion import expand
-
     if function.result is not None:
         entity = data_dependent.narrow_to_annotation(
             checker, out, entity, instance.result, f"the result of {function.name}", span
@@ -50,8 +50,6 @@ def _with_varying(
 ) -> DynamicValue:
     """A result as a value, with `Any` for the sizes in which the function's results differ: the data-dependent ones,
     those that the annotation leaves open, or all (`by_sizes`)."""
-    from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-
     if isinstance(entity, Tuple):
         known = prune(expected)
         same = isinstance(known, TupleType) and len(known.items) == len(entity.items)
@@ -82,9 +80,6 @@ def _with_growing(
     span: Span | None,
 ) -> AbstractValue:
     """A result, or a part of one, with the lists that grow as such. `expected` is the type of earlier results there."""
-    from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
-    from relay.typecheck.elaboration.values.expansion import expand
-
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
     known = None if expected is None else prune(expected)

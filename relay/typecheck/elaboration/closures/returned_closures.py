@@ -44,6 +44,7 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker, Instance
+from relay.typecheck.elaboration.derivatives.templates import TemplateScope
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -95,8 +96,6 @@ def calling_code(program: Module, applied: str) -> tuple[Var, Function]:
 
 def as_function(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue) -> LocalFunction | None:
     """The function that a value is, to pass on; None for a value of another type."""
-    from relay.typecheck.elaboration.derivatives.templates import TemplateScope
-
     owner = closure_class(entity.type) if isinstance(entity, DynamicValue) else None
     if owner is None or owner.code is None:
         return None

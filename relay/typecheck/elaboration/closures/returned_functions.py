@@ -56,6 +56,9 @@ from relay.typecheck.elaboration.abstract_values import (
     Zip,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.closures.returned_closures import as_function
+from relay.typecheck.elaboration.derivatives.templates import TemplateScope
+from relay.typecheck.elaboration.dynamic_shapes.data_dependent import mentioned_in_number
 from relay.typecheck.elaboration.restarts import Assumptions, Restart
 from relay.typecheck.elaboration.values.labels import is_label
 from relay.typecheck.mapping import map_type
@@ -304,7 +307,6 @@ class _ResultPacker:
 
     def _capture_node(self, entity: AbstractValue) -> Node:
         """What a function has captured."""
-        from relay.typecheck.elaboration.dynamic_shapes.data_dependent import mentioned_in_number
         from relay.typecheck.elaboration.instances import static_key
 
         match entity:
@@ -338,7 +340,6 @@ class _ResultPacker:
 
     def _closure(self, entity: LocalFunction) -> Node:
         from relay.ir.traverse import free_variables
-        from relay.typecheck.elaboration.derivatives.templates import TemplateScope
 
         if id(entity) in self._closures:
             return RecursiveClosureNode(self._closures[id(entity)])
@@ -421,8 +422,6 @@ class _ResultUnpacker:
         raise InternalError(f"{node!r} is not a part of a result")
 
     def _closure(self, node: ClosureNode) -> LocalFunction:
-        from relay.typecheck.elaboration.derivatives.templates import TemplateScope
-
         environment: dict[Var, AbstractValue] = {}
         annotated = dict(node.annotated)
         names: dict[str, object] = {}
@@ -438,8 +437,6 @@ class _ResultUnpacker:
         return made
 
     def _chosen_function(self, value: AbstractValue) -> AbstractValue:
-        from relay.typecheck.elaboration.closures.returned_closures import as_function
-
         function = as_function(self.checker, self.out, value)
         assert function is not None
         return function

@@ -20,6 +20,8 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.library.ordering import written_in_place
+from relay.typecheck.elaboration.library.trees import definition
 from relay.typecheck.elaboration.values import labels
 
 
@@ -31,9 +33,6 @@ def of_labelled(
     span: Span | None,
 ) -> DerivativeFunction:
     """The derivative of the function that puts the labels of these arguments back."""
-    from relay.typecheck.elaboration.library.ordering import written_in_place
-    from relay.typecheck.elaboration.library.trees import definition
-
     like = Tuple(tuple(map(labels.alone, entities)))
 
     def change(function: AbstractValue) -> AbstractValue:

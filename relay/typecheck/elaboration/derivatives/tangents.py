@@ -59,6 +59,7 @@ from relay.ir.types import (
 from relay.operator import Emitter, lookup
 from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Tuple, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker, Instance
+from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import resolve, unknowns
 
@@ -109,7 +110,6 @@ def of_parts(
     checker: Checker, out: TypedBlockBuilder, operator: str, entity: AbstractValue, span: Span | None
 ) -> AbstractValue | None:
     """An operator applied to each float tensor of a structure or of data; None for another value."""
-    from relay.typecheck.elaboration.expressions import operators
 
     def visit(part: AbstractValue) -> AbstractValue:
         if isinstance(part, DynamicValue):

@@ -63,6 +63,7 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.effects.effects import writing_nothing
 from relay.typecheck.elaboration.expressions.arguments import surface_function
+from relay.typecheck.elaboration.expressions.operator_calls import call_operator
 from relay.typecheck.elaboration.values import data, labels
 from relay.typecheck.elaboration.values.axis_names import names_of, with_names
 from relay.typecheck.elaboration.values.expansion import expand
@@ -306,8 +307,6 @@ def _position(entity: AbstractValue) -> int:
 def _operator(
     checker: Checker, out: TypedBlockBuilder, name: str, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
-    from relay.typecheck.elaboration.expressions.operator_calls import call_operator
-
     return call_operator(checker, out, lookup(name), arguments, (), span, [])
 
 

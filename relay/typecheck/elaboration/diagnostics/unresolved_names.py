@@ -14,6 +14,7 @@ from relay.ir.surface import Attribute
 from relay.ir.traverse import all_blocks, blocks, operands, terminator_operands
 from relay.typecheck.elaboration.abstract_values import Context, DependsOnPoison, PythonObject, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.values.tensors import attribute
 
 
 def report(checker: Checker, context: Context, expression: Expr) -> None:
@@ -57,7 +58,6 @@ def _nested_expressions(expression: Expr) -> Iterator[Expr]:
 def _look_at(checker: Checker, context: Context, expression: Attribute) -> None:
     """Find what an attribute of a module means."""
     from relay.typecheck.elaboration.expressions.blocks import atom_entity
-    from relay.typecheck.elaboration.values.tensors import attribute
 
     entity = atom_entity(context, expression.value)
     if isinstance(entity, PythonObject) and isinstance(entity.value, ModuleType):

@@ -19,8 +19,12 @@ from relay.ir.expr import Function
 from relay.ir.types import Form, Kind, TensorType, TupleType, Type, TypeId, Unknown, map_dims, prune, type_variables
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.abstract_values import DynamicValue, GlobalFunction, LocalFunction, TypedBlockBuilder
+from relay.typecheck.elaboration.annotated_types import annotation_type
 from relay.typecheck.elaboration.checker import Checker, Instance, InstanceKey
 from relay.typecheck.elaboration.diagnostics.mistakes import display_type
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
+from relay.typecheck.elaboration.dynamic_shapes import data_dependent
+from relay.typecheck.elaboration.dynamic_shapes.data_dependent import any_axes, varying_axes
 from relay.typecheck.elaboration.expressions.arguments import definition_context, surface_function
 from relay.typecheck.elaboration.restarts import ListGrows, Place, SizeVaries
 from relay.typecheck.elaboration.schemes import rank_n_types
@@ -132,8 +136,6 @@ def general_use(
 
     Raises TypeMismatch for arguments that the annotations do not allow.
     """
-    from relay.typecheck.elaboration.annotated_types import annotation_type
-
     function = surface_function(callee)
     if not checker.generic or len(function.parameters) != len(types):
         return None
@@ -198,7 +200,6 @@ def _general_result(
 ) -> Type:
     """The result of a function by the variables of its annotations, found by typing its body for all of them. Raises
     TypeCheckError if that does not tell it."""
-    from relay.typecheck.elaboration.annotated_types import annotation_type
     from relay.typecheck.elaboration.instances import instantiate
 
     function = surface_function(callee)
@@ -314,8 +315,6 @@ def refuse_other_sizes(
 ) -> None:
     """Begin anew with data-dependent sizes where a function calls itself with other sizes at axes that are annotated
     `Any`."""
-    from relay.typecheck.elaboration.dynamic_shapes.data_dependent import any_axes, varying_axes
-
     given = [position for position, is_static in enumerate(shape) if not is_static]
     for position, found, before in zip(given, types, running.parameters, strict=True):
         may = any_axes(function.parameters[position].type)
@@ -334,9 +333,6 @@ def widen_varying_sizes(
 ) -> list[DynamicValue | None]:
     """The arguments, with `Any` for the sizes that a recursion changes, and lists that grow for those whose length it
     changes."""
-    from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
-    from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-
     found = list(values)
     for position, value in enumerate(values):
         if value is not None and _place(function, position) in checker.decisions.growing:

@@ -69,14 +69,15 @@ from relay.typecheck.elaboration.control_flow import recursive_results
 from relay.typecheck.elaboration.control_flow.joins import Join, assign
 from relay.typecheck.elaboration.diagnostics import unresolved_names
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, reportable_error
-from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, list_positions
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent, size_conditions
 from relay.typecheck.elaboration.expressions import comparisons
 from relay.typecheck.elaboration.expressions.python_operators import apply_named
 from relay.typecheck.elaboration.library import formatting
 from relay.typecheck.elaboration.schemes import conditional_types, rank_polymorphism, stuck_terms
-from relay.typecheck.elaboration.values import axis_names
+from relay.typecheck.elaboration.values import axis_names, subscripts
 from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.objects import object_entity, resolve_name
 from relay.typecheck.unification import Clash, resolve
 
 OnYield = Callable[[TypedBlockBuilder, tuple[AbstractValue, ...], "Span | None"], None]
@@ -164,8 +165,6 @@ def handed_entities(context: Context, atoms: Sequence[Atom]) -> tuple[AbstractVa
 
 def atom_entity(context: Context, atom: Atom) -> AbstractValue:
     """What a surface atom means. Raises Consequence if a mistake left it without a meaning."""
-    from relay.typecheck.elaboration.values.objects import object_entity, resolve_name
-
     match atom:
         case Var():
             return context.value(atom)
@@ -368,12 +367,8 @@ def unpack(
     if isinstance(entity, DynamicValue):
         type_ = prune(entity.type)
         if isinstance(type_, TensorType) and count is not None:
-            from relay.typecheck.elaboration.values import subscripts
-
             return subscripts.unpack_rows(checker, out, entity, count, span)
         if count is not None and dynamic_lists.is_growing(entity):
-            from relay.typecheck.elaboration.dynamic_lists import list_items
-
             known = dynamic_lists.count(entity)
             if known is not None and known != count:
                 raise TypeCheckError(f"expected {count} values to unpack, found {known}", span)

@@ -21,6 +21,8 @@ from relay.typecheck.elaboration.abstract_values import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.control_flow import loop_copies
+from relay.typecheck.elaboration.control_flow.loop_copies import count_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, refuse_many
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, list_methods, list_reductions
 from relay.typecheck.elaboration.expressions import comparisons
@@ -28,6 +30,7 @@ from relay.typecheck.elaboration.library import formatting
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import data, records
 from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.elaboration.values.subscripts import index
 from relay.typecheck.elaboration.values.tensors import tensor_type
 
@@ -81,7 +84,6 @@ def make_zip(arguments: Sequence[AbstractValue], keywords: Keywords, span: Span 
         strict = is_constant_bool(value)
         if name != "strict" or strict is None:
             raise TypeCheckError(f"zip takes no argument {name!r} but strict, which is True or False", span)
-        from relay.typecheck.elaboration.control_flow.loop_copies import count_of
 
         counts = [count_of(a) for a in arguments]
         if strict and None in counts:
@@ -170,7 +172,6 @@ def _unpack(
 def _spread_items(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
-    from relay.typecheck.elaboration.control_flow import loop_copies
     from relay.typecheck.elaboration.library import ordering
 
     grows = any(map(dynamic_lists.is_growing, arguments))
@@ -212,8 +213,6 @@ def _growing(
 def _keep(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
-    from relay.typecheck.elaboration.values.objects import object_entity
-
     (condition,) = arguments
     known = bool(condition.value) if isinstance(condition, Number) else is_constant_bool(condition)
     return condition if known is None else object_entity(known, span)
@@ -245,8 +244,6 @@ def _extend(
 def _is_none(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
-    from relay.typecheck.elaboration.values.objects import object_entity
-
     (entity,) = arguments
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)

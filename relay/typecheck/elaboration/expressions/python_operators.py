@@ -33,8 +33,9 @@ from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.expressions.attributes import dtype_of
 from relay.typecheck.elaboration.expressions.operators import truth
+from relay.typecheck.elaboration.library import formatting, text_equality
 from relay.typecheck.elaboration.schemes import conditional_types
-from relay.typecheck.elaboration.values import sizes
+from relay.typecheck.elaboration.values import range_numbers, records, sizes, special_methods
 
 LONGEST = 1 << 14
 """How many bits an integer may have while numbers are computed; no dtype holds more than 64."""
@@ -96,7 +97,6 @@ def apply_named(
     """An operator that Python's syntax calls: numbers are computed at once, and so are comparisons of Python
     objects."""
     from relay.typecheck.elaboration.dynamic_shapes import masks, size_conditions, slice_windows
-    from relay.typecheck.elaboration.values import range_numbers, special_methods
 
     if any(isinstance(o, MaskedElements) for o in operands):
         return masks.combine_masked(checker, out, name, operands, span)
@@ -129,7 +129,6 @@ def _apply_to_structures(
     from relay.typecheck.elaboration.expressions import comparisons
     from relay.typecheck.elaboration.expressions.blocks import require_bool
     from relay.typecheck.elaboration.library import ordering
-    from relay.typecheck.elaboration.values import records
 
     match name, list(operands):
         case "logical_not", [only]:
@@ -254,8 +253,6 @@ def _of_texts(
     checker: Checker, out: TypedBlockBuilder, name: str, operands: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
     """Operators of texts with run-time values."""
-    from relay.typecheck.elaboration.library import formatting, text_equality
-
     match name, list(operands):
         case "equal" | "not_equal", [left, right]:
             same = text_equality.equal(checker, out, left, right, span)

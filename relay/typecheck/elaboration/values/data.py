@@ -38,6 +38,8 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
+from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.monomorphization import fresh_arguments
 from relay.typecheck.unification import resolve
 
@@ -78,8 +80,6 @@ def fresh_type(checker: Checker, definition: DataDefinition) -> DataType:
 
 def class_attribute(value: type, name: str, span: Span | None) -> AbstractValue:
     """`Tree.name`: a constructor, a method as a function, or a plain Python value."""
-    from relay.typecheck.elaboration.values.objects import object_entity
-
     owner = data_class(value)
     assert owner is not None
     if name in owner.methods:
@@ -121,8 +121,6 @@ def construct(
     span: Span | None,
 ) -> AbstractValue:
     """`Tree.Leaf(x)`."""
-    from relay.typecheck.elaboration.values.objects import object_entity
-
     owner, constructor = constructor_of(value, span)
     what = _name(owner.definition, constructor)
     if len(arguments) > len(constructor.names):
@@ -222,8 +220,6 @@ def read_fields(
     span: Span | None,
 ) -> tuple[AbstractValue, ...]:
     """Fields of a value whose type has one constructor, expanded."""
-    from relay.typecheck.elaboration.values.expansion import expand
-
     (constructor,) = type_.definition.constructors
     types = field_types(checker, type_, constructor)
     inner = tuple(checker.variable(n, t, span) for n, t in zip(constructor.names, types, strict=True))

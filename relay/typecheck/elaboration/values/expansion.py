@@ -19,6 +19,7 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.dynamic_shapes.data_dependent import open_sizes
 
 
 def expand(checker: Checker, out: TypedBlockBuilder, typed: DynamicValue, span: Span | None) -> AbstractValue:
@@ -26,8 +27,6 @@ def expand(checker: Checker, out: TypedBlockBuilder, typed: DynamicValue, span: 
     anything else is itself."""
     type_ = prune(typed.type)
     if isinstance(type_, TensorType):
-        from relay.typecheck.elaboration.dynamic_shapes.data_dependent import open_sizes
-
         return open_sizes(checker, out, typed, span)
     if not isinstance(type_, TupleType):
         return typed

@@ -67,6 +67,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.closures.returned_closures import as_function
 from relay.typecheck.elaboration.derivatives import gradient_types, labelled_structures
+from relay.typecheck.elaboration.derivatives.gradient_paths import check_parameters, explain
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.effects.effects import demand_purity
 from relay.typecheck.elaboration.expressions import weak_types
@@ -83,7 +84,7 @@ from relay.typecheck.elaboration.instance_bodies import is_number
 from relay.typecheck.elaboration.instances import instantiate
 from relay.typecheck.elaboration.restarts import CalledAtTypes, ParameterPlace
 from relay.typecheck.elaboration.schemes.rank_n_types import at_fresh_types
-from relay.typecheck.elaboration.values import labels
+from relay.typecheck.elaboration.values import bound_methods, labels
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import flat_shape, outer_unknowns, resolve, unknowns
 
@@ -106,8 +107,6 @@ def function_value(
     if isinstance(entity, PythonObject) and isinstance(entity.value, OPERATORS):
         entity = operator_function(checker, entity.value, out, span)
     if isinstance(entity, Method):
-        from relay.typecheck.elaboration.values import bound_methods
-
         entity = bound_methods.as_function(checker, out, entity, span)
     if isinstance(entity, DerivativeFunction):
         return _derived_value(checker, out, entity, span, fixed, numbers)
@@ -293,8 +292,6 @@ def _derived_value(
     is_foreseen = False
 
     def attempt() -> Sequence[Unknown] | None:
-        from relay.typecheck.elaboration.derivatives.gradient_paths import check_parameters, explain
-
         nonlocal is_foreseen
         if not is_foreseen and not checker.generic:
             foreseen = gradient_types.foreseen(checker, inner_type, node)

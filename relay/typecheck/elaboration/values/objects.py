@@ -35,6 +35,7 @@ from relay.typecheck.elaboration.abstract_values import (
     PythonObject,
     Tuple,
 )
+from relay.typecheck.elaboration.expressions.arguments import surface_function
 
 BUILTINS = (
     builtins.len, builtins.range, builtins.zip, builtins.enumerate, builtins.abs, builtins.min, builtins.max,
@@ -182,8 +183,6 @@ def derived_entity(definition: DerivedDefinition) -> DerivativeFunction:
 
 def position_of(function: AbstractValue, parameter: int | str, span: Span | None) -> int:
     """The position of a parameter given by position or name. Raises FrontendError."""
-    from relay.typecheck.elaboration.expressions.arguments import surface_function
-
     base = function
     while isinstance(base, DerivativeFunction):
         base = base.of

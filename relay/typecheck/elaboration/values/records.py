@@ -24,6 +24,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.objects import object_entity
 
 Keywords = Sequence[tuple[str, AbstractValue]]
 
@@ -65,8 +66,6 @@ def make_dict(
 
 def make(cls: type, arguments: Sequence[AbstractValue], keywords: Keywords, span: Span | None) -> AbstractValue:
     """`Class(..)`: an instance of a dataclass or named tuple, whose fields are its arguments."""
-    from relay.typecheck.elaboration.values.objects import object_entity
-
     names = field_names(cls)
     if (computation := computes(cls)) is not None:
         message = f"{cls.__name__} has a {computation}, which is not a part of a program"

@@ -16,6 +16,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.values import data
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.records import own_method
 from relay.typecheck.unification import resolve
 
@@ -60,7 +61,6 @@ def of_record(
     """An operator of Python's syntax that the class of a dataclass or named tuple defines, in a method decorated with
     @relay; None if it does not."""
     from relay.typecheck.elaboration.instances import call_function
-    from relay.typecheck.elaboration.values.expansion import expand
 
     records = [expand(checker, out, o, span) if isinstance(o, DynamicValue) else o for o in operands]
     for method, value, others in zip(_METHODS.get(name, ()), records, (records[1:], records[:1]), strict=False):

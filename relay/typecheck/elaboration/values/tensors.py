@@ -30,6 +30,7 @@ from relay.typecheck.elaboration.effects.effect_notes import READS
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.values import data, records
 from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.unification import flat_shape, is_known, resolve, shape_variable
 
 METHODS = {"astype": "cast", "dot": "matmul", "ravel": "flatten", "clip": "maximum"}
@@ -70,8 +71,6 @@ def attribute(
     checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, name: str, span: Span | None, described: str
 ) -> AbstractValue:
     """`entity.name`."""
-    from relay.typecheck.elaboration.values.objects import object_entity
-
     match entity:
         case PythonObject(types.ModuleType() as module):
             found = getattr(module, name, None)
