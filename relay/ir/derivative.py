@@ -140,6 +140,45 @@ def has_gradient(type_: Type, monomorphic: Monomorphic = lambda t: t) -> bool:
             return True
 
 
+def list_field(type_: Type, monomorphic: Monomorphic = lambda t: t) -> tuple[str, str] | None:
+    """A data type in a type and a field of it that is a list with float tensors, by which nothing is differentiated:
+    the gradient would lack it. None if there is none."""
+    pending: list[Type] = [type_]
+    met: set[DataDefinition] = set()
+    while pending:
+        match prune(pending.pop()):
+            case TupleType(items):
+                pending += items
+            case DataType() as data:
+                definition = monomorphic(data).definition
+                if definition in met:
+                    continue
+                met.add(definition)
+                for constructor in definition.constructors:
+                    for number, field in enumerate(constructor.fields):
+                        if isinstance(field, StackType) and _holds_floats(field.element):
+                            names = constructor.names or ()
+                            return definition.name, names[number] if number < len(names) else str(number)
+                        pending.append(field)
+            case _:
+                pass
+    return None
+
+
+def _holds_floats(type_: Type) -> bool:
+    """Whether a type may hold float tensors, as every data type may."""
+    match prune(type_):
+        case TensorType(base, _):
+            base = prune(base)  # type: ignore[assignment]
+            return isinstance(base, BaseType) and base.is_float
+        case TupleType(items):
+            return any(map(_holds_floats, items))
+        case StackType(inside) | RefType(inside):
+            return _holds_floats(inside)
+        case found:
+            return isinstance(found, DataType)
+
+
 def output_type(result: Type, grad: Grad) -> TensorType:
     """The type of the result component that is differentiated. Raises DifferentiationError if it has no derivative."""
     output = result

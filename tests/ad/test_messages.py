@@ -459,3 +459,24 @@ def test_parts_that_results_of_derivatives_do_not_have(wrong: str, text: str) ->
     with pytest.raises(relay.errors.RelayError) as caught:
         program.typed(np.ones(3), {"w": np.ones(3)})
     assert text in str(caught.value) and "<relay>:9:" in str(caught.value)
+
+
+def test_data_with_lists_of_floats_has_no_gradient() -> None:
+    """Its gradient would lack them."""
+
+    @relay.data
+    class Rose:
+        value: Tensor[Float64, ()]
+        children: list[Rose]
+
+    @relay.relay
+    def total(p: Rose) -> Tensor[Float64, ()]:
+        t = p.value
+        for child in p.children:
+            t = t + total(child)
+        return t
+
+    rose = Rose(2.0, [Rose(3.0, [])])
+    for run in (relay.grad(total), relay.grad(total).interpret):
+        with pytest.raises(DifferentiationError, match=r"Rose: the field children of Rose\n(.*\n)*.*relay.List"):
+            run(rose)

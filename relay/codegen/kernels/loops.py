@@ -68,10 +68,11 @@ def vectors(extent: Extent, width: int, dtype: str, body: Body, *, often: bool =
         return made + loop(rest, dtype, lambda v: body(v + whole * width), "VECTORIZED")
     statements: list[Statement] = []
     start: Expression | None = None
+    left = cast(extent, dtype)
     for lanes in (width, NARROW, 1) if often and width > NARROW else (width, 1):
-        left = cast(extent, dtype) if start is None else cast(extent, dtype) - start
         count, first = tirx.Var("count", dtype), start
-        statements.append(tirx.Bind(count, tirx.indexdiv(left, tirx.const(lanes, dtype)) if lanes > 1 else left))
+        statements.append(tirx.Bind(count, tirx.truncdiv(left, tirx.const(lanes, dtype)) if lanes > 1 else left))
+        left = tirx.truncmod(left, tirx.const(lanes, dtype))  # a difference would not be known not to be negative
 
         def vector(i: Expression, lanes: int = lanes, first: Expression | None = first) -> list[Statement]:
             at = i * lanes if first is None else i * lanes + first

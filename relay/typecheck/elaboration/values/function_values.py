@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence, Set
 import attrs
 
 from relay.errors import DifferentiationError, InternalError, Label, Span, TypeCheckError, TypeMismatch
-from relay.ir.derivative import gradient_type, output_type
+from relay.ir.derivative import gradient_type, list_field, output_type
 from relay.ir.effects import Effects
 from relay.ir.expr import (
     Binding,
@@ -323,6 +323,14 @@ def _derived_value(
                     f"there is no gradient with respect to a dynamic list, {show(parameter)}",
                     grad.span or span,
                     help="name the other parameters, `wrt=..`; take the gradient of what its elements are made of",
+                )
+            listed = None if parameter is None else list_field(parameter, checker.monomorphic)
+            if parameter is not None and listed is not None:
+                raise DifferentiationError(
+                    f"there is no gradient with respect to data with a dynamic list of floats, {show(parameter)}: the"
+                    f" field {listed[1]} of {listed[0]}",
+                    grad.span or span,
+                    help="name the other parameters, `wrt=..`; or make the field a relay.List, which has a gradient",
                 )
             partial = isinstance(entity.of, LocalFunction) and entity.of.partial
             if parameter is not None and not partial and _holds(parameter, RefType):
