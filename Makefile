@@ -4,12 +4,13 @@
 # make quick   lint, front end, types, golden files and a sample of the zoo: half a minute, while you work
 # make lint    the same as `test` without the tests
 # make bench   timings against NumPy, and PyTorch and JAX where installed (make bench-extras)
+# make vta-roofline  what the accelerator VTA reaches on layers of ResNet-18, as a table and a picture
 # make clean   remove what the others made, .venv included
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all quick quick-tests lint bench bench-extras clean
+.PHONY: demo test test-all quick quick-tests lint bench bench-extras vta-roofline clean
 
 # The first Python that is new enough and can make environments; or say `make PYTHON=...`.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -31,7 +32,7 @@ test-all: lint
 quick: $(VENV)/test.stamp
 	$(MAKE) --no-print-directory -j2 lint quick-tests
 
-QUICK := tests/frontend/test_lowering.py tests/typecheck/test_error_files.py tests/typecheck/test_type_errors.py \
+QUICK := tests/frontend/test_lowering*.py tests/typecheck/test_error_files.py tests/typecheck/test_type_errors.py \
 	tests/typecheck/test_language_errors.py tests/typecheck/test_types.py tests/text/test_printer.py tests/transform/test_golden.py \
 	tests/programs/test_zoo.py
 
@@ -45,6 +46,9 @@ lint: $(VENV)/test.stamp
 
 bench: $(VENV)/demo.stamp
 	$(RUN) benchmarks/run.py
+
+vta-roofline: $(VENV)/demo.stamp
+	$(RUN) benchmarks/vta_roofline.py
 
 bench-extras: $(VENV)/demo.stamp
 	$(PIP) -r requirements/bench.txt

@@ -8,7 +8,10 @@ from setuptools import find_packages, setup
 ROOT = Path(__file__).parent
 VERSION = re.search(r'^__version__ = "(.*)"$', (ROOT / "relay" / "__init__.py").read_text(encoding="utf-8"), re.M)[1]
 MYPY = ["mypy>=2"]
-TEST = ["pytest", "pytest-xdist", "hypothesis", "ipython", "ruff", "import-linter", "setuptools"]
+DEBUG = ["prompt_toolkit"]  # the terminal of `relay debug`
+LSP = ["pygls>=2"]  # `relay lsp`
+TESTING = ["hypothesis"]  # random arguments, `relay.testing.check`
+TEST = ["pytest", "pytest-xdist", "ipython", "ruff", "import-linter", "setuptools"]
 EXAMPLES = ["scikit-learn", "matplotlib"]
 
 setup(
@@ -40,7 +43,7 @@ setup(
     ],
     package_dir={"": "."},
     packages=find_packages(include=["relay", "relay.*"]),
-    package_data={"": ["py.typed", "*.relay"]},
+    package_data={"": ["py.typed", "*.pyi", "*.relay"]},
     python_requires=">=3.11",
     install_requires=[
         "numpy",
@@ -54,8 +57,11 @@ setup(
     entry_points={"console_scripts": ["relay = relay.cli:main"]},
     extras_require={
         "mypy": MYPY,
+        "debug": DEBUG,
+        "lsp": LSP,
+        "testing": TESTING,
         "examples": EXAMPLES,
-        "test": [*TEST, *MYPY, *EXAMPLES],
+        "test": [*TEST, *TESTING, *DEBUG, *LSP, *MYPY, *EXAMPLES],
         "bench": ["torch", "jax", "onnx", "onnxruntime"],
     },
 )

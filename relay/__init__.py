@@ -11,22 +11,32 @@ import types as _types
 import typing as _typing
 from collections.abc import Callable as _Callable
 from collections.abc import Sequence as _Sequence
+from importlib import import_module as _import_module
 from typing import Any as _Any
+from typing import Generic as _Generic
+from typing import ParamSpec as _ParamSpec
 from typing import Protocol as _Protocol
 from typing import TypeVar as _TypeVar
 from typing import dataclass_transform as _dataclass_transform
-from typing import overload as _overload
+from typing import overload as _typed_overload
 
 import relay.ops as _ops  # noqa: F401  (registers the operators)
 import relay.support.foreign_names as _foreign_names
 import relay.support.logs as _logs
-from relay import errors, ir, random, transform, tree
+from relay import errors, ir, random, transform
+from relay.api import tree
+from relay.api.batching import vmap
 from relay.api.differentiation import checkpoint, grad, hessian, jacobian, jvp, value_and_grad, vjp
 from relay.api.gradient_check import check_gradient
+from relay.api.overloading import overload
+from relay.api.python_mode import as_python
 from relay.api.quantization import to_int8
 from relay.api.tuning import tune
+from relay.calling import checks as _checks
 from relay.calling.array import Array
 from relay.calling.executable import Executable, load
+from relay.calling.lowering import Lowering as _Lowering
+from relay.calling.program_table import Explanation as _Explanation
 from relay.compilation import hooks as _hooks
 from relay.compilation.stages import DEFAULT_LEVEL as _DEFAULT_LEVEL
 from relay.errors import (
@@ -88,33 +98,73 @@ from relay.operator.packs import load_packs as _load_packs
 from relay.ops.placeholders import func_ty_to_placeholders
 from relay.options import Options as _Options
 from relay.options import options as _options
+from relay.support import python_mode as _python_mode
 from relay.support.tracebacks import install as _install
 from relay.text.parser import parse
 from relay.text.printer import to_text
 from relay.transform.pipeline import optimize
 
+_P = _ParamSpec("_P")
+_T = _TypeVar("_T")
+_Value = _TypeVar("_Value")
+
 if _typing.TYPE_CHECKING:
+    from relay.ops.signatures import *  # noqa: F403
+    from relay.ops.signatures import Operators as _Operators
 
-    class _Notation:
-        """`Tensor[Float, (3,)]` as an expression; in annotations it needs the plugin."""
+    MYPY = False  # which mypy takes for true
+    if MYPY:
 
-        def __getitem__(self, item: _Any) -> _Any: ...
+        class _Notation:
+            """`Tensor[Float, (3,)]` as an expression; in annotations it needs the plugin."""
 
-    Tensor: _Notation
-    Fn: _Notation
-    Forall: _Notation
-    PureFn: _Notation
-    Ref: _Notation
+            def __getitem__(self, item: _Any) -> _Any: ...
+
+        Tensor = _Notation()
+        Fn = _Notation()
+        Forall = _Notation()
+        PureFn = _Notation()
+        Ref = _Notation()
+    else:  # others have no plugin: what stands in annotations may be anything
+        from typing import Annotated as Forall
+        from typing import Annotated as Tensor
+        from typing import Callable as Fn  # noqa: UP035
+        from typing import Callable as PureFn  # noqa: UP035
+
+        class Ref(_Generic[_T]):
+            """A cell."""
+
+            value: _T
+
+        Float16: _typing.TypeAlias = _Any
+        Float32: _typing.TypeAlias = _Any
+        Float64: _typing.TypeAlias = _Any
+        Float: _typing.TypeAlias = _Any
+        BFloat16: _typing.TypeAlias = _Any
+        Bool: _typing.TypeAlias = _Any
+        Int: _typing.TypeAlias = _Any
+        Int8: _typing.TypeAlias = _Any
+        Int16: _typing.TypeAlias = _Any
+        Int32: _typing.TypeAlias = _Any
+        Int64: _typing.TypeAlias = _Any
+        UInt8: _typing.TypeAlias = _Any
+        UInt16: _typing.TypeAlias = _Any
+        UInt32: _typing.TypeAlias = _Any
+        UInt64: _typing.TypeAlias = _Any
+
 else:
     from relay.frontend.annotations import Fn, Forall, PureFn, Ref, Tensor
 
+    _Operators = object
+
 Float, Int = Float32, Int32
-_T = _TypeVar("_T")
-_Value = _TypeVar("_Value")
 
 
 def _inside_only(name: str, documentation: str) -> _Callable[..., _Any]:
     def function(*arguments: _Any) -> _Any:
+        mode = _python_mode.active.get()
+        if mode is not None and (found := mode.builtin(name, arguments)) is not NotImplemented:
+            return found
         raise TypeCheckError(f"relay.{name} works inside decorated functions only")
 
     function.__name__ = name
@@ -133,6 +183,10 @@ read = _inside_only("read", "The content of a cell; also `cell.value`.")
 rename_axes = _inside_only(
     "rename_axes",
     "rename_axes(x, names): x with other names for its axes, a layout or a tuple of names; None for no names.",
+)
+breakpoint = _inside_only(
+    "breakpoint",
+    "Stop here when the program runs in the debugger (`relay.debug.step`, `relay debug`); elsewhere it does nothing.",
 )
 write = _inside_only("write", "write(cell, value): replace the content; also `cell.value = value`.")
 
@@ -159,18 +213,29 @@ def replace(value: _Value, /, **fields: _Any) -> _Value:
 replace.__relay_builtin__ = "replace"  # type: ignore[attr-defined]
 
 
+if _typing.TYPE_CHECKING:
+
+    class _Decorated(RelayFunction, _Generic[_P]):
+        """A decorated function: it takes what the Python function takes."""
+
+        def __call__(self, *arguments: _P.args, **keywords: _P.kwargs) -> _Any: ...
+        def interpret(self, *arguments: _P.args, **keywords: _P.kwargs) -> _Any: ...
+        def lower(self, *arguments: _P.args, **keywords: _P.kwargs) -> _Lowering: ...
+        def explain(self, *arguments: _P.args, **keywords: _P.kwargs) -> _Explanation: ...
+
+
 class _Decorator(_Protocol):
     """`relay(static_argnames=..)`: what decorates."""
 
-    def __call__(self, function: _Callable[..., _Any], /) -> RelayFunction: ...
+    def __call__(self, function: _Callable[_P, _Any], /) -> _Decorated[_P]: ...
 
 
-class _Relay(_types.ModuleType):
+class _Relay(_types.ModuleType, _Operators):
     """The module, callable: the decorator."""
 
-    @_overload
-    def __call__(self, function: _Callable[..., _Any], /) -> RelayFunction: ...
-    @_overload
+    @_typed_overload
+    def __call__(self, function: _Callable[_P, _Any], /) -> _Decorated[_P]: ...
+    @_typed_overload
     def __call__(
         self,
         /,
@@ -183,6 +248,7 @@ class _Relay(_types.ModuleType):
         donate_argnames: str | _Sequence[str] = ...,
         donate_argnums: int | _Sequence[int] = ...,
         fallback: str | None = ...,
+        check: str | None = ...,
     ) -> _Decorator: ...
     def __call__(
         self,
@@ -197,6 +263,7 @@ class _Relay(_types.ModuleType):
         donate_argnames: str | _Sequence[str] = (),
         donate_argnums: int | _Sequence[int] = (),
         fallback: str | None = None,
+        check: str | None = None,
         **others: _Any,
     ) -> _Any:
         """Make a Python function one of the language. Raises FrontendError at its line, CompileError for an option.
@@ -206,26 +273,31 @@ class _Relay(_types.ModuleType):
         references is an error. `donate_argnames`, `donate_argnums`: parameters whose memory results may take; an
         `Array` given to them cannot be used afterwards. `fallback="interpret"`: a program that cannot be compiled, by a
         bug of Relay, runs on the interpreter, with a RelayWarning; with "error" it raises InternalError, whatever
-        RELAY_FALLBACK says.
+        RELAY_FALLBACK says. `check="nan"`: a NaN or infinity in the result of a compiled call is an ExecutionError that
+        tells where it comes from, as `relay.debug.find_nan` finds it.
         """
         __tracebackhide__ = True
         if others:
             _options(others)
-        chosen = _Options(target, opt_level, static_argnames, dynamic, pure, donate_argnames, donate_argnums, fallback)
+        chosen = _Options(
+            target, opt_level, static_argnames, dynamic, pure, donate_argnames, donate_argnums, fallback, check
+        )
         if function is not None:
             return _decorate(function, chosen, _sys._getframe(1))
         return lambda python: _decorate(python, chosen, _sys._getframe(1))
 
 
 _PRELUDE = ("List", "Option", "Tree", "prelude")
+_TOOLS = ("debug", "testing")
+"""Packages over everything, which are imported when they are first used."""
 
 
 def __getattr__(name: str) -> _Any:
     if name in _PRELUDE:
-        from importlib import import_module
-
-        prelude = import_module("relay.prelude")  # written in the language, so it comes after this module
+        prelude = _import_module("relay.prelude")  # written in the language, so it comes after this module
         return prelude if name == "prelude" else getattr(prelude, name)
+    if name in _TOOLS:
+        return _import_module(f"relay.{name}")
     operator = resolve_name(name)
     if operator is None:
         instead = _foreign_names.MODULE.get(name)
@@ -234,14 +306,16 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_PRELUDE, *get_env().names()})
+    return sorted({*__all__, *_PRELUDE, *_TOOLS, *get_env().names()})
 
 
 _sys.modules[__name__].__class__ = _Relay
 relay: _Relay = _sys.modules[__name__]  # type: ignore[assignment]
 _hooks.install()
+_checks.use_finder(lambda *call: _import_module("relay.debug").error_of_call(*call))
 _install()
-get_env().reserve({*globals(), *_PRELUDE})
+get_env().reserve({*globals(), *_PRELUDE, *_TOOLS})
+_import_module("relay.library")  # written in the language, so it comes after this module
 _load_packs()
 
 _logs.configure()
@@ -307,7 +381,9 @@ __all__ = [
     "UInt16",
     "UInt32",
     "UInt64",
+    "as_python",
     "base_type_var",
+    "breakpoint",
     "check_gradient",
     "checkpoint",
     "composite",
@@ -325,6 +401,7 @@ __all__ = [
     "jvp",
     "load",
     "optimize",
+    "overload",
     "parse",
     "pure_callback",
     "random",
@@ -344,5 +421,6 @@ __all__ = [
     "type_var",
     "value_and_grad",
     "vjp",
+    "vmap",
     "write",
 ]  # fmt: skip

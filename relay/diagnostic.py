@@ -51,16 +51,27 @@ class Source:
 
 @attrs.frozen
 class Span:
-    """A stretch of source. Lines and columns count from 1, columns in characters; the end column is exclusive."""
+    """A stretch of source. Lines and columns count from 1, columns in characters; the end column is exclusive.
+    `in_backward`: what stands here belongs to the backward part of a derivative, which is no other place."""
 
     source: Source
     line: int
     column: int
     end_line: int
     end_column: int
+    in_backward: bool = attrs.field(default=False, eq=False, repr=False, kw_only=True)
+
+    def backward(self) -> Span:
+        """The same place, for what a derivative computes backward."""
+        return self if self.in_backward else attrs.evolve(self, in_backward=True)
 
     def __str__(self) -> str:
         return f"{self.source.filename}:{self.line}:{self.column}"
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether it is in a text of Relay's own, which users have not written: a template, a library function."""
+        return self.source.filename.startswith("<relay.")
 
 
 @attrs.frozen

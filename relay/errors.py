@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import platform
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from relay.diagnostic import Diagnostic, Label, Source, Span
 
@@ -134,7 +135,13 @@ class CompileError(RelayError):
 
 
 class ExecutionError(RelayError):
-    """The program failed while it ran: a division by zero, an index out of range, an assertion."""
+    """The program failed while it ran: a division by zero, an index out of range, an assertion.
+
+    `backtrace`: of a program that was interpreted the calls that led there, the innermost last, each with `function`,
+    `span` and `variables`; these have `name`, `type` and `value`, all as text.
+    """
+
+    backtrace: tuple[Any, ...] = ()
 
 
 class RegistrationError(RelayError):

@@ -20,8 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from relay.calling import checks
 from relay.calling.arguments import ArgumentDescription, describe, describe_static, too_deep
-from relay.calling.closure_selection import chosen_result, must_be_opened, opened_module, selection_definition
+from relay.calling.closure_selection import (
+    chosen_result,
+    defunctionalized_module,
+    needs_defunctionalization,
+    selection_definition,
+)
 from relay.calling.closures import Result, result_of
 from relay.calling.dispatch import ProgramDispatcher
 from relay.calling.donation import DonatedArguments, donated_names
@@ -33,8 +39,11 @@ from relay.calling.results import Values, wrap
 from relay.calling.shape_policy import refuse_sizes
 from relay.codegen.runtime.native_stacks import with_room
 from relay.compilation.custom_gradients import with_gradient
+from relay.compilation.drawings import drawing
 from relay.compilation.stages import CompiledSignature
 from relay.compilation.texts import general_text, typed_text
+from relay.display.drawing import Drawing
+from relay.display.programs import program_html
 from relay.errors import CompileError, FrontendError, InternalError, RelayError, RelayWarning, bugs_of
 from relay.eval import interpreter
 from relay.eval.values import Data
@@ -45,15 +54,18 @@ from relay.frontend.scope import SnapshotScope
 from relay.ir.definition import Definition, DerivedDefinition, primal, seed_count
 from relay.ir.expr import Module, Parameter
 from relay.ir.sizes.extents import Place, symbolic_dims
-from relay.ir.types import SymbolicSize, Type
+from relay.ir.types import SymbolicSize, Type, show
 from relay.operator import Undetermined
 from relay.options import Options
+from relay.support import python_mode
 from relay.support.gc_pause import without_collection
 from relay.support.locks import Lock, compiling
+from relay.support.phases import PhaseTimes, phase, recorded_phases
 from relay.transform.core.derivative_orders import check_orders
 from relay.typecheck.elaboration import Argument, Elaborated, StaticArg, elaborate_structured, load, scheme
 
 if TYPE_CHECKING:
+    from relay.codegen.runtime.cpu import Program
     from relay.codegen.tiling import Choices
 
 log = logging.getLogger("relay.compile")
@@ -69,6 +81,10 @@ class RelayFunction(ProgramDispatcher):
     Raises FrontendError at decoration for constructs that Relay does not have, TypeCheckError at the first call with
     new types, ExecutionError for what can be found only at run time.
     """
+
+    def __new__(cls, definition: Definition | DerivedDefinition, options: Options, *others: Any) -> RelayFunction:
+        """Functions whose results are checked, and their derivatives, are of a class of their own."""
+        return super().__new__(_Checking if cls is RelayFunction and options.check is not None else cls)
 
     def __init__(
         self,
@@ -92,6 +108,11 @@ class RelayFunction(ProgramDispatcher):
             functools.update_wrapper(self, wrapped)
 
     # ---- running
+
+    @property
+    def python(self) -> Callable[..., Any] | None:
+        """The Python function that was decorated; None for what is made of others, or of a text."""
+        return self._python
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """In a class it is a method, as a Python function is: `self` is its first argument."""
@@ -137,8 +158,9 @@ class RelayFunction(ProgramDispatcher):
         lowered, values = self._lower(arguments, keywords, symbolic=True)
         if lowered.chooses_functions:
             return self._choose(lowered, arguments, keywords, True)
+        lowered.warn_of_breakpoints()
         try:
-            found = interpreter.run(lowered.typed, values)
+            found = interpreter.run(lowered.typed, values, names=lowered.source_names)
         finally:
             values.give_back(lowered.parameters, interpreted=True)
         result = wrap(found, lowered.result, interpreted=True)
@@ -179,6 +201,42 @@ class RelayFunction(ProgramDispatcher):
             return (call.interpret if interpreted else call)(*(value for _, _, value in given))
 
         return chosen_result(lowered, run)
+
+    def prepare_call(
+        self, arguments: Sequence[Any], keywords: Mapping[str, Any], as_called: bool = False
+    ) -> tuple[CompiledSignature, Values]:
+        """The program for the sizes of these arguments, and their run-time values, for tools that run it themselves;
+        `as_called`: that of a call, which may be for other sizes, too. Raises CompileError if it returns functions that
+        are selected at run time: it is run once for each choice."""
+        if as_called:
+            try:
+                lowered, values = self._compile_call(arguments, keywords)
+            except InternalError:  # which the program raises again
+                lowered, values = self._lower(arguments, keywords, symbolic=False)
+        else:
+            lowered, values = self._lower(arguments, keywords, symbolic=False)
+        if lowered.chooses_functions:
+            raise _selected(self)
+        return lowered, values
+
+    def prepare_compiled(
+        self, arguments: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> tuple[CompiledSignature, Values]:
+        """As `prepare_call`, but the program that a call with these arguments runs, which may be of symbolic sizes."""
+        lowered, values = self._compile_call(arguments, keywords)
+        if lowered.chooses_functions:
+            raise _selected(self)
+        return lowered, values
+
+    def with_program(
+        self, lowered: CompiledSignature, program: Program, arguments: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> RelayFunction:
+        """A function that is called as this one is, and runs another native program of this one's for such
+        arguments."""
+        made = type(self)(self.__relay__, self._options, None, self._donated)
+        key = tuple(d.key for d in self._describe(arguments, keywords))
+        made._programs.exact[key] = lowered.with_native(program)
+        return made
 
     def make_once(self, key: object, make: Callable[[], Definition]) -> RelayFunction:
         """A function that is made of this one; the same one each time."""
@@ -235,11 +293,20 @@ class RelayFunction(ProgramDispatcher):
 
     def compile(self, *arguments: Any, **keywords: Any) -> Executable:
         """The compiled program for these arguments: arrays, numbers, structures of them, or their types
-        (`Tensor[Float, (64, 784)]`). None are needed where annotations give all types."""
+        (`Tensor[Float, (64, 784)]`). None are needed where annotations give all types. `target="vta"`, unless that is a
+        parameter of the function, is as in `@relay(target="vta")`."""
         __tracebackhide__ = True
+        options = self._options
+        if "target" in keywords and "target" not in [p.name for p in self._function.parameters]:
+            options = attrs.evolve(options, target=keywords["target"])
+            keywords = {name: value for name, value in keywords.items() if name != "target"}
         if not arguments and not keywords and not self._seeds:
             arguments = annotated_types(self._function)
-        lowered, _ = self._compile_call(arguments, keywords)
+        if options.target == self._options.target:
+            lowered, _ = self._compile_call(arguments, keywords)
+        else:
+            lowered, _ = self._lower(arguments, keywords, symbolic=False if options.dynamic is False else None)
+            lowered = lowered.for_target(options.target)
         lowered.refuse_functions()
         program = lowered.program
         parameters = [(p.name, p.type) for p in lowered.typed.main.parameters if p.type is not None]
@@ -250,11 +317,11 @@ class RelayFunction(ProgramDispatcher):
     def tunable(self, *arguments: Any, **keywords: Any) -> Callable[[Choices], Callable[[], object]]:
         """What compiles the program for these arguments' sizes with such choices, to be called without arguments. It
         prints nothing."""
+        from relay.ad.print_erasure import without_prints
         from relay.codegen.runtime import cpu
-        from relay.transform.cleanup.print_erasure import silent
 
         lowered, values = self._lower(arguments, keywords, symbolic=False)
-        core, threads = silent(lowered.core), cpu.default_threads()
+        core, threads = without_prints(lowered.core), cpu.default_threads()
 
         def compile_with(choices: Choices) -> Callable[[], object]:
             program = cpu.Program(cpu.compile_native(core, threads, choices), Data)
@@ -332,11 +399,39 @@ class RelayFunction(ProgramDispatcher):
             return typed_text(self.__relay__, self.typed(*arguments, **keywords))
         return general_text(self.__relay__)
 
+    def plot(self, *arguments: Any, stage: str = "typed", derivative: bool = False, **keywords: Any) -> Drawing:
+        """The data flow for these arguments, or for the types that the annotations give, as a drawing: notebooks show
+        it, `.save("f.svg")` writes a file. Loops, branches and functions are boxes; edges say the types of values.
+
+        `stage`: "typed", the program as it is written; "core", first-order, before optimization; "optimized";
+        "kernels", where each is a function. `derivative`: the program of the gradient beside it.
+
+        Raises FrontendError for another stage, and what a call would raise before it runs.
+        """
+        types: list[Argument] = []
+        if not arguments and not keywords and not self._seeds:
+            types += annotated_types(self._function)
+        if not types:
+            types += (d.argument for d in self._describe(arguments, keywords))
+        with compiling:
+            load()
+        return drawing(self.__relay__, types, stage, self._options.opt_level, derivative)
+
     def __str__(self) -> str:
         return self.text()
 
     def __repr__(self) -> str:
         return f"<relay function {self.__name__}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the program, with the types of what the mouse is over; or why it has none."""
+        try:
+            return program_html(self.__name__, show(self.type), self.text())
+        except RelayError as error:
+            return program_html(self.__name__, "", None, error.diagnostics)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     # ---- from Python's arguments to a program
 
@@ -368,6 +463,10 @@ class RelayFunction(ProgramDispatcher):
                 assert parameter.type is not None
                 values.add(d.value, parameter.type, parameter.name)
         return lowered, values
+
+    def describe_arguments(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Argument]:
+        """What the type checker knows of the arguments of a call. Raises what a call raises for them."""
+        return [described.argument for described in self._describe(arguments, keywords)]
 
     def _describe(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[ArgumentDescription]:
         """The arguments of a call, by the parameters."""
@@ -429,22 +528,35 @@ class RelayFunction(ProgramDispatcher):
 
     def _make(self, key: tuple[object, ...], arguments: Sequence[Argument]) -> CompiledSignature:
         log.info("compiling %s for %s", self.__name__, key)
-        made = elaborate_structured(self.__relay__, arguments)
+        with recorded_phases() as phases, phase("type checking"):
+            made = elaborate_structured(self.__relay__, arguments)
         if has_annotated_sizes(self._function):
             self._refuse_sizes(arguments)
-        return self._lower_elaborated(made)
+        return self._lower_elaborated(made, phases)
 
-    def _lower_elaborated(self, made: Elaborated) -> CompiledSignature:
+    def _lower_elaborated(self, made: Elaborated, phases: PhaseTimes) -> CompiledSignature:
         with bugs_of("type inference", lambda: self._function.span):
-            return self._make_lowered(made)
+            lowered = self._make_lowered(made)
+        lowered.phases.include(phases)
+        return lowered
 
     def _make_lowered(self, made: Elaborated) -> CompiledSignature:
         returned, effects = _functions(made)
-        opens = must_be_opened(made)
+        opens = needs_defunctionalization(made)
         if opens:
-            made = attrs.evolve(made, module=opened_module(made, self, effects))
+            made = attrs.evolve(made, module=defunctionalized_module(made, self, effects))
         lowered = CompiledSignature(
-            made.module, made.result, self._options.opt_level, self._donated, made.parameters, returned, effects, opens
+            made.module,
+            made.result,
+            self._options.opt_level,
+            self._donated,
+            made.parameters,
+            returned,
+            effects,
+            made.source_names,
+            made.used,
+            opens,
+            self._options.target,
         )
         if not lowered.chooses_functions:
             check_orders(made.module)
@@ -464,7 +576,8 @@ class RelayFunction(ProgramDispatcher):
     ) -> tuple[CompiledSignature | None, tuple[str, ...]]:
         """A program in which these axes are symbolic, None if all of them became numbers; and which did, and why."""
         try:
-            made = elaborate_structured(self.__relay__, arguments, varying)
+            with recorded_phases() as phases, phase("type checking"):
+                made = elaborate_structured(self.__relay__, arguments, varying)
         except (RelayError, SymbolicSize, Undetermined) as error:
             reason = error.message if isinstance(error, RelayError) else str(error)
             log.info("%s has no program for symbolic sizes: %s", self.__name__, reason)
@@ -476,14 +589,14 @@ class RelayFunction(ProgramDispatcher):
             log.info("%s: the size %s is %s: %s%s", self.__name__, pin.name, pin.value, pin.reason, place)
         if not symbolic_dims(made.module):
             return None, ()
-        if must_be_opened(made):
+        if needs_defunctionalization(made):
             log.info(
                 "%s has no program for symbolic sizes: the functions that it returns are selected at run time",
                 self.__name__,
             )
             return None, ()
         log.info("compiling %s for %s with sizes %s", self.__name__, key, _sizes(made.module))
-        return self._lower_elaborated(made), tuple(pins)
+        return self._lower_elaborated(made, phases), tuple(pins)
 
     def _bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
         return bind_arguments(self.__relay__, self.__name__, self._seeds, arguments, keywords)
@@ -494,9 +607,33 @@ class _Donating(RelayFunction):
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         __tracebackhide__ = True
+        if python_mode.active.get() is not None:
+            return super().__call__(*arguments, **keywords)
         names = [parameter.name for parameter in self._function.parameters]
         with DonatedArguments(self.__name__, names, self._bind(arguments, keywords), self._donated):
             return super().__call__(*arguments, **keywords)
+
+
+class _Checking(RelayFunction):
+    """A function whose results are looked at: a NaN or infinity is an ExecutionError that tells where it comes from."""
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        __tracebackhide__ = True
+        if python_mode.active.get() is not None:
+            return super().__call__(*arguments, **keywords)
+        before = checks.kept((arguments, keywords))
+        result = super().__call__(*arguments, **keywords)
+        checks.require_finite(self, result, *before)
+        return result
+
+
+def _selected(function: RelayFunction) -> CompileError:
+    """What tools say of a function that is run once for each choice."""
+    return CompileError(
+        f"{function.__name__} returns a function that is selected at run time",
+        function._function.span,
+        help="debug a function that calls it and returns what it computes",
+    )
 
 
 def _functions(made: Elaborated) -> tuple[Result | None, frozenset[str]]:
@@ -515,7 +652,7 @@ def _sizes(module: Module) -> str:
 def data_class(cls: type, frame: Any) -> type:
     """Make a class a data type. `frame` is the Python frame that decorates it. Raises FrontendError."""
     place = data_classes.ClassPlace.from_frame(cls, frame)
-    return data_classes.define(cls, place, lambda definition: RelayFunction(definition, Options()))
+    return data_classes.define(cls, place, lambda definition, python=None: RelayFunction(definition, Options(), python))
 
 
 def decorate(python: Callable[..., Any], options: Options, frame: FrameType | None = None) -> RelayFunction:

@@ -1,4 +1,4 @@
-"""What is written in `@relay(..)`."""
+"""Options: what may be written in `@relay(..)`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from relay.compilation.stages import DEFAULT_LEVEL
+from relay.compilation.stages import CPU, DEFAULT_LEVEL, check_target
 from relay.errors import CompileError
 from relay.ir.definition import MISSING
 from relay.transform.pipeline import LEVELS
@@ -27,10 +27,10 @@ class Options:
     donate_argnames: str | Sequence[str] = ()
     donate_argnums: int | Sequence[int] = ()
     fallback: str | None = None  # what runs a program that cannot be compiled; None: as RELAY_FALLBACK says
+    check: str | None = None  # what is checked in results of compiled calls
 
     def __attrs_post_init__(self) -> None:
-        if self.target != "cpu":
-            raise CompileError(f"there is no target {self.target!r}; programs run on 'cpu'")
+        check_target(self.target)
         if self.opt_level not in range(len(LEVELS)):
             raise CompileError(f"there is no opt_level {self.opt_level!r}; they are 0 to {len(LEVELS) - 1}")
         if self.dynamic not in (None, True, False):
@@ -38,8 +38,19 @@ class Options:
                 f"dynamic is {self.dynamic!r}",
                 help="write dynamic=True for symbolic sizes from the first call on, or dynamic=False for none",
             )
+        if self.target != CPU:
+            if self.dynamic:
+                raise CompileError("programs for the target 'vta' have no symbolic sizes: leave dynamic=True out")
+            object.__setattr__(self, "dynamic", False)
         if self.fallback not in (None, *FALLBACKS):
             raise CompileError(f"there is no fallback {self.fallback!r}", help=f"it is one of {_word_list(FALLBACKS)}")
+        if self.check not in (None, *CHECKS):
+            raise CompileError(f"there is no check {self.check!r}", help=f"it is {_word_list(CHECKS)}")
+        if self.check is not None and (self.donate_argnames != () or self.donate_argnums != ()):
+            raise CompileError(
+                "a call that is checked looks at its arguments again, and cannot donate them",
+                help="leave out `check`, or donate_argnames and donate_argnums",
+            )
         for name in ("static_argnames", "donate_argnames"):
             given = getattr(self, name)
             names = given if isinstance(given, Sequence) else (None,)
@@ -56,6 +67,9 @@ class Options:
                 raise CompileError(f"RELAY_FALLBACK is {chosen!r}", help=f"set it to one of {_word_list(FALLBACKS)}")
         return chosen == FALLBACKS[1]
 
+
+CHECKS = ("nan",)
+"""What can be checked in results."""
 
 FALLBACKS = ("error", "interpret")
 """What a call does that cannot be compiled: it raises, or the interpreter runs the program."""

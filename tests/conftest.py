@@ -4,6 +4,7 @@ import gc
 import importlib.abc
 import os
 import sys
+import zlib
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -62,6 +63,19 @@ def low_effort(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(tir, "_REPEATED", 0)
     monkeypatch.setattr(tir, "_STRAIGHT", 0)
+
+
+MEANING = frozenset({"ad", "calling", "cli", "documentation", "elaboration", "errors", "eval", "typecheck"})
+"""Folders of tests of what programs mean, and not of machine code, which `codegen`, `kernels`, `ops`, `programs` and
+`compilation` are about."""
+
+
+@pytest.fixture(autouse=True)
+def effort(request: pytest.FixtureRequest) -> None:
+    """`low_effort` for tests of what programs mean, but for a tenth of their files, another one each day."""
+    optimized = everything() or (zlib.crc32(request.path.name.encode()) + SEED) % 10 == 0
+    if request.path.parent.name in MEANING and not optimized:
+        request.getfixturevalue("low_effort")
 
 
 class _Absent(importlib.abc.MetaPathFinder):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import assert_never
 
-from relay.errors import InternalError
 from relay.ir.expr import (
     Ascribe,
     Assert,
@@ -50,7 +49,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import blocks
+from relay.ir.traverse import blocks, operands
 from relay.ir.types import Type
 
 
@@ -207,8 +206,10 @@ class Activity:
                 | Static()
             ):
                 pass
-            case _:
-                raise InternalError(f"{type(expression).__name__} in the core")
+            case _:  # what is not known may hand on all that it reads
+                for source in operands(expression):
+                    for target in targets:
+                        self._flow(source, target)
 
 
 def _reach(starts: Iterable[Var], edges: dict[Var, list[Var]]) -> set[Var]:

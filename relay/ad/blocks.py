@@ -69,7 +69,6 @@ from relay.ir.expr import (
     StackPrefix,
     StackPush,
     StackSet,
-    Static,
     Var,
     Yield,
 )
@@ -91,9 +90,9 @@ class Callee(Protocol):
     @property
     def result(self) -> Type: ...
     @property
-    def returned(self) -> tuple[Type, ...]: ...
+    def cotangent_types(self) -> tuple[Type, ...]: ...
     @property
-    def kept(self) -> tuple[int, ...]: ...
+    def invariants(self) -> tuple[int, ...]: ...
 
 
 class ModuleContext(Protocol):
@@ -259,10 +258,9 @@ class Reversal:
                 return reverse_read(self, binding, expression, scope)
             case RefWrite():
                 return reverse_write(self, binding, expression, scope)
-            case Global() | Static():
-                raise InternalError(f"{type(expression).__name__} in the core")
             case _:
-                raise InternalError(f"{type(expression).__name__} in the core")
+                if any(scope.take(target) is not None for target in binding.targets):
+                    raise InternalError(f"{type(expression).__name__} has no derivative")
         return [binding]
 
     # ---- operators
@@ -337,7 +335,7 @@ class Reversal:
                 values = [z for a in expression.arguments for z in self.cotangents.zeros(emitter, type_of(a), a)]
             arms.append(MatchArm(constructor.name, fields, Block(tuple(emitter.bindings), Yield(tuple(values)))))
         targets = [Var("dfield", t) for t in types]
-        scope.emitter.bindings.append(Binding(tuple(targets), Match(cotangent, tuple(arms), expression.span)))
+        scope.emitter.emit(tuple(targets), Match(cotangent, tuple(arms), expression.span))
         for argument in expression.arguments:
             leaves = [targets.pop(0) for _ in self.cotangents.leaves(type_of(argument))]
             self.accumulate(scope, argument, self.cotangents.unflatten(leaves, type_of(argument)))
@@ -479,7 +477,7 @@ class Reversal:
 
     def _pull(self, call: Call, callee: Callee, arguments: list[Atom], active: tuple[int, ...], scope: Scope) -> None:
         """a' := f_b(t, v', a'..)"""
-        leaves = unpack(scope.emitter, self._backward(call, callee, arguments, scope), callee.returned)
+        leaves = unpack(scope.emitter, self._backward(call, callee, arguments, scope), callee.cotangent_types)
         for position in active:
             argument = call.arguments[position]
             own = [leaves.pop(0) for _ in self.cotangents.leaves(type_of(argument))]
@@ -487,11 +485,11 @@ class Reversal:
 
     def _backward(self, call: Call, callee: Callee, arguments: list[Atom], scope: Scope) -> Atom:
         """f_b(t, v', a'..)"""
-        given = [*arguments, *(call.arguments[i] for i in callee.kept)]
+        given = [*arguments, *(call.arguments[i] for i in callee.invariants)]
         if self.sweep is not None:
             given.append(self.sweep.reference)
         pull = Call(callee.backward, tuple(given), call.span)
-        return scope.emitter.bind(pull, pack_type(callee.returned), "cotangents").atom
+        return scope.emitter.bind(pull, pack_type(callee.cotangent_types), "cotangents").atom
 
 
 def _forward(callee: Callee, target: Var, call: Call) -> tuple[list[Binding], Var]:
@@ -544,7 +542,7 @@ def _accumulating_call(call: OpCall, before: Atom, emitted: Mapping[Var, Expr]) 
 
 
 def _without_operands(binding: Binding, emitter: Emitter) -> Binding:
-    """Zeros of a known shape depend on nothing: what they are modelled on need not be kept for them."""
+    """Zeros of a known shape depend on nothing: what they are modeled on need not be kept for them."""
     call = binding.value
     if not isinstance(call, OpCall) or not call.arguments or _fill(call) != 0:
         return binding

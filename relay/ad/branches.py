@@ -232,14 +232,14 @@ def _emit(
             assert isinstance(condition.terminator, Yield)
             asked = Arm(Block((), condition.terminator), expression.arms[0].body)
             again = Arm(Block((), condition.terminator), arms[0].block())
-            scope.emitter.bindings.append(Binding(targets, If((again,), arms[1].block(), expression.span)))
+            scope.emitter.emit(targets, If((again,), arms[1].block(), expression.span))
             return list(condition.bindings), If((asked,), expression.orelse, expression.span), None
         if isinstance(expression, Match) and all(set(a.residuals) <= set(a.fields) for a in arms):
             choices = [
                 unpacking(arm.constructor, list(arm.fields), part.block())
                 for arm, part in zip(expression.arms, arms, strict=True)
             ]
-            scope.emitter.bindings.append(Binding(targets, Match(expression.value, tuple(choices), expression.span)))
+            scope.emitter.emit(targets, Match(expression.value, tuple(choices), expression.span))
             return [], expression, None
     if not tail and all(a.scope is not None and _can_hand(reversal, scope, a.residuals) for a in arms):
         handed = _ResidualSlots.from_residuals([a.residuals for a in arms])
@@ -254,7 +254,7 @@ def _emit(
             asked_for = (test.value(which) == number).atom
             choices_again.append(Arm(Block(tuple(test.bindings), Yield((asked_for,))), block))
         again_expression = If(tuple(choices_again), blocks[-1], expression.span)
-        scope.emitter.bindings.append(Binding(targets, again_expression))
+        scope.emitter.emit(targets, again_expression)
         return [], expression, handed
     tape = make_tape(reversal.fresh_name("Arms"), [None if a.scope is None else a.residuals for a in arms])
     reversal.define(tape.definition)
@@ -263,7 +263,7 @@ def _emit(
         for constructor, arm in zip(tape.constructors, arms, strict=True)
         if constructor is not None
     ]
-    scope.emitter.bindings.append(Binding(targets, Match(tape.var, tuple(choices), expression.span)))
+    scope.emitter.emit(targets, Match(tape.var, tuple(choices), expression.span))
     return [], expression, tape
 
 

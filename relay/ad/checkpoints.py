@@ -256,7 +256,7 @@ class _StackSizes:
                 case StackNew():
                     started += targets
                     self._record_growth(targets[0], targets[0], 0.0)
-                case OpCall(operator) if lookup(operator).memory.uninitialised:
+                case OpCall(operator) if lookup(operator).memory.uninitialized:
                     started += targets
                     self._record_growth(targets[0], targets[0], _bytes(type_of(targets[0])))
                 case StackPush(Var() as stack, pushed):

@@ -30,10 +30,10 @@ from relay.ad.conditions import separate_conditions
 from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, type_of
 from relay.ad.interface import Interface, make_tuple
 from relay.ad.passed_on import invariant_parameters
+from relay.ad.print_erasure import PrintEraser
 from relay.ad.references import References, ShadowReferences, count_references, references_in
 from relay.ad.scopes import Scope, live_bindings, residuals
 from relay.ad.shadows import SWEEP, Sweep
-from relay.ad.silence import PrintEraser
 from relay.ad.sizes import hand_over, handed_type, has_any, with_sizes
 from relay.ad.tapes import Plan, Seeds, tail_of
 from relay.errors import DifferentiationError, InternalError, Span
@@ -92,9 +92,9 @@ class Versions:
     """The forward and backward versions of a function, differentiated with respect to the parameters `active`.
 
     The cotangents of the result for which `seeded` is false are known to be zero; the backward version takes the
-    others. `given` are the types of the cotangents that it takes beside tape and seed, `returned` of those it returns.
-    Of the latter, without stacks, it takes those for which `taken` is true. After them it takes the values of the
-    parameters `kept`, and at the end the sweep, if `references` have shadows.
+    others. `given` are the types of the cotangents that it takes beside tape and seed, `cotangent_types` of those it
+    returns. Of the latter, without stacks, it takes those for which `taken` is true. After them it takes the values of
+    the parameters `invariants`, and at the end the sweep, if `references` have shadows.
     """
 
     function: Function
@@ -107,8 +107,8 @@ class Versions:
     seeded: tuple[bool, ...]
     taken: tuple[bool, ...]
     given: tuple[Type, ...]
-    returned: tuple[Type, ...]
-    kept: tuple[int, ...]
+    cotangent_types: tuple[Type, ...]
+    invariants: tuple[int, ...]
     references: References
 
 
@@ -335,7 +335,7 @@ class ModuleReversal:
         again: tuple[bool, ...] | None = None,
         slot: str | None = None,
     ) -> Versions:
-        """The two versions of a function, to be made later if they are new. See `Surroundings.callee`."""
+        """The two versions of a function, to be made later if they are new. See `ModuleContext.callee`."""
         found = self._versions.get((name, active, paired, seeded, again, slot))
         if found is not None:
             return found
@@ -416,7 +416,7 @@ class ModuleReversal:
         final = pack(scope.emitter, outputs)
         code = live_bindings(scope.emitter.bindings, [final], self.is_effect)
         code = with_sizes(code, [final], plan.sizes())
-        kept = [parameters[i] for i in versions.kept]
+        kept = [parameters[i] for i in versions.invariants]
         taped = [v for v in residuals(code, [final], [*parameters, *plan.available()]) if v not in kept]
         name = versions.tape.definition.name
         versions.tape.definition.constructors = (Constructor(name, tuple(handed_type(type_of(v)) for v in taped)),)
@@ -445,7 +445,7 @@ class ModuleReversal:
         kept: Sequence[Var],
         sweep: Sweep | None,
     ) -> None:
-        tape, result = Var("tape", versions.tape), Var("cotangents", pack_type(versions.returned))
+        tape, result = Var("tape", versions.tape), Var("cotangents", pack_type(versions.cotangent_types))
         again = {v: Var(v.name, v.type, v.span) for v in kept}
         inside = substitute(Block(tuple(code), Yield((final,))), again)
         arm = unpacking(versions.tape.definition.name, list(taped), inside)
@@ -522,7 +522,7 @@ def _same_size(seed: Var, result: Atom, type_: Type, grad: Grad, span: Span | No
             sizes = (emitter.bind(AxisSize(v, axis, span), scalar(INT64), "size") for v in (seed, result))
             given, wanted = sizes
             same = (given == wanted).atom
-            emitter.bindings.append(Binding((), Assert(same, "the cotangent must have the size of the result", span)))
+            emitter.emit((), Assert(same, "the cotangent must have the size of the result", span))
     return emitter.bindings
 
 

@@ -111,7 +111,7 @@ class Interface:
                     )
                     for c in primed.constructors
                 ]
-                emitter.bindings.append(Binding(tuple(leaves), Match(cotangent, tuple(inner))))
+                emitter.emit(tuple(leaves), Match(cotangent, tuple(inner)))
             rest = list(leaves)
             parts = []
             for field, type_ in zip(fields, constructor.fields, strict=True):

@@ -271,7 +271,7 @@ class _LoopReversal:
             if record is not None:
                 after: Atom = record.parameter
                 if not (peeled and isinstance(terminator, Exit)):
-                    emitter = Emitter(terminator.span)
+                    emitter = Emitter(terminator.span or loop.span)
                     passed = [names.get(v, v) for v in stored]
                     after = record.step(emitter, hand_over(emitter, passed, [type_of(v) for v in stored]))
                     bindings += emitter.bindings
@@ -332,8 +332,9 @@ class _LoopReversal:
         record: _LoopTape | None,
         first: int,
     ) -> None:
-        outer, inner, loop = self.scope.emitter, Emitter(self.loop.span), self.loop
+        outer, loop = self.scope.emitter, self.loop
         outer.span = loop.span
+        inner = Emitter(outer.span)
         count: Atom
         if record is None or self.complete:
             assert loop.counter is not None
@@ -355,7 +356,7 @@ class _LoopReversal:
             if stored:
                 assert record is not None
                 types = [handed_type(type_of(v)) for v in stored]
-                entry = inner.bind(StackGet(record.result, number), pack_type(types), "entry").atom
+                entry = inner.bind(StackGet(record.result, number, inner.span), pack_type(types), "entry").atom
                 for var, atom in zip(stored, unpack(inner, entry, types), strict=True):
                     if handed_type(type_of(var)) != type_of(var):
                         assert isinstance(atom, Var)
@@ -368,7 +369,7 @@ class _LoopReversal:
         block = Block((*inner.bindings, *block.bindings), block.terminator)
         parameters, starts = tuple(c.parameter for c in moving), tuple(c.start for c in moving)
         backward = Loop(label, parameters, starts, block, Counter(index, count), loop.span)
-        outer.bindings.append(Binding(tuple(c.result for c in moving), backward))
+        outer.emit(tuple(c.result for c in moving), backward)
 
 
 @attrs.frozen
@@ -384,7 +385,7 @@ class _LoopTape:
         """Emit what it is after a round."""
         if residual:
             packed = pack(emitter, residual)
-            return emitter.bind(StackPush(self.parameter, packed), type_of(self.parameter), "tape").atom
+            return emitter.bind(StackPush(self.parameter, packed, emitter.span), type_of(self.parameter), "tape").atom
         return (emitter.value(self.parameter) + 1).atom
 
 

@@ -111,7 +111,7 @@ class References:
         not needed afterwards. `cells` has what they are outside."""
         emitter = Emitter(span)
         for pair, outside in cells.items():
-            emitter.bindings.append(Binding((pair,), self._paired_value(emitter, outside, type_of(outside))))
+            emitter.emit((pair,), self._paired_value(emitter, outside, type_of(outside)))
         return emitter.bindings
 
     def _paired_value(self, emitter: Emitter, value: Atom, type_: Type) -> Expr:
@@ -327,4 +327,4 @@ def _leaves(reversal: BlockReversal, scope: Scope, adjoint: Atom, content: Type)
 
 def _write(reversal: BlockReversal, scope: Scope, adjoint: Atom, leaves: list[Atom]) -> None:
     packed = pack(scope.emitter, leaves)
-    scope.emitter.bindings.append(Binding((), RefWrite(adjoint, packed, scope.emitter.span)))
+    scope.emitter.emit((), RefWrite(adjoint, packed, scope.emitter.span))

@@ -37,7 +37,7 @@ import attrs
 
 from relay.ad.functions import ModuleReversal, reachable
 from relay.ad.lifting import lift_references
-from relay.ad.silence import silence
+from relay.ad.print_erasure import erase_prints
 from relay.errors import DifferentiationError
 from relay.ir.expr import Derivative, Function, Module
 from relay.ir.sizes.facts import assuming
@@ -52,7 +52,7 @@ def differentiate(module: Module, simplify: Callable[[Module], Module] | None = 
     Raises DifferentiationError where a derivative does not exist: an operator without a gradient stands between a
     differentiated parameter and the result, or a function calls its own derivative.
     """
-    module = silence(lift_references(module))
+    module = erase_prints(lift_references(module))
     while pending := _in_order(module):
         reversal = ModuleReversal(dict(module.functions), module.data)
         made: set[str] = set()

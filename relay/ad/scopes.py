@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from relay.ad.cotangents import Cotangent, Cotangents, type_of
+from relay.diagnostic import Span
 from relay.ir.expr import Binding, Block, Dead, Expr, If, Loop, Match, Var
 from relay.ir.traverse import free_variables, operands, walk
 from relay.operator import Emitter
@@ -18,11 +19,24 @@ UNNAMED = "t"
 """The name of what an emitter binds without a name."""
 
 
+class BackwardEmitter(Emitter):
+    """An emitter of backward code, whose places are marked as such."""
+
+    @property
+    def span(self) -> Span | None:
+        """What is given to everything emitted."""
+        return self._span
+
+    @span.setter
+    def span(self, span: Span | None) -> None:
+        self._span = None if span is None else span.backward()
+
+
 class Scope:
     """The backward part of one block. `local` are the variables that the forward block binds."""
 
     def __init__(self, cotangents: Cotangents, local: Iterable[Var], outer: Scope | None) -> None:
-        self.emitter = Emitter()
+        self.emitter: Emitter = BackwardEmitter()
         self.known: dict[Var, Cotangent] = {}
         self.local = set(local)
         self.outer = outer

@@ -93,7 +93,7 @@ def sum_of(emitter: Emitter, left: Atom, right: Atom) -> Atom:
     for position, dim in enumerate(type_.shape):
         if dim is ANY:
             made = made_dim("k")
-            both.bindings.append(Binding((), BindDim(made, _size(both, left, position), emitter.span)))
+            both.emit((), BindDim(made, _size(both, left, position), emitter.span))
             dims.append(made)
         else:
             dims.append(dim)

@@ -8,53 +8,38 @@ is the derivative along the tangent. What only the first of the two backward par
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
-from types import CodeType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import attrs
 
+from relay.api.templates import (
+    Parameters,
+    TextTemplate,
+    call_arguments,
+    definition_of,
+    derived_function,
+    parameter_names,
+    parameters_of,
+    readable,
+    undecorated_error,
+    with_checked_options,
+)
 from relay.calling.closures import ReturnedFunction
 from relay.errors import TypeCheckError, TypeMismatch
-from relay.frontend.lower import lower_text
 from relay.function import RelayFunction
 from relay.ir.definition import Definition, DerivedDefinition
-from relay.ir.expr import Function, Grad, Parameter, Recompute, Static
-from relay.operator import lookup
-from relay.support.foreign_names import argument_help
+from relay.ir.expr import Grad, Static
+from relay.support import python_mode
 from relay.typecheck.elaboration.closures.returned_functions import GradientNode
 from relay.typecheck.elaboration.derivatives.derivatives import components, keeping_option, memory_option, output_option
-from relay.typecheck.elaboration.derivatives.templates import TemplateScope, parameters_of_code, positional_parameters
+from relay.typecheck.elaboration.derivatives.templates import static_parameters
 from relay.typecheck.elaboration.values.objects import derived_entity
-
-Parameters = Sequence[tuple[str, Parameter]]
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
-
-def _refusing_other_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The function, with an error that says what it calls an option of another library."""
-    names = inspect.signature(function).parameters
-
-    @functools.wraps(function)
-    def checked(*arguments: _P.args, **options: _P.kwargs) -> _R:
-        __tracebackhide__ = True
-        unknown = [name for name in options if name not in names]
-        if unknown:
-            message = f"{function.__name__} has no option {unknown[0]!r}; it has {', '.join(list(names)[1:])}"
-            raise TypeCheckError(message, help=argument_help(unknown[0], names))
-        return function(*arguments, **options)
-
-    return checked
-
 
 # ---- the node
 
 
-@_refusing_other_options
+@with_checked_options
 def grad(
     f: Any,
     wrt: int | str | Sequence[int | str] | None = None,
@@ -85,7 +70,7 @@ def grad(
     return made
 
 
-@_refusing_other_options
+@with_checked_options
 def value_and_grad(
     f: Any,
     wrt: int | str | Sequence[int | str] | None = None,
@@ -114,7 +99,7 @@ def _derivative(
     definition = getattr(function, "__relay__", None)
     is_returned = isinstance(function, ReturnedFunction)
     if not is_returned and not isinstance(definition, Definition | DerivedDefinition):
-        raise _not_decorated("grad", function)
+        raise undecorated_error("grad", function)
     positions: Any = None if wrt is None else tuple(wrt) if isinstance(wrt, list | tuple) else (wrt,)
     component, kept = components(output_option(output), keeping_option(keeping), with_value, has_aux)
     node = Grad(Static(None), None, component, kept, seedable, with_value, has_aux, memory_option(memory))
@@ -123,7 +108,7 @@ def _derivative(
     assert isinstance(definition, Definition | DerivedDefinition)
     derived = DerivedDefinition(definition, node, positions)
     derived_entity(derived)  # checks the names and positions
-    return _derived_function(function, ("grad", *node.options, positions), lambda: derived)
+    return derived_function(function, ("grad", *node.options, positions), lambda: derived)
 
 
 def _derivative_of_returned(
@@ -141,74 +126,44 @@ value_and_grad.__relay_builtin__ = "value_and_grad"  # type: ignore[attr-defined
 # ---- templates
 
 
-OPERATORS = ("reshape", "zeros", "zeros_like", "sum", "multiply", "stack")
-"""The operators that templates use."""
+def _declared(parameters: Parameters) -> str:
+    """Parameters, each in a line of its own, as static ones are written."""
+    return "".join(f"    {name},{'  # relay: static' if s.static else ''}\n" for name, s in parameters)
 
 
-@attrs.frozen(eq=False)
-class TextTemplate:
-    """A template by its text: `text(parameters, options)`."""
-
-    name: str
-    called: bool
-    text: Callable[[Parameters, Mapping[str, object]], str]
-    options: tuple[str, ...] = ()
-    of_gradient: bool = False
-    recomputes: bool = False
-    repeats: bool = False
-
-    def function(self, parameters: Parameters, options: Mapping[str, object]) -> Function:
-        """The surface code for a function with these parameters. Raises TypeCheckError for wrong options."""
-        rule = Recompute() if self.recomputes else None
-        code = _parse_template(f"<relay.{self.name}>", self.text(parameters, options)).function
-        if self.called:
-            return code
-        return attrs.evolve(code, signature=tuple(s for _, s in parameters), rule=rule)  # type: ignore[misc]
-
-    def globals(self) -> Mapping[str, object]:
-        """The objects that its code mentions."""
-        operators = {f"{name}__": lookup(name) for name in OPERATORS}
-        return {"grad__": grad, "value_and_grad__": value_and_grad, "enumerate": enumerate, "range": range, **operators}
-
-    def definition(
-        self, of: Definition | DerivedDefinition, parameters: Parameters, options: Mapping[str, object]
-    ) -> Definition:
-        """The function that it makes of one, outside of a program."""
-        return Definition(self.function(parameters, options), TemplateScope({**self.globals(), "f__": of}))
-
-
-@functools.lru_cache(maxsize=256)
-def _parse_template(filename: str, text: str) -> Definition:
-    return next(iter(lower_text(text, filename, {}).values()))
-
-
-def _names(parameters: Parameters) -> str:
-    return ", ".join(name for name, _ in parameters)
-
-
-def _call(parameters: Parameters) -> str:
-    return ", ".join(f"{name}={name}" if s.kind == "keyword_only" else name for name, s in parameters)
+def _pulled(parameters: Parameters) -> tuple[str, str]:
+    """The parameters that are no static ones, and from `found__`, their cotangents, those of all."""
+    chosen = [name for name, s in parameters if not s.static]
+    parts = iter(["found__"] if len(chosen) == 1 else [f"found__[{i}]" for i in range(len(chosen))])
+    listed = ["None" if s.static else next(parts) for _, s in parameters]
+    whole = len(chosen) == len(parameters)
+    return ", ".join(chosen), "found__" if whole else listed[0] if len(listed) == 1 else f"({', '.join(listed)})"
 
 
 def _vjp_text(parameters: Parameters, options: Mapping[str, object]) -> str:
-    names = _names(parameters)
+    names, (chosen, found) = parameter_names(parameters), _pulled(parameters)
     return f"""\
-def vjp({names}):
+def vjp(
+{_declared(parameters)}):
     def pullback(seed__):
-        def paired({names}):
+        def paired({chosen}):
             return dot__(f__({names}), seed__)
-        return grad__(quiet__(paired))({names})
+        found__ = {f"grad__(quiet__(paired))({chosen})" if chosen else "None"}
+        return {found}
     return f__({names}), pullback
 """
 
 
 def _pullback_text(parameters: Parameters, options: Mapping[str, object]) -> str:
-    names = _names(parameters)
+    names, (chosen, found) = parameter_names(parameters), _pulled(parameters)
     return f"""\
-def pullback({names}, seed__):
-    def paired({names}):
+def pullback(
+{_declared(parameters)}    seed__,
+):
+    def paired({chosen}):
         return dot__(f__({names}), seed__)
-    return grad__(quiet__(paired))({names})
+    found__ = {f"grad__(quiet__(paired))({chosen})" if chosen else "None"}
+    return {found}
 """
 
 
@@ -243,10 +198,10 @@ def _jacobian_text(parameters: Parameters, options: Mapping[str, object]) -> str
         parts = ["found__"] if len(chosen) == 1 else [f"found__[{i}]" for i in range(len(chosen))]
         rest = iter(parts)
         found = f"({', '.join('None' if s.static else next(rest) for _, s in parameters)})"
-    names, call, given = _names(parameters), _call(parameters), ", ".join(chosen)
+    names, call, given = parameter_names(parameters), call_arguments(parameters), ", ".join(chosen)
     places = {name: position for position, (name, _) in enumerate(parameters)}
     asked = "".join(f"    {name} = tensor__({name})\n" for name in wrt or ())  # also a default
-    checked = "".join(f"    {name} = by__({name}, f__, {places[name]})\n" for name in wrt or ())
+    checks = "".join(f"    {name} = by__({name}, f__, {places[name]})\n" for name in wrt or ())
     return f"""\
 def jacobian({names}):
 {asked}\
@@ -275,7 +230,7 @@ def jacobian({names}):
         return {found}
 {_ROWS}\
     value__ = floats__(often__(f__)({call}), f__)
-{checked}\
+{checks}\
     return listed__(rows__, leaves__(component__, lists__(stack__, value__)), value__)
 """
 
@@ -309,17 +264,19 @@ def _wrt(parameters: Parameters, wrt: object) -> list[str] | None:
 
 def _checkpoint_text(parameters: Parameters, options: Mapping[str, object]) -> str:
     return f"""\
-def checkpointed({_names(parameters)}):
-    return f__({_call(parameters)})
+def checkpointed({parameter_names(parameters)}):
+    return f__({call_arguments(parameters)})
 """
 
 
-VJP = TextTemplate("vjp", True, _vjp_text)
-PULLBACK = TextTemplate("vjp", True, _pullback_text)
-JVP = TextTemplate("jvp", True, _jvp_text, ("primals", "tangents"))
-JACOBIAN = TextTemplate("jacobian", False, _jacobian_text, ("wrt",), repeats=True)
-CHECKPOINT = TextTemplate("checkpoint", False, _checkpoint_text, recomputes=True)
-HESSIAN = TextTemplate("hessian", False, _jacobian_text, ("wrt",), True, repeats=True)
+_NAMES = {"grad__": grad, "value_and_grad__": value_and_grad}
+
+VJP = TextTemplate("vjp", True, _vjp_text, names=_NAMES)
+PULLBACK = TextTemplate("vjp", True, _pullback_text, names=_NAMES)
+JVP = TextTemplate("jvp", True, _jvp_text, ("primals", "tangents"), names=_NAMES)
+JACOBIAN = TextTemplate("jacobian", False, _jacobian_text, ("wrt",), repeats=True, names=_NAMES)
+CHECKPOINT = TextTemplate("checkpoint", False, _checkpoint_text, recomputes=True, names=_NAMES)
+HESSIAN = TextTemplate("hessian", False, _jacobian_text, ("wrt",), True, repeats=True, names=_NAMES)
 
 
 # ---- the functions
@@ -333,16 +290,18 @@ def vjp(f: Any, *arguments: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     Raises DifferentiationError where there is no derivative, TypeMismatch for a cotangent of another shape or dtype.
     """
+    f = readable(f)
     if isinstance(f, ReturnedFunction):
         names = [f"x{i}" for i in range(len(arguments))]
         value, pulled = f.wrapper_function("vjp", names, f"vjp__({', '.join(['{}', *names])})", {"vjp__": vjp})(
             f, *arguments
         )
         return value, lambda cotangent: pulled(_no_none(cotangent))
-    of, count = _definition(f, "vjp"), len(arguments)
+    of, count = definition_of(f, "vjp"), len(arguments)
     if not arguments:
         raise TypeMismatch("vjp takes the function's arguments, too", help="call relay.vjp(f, x)")
-    pull = _derived_function(f, ("vjp", count), lambda: PULLBACK.definition(of, positional_parameters(count), {}))
+    parameters = static_parameters(count, [s.static for _, s in parameters_of(f)])
+    pull = derived_function(f, ("vjp", count), lambda: PULLBACK.definition(of, parameters, {}))
 
     def pullback(cotangent: Any) -> Any:
         return pull(*arguments, _no_none(cotangent))
@@ -362,13 +321,14 @@ def jvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, A
         call = f.wrapper_function("jvp", ["primals", "tangents"], "jvp__({}, primals, tangents)", {"jvp__": jvp})
         value, tangent = call(f, tuple(primals), _no_none(tuple(tangents)))
         return value, tangent
-    of = _definition(f, "jvp")
-    run = _derived_function(f, ("jvp",), lambda: JVP.definition(of, (), {}))
+    f = readable(f)
+    of = definition_of(f, "jvp")
+    run = derived_function(f, ("jvp",), lambda: JVP.definition(of, (), {}))
     value, tangent = run(tuple(primals), _no_none(tuple(tangents)))
     return value, tangent
 
 
-@_refusing_other_options
+@with_checked_options
 def jacobian(f: Any, wrt: int | str | Sequence[int | str] | None = None) -> RelayFunction:
     """The function that returns the derivative of each element of f's result.
 
@@ -382,13 +342,13 @@ def jacobian(f: Any, wrt: int | str | Sequence[int | str] | None = None) -> Rela
             "jacobian", [], f"jacobian__({{}}, wrt={wrt!r})", {"jacobian__": jacobian}
         )(f)
         return returned
-    of = _definition(f, "jacobian")
-    parameters = _parameters(f)
+    of = definition_of(f, "jacobian")
+    parameters = parameters_of(f)
     options = {"wrt": wrt if wrt is None or isinstance(wrt, int | str) else tuple(wrt)}
-    return _derived_function(f, ("jacobian", options["wrt"]), lambda: JACOBIAN.definition(of, parameters, options))
+    return derived_function(f, ("jacobian", options["wrt"]), lambda: JACOBIAN.definition(of, parameters, options))
 
 
-@_refusing_other_options
+@with_checked_options
 def hessian(f: Any, wrt: int | str | Sequence[int | str] | None = None) -> RelayFunction:
     """The function that returns the second derivatives of f, whose result has one element.
 
@@ -402,13 +362,16 @@ def checkpoint(f: Any) -> RelayFunction:
 
     The arguments are all that is kept: less memory for one more evaluation. What f prints is printed once.
     """
+    mode = python_mode.active.get()
+    if mode is not None and (own := mode.checkpointed(f)) is not None:
+        return own  # type: ignore[no-any-return]
     if isinstance(f, ReturnedFunction):
         returned: RelayFunction = f.wrapper_function(
             "checkpoint", [], "checkpoint__({})", {"checkpoint__": checkpoint}
         )(f)
         return returned
-    of, parameters = _definition(f, "checkpoint"), _parameters(f)
-    return _derived_function(f, ("checkpoint",), lambda: CHECKPOINT.definition(of, parameters, {}))
+    of, parameters = definition_of(f, "checkpoint"), parameters_of(f)
+    return derived_function(f, ("checkpoint",), lambda: CHECKPOINT.definition(of, parameters, {}))
 
 
 checkpoint.__relay_template__ = CHECKPOINT  # type: ignore[attr-defined]
@@ -418,58 +381,21 @@ jacobian.__relay_template__ = JACOBIAN  # type: ignore[attr-defined]
 hessian.__relay_template__ = HESSIAN  # type: ignore[attr-defined]
 
 
-def _definition(f: Any, name: str) -> Definition | DerivedDefinition:
-    definition = getattr(f, "__relay__", None)
-    if not isinstance(definition, Definition | DerivedDefinition):
-        raise _not_decorated(name, f)
-    return definition
-
-
-def _not_decorated(name: str, f: Any) -> TypeMismatch:
-    """The error for a derivative of something else than a function of Relay's."""
-    message = f"{name} needs a function decorated with @relay, found"
-    if not callable(f):
-        call = f"relay.{name}(f, x)" if name in ("vjp", "jvp") else f"relay.{name}(f)(x)"
-        help = f"pass the function itself, and not what it returns: {call}"
-        return TypeMismatch(f"{message} a value, of type {type(f).__name__}", help=help)
-    code = getattr(f, "__code__", None)
-    if not isinstance(code, CodeType):
-        return TypeMismatch(
-            f"{message} {type(f).__name__}", help="write a function that calls it: relay(lambda x: f(x))"
-        )
-    is_lambda = code.co_name == "<lambda>"
-    found = TypeMismatch(
-        f"{message} {'a lambda' if is_lambda else f'the Python function {code.co_name!r}'}",
-        help="write relay(lambda ..)" if is_lambda else "write @relay above it",
-    )
-    found.notes = (f"it is defined at {code.co_filename}:{code.co_firstlineno}",)
-    return found
-
-
-def _parameters(f: RelayFunction) -> Parameters:
-    seeds = [(f"seed{i or ''}", Parameter()) for i in range(f._seeds)]
-    return [*parameters_of_code(f._function), *seeds]
-
-
-def _derived_function(
-    f: RelayFunction, key: tuple[object, ...], make: Callable[[], Definition | DerivedDefinition]
-) -> RelayFunction:
-    """A function derived from f, the same object each time, so that `grad(f)(x)` in a loop compiles once."""
-    found = f._made.get(key)
-    if found is None:
-        found = f._made.setdefault(key, RelayFunction(make(), f._options))
-    assert isinstance(found, RelayFunction)
-    return found
-
-
 def _no_none(value: Any) -> Any:
-    """A structure with () for None, which is how programs take it."""
+    """A structure with () for None, which is how programs take it. Raises TypeMismatch for one that contains itself."""
+    try:
+        return _with_unit(value)
+    except RecursionError:
+        raise TypeMismatch("a cotangent or tangent is nested too deeply, or contains itself") from None
+
+
+def _with_unit(value: Any) -> Any:
     if value is None:
         return ()
     if isinstance(value, tuple) and type(value) is tuple:
-        return tuple(map(_no_none, value))
+        return tuple(map(_with_unit, value))
     if isinstance(value, list):
-        return list(map(_no_none, value))
+        return list(map(_with_unit, value))
     if isinstance(value, dict):
-        return {k: _no_none(v) for k, v in value.items()}
+        return {k: _with_unit(v) for k, v in value.items()}
     return value

@@ -14,7 +14,8 @@ is, the check says that it cannot tell.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 import attrs
@@ -27,7 +28,7 @@ from relay.errors import DifferentiationError, ExecutionError, TypeCheckError
 from relay.ir.annotations.annotation import Ref
 from relay.ir.expr import Function, Module
 from relay.ir.traverse import walk
-from relay.ir.tree import build_node, node_of
+from relay.ir.tree import build_node, flatten, node_of, unflatten
 from relay.ir.types import BaseType, TensorType
 
 Path: TypeAlias = tuple["str | int", ...]
@@ -93,7 +94,37 @@ def check_gradient(
     Returns the largest relative error. Raises DifferentiationError if it exceeds the tolerance, or where rounding, or
     the function's shape, hides whether it does; the message says where.
     """
-    given = tuple(map(_copy_values, arguments))
+    found = _compare(f, arguments, wrt, step, tolerance)
+    if found.wrong is not None or found.unclear is not None:
+        raise found.wrong or found.unclear  # type: ignore[misc]
+    return found.error
+
+
+def wrong_gradient(f: Any, *arguments: Any) -> DifferentiationError | None:
+    """What is wrong with the gradient of f at these arguments, as `check_gradient` says it; None if it is right, or if
+    finite differences cannot tell."""
+    return _compare(f, arguments, None, None, None).wrong
+
+
+@attrs.frozen
+class _Comparison:
+    """The largest relative error, what is wrong, and what finite differences do not tell."""
+
+    error: float
+    wrong: DifferentiationError | None
+    unclear: DifferentiationError | None
+
+
+def _compare(
+    f: Any,
+    arguments: Sequence[Any],
+    wrt: int | str | Sequence[int | str] | None,
+    step: float | None,
+    tolerance: float | None,
+) -> _Comparison:
+    """Compare the gradient of f at these arguments with finite differences, as `check_gradient` does."""
+    static = [p.static for p in f._function.signature or ()][: len(arguments)]
+    given = tuple(a if is_static else _copy_values(a) for a, is_static in zip_longest(arguments, static))
     wide = tuple(_map_floats(a, lambda leaf: leaf.astype(np.float64)) for a in given)
     try:
         module = f.typed(*wide)
@@ -111,33 +142,22 @@ def check_gradient(
     largest = max((float(np.max(s, where=np.isfinite(s), initial=0.0)) for s in sizes), default=0.0)
     check = _Check(f, given, weights, precision, step, tolerance, largest)
 
-    checked = _positions(f, wrt, len(given))
-    worst = _Verdict(0.0, 0.0, 0.0)
-    unclear: _Verdict | None = None
-    for path, leaf in list(_leaves(given)):
-        if path[0] not in checked:
-            continue
-        gradient = np.asarray(_leaf_at(gradients, path))
-        for index in np.ndindex(leaf.shape):
-            verdict = check.element(path, leaf, index, float(gradient[index]))
-            if not verdict.error <= worst.error:  # also for NaN
-                worst = verdict
-            if verdict.doubt is not None:
-                unclear = unclear or verdict
+    worst, unclear = check.elements(gradients, _positions(f, wrt, len(given)))
+    wrong = doubt = None
     if not worst.error <= tolerance:
-        raise DifferentiationError(
+        wrong = DifferentiationError(
             f"the gradient of {f.__name__} with respect to {worst.where} is {worst.gradient:.9g}, finite differences"
             f" give {worst.expected:.9g}: a relative error of {worst.error:.2g}, more than {tolerance:g}",
             f._function.span,
         )
     if unclear is not None:
-        raise DifferentiationError(
+        doubt = DifferentiationError(
             f"check_gradient cannot tell whether the gradient of {f.__name__} with respect to {unclear.where},"
             f" {unclear.gradient:.9g}, is right to {tolerance:g}: {unclear.doubt}",
             f._function.span,
             help=_help(precision),
         )
-    return worst.error
+    return _Comparison(worst.error, wrong, doubt)
 
 
 def _help(precision: _Precision) -> str:
@@ -192,6 +212,23 @@ class _Check:
     step: float | None
     tolerance: float
     largest: float
+
+    def elements(self, gradients: Any, checked: Container[int]) -> tuple[_Verdict, _Verdict | None]:
+        """Compare the gradients with respect to the arguments at the `checked` positions: the worst verdict, and the
+        first that is in doubt."""
+        worst = _Verdict(0.0, 0.0, 0.0)
+        unclear: _Verdict | None = None
+        for path, leaf in list(_leaves(self.given)):
+            if path[0] not in checked:
+                continue
+            gradient = np.asarray(_leaf_at(gradients, path))
+            for index in np.ndindex(leaf.shape):
+                verdict = self.element(path, leaf, index, float(gradient[index]))
+                if not verdict.error <= worst.error:  # also for NaN
+                    worst = verdict
+                if verdict.doubt is not None:
+                    unclear = unclear or verdict
+        return worst, unclear
 
     def element(self, path: Path, leaf: np.ndarray, index: tuple[int, ...], gradient: float) -> _Verdict:
         """Compare one element of the gradient."""
@@ -329,8 +366,7 @@ def _numpy_values(value: Any) -> Any:
 
 def _copy_values(value: Any) -> Any:
     def leaf(part: Any) -> Any:
-        array = np.array(part) if isinstance(part, np.ndarray | np.generic | Array | float) else part
-        return array
+        return np.array(part) if isinstance(part, np.ndarray | np.generic | Array | float) else part
 
     return _map_leaves(value, leaf)
 
@@ -361,18 +397,19 @@ def _rebuild(value: Any, parts: list[Any]) -> Any:
 
 
 def _map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
-    parts = _parts(value)
-    return change(value) if parts is None else _rebuild(value, [_map_leaves(p, change) for p in parts.values()])
+    leaves, structure = flatten(value, lambda part: isinstance(part, Ref))
+    return unflatten(structure, list(map(change, leaves)))
 
 
-def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, np.ndarray]]:
-    parts = _parts(value)
-    if parts is None:
-        if _is_float(value):
-            yield path, value
-        return
-    for key, part in parts.items():
-        yield from _leaves(part, (*path, key))
+def _leaves(value: Any) -> Iterator[tuple[Path, np.ndarray]]:
+    pending: list[tuple[Path, Any]] = [((), value)]
+    while pending:
+        path, part = pending.pop()
+        parts = _parts(part)
+        if parts is not None:
+            pending += [((*path, key), inner) for key, inner in reversed(parts.items())]
+        elif _is_float(part):
+            yield path, part
 
 
 def _leaf_at(value: Any, path: Path) -> Any:
@@ -382,10 +419,13 @@ def _leaf_at(value: Any, path: Path) -> Any:
 
 
 def _replace_leaf(value: Any, path: Path, new: Any) -> Any:
-    if not path:
-        return new
-    parts = _parts(value) or {}
-    return _rebuild(value, [_replace_leaf(p, path[1:], new) if k == path[0] else p for k, p in parts.items()])
+    around = []
+    for key in path:
+        around.append((value, key))
+        value = (_parts(value) or {})[key]
+    for outer, key in reversed(around):
+        new = _rebuild(outer, [new if k == key else part for k, part in (_parts(outer) or {}).items()])
+    return new
 
 
 def _element_name(f: Any, path: Path, index: tuple[int, ...]) -> str:

@@ -26,6 +26,9 @@ from typing import Any, Literal, TypeAlias, get_args
 import attrs
 import numpy as np
 
+from relay.api.integer_programs import float_results, to_integers
+from relay.calling.executable import Executable
+from relay.compilation.stages import DEFAULT_LEVEL, CompiledSignature, check_target
 from relay.errors import RelayError, Span
 from relay.eval.watching import watch
 from relay.function import RelayFunction
@@ -78,6 +81,18 @@ class QuantizedProgram:
         """Run the compiled program."""
         return self._program(list(arguments))
 
+    def compile(self, *, target: str = "cpu") -> Executable:
+        """The compiled program by itself. With `target="vta"` its layers run on the accelerator, if the program is one
+        of integers. Raises CompileError for other targets, and what the target does not have."""
+        check_target(target)
+        main = self.module.main
+        assert main.result is not None
+        signature = CompiledSignature(self.module, main.result, DEFAULT_LEVEL, target=target)
+        signature.take_core(optimize(self.module))
+        parameters = [(p.name, p.type) for p in main.parameters if p.type is not None]
+        program = signature.program
+        return Executable(main.name, program, parameters, main.result)
+
     @functools.cached_property
     def _program(self) -> Any:
         from relay.codegen.runtime.cpu import compile_module
@@ -92,14 +107,17 @@ def to_int8(
     percentile: float = 99.99,
     *,
     power_of_two: bool = True,
+    integer: bool = False,
 ) -> QuantizedProgram:
     """The function with those products and convolutions in 8 bits that a sample reaches. `samples` are arguments for
     it, each a sequence, of the types that it is to be compiled for. A module is one of the core, with its composite
-    operators expanded.
+    operators expanded. With `integer`, what is computed between products is in integers, too: sums and shifts.
 
-    Raises ValueError without samples, for samples that give a product infinities or NaNs, for another method, or a
-    percentile that is none.
+    Raises ValueError without samples, for samples that give a product infinities or NaNs, for another method, a
+    percentile that is none, or integers with scales that are not powers of two.
     """
+    if integer and not power_of_two:
+        raise ValueError("a program in integers has scales that are powers of two; leave power_of_two out")
     if method not in get_args(Method):
         raise ValueError(f"the method is {', '.join(get_args(Method))}; found {method!r}")
     if not 0 < percentile <= 100:
@@ -124,8 +142,23 @@ def to_int8(
         atom: _scale(seen, "max" if isinstance(atom, Constant) else method, percentile, power_of_two)
         for atom, seen in values.items()
     }
-    made = map_bodies(module, lambda function: _LayerQuantizer(reached, scales).block(function.body, {}))
-    after = _observe_layers(made, reached, given)
+    sums: dict[Var, Var] = {}
+    made = map_bodies(module, lambda function: _LayerQuantizer(reached, scales, sums).block(function.body, {}))
+    if integer:
+        ranges = _observe_layers(module, float_results(module), given)
+
+        def scale_of(value: Var) -> float | None:
+            if value in scales:
+                return scales[value]
+            seen = [one.result for one in ranges.get(value, ())]
+            return _scale(seen, method, percentile, True) if seen else None
+
+        made = to_integers(made, scale_of)
+    by_sum = _observe_layers(made, sums.values(), given)
+    after = {
+        target: [attrs.evolve(time, result=_as_floats(time.result, reached[target], scales)) for time in by_sum[total]]
+        for target, total in sums.items()
+    }
     found = []
     for target, call in reached.items():
         own = [scales[a] for a in call.arguments]
@@ -186,10 +219,10 @@ class _LayerCall:
 
 
 def _observe_layers(
-    module: Module, layers: Mapping[Var, OpCall], given: Sequence[Sequence[np.ndarray]]
+    module: Module, targets: Iterable[Var], given: Sequence[Sequence[np.ndarray]]
 ) -> dict[Var, list[_LayerCall]]:
     """The times that these results are computed, in order."""
-    times: dict[Var, list[_LayerCall]] = {target: [] for target in layers}
+    times: dict[Var, list[_LayerCall]] = {target: [] for target in targets}
 
     def is_layer(binding: Binding) -> bool:
         return bool(binding.targets) and binding.targets[0] in times
@@ -256,9 +289,11 @@ def _divergence(one: np.ndarray, other: np.ndarray) -> float:
 class _LayerQuantizer:
     """Puts 8-bit products in place of those in `layers`."""
 
-    def __init__(self, layers: Mapping[Var, OpCall], scales: Mapping[Atom, float]) -> None:
+    def __init__(self, layers: Mapping[Var, OpCall], scales: Mapping[Atom, float], sums: dict[Var, Var]) -> None:
+        """`sums` gets the 32-bit sums by the products' results."""
         self.layers = layers
         self.scales = scales
+        self.sums = sums
 
     def block(self, block: Block, around: Mapping[Atom, Atom]) -> Block:
         """A block in which the operands `around` are quantized already."""
@@ -281,6 +316,7 @@ class _LayerQuantizer:
                 done[atom] = _quantized_operand(emitter, atom, self.scales[atom])
             operands.append(emitter.value(done[atom]))
         product = _product(call, operands)
+        self.sums[target] = product.atom
         one, other = (self.scales[a] for a in call.arguments)
         assert isinstance(target.type, TensorType) and isinstance(target.type.base, BaseType)
         scale = emitter.constant(one * other, target.type.base)
@@ -312,6 +348,11 @@ def _quantized_array(array: np.ndarray, scale: float) -> np.ndarray:
     return np.asarray(lookup("quantize").evaluate(operands, {"axis": -1, "out_dtype": INT8}))
 
 
+def _as_floats(sums: np.ndarray, call: OpCall, scales: Mapping[Atom, float]) -> np.ndarray:
+    """What the 32-bit sums of a product stand for."""
+    return np.asarray(sums.astype(np.float64) * math.prod(scales[a] for a in call.arguments))
+
+
 def _in_8_bits(call: OpCall, arrays: Sequence[np.ndarray], scales: Sequence[float]) -> np.ndarray:
     """What a product gives in 8 bits."""
     emitter = Emitter()
@@ -328,6 +369,8 @@ def _in_8_bits(call: OpCall, arrays: Sequence[np.ndarray], scales: Sequence[floa
 
 
 def _error(found: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> float:
+    if not found:  # both never compute the product at once
+        return 0.0
     one, other = (np.concatenate([np.asarray(a, np.float64).ravel() for a in part]) for part in (found, exact))
     norm = float(np.sqrt(np.mean(other**2))) if other.size else 0.0
     difference = float(np.sqrt(np.mean((one - other) ** 2))) if other.size else 0.0

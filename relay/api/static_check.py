@@ -3,21 +3,29 @@ them."""
 
 from __future__ import annotations
 
+import contextlib
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
 
+from relay.api.calls_at_top import calls_at_top, elaborate_call
+from relay.api.checked_file import CheckedFile, CheckedFunction, CheckMemory, FileMemory, in_order, once
 from relay.api.differentiation import grad
+from relay.api.place_types import of_call, with_types
 from relay.calling.donation import donated_names
 from relay.diagnostic import Diagnostic, Label, Span
-from relay.errors import RelayError, together
+from relay.errors import InternalError, RelayError
 from relay.frontend.analysis.unused import unused_warnings
+from relay.frontend.source import SourceFile
 from relay.frontend.static.files import Files
 from relay.frontend.static.unknown_names import UnknownNameError, UnknownValue
 from relay.function import RelayFunction
 from relay.ir.annotations.type_parameters import alias_value, is_alias
+from relay.ir.debugging.source_names import collecting
+from relay.ir.debugging.source_places import SourcePlaces, collecting_places
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function
 from relay.ir.types import (
@@ -49,10 +57,11 @@ class Check:
     """A check of several files, which may import each other. Each is read once; what is told of one may be told again.
 
     `folders`: where modules are searched besides the folders around a file, the working directory and Python's path.
+    `texts`: the texts of files that are not those on disk, as of open documents.
     """
 
-    def __init__(self, folders: Sequence[str] = ()) -> None:
-        self._files = Files(lambda definition: RelayFunction(definition, Options()), folders, _check_options)
+    def __init__(self, folders: Sequence[str] = (), texts: Callable[[Path], str | None] = lambda path: None) -> None:
+        self._files = Files(lambda definition: RelayFunction(definition, Options()), folders, _check_options, texts)
         self._types: dict[Definition | DerivedDefinition, FunctionType | None] = {}
         self._polymorphic: set[Definition | DerivedDefinition] = set()
 
@@ -64,27 +73,94 @@ class Check:
     def text(self, text: str, filename: str) -> list[Diagnostic]:
         """The diagnostics of a file's text, in the order of files and lines; its own come first. Mistakes that keep
         other modules from being read are among them."""
-        with self._files as files:
+        return list(self.file(text, filename).diagnostics)
+
+    def file(self, text: str, filename: str, memory: CheckMemory | None = None, surroundings: str = "") -> CheckedFile:
+        """The check of a file's text. With a memory, functions of which nothing changed are not looked at again, and
+        the types of expressions are told; `surroundings` changes whenever a file that this one imports does."""
+        with self._files as files, contextlib.ExitStack() as stack:
+            places = None if memory is None else stack.enter_context(collecting_places())
             try:
                 read = files.read(text, filename)
             except RelayError as error:
-                return list(error.diagnostics)
-            errors: list[RelayError] = []
+                return CheckedFile(error.diagnostics)
+            kept = None if memory is None else FileMemory(memory, files.source_file(text, filename), surroundings)
             found = [_not_checked(u.function, u.outside, u.span) for u in read.unread]
+            functions, renewed = [], 0
             for definition in read.definitions:
-                found += unused_warnings(definition)
-                try:
-                    self._note(definition, scheme(definition))
-                except UnknownNameError as unknown:
-                    if not unknown.outside.mistaken:
-                        function = definition.function
-                        found.append(_not_checked(function.name, unknown.outside, function.span))
-                except RelayError as error:
-                    errors.append(error)
-            errors = [*files.errors, *errors]
-            if errors:
-                found += together(errors).diagnostics
-            return in_order(found, filename)
+                key = None if kept is None else kept.key(definition.function.span)
+                function = None if kept is None or key is None else kept.look_up(*key)
+                if function is None:
+                    renewed += 1
+                    function = self._function(files, definition, places)
+                    if kept is not None and key is not None:
+                        kept.keep(key[0], function, key[1])
+                functions.append(function)
+            if kept is not None and places is not None:
+                names = {function.name for function in functions}
+                functions += self._calls(files, text, filename, kept, places, names)
+            mistakes = [d for error in files.errors for d in error.diagnostics]
+            found += [d for f in functions for d in f.diagnostics if d.severity != "error"]
+            mistakes += [d for f in functions for d in f.diagnostics if d.severity == "error"]
+            return CheckedFile(tuple(in_order([*found, *once(mistakes)], filename)), tuple(functions), renewed)
+
+    def _calls(
+        self, files: Files, text: str, filename: str, kept: FileMemory, places: SourcePlaces, names: Container[str]
+    ) -> Iterator[CheckedFunction]:
+        """What calls at the top of a file tell of the functions that they call."""
+        file = files.source_file(text, filename)
+        for call in calls_at_top(file.tree, names):
+            key = kept.key(file.span(call))
+            found = None if key is None else kept.look_up(*key)
+            if found is None:
+                with collecting(), places.of_program() as values:
+                    is_known = elaborate_call(files, text, filename, call)
+                    found = of_call(places.found(values) if is_known else ())
+                if key is not None:
+                    kept.keep(key[0], found, key[1])
+            yield found
+
+    def _function(self, files: Files, definition: Definition, places: SourcePlaces | None) -> CheckedFunction:
+        """The check of one function."""
+        known = {id(error) for error in files.errors}
+        found, type_ = unused_warnings(definition), None
+        with contextlib.ExitStack() as stack:
+            values = None
+            if places is not None:
+                stack.enter_context(collecting())  # which tells what blocks begin with
+                values = stack.enter_context(places.of_program())
+            try:
+                type_ = scheme(definition)
+                self._note(definition, type_)
+            except UnknownNameError as unknown:
+                if not unknown.outside.mistaken:
+                    found.append(_not_checked(definition.function.name, unknown.outside, definition.function.span))
+            except RelayError as error:
+                found += error.diagnostics
+            except InternalError as error:
+                if places is None:
+                    raise
+                span = definition.function.span
+                found.append(Diagnostic("error", str(error).split("\n")[0], span, code=type(error).__name__))
+        found += [d for error in files.errors if id(error) not in known for d in error.diagnostics]
+        function = CheckedFunction(definition.function.name, definition.function.span, tuple(found))
+        if places is None or values is None:
+            return function
+        return with_types(function, definition.function, type_, places.found(values))
+
+    def source_file(self, text: str, filename: str) -> SourceFile:
+        """The parsed text of a file; an empty tree if it cannot be parsed."""
+        with self._files as files:
+            return files.source_file(text, filename)
+
+    def value(self, text: str, filename: str, expression: str) -> object:
+        """What an expression without effects means at the top of a file; None if that is not known."""
+        with self._files as files:
+            try:
+                found = files.value(text, filename, expression)
+            except (RelayError, DependsOnPoison):
+                return None
+            return None if isinstance(found, UnknownValue) else found
 
     def functions(self, text: str, filename: str) -> dict[int, FunctionType]:
         """The types of a file's decorated functions that have one, by the line of `def`, or of the lambda."""
@@ -169,20 +245,6 @@ def _is_type(value: object) -> bool:
 def check_text(text: str, filename: str) -> list[Diagnostic]:
     """The diagnostics of one file's text; see `Check.text`."""
     return Check().text(text, filename)
-
-
-def in_order(diagnostics: Iterable[Diagnostic], first: str = "") -> list[Diagnostic]:
-    """Diagnostics in the order of the text; those without a place first, then those of the first file."""
-    return sorted(diagnostics, key=lambda d: (_file(d) not in ("", first), _file(d), place_of(d)))
-
-
-def _file(diagnostic: Diagnostic) -> str:
-    return diagnostic.span.source.filename if diagnostic.span is not None else ""
-
-
-def place_of(diagnostic: Diagnostic) -> tuple[int, int]:
-    """Line and column, to sort and compare by."""
-    return (diagnostic.span.line, diagnostic.span.column) if diagnostic.span is not None else (0, 0)
 
 
 def _not_checked(function: str, outside: UnknownValue, span: Span | None) -> Diagnostic:

@@ -29,6 +29,7 @@ from relay.ir.structure import part_names, split
 from relay.ir.tree import Structure, node_of
 from relay.ir.types import (
     ANY,
+    NONE,
     BaseType,
     RefType,
     StackType,
@@ -92,16 +93,7 @@ def describe(
             function, position, "is a masked array, whose mask would be lost", path=path, help="pass x.filled(0.0)"
         )
     if isinstance(value, np.ndarray | np.generic):
-        array = np.asarray(value)
-        base = base_of_dtype(array.dtype)
-        if base is None:
-            text = f"has dtype {array.dtype}, which Relay does not have"
-            help = "convert it: x.astype(np.float64)" if array.dtype.kind == "f" else None
-            raise _bad_argument(function, position, text, help, path)
-        if not array.dtype.isnative:
-            array = array.astype(base.dtype)
-        shape = _with_any(array.shape, annotation) if held else array.shape
-        return ArgumentDescription((base.name, shape), TensorType(base, shape), array)
+        return _describe_array(np.asarray(value), function, position, path, annotation, held)
     if isinstance(value, bool):
         return ArgumentDescription(("bool", ()), TensorType(BaseType("bool"), ()), np.asarray(value))
     if isinstance(value, enum.Enum):
@@ -111,15 +103,7 @@ def describe(
     if marshalling.is_value(value):
         return _describe_data(value, function, position, path)
     if isinstance(value, ReturnedFunction):
-        captured = [
-            ArgumentDescription(("chosen", type_), type_, v)
-            if holds_closures(type_)
-            else describe(v, function, position, path, type_, held)
-            for v, type_ in zip(value.values, value.types, strict=True)
-        ]
-        own = ("returned", value.node, *(p.key for p in captured))
-        held_values = tuple(() if isinstance(p.argument, StaticArg) else p.argument for p in captured)
-        return ArgumentDescription(own, ClosureArg(value.node, held_values), tuple(p.value for p in captured))
+        return _describe_returned(value, function, position, path, held)
     if isinstance(value, Ref):
         content = annotation.content if isinstance(annotation, RefType) else None
         part = describe(value.value, function, position, path + ".value", content, True)
@@ -135,19 +119,7 @@ def describe(
     if isinstance(annotation, StackType) and isinstance(value, list):
         return _describe_items(value, annotation, function, position, path)
     if structure is not None:
-        form, inside = structure
-        names = part_names(form, len(inside))
-        written: Sequence[Any] = [None] * len(inside)
-        if isinstance(annotation, TupleType) and len(annotation.items) == len(inside):
-            written = annotation.items
-        parts = [
-            describe(v, function, position, path + name, type_, held)
-            for v, name, type_ in zip(inside, names, written, strict=True)
-        ]
-        items = tuple(p.argument for p in parts)
-        values = tuple(None if isinstance(p.argument, StaticArg) else p.value for p in parts)
-        whole = ("tuple", form, *(p.key for p in parts))
-        return ArgumentDescription(whole, items if form is None else StructureArg(form, items), values)
+        return _describe_parts(*structure, function, position, path, annotation, held)
     if isinstance(value, StaticArg):
         inner = value.value
         key = (type(inner).__name__, inner) if isinstance(inner, int | float | str | None) else id(inner)
@@ -162,12 +134,72 @@ def describe(
         except TypeMismatch as error:
             raise _bad_argument(function, position, f"is {error.message}", error.help, path) from None
         return describe(array, function, position, path)
+    raise _unsupported_argument(value, function, position, path)
+
+
+def _describe_array(
+    array: np.ndarray, function: Function, position: int, path: str, annotation: Type | None, held: bool
+) -> ArgumentDescription:
+    base = base_of_dtype(array.dtype)
+    if base is None:
+        text = f"has dtype {array.dtype}, which Relay does not have"
+        help = "convert it: x.astype(np.float64)" if array.dtype.kind == "f" else None
+        raise _bad_argument(function, position, text, help, path)
+    if not array.dtype.isnative:
+        array = array.astype(base.dtype)
+    shape = _with_any(array.shape, annotation) if held else array.shape
+    return ArgumentDescription((base.name, shape), TensorType(base, shape), array)
+
+
+def _describe_returned(
+    value: ReturnedFunction, function: Function, position: int, path: str, held: bool
+) -> ArgumentDescription:
+    """A function that a program has returned, by the values that it captures."""
+    captured = [
+        ArgumentDescription(("chosen", type_), type_, v)
+        if holds_closures(type_)
+        else describe(v, function, position, path, type_, held)
+        for v, type_ in zip(value.values, value.types, strict=True)
+    ]
+    own = ("returned", value.node, *(p.key for p in captured))
+    held_values = tuple(() if isinstance(p.argument, StaticArg) else p.argument for p in captured)
+    return ArgumentDescription(own, ClosureArg(value.node, held_values), tuple(p.value for p in captured))
+
+
+def _describe_parts(
+    form: Any,
+    parts: Sequence[Any],
+    function: Function,
+    position: int,
+    path: str,
+    annotation: Type | None,
+    held: bool,
+) -> ArgumentDescription:
+    """A Python structure of this form, by its parts."""
+    names = part_names(form, len(parts))
+    written: Sequence[Any] = [None] * len(parts)
+    if isinstance(annotation, TupleType) and len(annotation.items) == len(parts):
+        written = annotation.items
+    described = [
+        describe(v, function, position, path + name, type_, held)
+        for v, name, type_ in zip(parts, names, written, strict=True)
+    ]
+    items = tuple(p.argument for p in described)
+    values = tuple(None if isinstance(p.argument, StaticArg) else p.value for p in described)
+    whole = ("tuple", form, *(p.key for p in described))
+    return ArgumentDescription(whole, items if form is None else StructureArg(form, items), values)
+
+
+def _unsupported_argument(value: Any, function: Function, position: int, path: str) -> RelayError:
+    """The error of a value of which Relay knows nothing."""
     help = "decorate it with @relay" if callable(value) else None
     if isinstance(value, Collection | memoryview) and not isinstance(value, bytes | Mapping):
         help = "pass an array: np.array(x)" if isinstance(value, Sequence | memoryview) else "pass np.array(list(x))"
+        if isinstance(value, Collection) and any(isinstance(item, str) for item in value):
+            help = "pass tuple(x)"
     if help is None and type(value).__module__ != "builtins":
         help = f"make {type(value).__name__} a data type: decorate the class with @relay.data or @dataclass"
-    raise _bad_argument(
+    return _bad_argument(
         function, position, f"is a Python {type(value).__name__}, which Relay cannot take", path=path, help=help
     )
 
@@ -211,7 +243,7 @@ def _describe_data(value: Any, function: Function, position: int, path: str) -> 
         if holds_returned(described.argument):
             text = f"holds {field!r}, and data holds arrays, numbers and None"
             raise _bad_argument(function, position, text, path=path)
-        return described.key, () if isinstance(described.argument, StaticArg) else described.argument
+        return described.key, NONE if isinstance(described.argument, StaticArg) else described.argument
 
     key, argument = marshalling.describe(value, part)
     return ArgumentDescription(key, argument, value)

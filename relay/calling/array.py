@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from relay.calling.dlpack import dlpack_capsule
+from relay.display.arrays import array_html
 from relay.errors import ExecutionError
+from relay.support.html import fragment
 
 if TYPE_CHECKING:  # that has the types of the operators that the end of this file defines
     from numpy.lib.mixins import NDArrayOperatorsMixin as _Operators
@@ -52,7 +55,7 @@ _METHODS = (
     *("reshape", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "tobytes", "tofile", "trace"),
     *("transpose", "var", "view"),
 )
-_ATTRIBUTES = ("T", "mT", "real", "imag", "nbytes", "itemsize", "strides", "flags", "device")
+ATTRIBUTES = ("T", "mT", "real", "imag", "nbytes", "itemsize", "strides", "flags", "device")
 _CHANGES = {
     "sort": "np.sort(a) is a sorted copy",
     "partition": "np.partition(a, k) is a copy",
@@ -235,6 +238,13 @@ class Array(_Operators):
     def __str__(self) -> str:
         return str(self._value)
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: dtype, shape and values."""
+        return fragment(f"<pre>{escape(repr(self))}</pre>") if self.is_deleted() else array_html(self._value)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
 
 def _unwrap(value: Any) -> Any:
     return value._value if isinstance(value, Array) else value
@@ -268,9 +278,13 @@ def _attribute(name: str) -> property:
     return property(lambda self: _wrap(getattr(self._value, name)), doc=getattr(np.ndarray, name).__doc__)
 
 
-for _name in (*_COMPARISONS, *_UNARY, *_OPERATORS, *(f"r{name}" for name in _OPERATORS)):
-    setattr(Array, f"__{_name}__", _of_numpy(f"__{_name}__"))
-for _name in _METHODS:
+OPERATIONS = (
+    *(f"__{name}__" for name in (*_COMPARISONS, *_UNARY, *_OPERATORS, *(f"r{name}" for name in _OPERATORS))),
+    *_METHODS,
+)
+"""The methods that are NumPy's."""
+
+for _name in OPERATIONS:
     setattr(Array, _name, _of_numpy(_name))
-for _name in _ATTRIBUTES:
+for _name in ATTRIBUTES:
     setattr(Array, _name, _attribute(_name))

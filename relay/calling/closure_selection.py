@@ -43,7 +43,7 @@ def selection_definition(
     return attrs.evolve(made, function=attrs.evolve(made.function, signature=signature))  # type: ignore[misc]
 
 
-def must_be_opened(made: Elaborated) -> bool:
+def needs_defunctionalization(made: Elaborated) -> bool:
     """Whether a program returns functions that are selected at run time, and which it cannot select anew: it or one of
     them has other effects than failing, or they are in data, references and lists, which are not looked into."""
     if made.returned is not None or not holds_functions(made.result):
@@ -53,7 +53,7 @@ def must_be_opened(made: Elaborated) -> bool:
     return not effects <= {"assert"} or any(map(holds_functions, inside))
 
 
-def opened_module(made: Elaborated, maker: ClosureOwner, effects: frozenset[str]) -> Module:
+def defunctionalized_module(made: Elaborated, maker: ClosureOwner, effects: frozenset[str]) -> Module:
     """The program with values of data types in place of the functions in its result, which Python calls by programs of
     their own (`ReturnedFunction`). Raises CompileError for functions that take functions."""
     found = export_closures(made.module)

@@ -20,6 +20,7 @@ from relay.ir.definition import Definition
 from relay.ir.expr import Module
 from relay.ir.structure import build
 from relay.ir.types import DataDefinition, DataType, TupleType, Type
+from relay.support import python_mode
 from relay.typecheck.elaboration.abstract_values import GlobalFunction, PythonObject
 from relay.typecheck.elaboration.closures.returned_closures import ClosureClass, calling_code, unwrap_closure
 from relay.typecheck.elaboration.closures.returned_functions import (
@@ -35,7 +36,7 @@ from relay.typecheck.elaboration.closures.returned_functions import (
     StructureNode,
     ValueNode,
 )
-from relay.typecheck.elaboration.derivatives.templates import TemplateScope
+from relay.typecheck.elaboration.derivatives.template_scopes import TemplateScope
 from relay.typecheck.elaboration.values.labels import is_label
 from relay.typecheck.elaboration.values.objects import position_of
 
@@ -84,7 +85,9 @@ class ReturnedFunction:
         call = self._calls.get((len(arguments), *keywords))
         if call is None:
             call = self._calls[len(arguments), *keywords] = self._calling_function(len(arguments), tuple(keywords))
-        return (call.interpret if self.interpreted else call)(self, *arguments, **keywords)
+        return (call.interpret if self.interpreted and python_mode.active.get() is None else call)(
+            self, *arguments, **keywords
+        )
 
     def interpret(self, *arguments: Any, **keywords: Any) -> Any:
         """Run it on the reference interpreter."""

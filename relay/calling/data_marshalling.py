@@ -247,7 +247,7 @@ class DataCall:
     """A compiled program for arguments of certain Python types, some of which are values of data types. What a call
     runs that is like an earlier one.
 
-    `kinds` are the arguments' types and structure, as `repetition.flatten` lists them. Raises Unpackable for programs
+    `kinds` are the arguments' types and structure, as `fast_path.flatten` lists them. Raises Unpackable for programs
     whose arguments have parts that are not packed here. Which program a value is for may depend on the constructors in
     it and on the types of its fields: calls with others than those learned are refused.
     """

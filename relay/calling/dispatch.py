@@ -35,6 +35,7 @@ from relay.compilation.stages import CompiledSignature, ResultBuilder
 from relay.errors import InternalError
 from relay.ir.definition import Definition
 from relay.ir.expr import Function
+from relay.support import python_mode
 
 _KEYWORDS = "keywords"
 """What the kinds of arguments begin with where some have keywords."""
@@ -80,6 +81,8 @@ class ProgramDispatcher(abc.ABC):
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the compiled program; it is compiled at the first call with new dtypes or shapes."""
         __tracebackhide__ = True
+        if (mode := python_mode.active.get()) is not None:
+            return mode.call(self, arguments, keywords)
         leaves: list[Any] = []
         kinds: list[Any] = []
         if not keywords:

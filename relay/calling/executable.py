@@ -26,6 +26,7 @@ from relay.ir.types import DataType, TensorType, TupleType, Type, show
 
 if TYPE_CHECKING:
     from relay.codegen.runtime.cpu import Program
+    from relay.codegen.vta.program import Program as VtaProgram
 
 
 class Executable:
@@ -102,6 +103,20 @@ class Executable:
             except NotCacheable:
                 pass
         return result
+
+    def vta_program(self) -> dict[str, VtaProgram]:
+        """The streams that the accelerator runs, in their order in the program, by name: instructions, micro-ops, and
+        the DRAM image with weights and addresses. `relay.codegen.vta.program_files.write_program` writes one as files.
+
+        Raises CompileError for a program for another target.
+        """
+        externals = self._program.native.externals
+        devices = externals.devices if externals is not None else []
+        if not devices:
+            raise CompileError(
+                f"{self.name} has no streams: it was compiled for the processor", help='compile(.., target="vta")'
+            )
+        return {d.function.name: d.function.program for d in devices}  # type: ignore[attr-defined]
 
     def export(self, path: str | Path, header: str | Path | None = None) -> str:
         """Write a shared library that `load` reads; also a C header with which C and C++ call it.

@@ -180,4 +180,4 @@ def fields(type_: Type, name: str) -> tuple[DataClass, Constructor, list[Type]]:
         raise InternalError(f"{known} has no class in Python")
     constructor = definition.constructors[definition.index(name)]
     bound = dict(zip(definition.parameters, known.arguments, strict=True))
-    return owner, constructor, [resolve(substitute(t, bound)) for t in constructor.fields]
+    return owner, constructor, [resolve(substitute(t, bound)) for t in constructor.declared or constructor.fields]

@@ -77,7 +77,7 @@ class ReferenceCall:
     """A compiled program for arguments of certain Python types, some of which are references to arrays, numbers, and
     structures of them, or lists of arrays or numbers. What a call runs that is like an earlier one.
 
-    `kinds` are the arguments' types and structure, as `repetition.flatten` lists them, and `types` the parameters'.
+    `kinds` are the arguments' types and structure, as `fast_path.flatten` lists them, and `types` the parameters'.
     Raises Unpackable for programs whose arguments have parts of other kinds.
     """
 

@@ -210,7 +210,7 @@ def _contents(values: Sequence[Any], types: Sequence[Type]) -> dict[int, Type]:
 
 
 def wrap(value: Any, type_: Type, interpreted: bool = False) -> Any:
-    """A run-time value as what the caller gets: arrays, Python structures of them, None for unit. Functions in it run
+    """A run-time value as what the caller gets: arrays, Python structures of them. Functions in it run
     on the interpreter if `interpreted`."""
     later: list[tuple[Ref, object, Type]] = []
     result = _wrap(value, type_, later, interpreted)
@@ -229,7 +229,7 @@ def _wrap(value: Any, type_: Type, later: list[tuple[Ref, object, Type]], interp
     """As `wrap`; contents of references that the program has made are converted later."""
     if isinstance(value, tuple) and isinstance(type_, TupleType):
         parts = tuple(_wrap(v, t, later, interpreted) for v, t in zip(value, type_.items, strict=True))
-        return build(type_.form, parts) if parts or type_.form is not None else None
+        return build(type_.form, parts)
     if isinstance(value, np.ndarray):
         return Array(value)
     if isinstance(value, Data):

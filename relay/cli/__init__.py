@@ -1,7 +1,9 @@
 """The command line: `relay check FILE.py ..`, `relay show FILE.py:function`, `relay opt`, `relay run`, `relay repl`,
-`relay cache`.
+`relay cache`, `relay vta`.
 
-`relay opt PROGRAM.relay --passes "inline, cse"` works on programs as text, `relay run PROGRAM.relay` runs them.
+`relay opt PROGRAM.relay --passes "inline, cse"` works on programs as text, `relay run PROGRAM.relay` runs them;
+`relay debug FILE.py:function` steps through a function, `relay profile FILE.py:function` tells where its time goes;
+`relay lsp` is the language server.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import relay
-from relay.cli import cache, check, opt, repl, run, show
+from relay.cli import cache, check, debug, lsp, opt, profile, repl, run, show, vta
 from relay.cli.refusal import Refusal
 from relay.errors import RelayError
 
@@ -39,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"relay {relay.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     parsers: dict[str, _Parser] = {}
-    for command in (check, show, opt, run, repl, cache):
+    for command in (check, show, opt, run, debug, profile, repl, lsp, cache, vta):
         parsers[command.NAME] = sub = commands.add_parser(command.NAME, help=command.HELP, description=command.HELP)
         command.add_arguments(sub)
         sub.set_defaults(run=command.run)

@@ -11,7 +11,8 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from relay.api.static_check import Check, check_text, in_order, place_of
+from relay.api.checked_file import in_order, place_of
+from relay.api.static_check import Check, check_text
 from relay.cli import inputs
 from relay.cli.refusal import Refusal
 from relay.diagnostic import Diagnostic, Span, wants_color

@@ -95,7 +95,7 @@ def read_types(text: str) -> list[Type]:
 
 
 def arguments_for(parameters: Sequence[Var], arrays: Mapping[str, np.ndarray], file: str) -> list[object]:
-    """The parameters' values from arrays by name, as `relay.cli.arrays` says. Raises Refusal."""
+    """The parameters' values from arrays by name, as `relay.eval.named_arrays` says. Raises Refusal."""
     reading = Arrays(arrays, file)
     try:
         found = [reading.value(p.name, p.type) for p in parameters]

@@ -13,10 +13,10 @@ from relay.cli.inputs import read_program
 from relay.cli.refusal import Refusal
 from relay.ir.analysis.difference import diff
 from relay.ir.expr import Module
-from relay.ir.validation.check import Stage
 from relay.text.printer import to_text
-from relay.transform.passes import PASSES, STAGES, ConfiguredPass, options_of, pass_name, stage_of
-from relay.transform.pipeline import LEVELS, PassRecord, Pipeline, count
+from relay.transform.passes import PASSES, ConfiguredPass, options_of, pass_name
+from relay.transform.pipeline import PassRecord, Pipeline, count
+from relay.transform.properties import properties_of
 
 NAME = "opt"
 HELP = "run passes over a program in Relay's notation, and print the result"
@@ -56,12 +56,11 @@ def run(options: argparse.Namespace) -> int:
     module = read_program(options.file)
     if options.entry is not None:
         module = with_entry(module, options.entry)
-    pipeline.stage = stage_of(module)
-    _check_order(pipeline.passes, pipeline.stage)
+    pipeline.known = properties_of(module)
     _check_shown(shown, pipeline.passes)
     try:
         result = pipeline(module)
-    except ValueError as error:  # what a pass says of its options
+    except ValueError as error:  # an order of passes that cannot be, or what a pass says of its options
         raise Refusal(str(error)) from None
     for record in pipeline.records:
         if shown is None or record.name.partition("{")[0] in shown:
@@ -82,9 +81,7 @@ def _pipeline(options: argparse.Namespace) -> Pipeline:
         if options.passes is not None:
             return Pipeline(options.passes, checked=options.check)
         level = 2 if options.level is None else options.level
-        if not 0 <= level < len(LEVELS):
-            raise ValueError(f"the level is 0 to {len(LEVELS) - 1}, found {level}")
-        return Pipeline(LEVELS[level], checked=options.check)
+        return Pipeline.for_level(level, ("optimize",), checked=options.check)
     except ValueError as error:
         raise Refusal(str(error)) from None
 
@@ -104,15 +101,6 @@ def _check_shown(shown: set[str] | None, passes: tuple[ConfiguredPass, ...]) -> 
     run = {step.name.partition("{")[0] for step in passes}
     for name in sorted((shown or set()) - run):
         raise Refusal(f"--print-after: {name} is not among the passes, which are {', '.join(sorted(run)) or 'none'}")
-
-
-def _check_order(passes: tuple[ConfiguredPass, ...], stage: Stage) -> None:
-    """Raises Refusal if a pass comes before those that bring the program to the stage that it works on."""
-    for step in passes:
-        if STAGES.index(stage) < STAGES.index(step.needs):
-            before = "specialize, structure" if stage == "typed" else "structure"
-            raise Refusal(f"{step.name} works on {step.needs} programs, this one is {stage}: put {before} before it")
-        stage = step.makes or stage
 
 
 def _print_times(records: tuple[PassRecord, ...], before: int) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from relay.cli.arrays import arrays_of, elements
 from relay.cli.entries import with_entry
 from relay.cli.inputs import arguments_for, read_arrays, read_program
 from relay.cli.refusal import Refusal
-from relay.compilation.stages import DEFAULT_LEVEL, CompiledSignature
+from relay.compilation.stages import CPU, DEFAULT_LEVEL, CompiledSignature, check_target
 from relay.eval import interpreter
+from relay.eval.named_arrays import arrays_of, elements
 from relay.eval.values import Data, Reference, Stack
 from relay.ir.types import DataDefinition, DataType, RefType, StackType, TensorType, TupleType, Type, show
 
@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output", metavar="OUT.npz", help="write the results here, as --args has them: result, or result.0, .."
     )
     parser.add_argument("--interpret", action="store_true", help="run the reference interpreter instead of native code")
+    parser.add_argument("--target", default=CPU, help='what it runs on: cpu, vta, or "vta, log_block=5"')
     parser.add_argument("--level", type=int, default=DEFAULT_LEVEL, choices=range(4), help="the optimization level")
 
 
@@ -49,7 +50,9 @@ def run(options: argparse.Namespace) -> int:
     if options.interpret:
         result = interpreter.run(module, values)
     else:
-        result = CompiledSignature(module, module.main.type.result, options.level).program(values)
+        check_target(options.target)
+        signature = CompiledSignature(module, module.main.type.result, options.level, target=options.target)
+        result = signature.program(values)
     if options.output is None:
         for name, value in _flat("result", result):
             if isinstance(value, Data):

@@ -6,12 +6,13 @@ import argparse
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from relay.cli.graph import to_dot, to_svg
 from relay.cli.inputs import read_arrays, read_function, read_types
 from relay.cli.page import Stage, to_html
 from relay.cli.refusal import Refusal
-from relay.compilation.stages import DEFAULT_LEVEL, lowering
+from relay.compilation.stages import CPU, DEFAULT_LEVEL, CompiledSignature, check_target, lowering
 from relay.compilation.texts import general_text
+from relay.display.dot import to_dot, to_svg
+from relay.display.graph import graph
 from relay.function import RelayFunction
 from relay.ir.dims import ANY, Dim, evaluate
 from relay.ir.expr import Constant, Module
@@ -24,7 +25,7 @@ from relay.typecheck.elaboration import Argument, elaborate_structured
 NAME = "show"
 HELP = "print the program of a decorated function; its file is imported"
 
-STAGES = ("surface", "typed", "core", "optimized", "fused", "kernels", "tir")
+STAGES = ("surface", "typed", "core", "optimized", "fused", "kernels", "tir", "streams")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,12 +35,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stage",
         choices=STAGES,
         help="surface: untyped; typed (the default); core: first-order, before optimization; optimized; "
-        "fused: with its kernels; kernels: the schedule rule of each, and why; tir",
+        "fused: with its kernels; kernels: the schedule rule of each, and why; tir; streams: those of --target vta",
     )
     types = parser.add_mutually_exclusive_group()
     types.add_argument("--types", metavar="TYPES", help='of the arguments: "Tensor[float32, (3, 4)], .."')
     types.add_argument("--args", metavar="ARGS.npz", help="arrays by the names of the parameters")
     parser.add_argument("--level", type=int, default=DEFAULT_LEVEL, choices=range(4), help="the optimization level")
+    parser.add_argument(
+        "--target",
+        default=CPU,
+        help='what it is compiled for: cpu, vta, or "vta, log_block=5"; for vta, the stage optimized has the calls of'
+        " streams, and the stage streams what they are",
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--html", action="store_true", help="a page with the source and all stages, linked")
     form.add_argument("--dot", action="store_true", help="a graph in Graphviz's notation")
@@ -63,6 +70,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _render(options: argparse.Namespace, function: RelayFunction) -> str:
     stage = options.stage or "typed"
+    check_target(options.target)
     if stage == "surface":
         if options.html or options.dot or options.svg or options.types or options.args:
             raise Refusal("--stage surface prints text, which depends on no types")
@@ -77,6 +85,8 @@ def _render(options: argparse.Namespace, function: RelayFunction) -> str:
         if options.stage is not None:
             raise Refusal("the page shows all stages from typed to fused: leave out --stage")
         return to_html(options.function, stages(typed, options.level))
+    if options.target != CPU or stage == "streams":
+        return _offloaded_text(options, typed, stage)
     if stage in ("kernels", "tir"):
         if options.dot or options.svg:
             raise Refusal("a graph is drawn of the stages typed to fused")
@@ -85,10 +95,31 @@ def _render(options: argparse.Namespace, function: RelayFunction) -> str:
 
         core = lowering(options.level)(typed)
         return text(core, default_threads()) if stage == "tir" else _schedules_text(core, default_threads())
-    module = at_stage(typed, stage, options.level)
+    return _written(options, at_stage(typed, stage, options.level))
+
+
+def _written(options: argparse.Namespace, module: Module) -> str:
+    """A program as text, or as a graph."""
     if options.dot or options.svg:
-        return to_dot(module) if options.dot else to_svg(module)
+        drawn = graph(module)
+        return to_dot([drawn]) if options.dot else to_svg(drawn)
     return to_text(module)
+
+
+def _offloaded_text(options: argparse.Namespace, typed: Module, stage: str) -> str:
+    """The program for the accelerator: with calls of streams, or these in its assembler's notation."""
+    if options.target == CPU:
+        raise Refusal('the stage streams is for --target vta, found "cpu"')
+    signature = CompiledSignature(typed, typed.main.type.result, options.level, target=options.target)
+    if stage == "streams":
+        from relay.codegen.vta.assembler import listing
+
+        found = signature.offloaded.streams.values()
+        return "\n".join(f"# {call.name}\n{listing(call.program)}" for call in found)
+    if stage not in ("typed", "core", "optimized"):
+        raise Refusal(f"--target vta has the stages typed, core, optimized and streams, found {stage}")
+    module = signature.offloaded.module if stage == "optimized" else at_stage(typed, stage, options.level)
+    return _written(options, module)
 
 
 def _schedules_text(core: Module, threads: int) -> str:

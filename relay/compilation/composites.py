@@ -8,7 +8,6 @@ from typing import Any
 import attrs
 import numpy as np
 
-from relay.ad import reverse
 from relay.errors import RelayError, TypeCheckError, TypeMismatch
 from relay.eval import interpreter
 from relay.frontend import lower
@@ -19,18 +18,12 @@ from relay.ir.types import TupleType, Type, axis_names
 from relay.operator import Composition
 from relay.operator.composition import attribute_key
 from relay.support.locks import Lock
-from relay.transform.core.composites import expand_composites
-from relay.transform.core.specialization import specialize
-from relay.transform.core.structuring import structure
-from relay.transform.passes import EXACT
-from relay.transform.pipeline import LEVELS, PREPARATION, Pipeline
+from relay.transform.pipeline import Pipeline
 from relay.typecheck.elaboration import Argument, StaticArg, elaborate_structured
 from relay.typecheck.elaboration.values.axis_names import all_names
 from relay.typecheck.mapping import map_type
 
 _LEVEL = 2  # of the core form: what is inlined and folded here is not again at each call
-_UNROUNDED = EXACT - {"expand_composites"}  # the passes that keep every bit, as replacing a call by its body has to
-_BEFORE, _AFTER = (tuple(p for p in of[_LEVEL] if p in _UNROUNDED) for of in (PREPARATION, LEVELS))
 
 
 class ComposedBody:
@@ -46,11 +39,7 @@ class ComposedBody:
     @property
     def core(self) -> Module:
         if self._core is None:
-            # What has a gradient of its own stays: derivatives of the body use it.
-            core = expand_composites(structure(specialize(self.typed)), will_be_differentiated=True)
-            core = Pipeline(_BEFORE)(core)
-            core = reverse.differentiate(core, Pipeline(_AFTER))
-            self._core = Pipeline(_AFTER)(core)
+            self._core = Pipeline.for_level(_LEVEL, exact=True)(self.typed)
         return self._core
 
     def run(self, operands: Sequence[np.ndarray]) -> Any:

@@ -92,6 +92,7 @@ def native(
     choices: Choices,
     compile: Callable[[], NativeModule],
     donated: frozenset[int] = frozenset(),
+    target: str = "cpu",
 ) -> NativeModule:
     """A typed program's machine code: from the cache, or compiled and kept. `donated`: the positions of parameters
     whose memory results may take.
@@ -104,7 +105,7 @@ def native(
     if foreign is not None:
         log.info("not kept on disk: the operator %s is defined outside of Relay", foreign)
         return compile()
-    wanted = key(program, level, threads, choices, donated)
+    wanted = key(program, level, threads, choices, donated, target)
     path = directory() / wanted.file(program.main.name)
     is_trusted = _is_trusted(path.parent)
     found = _read(path, program) if is_trusted else None
@@ -248,16 +249,18 @@ _SHOWN = 12  # digits of a digest in a file's name
 
 _DIFFERENCES = (
     "the program differs from those on disk",
-    "those on disk have other options: level, number of threads, donated arguments, tuned loops",
+    "those on disk have other options: target, level, number of threads, donated arguments, tuned loops",
     "those on disk were compiled by other versions of Relay, TVM, NumPy or Python, or for another processor",
 )
 """What is said of the first part that no program of this name on disk has in common with the one that is looked for."""
 
 
-def key(program: Module, level: int, threads: int, choices: Choices, donated: frozenset[int]) -> Key:
+def key(
+    program: Module, level: int, threads: int, choices: Choices, donated: frozenset[int], target: str = "cpu"
+) -> Key:
     return Key(
         _digest((alpha_hash(program), *_names(program))),
-        _digest((str(level), str(threads), str(sorted(donated)), *_texts(choices))),
+        _digest((str(level), str(threads), str(sorted(donated)), target, *_texts(choices))),
         _digest((_surroundings(),)),
     )
 

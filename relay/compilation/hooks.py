@@ -12,12 +12,13 @@
 from __future__ import annotations
 
 from relay.compilation.composites import Composer
-from relay.frontend.library import definition, tree_function
+from relay.frontend.library import definition, library_definition, tree_function
 from relay.ir.analysis.metering import use_work
 from relay.ir.validation.check import use_operators
 from relay.operator import lookup, type_of
 from relay.operator.composition import use_composer
-from relay.typecheck.elaboration.library import ordering, trees
+from relay.typecheck.elaboration.library import overloads, trees
+from relay.typecheck.elaboration.library.library_calls import use_library
 
 
 def install() -> None:
@@ -25,5 +26,6 @@ def install() -> None:
     use_operators(type_of)
     use_work(lambda call, types, result: lookup(call.operator).flops(types, result))
     use_composer(Composer())
-    ordering.use_library(definition)
+    use_library(definition)
     trees.use_library(tree_function)
+    overloads.use_translation(library_definition)

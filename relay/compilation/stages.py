@@ -7,34 +7,55 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
-from relay.ad import reverse
 from relay.codegen.runtime.native import unused_donations
 from relay.codegen.runtime.native_stacks import with_room
-from relay.errors import REPORT, CompileError, InternalError, TypeMismatch, bugs_of
+from relay.codegen.vta.target import names_target, parse_target
+from relay.errors import REPORT, CompileError, InternalError, RelayWarning, TypeMismatch, bugs_of
 from relay.eval.values import Data, Reference
+from relay.ir.debugging.breakpoints import breakpoint_in
+from relay.ir.debugging.source_names import SourceNames
+from relay.ir.definition import Definition
 from relay.ir.expr import Module
 from relay.ir.sizes.extents import symbolic_dims
 from relay.ir.types import Type
 from relay.support import progress
 from relay.support.gc_pause import without_collection
-from relay.support.locks import Lock
+from relay.support.locks import Lock, compiling
+from relay.support.phases import PhaseTimes, recorded_phases
 from relay.text.printer import to_text
-from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, Pipeline, simplify_derivative
+from relay.transform.pipeline import Pipeline
 from relay.typecheck.elaboration.closures.returned_functions import holds_functions
 
 if TYPE_CHECKING:
+    from relay.codegen.lowering.probes import Probes
     from relay.codegen.runtime.cpu import Program
     from relay.codegen.runtime.native import NativeModule
+    from relay.codegen.vta.offloading.stream_calls import StreamCall
+    from relay.codegen.vta.offloading.streams import OffloadedModule
 
 log = logging.getLogger("relay.compile")
 
 DEFAULT_LEVEL = 2
 """The optimization level of a call."""
+
+
+CPU = "cpu"
+"""The target that is the processor. The other one is the accelerator VTA, for layers that are quantized."""
+
+
+def check_target(target: object) -> None:
+    """Raise CompileError for a target that there is not."""
+    if target == CPU:
+        return
+    if not names_target(target):
+        raise CompileError(f"there is no target {target!r}; programs run on 'cpu' and 'vta'")
+    parse_target(str(target))
 
 
 INSTEAD = (
@@ -61,7 +82,13 @@ class CompiledSignature:
     parameters: tuple[Type, ...] = ()  # with the structures that tuples stand for, as `result`
     returned: ResultBuilder | None = None  # what makes functions of what the program returns
     effects: frozenset[str] = frozenset()  # what the program does beside computing, and functions that it returns
-    opened: bool = False  # functions in what it returns are values of data types (`chosen_functions.opened_module`)
+    source_names: SourceNames | None = None  # what the user's names mean in the typed program
+    used: Sequence[Definition] = ()  # the decorated functions in it
+    defunctionalized: bool = (
+        False  # functions in what it returns are values of data types (`closure_selection.defunctionalized_module`)
+    )
+    target: str = CPU
+    phases: PhaseTimes = attrs.field(factory=PhaseTimes)  # how long elaboration and passes took
     _lock: Any = attrs.field(factory=Lock)
     _made: dict[str, Any] = attrs.field(factory=dict)
     _uses: list[int] = attrs.field(factory=lambda: [0])
@@ -85,7 +112,7 @@ class CompiledSignature:
     @property
     def chooses_functions(self) -> bool:
         """Whether the result holds functions that are selected at run time, and a call of one has to select anew."""
-        return self.returned is None and not self.opened and holds_functions(self.result)
+        return self.returned is None and not self.defunctionalized and holds_functions(self.result)
 
     def refuse_functions(self) -> None:
         """Raise TypeMismatch if the result holds functions: programs that stand alone cannot return them."""
@@ -105,9 +132,16 @@ class CompiledSignature:
 
     def _core(self) -> Module:
         if "core" not in self._made:
-            self._made["core"] = to_core(self.typed, self.level)
+            with recorded_phases() as phases:
+                self._made["core"] = to_core(self.typed, self.level)
+            self.phases.include(phases)
         core: Module = self._made["core"]
         return core
+
+    def take_core(self, core: Module) -> None:
+        """Let this be the first-order program, instead of what would be made of the typed one."""
+        with self._lock:
+            self._made["core"] = core
 
     @property
     def program(self) -> Program:
@@ -129,9 +163,31 @@ class CompiledSignature:
             program: Program = self._made["program"]
             return program
 
-    def _compile(self) -> Program:
+    def measurable(self, core: Module, probes: Probes | None) -> Program:
+        """A native program of this core, compiled anew, with these probes in it. Raises as `program`."""
         from relay.codegen.runtime import cpu
-        from relay.compilation import disk_cache, tuning_records, verification
+
+        with self._lock, without_collection():
+            return with_room(lambda: cpu.Program(self._native(core, probes), Data, Reference))
+
+    def _native(self, core: Module, probes: Probes | None) -> NativeModule:
+        """The machine code of a core."""
+        from relay.codegen.runtime import cpu
+        from relay.compilation import tuning_records
+
+        threads = cpu.default_threads()
+        devices: Mapping[str, StreamCall] | None = None
+        if self.target != CPU:
+            offloaded = self._offloaded(core)
+            core, devices = offloaded.host, offloaded.streams
+        donated = frozenset(n for n, p in enumerate(self.typed.main.parameters) if p.name in self.donated)
+        return cpu.compile_native(core, threads, tuning_records.choices(threads), donated, devices, probes)
+
+    def _compile(self) -> Program:
+        self.warn_of_breakpoints()
+        with compiling:  # a copy of the process has nothing that is half imported
+            from relay.codegen.runtime import cpu
+            from relay.compilation import disk_cache, tuning_records, verification
 
         threads = cpu.default_threads()
         choices = tuning_records.choices(threads)
@@ -139,7 +195,7 @@ class CompiledSignature:
         donated = frozenset(n for n, parameter in enumerate(parameters) if parameter.name in self.donated)
 
         def compile_core() -> NativeModule:
-            native = cpu.compile_native(self._core(), threads, choices, donated)
+            native = self._native(self._core(), None)
             if verification.is_enabled():
                 verification.verify(self._core(), native, threads)
             return native
@@ -151,10 +207,46 @@ class CompiledSignature:
             choices,
             compile_core,
             donated,
+            self.target,
         )
         if unused := unused_donations(native, parameters, donated):
             log.warning("%s: no result is made in the memory of %s", self.typed.main.name, ", ".join(unused))
         return cpu.Program(native, Data, Reference, self._uses)
+
+    def warn_of_breakpoints(self) -> None:
+        """A program that is not run by the debugger passes its breakpoints: a RelayWarning says so, once."""
+        if "breakpoints" in self._made:
+            return
+        found = self._made["breakpoints"] = breakpoint_in(self.typed)
+        if found is not None:
+            name = self.typed.main.name
+            warnings.warn(
+                f"{found.span}: relay.breakpoint() stops in the debugger only: relay.debug.step({name}, ..)",
+                RelayWarning,
+                stacklevel=3,
+            )
+
+    @property
+    def offloaded(self) -> OffloadedModule:
+        """The optimized program with functions for the accelerator's streams. Raises CompileError as `offload`."""
+        with self._lock:
+            return self._offloaded(self._core())
+
+    def _offloaded(self, core: Module) -> OffloadedModule:
+        with compiling:
+            from relay.codegen.vta.offloading.offload import offload
+
+        return offload(core, parse_target(self.target))
+
+    def for_target(self, target: str) -> CompiledSignature:
+        """The same program for a target."""
+        if target == self.target:
+            return self
+        return attrs.evolve(self, target=target, lock=Lock(), made={}, uses=[0])
+
+    def with_native(self, program: Program) -> CompiledSignature:
+        """The same with another native program."""
+        return attrs.evolve(self, lock=Lock(), made={**self._made, "program": program}, uses=[0])
 
     def forget_program(self) -> None:
         """Let the next call generate code anew."""
@@ -165,26 +257,15 @@ class CompiledSignature:
 
 def lowering(level: int) -> Pipeline:
     """All passes from a typed program to the first-order, differentiated, optimized one."""
-
-    def differentiate(module: Module) -> Module:
-        return reverse.differentiate(module, lambda derived: simplify_derivative(derived, level))
-
-    steps: list[str | Callable[[Module], Module]] = ["specialize, structure", *PREPARATION[level]]
-    steps += [differentiate, *LEVELS[level]]
-    return Pipeline(steps, stage="typed", progress=progress.say)
+    return Pipeline.for_level(level, progress=progress.say)
 
 
 def derivative_text(typed: Module, elide: bool = True) -> str:
     """The code of a derivative, simplified, its names and lines as the source has them, without the elements of large
     constants if they are elided."""
-
-    def differentiate(module: Module) -> Module:
-        return reverse.differentiate(module, lambda derived: simplify_derivative(derived, DEFAULT_LEVEL))
-
-    steps: list[str | Callable[[Module], Module]] = ["specialize, structure", *PREPARATION[DEFAULT_LEVEL]]
-    steps += [differentiate, *BETWEEN[DEFAULT_LEVEL]]
+    pipeline = Pipeline.for_level(DEFAULT_LEVEL, ("lower", "prepare", "differentiate", "between"))
     with bugs_of("the text of a derivative", lambda: typed.main.span):
-        return to_text(Pipeline(steps, stage="typed")(typed), elide=elide, sources=True)
+        return to_text(pipeline(typed), elide=elide, sources=True)
 
 
 def to_core(typed: Module, level: int) -> Module:

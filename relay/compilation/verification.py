@@ -441,7 +441,7 @@ def _run_references(module: Module, sizes: Mapping[TypeId, int], arguments: Sequ
 
 def _flag(operator: Operator, flags: Sequence[bool | None], operands: Sequence[Array], result: Any) -> bool | None:
     """Whether a call's result is exact, rounded, or may be decided by a rounding."""
-    if None in flags or operator.memory.uninitialised:
+    if None in flags or operator.memory.uninitialized:
         return None
     results = _leaves(result)
     if all(flags):

@@ -9,12 +9,14 @@ debugger can stop between any two steps. A call in tail position replaces the fr
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 import numpy as np
 
 from relay.errors import ExecutionError, InternalError, Label, Span, bugs_of
+from relay.eval.backtrace import Call as RunningCall
+from relay.eval.backtrace import backtrace_of
 from relay.eval.frames import Activation, Frame, is_tail_call
 from relay.eval.operation import Operations
 from relay.eval.reuse import Reuse, is_alone
@@ -22,7 +24,7 @@ from relay.eval.sizes import attribute_with_sizes, made_in_attributes, sizes_of,
 from relay.eval.steps import Steps, check
 from relay.eval.tape import Differentiation, Differentiator, Tape, tapes_of, unbox
 from relay.eval.values import Closure, Data, GradientFunction, Reference, Stack, describe, fits, primal
-from relay.ir import printing
+from relay.ir.debugging.source_names import SourceNames
 from relay.ir.dims import DataDependentDim, TypeId, evaluate, no_size
 from relay.ir.expr import (
     Ascribe,
@@ -63,23 +65,17 @@ from relay.ir.expr import (
     Static,
     Var,
 )
-from relay.ir.surface import (
-    Annotated,
-    Apply,
-    Attribute,
-    ForEach,
-    Index,
-    IndexUpdate,
-    PatternMatch,
-    SetAttribute,
-    Unpack,
-)
+from relay.ir.surface import SurfaceExpr
 from relay.ir.traverse import free_variables, operands
 from relay.ir.types import RefType, StackType, TensorType, TupleType, Type, prune, show
 from relay.support.limits import stack_size, too_deep
+from relay.text import program_output
 
 SHOWN_CALLS = 3
 """How many calls a run-time error shows, from the innermost on."""
+
+SHOWN_VARIABLES = 8
+"""How many variables of the innermost call it shows, the last ones that got a value."""
 
 CALL_BYTES = 1024
 """About what a waiting call of a small function takes of memory: `stack_size` tells how many may wait."""
@@ -95,8 +91,18 @@ class Machine:
     module's symbolic dims in this call; an operator gets its attributes with numbers in their place.
     """
 
-    def __init__(self, checked: bool = True, sizes: Mapping[TypeId, int] | None = None, quiet: bool = False) -> None:
+    environment: Callable[[Mapping[Var, object]], dict[Var, object]] = dict
+    """Makes the variables of a new frame; a debugger's are recorded."""
+
+    def __init__(
+        self,
+        checked: bool = True,
+        sizes: Mapping[TypeId, int] | None = None,
+        quiet: bool = False,
+        names: SourceNames | None = None,
+    ) -> None:
         self.checked = checked
+        self.names = names
         self.quiet = quiet
         self.sizes = sizes or {}
         self.frames: list[Frame | Differentiation] = []
@@ -123,8 +129,10 @@ class Machine:
                     activation.position = position + 1
                     activation.steps[position](frame, activation)  # type: ignore[arg-type]
         except ExecutionError as error:
-            if not error.labels:
-                error.labels = self._calls()
+            if not error.backtrace:
+                error.backtrace = backtrace_of(self.frames, self.names)
+                error.labels = error.labels or self._calls()
+                error.notes = (*error.notes, *_variables_note(error.backtrace[-1:]))
             raise
         return self.result
 
@@ -138,7 +146,8 @@ class Machine:
         """The innermost calls that led to where the program is."""
         frames = self.backtrace()[-SHOWN_CALLS - 1 :]
         calls = list(zip(frames[1:], frames, strict=False))[::-1]
-        return tuple(Label(span, f"in this call of {name}") for (name, _), (_, span) in calls if span is not None)
+        written = [(name, span) for (name, _), (_, span) in calls if span is not None and not span.is_internal]
+        return tuple(Label(span, f"in this call of {name}") for name, span in written)
 
     def _run_nested(self, module: Module, arguments: Sequence[object]) -> object:
         """The result of a program of its own: the body of a composite operator."""
@@ -225,7 +234,7 @@ class Machine:
                     raise ExecutionError(message, span)
             case Print(_, atoms) as text:
                 if not frame.quiet or text.fails:
-                    printing.write(text, [np.asarray(unbox(value(a))) for a in atoms])
+                    program_output.write(text, [np.asarray(unbox(value(a))) for a in atoms])
             case StackNew():
                 bind(Stack([], 0))
             case StackPush() | StackSet() | StackPrefix() as change:
@@ -248,11 +257,9 @@ class Machine:
                 bind(value(tensor))
             case OpCall() | If() | Loop() as prepared:
                 raise InternalError(f"{type(prepared).__name__} has steps of its own")
-            case Static() | Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() as surface:
-                raise InternalError(f"{type(surface).__name__} belongs to the surface IR and cannot be run")
-            case Annotated() | Unpack() | ForEach() | PatternMatch() as surface:
-                raise InternalError(f"{type(surface).__name__} belongs to the surface IR and cannot be run")
             case other:
+                if isinstance(other, Static | SurfaceExpr):
+                    raise InternalError(f"{type(other).__name__} belongs to the surface IR and cannot be run")
                 assert_never(other)
 
     def change_stack(
@@ -307,7 +314,8 @@ class Machine:
         if function.sizes:
             known = {**known, **function.sizes}
         self.steps.prepare(definition)
-        frame = Frame(function, dict(function.environment), [self.steps.activation(definition.body)], known, quiet)
+        variables = self.environment(function.environment)
+        frame = Frame(function, variables, [self.steps.activation(definition.body)], known, quiet)
         self.frames.append(frame)
         if len(self.frames) > self._deepest:
             self._deepest = max(stack_size() // CALL_BYTES, ALWAYS_DEEP_ENOUGH)
@@ -429,6 +437,16 @@ class Machine:
             frame.environment[target] = value
 
 
+def _variables_note(calls: Sequence[RunningCall]) -> Iterator[str]:
+    """What an error says of the variables of a call."""
+    for call in calls:
+        shown = [str(variable) for variable in call.variables]
+        if len(shown) > SHOWN_VARIABLES:
+            shown = [f".. {len(shown) - SHOWN_VARIABLES} more in error.backtrace", *shown[-SHOWN_VARIABLES:]]
+        if shown:
+            yield "\n".join([f"in {call.function}:", *shown])
+
+
 def _global(module: Module, name: str) -> Closure | GradientFunction:
     """A function of the module, or one that is still to be derived from another."""
     found = module.functions.get(name)
@@ -468,22 +486,25 @@ def _stack(value: object) -> Stack:
 # ---- entry points
 
 
-def run(module: Module, arguments: Sequence[object], checked: bool = True) -> object:
-    """Call the module's entry with values (tensors are arrays, or Python numbers for rank 0).
+def run(module: Module, arguments: Sequence[object], checked: bool = True, names: SourceNames | None = None) -> object:
+    """Call the module's entry with values (tensors are arrays, or Python numbers for rank 0). `names` are what the
+    user's names mean in it.
 
     The result's arrays belong to the caller. Raises ExecutionError, DifferentiationError, or for arguments of a wrong
     number or type ExecutionError too.
     """
-    return call(Closure(module.main, {}, module), arguments, checked)
+    return call(Closure(module.main, {}, module), arguments, checked, names)
 
 
-def call(function: object, arguments: Sequence[object], checked: bool = True) -> object:
+def call(
+    function: object, arguments: Sequence[object], checked: bool = True, names: SourceNames | None = None
+) -> object:
     """Call a function value; as `run`."""
     sizes: dict[TypeId, int] = {}
     if isinstance(function, Closure):
         arguments = accept(function.function, arguments)
         sizes = sizes_of(function.module, function.function, arguments)
-    return unbox(Machine(checked, sizes).run(function, arguments))
+    return unbox(Machine(checked, sizes, names=names).run(function, arguments))
 
 
 def accept(function: Function, arguments: Sequence[object]) -> list[object]:

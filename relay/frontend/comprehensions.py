@@ -113,10 +113,10 @@ def lower_mapped(context: Context, node: ast.Call) -> Expr | None:
             with context.new_block() as chosen:
                 more = longer(element)
             longest = Var("items", None, span)
-            arm = Arm(Block((), Yield((kept,), span)), chosen.build(Yield((more,), span)))
+            arm = Arm(Block((), Yield((kept,), span)), chosen.block(Yield((more,), span)))
             context.emit((longest,), If((arm,), Block((), Yield((parameter,), span)), span))
         body.terminator = Next(label, (longest,), span)
-    context.emit((result,), ForEach(label, element, iterable, (parameter,), (start,), body.build(), span, (0,)))
+    context.emit((result,), ForEach(label, element, iterable, (parameter,), (start,), body.block(), span, (0,)))
     return result
 
 
@@ -132,7 +132,7 @@ def lower_quantifier(context: Context, node: ast.GeneratorExp, decides: bool) ->
         _search(context, node.generators, node.elt, label, decides)
     for name, place in whole.environment.captured.items():
         context.block.environment.captured.setdefault(name, place)
-    body = whole.build(Exit(label, (truth(not decides, span),), span))
+    body = whole.block(Exit(label, (truth(not decides, span),), span))
     context.emit((result,), Loop(label, (), (), body, None, span))
     context.block.environment.states.update(assigned)
     return result
@@ -192,8 +192,8 @@ def _search(
                 missed.terminator = Exit(label, (truth(False, place),), place)
         for block in (held, missed):
             context.block.environment.captured.update(block.environment.captured)
-        arm = Arm(Block((), Yield((kept,), place)), held.build(Yield((), place)))
-        context.emit((), If((arm,), missed.build(Yield((), place)), place))
+        arm = Arm(Block((), Yield((kept,), place)), held.block(Yield((), place)))
+        context.emit((), If((arm,), missed.block(Yield((), place)), place))
 
     names = target_names(generator.target)
     with context.new_block() as body, _own_names(context, names, set()):
@@ -203,7 +203,7 @@ def _search(
     for name, place in body.environment.captured.items():
         if name not in names:
             context.block.environment.captured.setdefault(name, place)
-    context.emit((), ForEach(round_, variable, iterable, (), (), body.build(), span))
+    context.emit((), ForEach(round_, variable, iterable, (), (), body.block(), span))
 
 
 def _generators(
@@ -241,7 +241,7 @@ def _generators(
         context.block.environment.captured.setdefault(name, place)
     result = Var("items", None, span)
     resized = () if is_record else (0,)
-    loop = ForEach(label, variable, iterable, (parameter,), (items,), body.build(), span, resized)
+    loop = ForEach(label, variable, iterable, (parameter,), (items,), body.block(), span, resized)
     context.emit((result,), loop)
     return result
 
@@ -258,7 +258,7 @@ def _filter_items(context: Context, tests: list[ast.expr], items: Atom, rest: Ca
         value = _filter_items(context, others, items, rest)
     context.block.environment.captured.update(chosen.environment.captured)
     result = Var("items", None, span)
-    arm = Arm(Block((), Yield((condition,), span)), chosen.build(Yield((value,), span)))
+    arm = Arm(Block((), Yield((condition,), span)), chosen.block(Yield((value,), span)))
     context.emit((result,), If((arm,), Block((), Yield((items,), span)), span))
     return result
 

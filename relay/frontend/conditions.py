@@ -12,7 +12,7 @@ import numpy as np
 
 from relay.errors import FrontendError, InternalError, Span
 from relay.frontend.analysis.names import assigned_names, has_assignment, if_chain
-from relay.frontend.context import BlockBuilder, Context, Environment
+from relay.frontend.context import Context, Environment, SurfaceBlock
 from relay.frontend.joins import Branch, join
 from relay.ir.expr import (
     Arm,
@@ -82,9 +82,9 @@ class Conjunction:
 
     def __init__(self, context: Context, tests: Sequence[ast.expr], lower_body: Callable[[], None]) -> None:
         self._around = context.block
-        self._levels: list[tuple[Atom, Span, BlockBuilder]] = []
+        self._levels: list[tuple[Atom, Span, SurfaceBlock]] = []
         self._nest(context, list(tests), lower_body)
-        self._place = len(self._around.bindings)
+        self._place = len(self._around.items)
         # What the following statements assign is not what the body sees.
         self._around.environment = Environment(self._around.environment)
 
@@ -98,7 +98,7 @@ class Conjunction:
                 lower_body()
         context.block.environment.captured.update(block.environment.captured)
 
-    def ends(self) -> tuple[BlockBuilder, BlockBuilder]:
+    def ends(self) -> tuple[SurfaceBlock, SurfaceBlock]:
         """The body, and the block around, each with all that was assigned on the way to its end."""
         first = self._around.environment.parent
         assert first is not None
@@ -113,12 +113,12 @@ class Conjunction:
         """Append the Ifs, from inside to outside."""
         for position in range(len(self._levels) - 1, -1, -1):
             condition, span, block = self._levels[position]
-            arm = Arm(Block((), Yield((condition,), span)), block.build(Yield((), span)))
+            arm = Arm(Block((), Yield((condition,), span)), block.block(Yield((), span)))
             binding = Binding((), If((arm,), Block((), Yield((), span)), span))
             if position:
-                self._levels[position - 1][2].bindings.append(binding)
+                self._levels[position - 1][2].items.append(binding)
             else:
-                self._around.bindings.insert(self._place, binding)
+                self._around.items.insert(self._place, binding)
 
 
 def _lower_conjunction(
@@ -149,7 +149,7 @@ def _lower_conjunction(
         if isinstance(end, Yield):
             branch.block.terminator, left = Exit(label, end.values, end.span), True
     ifs.emit()
-    context.emit(targets, Loop(label, (), (), whole.build(), None, span))
+    context.emit(targets, Loop(label, (), (), whole.block(), None, span))
     if not left:
         context.block.terminator = Dead()
 
@@ -194,14 +194,14 @@ def _condition(context: Context, node: ast.expr, lower: Callable[[ast.expr], Ato
     with context.new_block() as block:
         value = lower(node)
     context.block.environment.captured.update(block.environment.captured)
-    return block.build(Yield((value,), context.span(node)))
+    return block.block(Yield((value,), context.span(node)))
 
 
 def emit_if(
     context: Context, targets: tuple[Var, ...], conditions: Sequence[Block], branches: Sequence[Branch], span: Span
 ) -> None:
     """Append the If of these branches, the last of which is its else. The block ends if none of them yields."""
-    *arms, otherwise = (branch.block.build() for branch in branches)
+    *arms, otherwise = (branch.block.block() for branch in branches)
     value = If(tuple(map(Arm, conditions, arms)), otherwise, span)
     context.emit(targets, value)
     if not any(isinstance(branch.block.terminator, Yield) for branch in branches):
@@ -294,6 +294,8 @@ def _comparison(context: Context, node: ast.Compare, left: Atom, left_span: Span
         word, help = _NO_COMPARISON[operation]
         raise FrontendError(f"`{word}` is not part of Relay", context.span(node), help=help)
     right_node = node.comparators[position]
+    if operation in (ast.In, ast.NotIn) and isinstance(right_node, ast.Set):  # where a set is a tuple
+        right_node = ast.copy_location(ast.Tuple(right_node.elts, ast.Load()), right_node)
     right, right_span = context.atom(right_node), context.span(right_node)
     span = Span(left_span.source, left_span.line, left_span.column, right_span.end_line, right_span.end_column)
     value: Expr
@@ -345,14 +347,14 @@ def _select_value(
             raise InternalError("a part of an expression that does not yield")
         branch.block.terminator = Yield((value, *end.values), end.span)
     if not targets:
-        *arms, otherwise = (branch.block.build() for branch in branches)
+        *arms, otherwise = (branch.block.block() for branch in branches)
         return If(tuple(map(Arm, conditions, arms)), otherwise, span)
     result = Var("chosen" if isinstance(node, ast.IfExp) else "condition", None, span)
     emit_if(context, (result, *targets), conditions, branches, span)
     return result
 
 
-def _empty_block(context: Context) -> BlockBuilder:
+def _empty_block(context: Context) -> SurfaceBlock:
     """A block without bindings."""
     with context.new_block() as block:
         return block

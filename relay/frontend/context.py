@@ -18,12 +18,11 @@ from relay.errors import FrontendError, InternalError, Label, RelayError, Span
 from relay.frontend.analysis.liveness import Liveness
 from relay.frontend.analysis.names import Names, appended_tuples, assigned_names, local_names, nonlocal_names
 from relay.frontend.source import FunctionNode, SourceFile
+from relay.ir.builder import BlockBuilder
 from relay.ir.definition import Scope
 from relay.ir.expr import (
     Assert,
     Atom,
-    Binding,
-    Block,
     Expr,
     Global,
     If,
@@ -35,7 +34,6 @@ from relay.ir.expr import (
     RefRead,
     RefWrite,
     Static,
-    Terminator,
     Var,
     Yield,
 )
@@ -97,25 +95,13 @@ class Environment:
         return None
 
 
-class BlockBuilder:
-    """A block that is being written. It is open until it has a terminator."""
+class SurfaceBlock(BlockBuilder):
+    """A block that is being written, with the names that it knows."""
 
     def __init__(self, environment: Environment) -> None:
-        self.bindings: list[Binding] = []
+        super().__init__()
         self.environment = environment
-        self.terminator: Terminator | None = None
         self.last_span: Span | None = None
-
-    @property
-    def is_open(self) -> bool:
-        return self.terminator is None
-
-    def build(self, terminator: Terminator | None = None) -> Block:
-        """The block, which ends in `terminator` unless it has one."""
-        end = self.terminator if self.terminator is not None else terminator
-        if end is None:
-            raise InternalError("a block without an end")
-        return Block(tuple(self.bindings), end)
 
 
 @attrs.frozen(eq=False)
@@ -180,7 +166,7 @@ class Context:
         self.found_early: dict[int, set[str]] = {} if parent is None else parent.found_early
         self.early: dict[str, Var] = {}  # the cells that are made before their variables have values
         self.liveness = Liveness(node.body if isinstance(node, ast.FunctionDef) else [])
-        self.block = BlockBuilder(Environment())
+        self.block = SurfaceBlock(Environment())
         self.loops: list[LoopFrame] = []
         self.captures: list[Capture] = []  # of variables around this function
         self.holds: dict[Var, tuple[Capture, ...]] = {} if parent is None else parent.holds
@@ -242,10 +228,10 @@ class Context:
     # ---- blocks and bindings
 
     @contextmanager
-    def new_block(self) -> Iterator[BlockBuilder]:
+    def new_block(self) -> Iterator[SurfaceBlock]:
         """Write a block that stands inside of the current one."""
         outer = self.block
-        self.block = BlockBuilder(Environment(outer.environment))
+        self.block = SurfaceBlock(Environment(outer.environment))
         try:
             yield self.block
         finally:
@@ -253,7 +239,7 @@ class Context:
 
     def emit(self, targets: tuple[Var, ...], value: Expr) -> None:
         """Append a binding."""
-        self.block.bindings.append(Binding(targets, value))
+        self.block.emit(targets, value)
         held = self._held_captures(value)
         if held:
             for target in targets:

@@ -15,7 +15,8 @@ from relay.frontend.functions import lower_lambda
 from relay.frontend.lists import lower_pop, lower_pop_of_place
 from relay.frontend.subscripts import BINARY, lower_items
 from relay.frontend.texts import is_print, lower_fstring, lower_print
-from relay.ir.expr import Atom, Expr, OpCall, Static
+from relay.ir.debugging.source_places import collected_places
+from relay.ir.expr import Atom, Expr, OpCall, Static, Var
 from relay.ir.surface import Apply, Attribute, Index
 
 UNARY: dict[type[ast.unaryop], str] = {
@@ -29,7 +30,10 @@ def lower_expression(context: Context, node: ast.expr) -> Expr:
     """The value of an expression. What it needs is bound in the current block, from left to right."""
     match node:
         case ast.Name(id=name):
-            return context.read(name, context.span(node))
+            found = context.read(name, context.span(node))
+            if isinstance(found, Var) and (places := collected_places()) is not None:
+                places.read(context.span(node), found)
+            return found
         case ast.Constant(value=value):
             return lower_constant(context, node, value)
         case ast.BinOp():

@@ -20,7 +20,7 @@ from relay.frontend.scope import ParameterScope
 from relay.frontend.source import FunctionNode, SourceFile
 from relay.ir.annotations.annotation import to_type
 from relay.ir.definition import Definition
-from relay.ir.expr import Atom, Dead, Exit, Function, Lambda, MakeTuple, Parameter, Var
+from relay.ir.expr import Atom, Dead, Exit, Function, Lambda, Parameter, Static, Var
 from relay.ir.types import Type
 
 _STATIC = re.compile(r"#\s*relay:\s*static\b")
@@ -61,7 +61,7 @@ def lower_body(
     signature = tuple(map(Parameter, _kinds(node.args), defaults, static))
     span = context.file.function_span(node)
     return Function(
-        context.name, tuple(parameters), context.block.build(), context.label, result, signature, documentation, span
+        context.name, tuple(parameters), context.block.block(), context.label, result, signature, documentation, span
     )
 
 
@@ -172,7 +172,7 @@ def _refuse_lost_changes(context: Context) -> None:
 
 
 def _end(context: Context, node: ast.FunctionDef) -> None:
-    """Return unit from the end of the body, if it can be reached."""
+    """Return None from the end of the body, if it can be reached."""
     valued = context.valued_return
     if context.incomplete and context.block.is_open:
         context.block.terminator = Dead()  # the program is not used
@@ -185,8 +185,8 @@ def _end(context: Context, node: ast.FunctionDef) -> None:
                 labels=(Label(end, "nothing is returned after this"),),
                 help="return a value on every path",
             )
-        unit = context.bind(MakeTuple((), None), "unit", context.file.function_span(node))
-        context.block.terminator = Exit(context.label, (unit,), context.file.function_span(node))
+        span = context.file.function_span(node)
+        context.block.terminator = Exit(context.label, (Static(None, span),), span)
     elif valued is not None and context.bare_return is not None:
         raise FrontendError(
             f"`{context.name}` returns a value on one path and nothing on another",

@@ -8,7 +8,7 @@ import attrs
 
 from relay.errors import Label, Span
 from relay.frontend.analysis.names import Names
-from relay.frontend.context import UNREAD, BlockBuilder, Context, State, Unassigned
+from relay.frontend.context import UNREAD, Context, State, SurfaceBlock, Unassigned
 from relay.ir.expr import Var, Yield
 
 
@@ -16,7 +16,7 @@ from relay.ir.expr import Var, Yield
 class Branch:
     """One way to the end of an `if`: its block, and what to say where it lacks a value."""
 
-    block: BlockBuilder
+    block: SurfaceBlock
     span: Span
     text: str
 

@@ -16,16 +16,15 @@ alone__         the elements of a list as tuples of one, joined__ with those of 
 pick__          a choice at run time
 itself__        its argument
 tree_.._list__  what `relay.tree` does with a list of any length, tree_.._data__ with a value of a data type
-solve__         x with a x = b, inverse__ the inverse, determinant__ and log_determinant__, of a square matrix a
 """
 
 from __future__ import annotations
 
 import builtins
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from relay.frontend.lower import lower_text
+from relay.frontend.lower import lower_function, lower_text
 from relay.ir.definition import DataClass, Definition
 from relay.ir.intrinsic import Intrinsic
 from relay.operator import lookup
@@ -128,59 +127,23 @@ def as_lists__(xs):
 
 def pick__(condition, a, b):
     return a if condition else b
-
-def eliminated__(a, b):
-    # Gauss: the upper triangle and the right sides, and the sign of the exchange of rows
-    rows, sign = arange__(a.shape[0]), 1.0
-    for k in range(a.shape[0]):
-        sizes = where__(rows < k, -1.0, abs__(a[:, k]))
-        place = argmax__(sizes)
-        row, right = a[place], b[place]
-        a[place], b[place] = a[k], b[k]
-        a[k], b[k] = row, right
-        sign = sign if place == k else -sign
-        factors = where__(rows > k, a[:, k] / row[k], 0.0)
-        a = a - factors[:, None] * row
-        b = b - factors[:, None] * right
-    return a, b, sign
-
-def solve__(a, b):
-    columns = reshape__(b, (b.shape[0], 1)) if b.ndim == 1 else b
-    upper, right, _ = eliminated__(a, columns)
-    return reshape__(triangular_solve__(upper, right, lower=False), b.shape)
-
-def inverse__(a):
-    return solve__(a, eye__(a.shape[0], dtype=a.dtype))
-
-def triangle__(a):
-    upper, _, sign = eliminated__(a, zeros_like__(a[:, :1]))
-    return diagonal__(upper), sign
-
-def determinant__(a):
-    pivots, sign = triangle__(a)
-    return sign * prod__(pivots)
-
-def log_determinant__(a):
-    pivots, sign = triangle__(a)
-    return sign * prod__(sign__(pivots)), sum__(log__(abs__(pivots)))
 """
-
-_OPERATORS = (
-    *("sort", "arange", "where", "abs", "argmax", "reshape", "triangular_solve", "eye", "zeros_like", "diagonal"),
-    *("prod", "sign", "sum", "log"),
-)
-"""The operators that the text mentions."""
 
 
 @functools.cache
 def _definitions() -> dict[str, Definition]:
     names = {name: getattr(builtins, name) for name in ("range", "len", "min", "enumerate", "zip")}
-    return lower_text(_TEXT, "<relay.library>", {**names, **{f"{name}__": lookup(name) for name in _OPERATORS}})
+    return lower_text(_TEXT, "<relay.library>", {**names, "sort__": lookup("sort")})
 
 
 def definition(name: str) -> Definition:
     """The function of that name. Raises KeyError."""
     return _definitions()[name]
+
+
+def library_definition(python: Callable[..., object]) -> Definition:
+    """A function of `relay/library`, whose text users do not see: what goes wrong in it is at their call."""
+    return lower_function(python, shown_as=f"<relay.{python.__module__.rpartition('.')[2]}>")
 
 
 # ---- trees
@@ -189,11 +152,11 @@ def definition(name: str) -> Definition:
 @functools.lru_cache(maxsize=1024)
 def tree_function(name: str, count: int, of: DataClass | None) -> Definition:
     """What `relay.tree` does with this many trees of run-time structure: `map_list`, `reduce_list` and
-    `leaves_list` of lists, `map_data` and `reduce_data` of values of a data type. `labelled`: a function of this many
+    `leaves_list` of lists, `map_data` and `reduce_data` of values of a data type. `labeled`: a function of this many
     that gets them without the strings in them."""
     classes = {} if of is None else {f"{name}__": cls for name, cls in of.constructors.items()}
     names = {f"{name}__": Intrinsic(f"tree.{name}") for name in ("map", "reduce", "leaves")}
-    names["labelled__"] = Intrinsic("labelled__")
+    names["labeled__"] = Intrinsic("labeled__")
     python = {name: getattr(builtins, name) for name in ("len", "zip")}
     text = _TREE_TEXTS[name] if of is None and name in _TREE_TEXTS else _tree_text(name, count, of)
     return next(iter(lower_text(text, "<relay.tree>", {**python, **names, **classes}).values()))
@@ -215,8 +178,8 @@ def tree_leaves_list__(is_leaf, xs):
 
 def _tree_text(name: str, count: int, of: DataClass | None) -> str:
     trees = [f"x{index}" for index in range(count)]
-    if name == "labelled":
-        return _labelled_text(trees)
+    if name == "labeled":
+        return _labeled_text(trees)
     if of is None:
         return _map_list_text(trees)
     lines = []
@@ -227,10 +190,10 @@ def _tree_text(name: str, count: int, of: DataClass | None) -> str:
     return f"def tree_{name}__(is_leaf, f, {extra}{', '.join(trees)}):\n    match x0:\n" + "\n".join(lines) + "\n"
 
 
-def _labelled_text(names: list[str]) -> str:
-    given = ", ".join(f"labelled__({name}, labels[{index}])" for index, name in enumerate(names))
-    inner = f"    def labelled({', '.join(names)}):\n        return f({given})\n"
-    return f"def tree_labelled__(f, labels):\n{inner}    return labelled\n"
+def _labeled_text(names: list[str]) -> str:
+    given = ", ".join(f"labeled__({name}, labels[{index}])" for index, name in enumerate(names))
+    inner = f"    def labeled({', '.join(names)}):\n        return f({given})\n"
+    return f"def tree_labeled__(f, labels):\n{inner}    return labeled\n"
 
 
 def _map_list_text(trees: list[str]) -> str:

@@ -44,7 +44,7 @@ def lower_while(context: Context, node: ast.While) -> None:
             _round(context, frame, node.body)
         else:
             _tested_round(context, frame, node)
-    loop = Loop(frame.label, tuple(parameters.values()), initial, body.build(), None, span)
+    loop = Loop(frame.label, tuple(parameters.values()), initial, body.block(), None, span)
     for name, place in frame.captured.items():
         environment.captured.setdefault(name, place)
     if frame.exits == 0:
@@ -87,8 +87,8 @@ def _tested_round(context: Context, frame: LoopFrame, node: ast.While) -> None:
         if done.is_open:
             _exit(context, frame, frame.span)
     _note_captures(frame, done.environment, context.block.environment.parent)
-    arm = Arm(Block((), Yield((condition,), span)), again.build())
-    context.emit((), If((arm,), done.build(), frame.span))
+    arm = Arm(Block((), Yield((condition,), span)), again.block())
+    context.emit((), If((arm,), done.block(), frame.span))
     context.block.terminator = Dead()
 
 
@@ -138,7 +138,7 @@ def _lower_rounds(
         else:
             store(context, node.target, value)
         _round(context, frame, node.body)
-    loop = ForEach(label, element, iterable, tuple(parameters.values()), initial, body.build(), span, resized)
+    loop = ForEach(label, element, iterable, tuple(parameters.values()), initial, body.block(), span, resized)
     targets = _parameters(environment, names)
     context.emit(tuple(targets.values()), loop)
     for name, place in frame.captured.items():
@@ -165,7 +165,7 @@ def _lower_for_else(context: Context, node: ast.For, iterable: Atom, function: A
     for name, place in left.captured.items():
         environment.captured.setdefault(name, place)
     targets = _parameters(environment, wanted)
-    context.emit(tuple(targets.values()), Loop(left.label, (), (), whole.build(), None, span))
+    context.emit(tuple(targets.values()), Loop(left.label, (), (), whole.block(), None, span))
     if left.exits == 0:
         context.block.terminator = Dead()
         return

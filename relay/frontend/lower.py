@@ -14,7 +14,7 @@ binds y directly to e's expression; `y = x` is an alias binding `y = %x`; `y = 3
 of a literal can be generalized). Temporaries carry a short name of what they hold ("sum", "product", "condition").
 
 *Atoms.* Numbers: Static(int or float), a sign is folded in (`-3` is Static(-3)). True, False: Constant of dtype bool.
-Strings, None, `...`: Static. `return None`, `return` and the end of a function without values: `unit = MakeTuple(())`.
+Strings, None, `...`: Static. `return None`, `return` and the end of a function without values: Static(None).
 
 *Expressions.*
     a + b                 OpCall("add", (a, b)); subtract multiply divide floor_divide mod power matmul left_shift
@@ -105,7 +105,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import TypeAlias
 
-from relay.errors import FrontendError, RelayError, bugs_of, together
+from relay.errors import FrontendError, RelayError, Source, bugs_of, together
 from relay.frontend.analysis.names import read_names
 from relay.frontend.analysis.unsupported import refuse_statement
 from relay.frontend.annotations import AnnotationReader
@@ -138,18 +138,21 @@ def lower_function(
     *,
     annotated: bool = True,
     first: object = MISSING,
+    shown_as: str | None = None,
 ) -> Definition:
     """The surface IR of a Python function, from its source. Raises FrontendError for what Relay does not have.
 
     `further`: what names mean that Python does not know yet. Without `annotated`, only those annotations of the
     signature are read that are applications, as `Tensor[Float, (n,)]`. `first`: what the first parameter is, which is
-    then a name of the body only.
+    then a name of the body only. `shown_as`: the file that its places are said to be in, if not its own.
     """
     if isinstance(python_function, SourceFunction):
         file: SourceFile = python_function.file
         node: FunctionNode = python_function.node
     else:
         file, node = find_function(python_function)
+    if shown_as is not None:
+        file = SourceFile(Source(shown_as, file.source.text), file.tree)
     if not annotated:
         node = _without_names(node)
     scope: Scope

@@ -14,7 +14,7 @@ import numpy as np
 
 from relay.errors import FrontendError, InternalError, Label, Span
 from relay.frontend.analysis.names import has_assignment
-from relay.frontend.context import BlockBuilder, Context, Unassigned
+from relay.frontend.context import Context, SurfaceBlock, Unassigned
 from relay.frontend.joins import Branch, join
 from relay.ir.expr import Block, Constant, Dead, Static, Var, Yield
 from relay.ir.surface import (
@@ -59,7 +59,7 @@ def lower_match(context: Context, node: ast.Match) -> None:
     span = context.file.header(node, node.subject)
     targets = join(context, branches, live, span)
     cases = tuple(
-        PatternCase(pattern, guard, branch.block.build(), branch.span)
+        PatternCase(pattern, guard, branch.block.block(), branch.span)
         for (pattern, guard), branch in zip(heads, branches, strict=True)
     )
     context.emit(targets, PatternMatch(subject, cases, span))
@@ -67,7 +67,7 @@ def lower_match(context: Context, node: ast.Match) -> None:
         context.block.terminator = Dead()
 
 
-def _guard(context: Context, node: ast.expr, case: BlockBuilder) -> Block:
+def _guard(context: Context, node: ast.expr, case: SurfaceBlock) -> Block:
     if has_assignment(node):
         raise FrontendError(
             "a guard cannot assign a name", context.span(node), help="assign it before the match, or in the case"
@@ -75,7 +75,7 @@ def _guard(context: Context, node: ast.expr, case: BlockBuilder) -> Block:
     with context.new_block() as block:
         value = context.atom(node)
     case.environment.captured.update(block.environment.captured)
-    return block.build(Yield((value,), context.span(node)))
+    return block.block(Yield((value,), context.span(node)))
 
 
 def _pattern(context: Context, node: ast.pattern, variables: dict[str, Var], seen: set[str]) -> Pattern:

@@ -14,7 +14,7 @@ from relay.frontend.functions import is_definition, lower_definitions
 from relay.frontend.lists import lower_delete_item, lower_list_statement
 from relay.frontend.loops import lower_break, lower_continue, lower_for, lower_while
 from relay.frontend.matching import lower_match
-from relay.ir.expr import Arm, Assert, Atom, Block, Dead, Exit, If, MakeTuple, Static, Yield
+from relay.ir.expr import Arm, Assert, Atom, Block, Dead, Exit, If, Static, Yield
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.surface import Apply
 
@@ -121,9 +121,8 @@ def _lower_delete(context: Context, target: ast.expr) -> None:
 def _lower_return(context: Context, node: ast.Return) -> None:
     match node.value:
         case None | ast.Constant(value=None):
-            value = context.bind(MakeTuple((), context.span(node)), "unit", context.span(node))
             context.bare_return = context.span(node)
-            context.block.terminator = Exit(context.label, (value,), context.span(node))
+            context.block.terminator = Exit(context.label, (Static(None, context.span(node)),), context.span(node))
         case expression:
             context.valued_return = context.span(expression)
             result = context.atom(expression)
@@ -165,7 +164,7 @@ def _lower_assert(context: Context, node: ast.Assert) -> None:
             with context.new_block() as failing:  # the text is made only where the condition does not hold
                 _fail_with_values(context, condition, text_node, span)
             arm = Arm(Block((), Yield((condition,), span)), Block((), Yield((), span)))
-            context.emit((), If((arm,), failing.build(Yield((), span)), span))
+            context.emit((), If((arm,), failing.block(Yield((), span)), span))
             return
         case other:
             help = 'write "text", or an f-string'

@@ -4,7 +4,8 @@
     CT(D) = D' with CT of every field           CT(Ref[T]) = CT(Stack[T]) = ()       CT(function): none, an error
 
 `grad(f)` for f : (P, ..) -> R returns one CT(P_i) for each `wrt`, then the kept components of R, flat; bare when it
-is a single gradient and nothing is kept. Unit stands for "no gradient" and becomes None in Python.
+is a single gradient and nothing is kept. What has no gradient has an empty one: `()` in finished modules, and None
+where types have the structures of Python.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TypeAlias
 from relay.errors import DifferentiationError
 from relay.ir.expr import Grad
 from relay.ir.types import (
+    NONE,
     UNIT,
     BaseType,
     Constructor,
@@ -35,25 +37,26 @@ Monomorphic: TypeAlias = Callable[[DataType], DataType]
 """Gives a data type without arguments for one that may have some."""
 
 
-def cotangent_type(type_: Type, monomorphic: Monomorphic = lambda t: t) -> Type:
-    """The type of cotangents of values of a type. Raises DifferentiationError for functions."""
+def cotangent_type(type_: Type, monomorphic: Monomorphic = lambda t: t, nothing: TupleType = UNIT) -> Type:
+    """The type of cotangents of values of a type; `nothing` is that of what has no gradient, NONE where types have the
+    structures of Python. Raises DifferentiationError for functions."""
     type_ = prune(type_)  # type: ignore[assignment]
     match type_:
         case TensorType(base, _):
             base = prune(base)  # type: ignore[assignment]
-            return type_ if isinstance(base, BaseType) and base.is_float else UNIT
+            return type_ if isinstance(base, BaseType) and base.is_float else nothing
         case TupleType(items, form):
-            return TupleType(tuple(cotangent_type(t, monomorphic) for t in items), form)
+            return TupleType(tuple(cotangent_type(t, monomorphic, nothing) for t in items), form)
         case DataType():
             concrete = monomorphic(type_)
             made = concrete.definition if concrete.arguments else gradient_definition(concrete.definition)
             if made is None:
-                return UNIT
+                return nothing
             return type_ if made is concrete.definition else DataType(made)
         case FunctionType():
             raise DifferentiationError("a function has no gradient; differentiate with respect to what it captures")
         case _:
-            return UNIT
+            return nothing
 
 
 _lock = Lock()
@@ -61,7 +64,7 @@ _lock = Lock()
 
 def gradient_definition(definition: DataDefinition) -> DataDefinition | None:
     """The data type of the gradients of a monomorphic data type, with its constructors: itself if all tensors in it are
-    floats, None if none is. What has no gradient is unit. Raises DifferentiationError for functions in it."""
+    floats, None if none is. Raises DifferentiationError for functions in it."""
     with _lock:
         if definition.gradient is not None:
             return definition.gradient
@@ -82,22 +85,25 @@ def gradient_definition(definition: DataDefinition) -> DataDefinition | None:
         for current in floats:
             made = current.gradient
             if made is not None and made is not current and not made.constructors:
-                made.constructors = tuple(
-                    Constructor(c.name, tuple(_field(t, floats) for t in c.fields), c.names)
-                    for c in current.constructors
-                )
+                made.constructors = tuple(_gradient_constructor(c, floats) for c in current.constructors)
         return definition.gradient
 
 
-def _field(type_: Type, floats: set[DataDefinition]) -> Type:
+def _gradient_constructor(constructor: Constructor, floats: set[DataDefinition]) -> Constructor:
+    fields = tuple(_field(t, floats, UNIT) for t in constructor.fields)
+    declared = tuple(_field(t, floats, NONE) for t in constructor.declared or constructor.fields)
+    return Constructor(constructor.name, fields, constructor.names, declared)
+
+
+def _field(type_: Type, floats: set[DataDefinition], nothing: TupleType) -> Type:
     match type_:
         case DataType(definition):
             found = definition.gradient if definition in floats else None
-            return UNIT if found is None else DataType(found)
+            return nothing if found is None else DataType(found)
         case TupleType(items, form):
-            return TupleType(tuple(_field(t, floats) for t in items), form)
+            return TupleType(tuple(_field(t, floats, nothing) for t in items), form)
         case _:
-            return cotangent_type(type_)
+            return cotangent_type(type_, nothing=nothing)
 
 
 def _contents(definition: DataDefinition) -> tuple[set[DataDefinition], bool, bool]:
@@ -237,7 +243,9 @@ def _way_out(type_: Type) -> str | None:
             return None
 
 
-def gradient_type(function: FunctionType, grad: Grad, monomorphic: Monomorphic = lambda t: t) -> FunctionType:
+def gradient_type(
+    function: FunctionType, grad: Grad, monomorphic: Monomorphic = lambda t: t, nothing: TupleType = UNIT
+) -> FunctionType:
     """The type of `grad(f)` for an f of this (known) type. Raises DifferentiationError."""
     output_type(function.result, grad)
     for position in range(len(function.parameters)) if grad.wrt is None else grad.wrt:
@@ -250,15 +258,17 @@ def gradient_type(function: FunctionType, grad: Grad, monomorphic: Monomorphic =
                 f"there is no gradient with respect to parameter {position},"
                 f" which is {show(function.parameters[position])}"
             )
-    return derivative_type(function, grad, monomorphic)
+    return derivative_type(function, grad, monomorphic, nothing)
 
 
-def derivative_type(function: FunctionType, grad: Grad, monomorphic: Monomorphic = lambda t: t) -> FunctionType:
+def derivative_type(
+    function: FunctionType, grad: Grad, monomorphic: Monomorphic = lambda t: t, nothing: TupleType = UNIT
+) -> FunctionType:
     """The type of a pending `Derivative` of a function of this type: as `gradient_type`, but `wrt` may also name
-    parameters that have no gradient; theirs is unit. Raises DifferentiationError."""
+    parameters that have no gradient; theirs is empty. Raises DifferentiationError."""
     output = output_type(function.result, grad)
     wrt = range(len(function.parameters)) if grad.wrt is None else grad.wrt
-    gradients: list[Type] = [cotangent_type(function.parameters[i], monomorphic) for i in wrt]
+    gradients: list[Type] = [cotangent_type(function.parameters[i], monomorphic, nothing) for i in wrt]
     if grad.keeping and not isinstance(function.result, TupleType):
         if any(k not in (0, -1) for k in grad.keeping):
             raise DifferentiationError("the function has one result; only output 0 can be kept")

@@ -33,38 +33,20 @@ calls go to module functions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 import numpy as np
 
 from relay.errors import InternalError, Span
 from relay.ir.dims import DataDependentDim, Dim
+from relay.ir.node import node
 from relay.ir.sizes.facts import DimConstraint
 from relay.ir.types import AttributeValue as AttributeValue
 from relay.ir.types import BaseType, DataDefinition, FunctionType, TensorType, Type, base_of_dtype, scalar
 
 if TYPE_CHECKING:
-    from relay.ir.surface import (
-        Annotated,
-        Apply,
-        Attribute,
-        ForEach,
-        Index,
-        IndexUpdate,
-        PatternMatch,
-        SetAttribute,
-        Unpack,
-    )
-
-_T = TypeVar("_T")
-
-
-@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(attrs.field,))
-def node(cls: type[_T]) -> type[_T]:
-    """Make a class of nodes: immutable, compared by identity."""
-    return attrs.frozen(slots=True, eq=False)(cls)
-
+    from relay.ir.surface import SurfaceExpr
 
 # ---- atoms
 
@@ -163,7 +145,7 @@ class Arm:
     body: Block
 
 
-@node
+@node(targets=None)
 class If:
     """A chain of conditions. An `elif` is a further arm, so it does not nest."""
 
@@ -181,7 +163,7 @@ class MatchArm:
     body: Block
 
 
-@node
+@node(targets=None)
 class Match:
     """Case distinction over a data type: one arm for each constructor."""
 
@@ -205,7 +187,7 @@ class Counter:
     count: Atom
 
 
-@node
+@node(targets=None)
 class Loop:
     """A loop over its parameters. See the module's text for how it ends."""
 
@@ -252,7 +234,7 @@ class Grad:
         return (self.wrt, self.output, self.keeping, self.seedable, self.with_value, self.has_aux, self.memory)
 
 
-@node
+@node(notation="ref {value}")
 class RefNew:
     """A new cell."""
 
@@ -260,7 +242,7 @@ class RefNew:
     span: Span | None = None
 
 
-@node
+@node(notation="read {reference}")
 class RefRead:
     """A cell's content."""
 
@@ -268,7 +250,7 @@ class RefRead:
     span: Span | None = None
 
 
-@node
+@node(notation="write {reference} {value}", targets=0)
 class RefWrite:
     """Replace a cell's content. Binds no target."""
 
@@ -277,7 +259,7 @@ class RefWrite:
     span: Span | None = None
 
 
-@node
+@node(notation="shadow {reference} {sweep} {initial} {slot}")
 class Shadow:
     """The cell that lies behind a reference in one pass over it; a new one with `initial` content, if none does yet.
 
@@ -292,7 +274,7 @@ class Shadow:
     span: Span | None = None
 
 
-@node
+@node(notation="assert {condition} {message}", targets=0)
 class Assert:
     """Stop with an ExecutionError at `span` unless the condition, a rank-0 bool, holds. Binds no target."""
 
@@ -301,7 +283,7 @@ class Assert:
     span: Span | None = None
 
 
-@node
+@node(targets=0)
 class Print:
     """Write pieces[0] values[0] pieces[1] .. to `sys.stdout`, each value in its format. Binds no target.
 
@@ -325,7 +307,7 @@ class Construct:
     span: Span | None = None
 
 
-@node
+@node(notation="stack[{element}]")
 class StackNew:
     """An empty stack. An allocation: two of them are never merged."""
 
@@ -333,7 +315,7 @@ class StackNew:
     span: Span | None = None
 
 
-@node
+@node(notation="push {stack} {value}")
 class StackPush:
     """The stack with one more element at its end. The old stack stays valid."""
 
@@ -342,7 +324,7 @@ class StackPush:
     span: Span | None = None
 
 
-@node
+@node(notation="set {stack} {index} {value}")
 class StackSet:
     """The stack with another element at an index from 0 (int32 or int64). The old stack stays valid."""
 
@@ -352,7 +334,7 @@ class StackSet:
     span: Span | None = None
 
 
-@node
+@node(notation="prefix {stack} {length}")
 class StackPrefix:
     """The first elements of a stack, as many as `length` says (int64). The old stack stays valid."""
 
@@ -361,7 +343,7 @@ class StackPrefix:
     span: Span | None = None
 
 
-@node
+@node(notation="get {stack} {index}")
 class StackGet:
     """The element at an index from 0 (int32 or int64)."""
 
@@ -370,7 +352,7 @@ class StackGet:
     span: Span | None = None
 
 
-@node
+@node(notation="len {stack}")
 class StackLength:
     """The number of elements, int64."""
 
@@ -378,7 +360,7 @@ class StackLength:
     span: Span | None = None
 
 
-@node
+@node(notation="extent[{dim}, {base}]")
 class Extent:
     """The number that a dim is at run time, as an integer scalar of the base type."""
 
@@ -391,7 +373,7 @@ class Extent:
         return scalar(self.base)
 
 
-@node
+@node(notation="dim {dim} = {size}", targets=0)
 class BindDim:
     """Let a dim be this number, a rank-0 int64, in the rest of the block. Stop with an ExecutionError at `span` if it
     is not a size. Binds no target."""
@@ -401,7 +383,7 @@ class BindDim:
     span: Span | None = None
 
 
-@node
+@node(notation="size {value} {axis}")
 class AxisSize:
     """The extent of an axis of a tensor, int64."""
 
@@ -410,7 +392,7 @@ class AxisSize:
     span: Span | None = None
 
 
-@node
+@node(notation="ascribe {value}")
 class Ascribe:
     """The same tensor at the type of the target, which has other dims for extents that are known to be the same: `Any`
     where dims are out of scope, or dims that have been made for what was `Any`."""
@@ -422,8 +404,7 @@ class Ascribe:
 Expr: TypeAlias = (
     "Atom | OpCall | Call | MakeTuple | Project | If | Match | Loop | Lambda | Grad | RefNew | RefRead | RefWrite | "
     "Shadow | Assert | Print | Construct | StackNew | StackPush | StackSet | StackPrefix | StackGet | StackLength | "
-    "Extent | BindDim | AxisSize | Ascribe | "
-    "Apply | Attribute | SetAttribute | Index | IndexUpdate | Annotated | Unpack | ForEach | PatternMatch"
+    "Extent | BindDim | AxisSize | Ascribe | SurfaceExpr"
 )
 
 

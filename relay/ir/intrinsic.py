@@ -1,4 +1,5 @@
-"""Functions that Python's syntax calls: the surface IR applies them as `Static(Intrinsic(name))`.
+"""Functions that Python's syntax calls: the surface IR applies them as `Static(Intrinsic(name))`. The table of
+overloads has their rules, and those of Relay's own functions, under the name that these carry as `__relay_builtin__`.
 
 unpack(x, before, after)     the components of `a, b, *rest, c = x`: a, b, (the middle), c
 spread(x, ..)                one tuple of the components of all: `(*a, b)` is spread(a, (b,))
@@ -32,4 +33,4 @@ class Intrinsic:
 
     @property
     def __relay_builtin__(self) -> str:
-        return f"intrinsic {self.name}"
+        return self.name

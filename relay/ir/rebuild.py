@@ -1,88 +1,40 @@
 """Rebuilding of expressions, blocks and functions: with other atoms, blocks and variables, and as copies.
 
-One function, `map_parts`, knows where each node has atoms, bound variables, labels and blocks. Everything recurses on
-nesting and loops on length, and returns new nodes where something changes.
+What stands where in a node its declaration says (`relay.ir.node`). Everything recurses on nesting and loops on length,
+and returns new nodes where something changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from operator import is_
-from typing import TypeVar, assert_never
-
-import attrs
+from typing import Any, TypeVar, assert_never
 
 from relay.ir.dims import DataDependentDim, Dim, DimExpr, TypeId, made_dim
 from relay.ir.dims import substitute as substitute_dim
 from relay.ir.expr import (
-    Arm,
-    Ascribe,
-    Assert,
     Atom,
     AttributeValue,
-    AxisSize,
     BindDim,
     Binding,
     Block,
-    Call,
     Constant,
-    Construct,
-    Counter,
     Dead,
     Exit,
     Expr,
-    Extent,
     Function,
     Global,
-    Grad,
-    If,
-    Lambda,
-    Loop,
     LoopLabel,
-    MakeTuple,
-    Match,
-    MatchArm,
     Next,
     OpCall,
-    Parameter,
-    Print,
-    Project,
-    RefNew,
-    RefRead,
-    RefWrite,
-    Shadow,
-    StackGet,
-    StackLength,
-    StackNew,
-    StackPrefix,
-    StackPush,
-    StackSet,
     Static,
     Terminator,
     Var,
     Yield,
 )
-from relay.ir.surface import (
-    Annotated,
-    Apply,
-    Attribute,
-    CapturePattern,
-    ClassPattern,
-    ForEach,
-    Index,
-    IndexUpdate,
-    OrPattern,
-    Pattern,
-    PatternCase,
-    PatternMatch,
-    SetAttribute,
-    Slice,
-    TuplePattern,
-    Unpack,
-    ValuePattern,
-    WildcardPattern,
-)
-from relay.ir.traverse import NESTING, bound_variables
+from relay.ir.node import ByClass, rebuilder
+from relay.ir.traverse import NESTING
 from relay.ir.types import Type, map_dims
 
 _T = TypeVar("_T")
@@ -90,29 +42,6 @@ _T = TypeVar("_T")
 
 def _identity(part: _T) -> _T:
     return part
-
-
-def _map_pattern(pattern: Pattern, atom: Callable[[Atom], Atom], var: Callable[[Var], Var]) -> Pattern:
-    def map_inner(item: Pattern) -> Pattern:
-        return _map_pattern(item, atom, var)
-
-    match pattern:
-        case WildcardPattern():
-            return pattern
-        case CapturePattern(variable, inner, span):
-            return CapturePattern(var(variable), map_inner(inner), span)
-        case ValuePattern(value, span):
-            return ValuePattern(atom(value), span)
-        case TuplePattern(items, star, span):
-            return TuplePattern(tuple(map(map_inner, items)), star, span)
-        case ClassPattern(function, items, keywords, span):
-            return ClassPattern(
-                atom(function), tuple(map(map_inner, items)), tuple((k, map_inner(p)) for k, p in keywords), span
-            )
-        case OrPattern(alternatives, span):
-            return OrPattern(tuple(map(map_inner, alternatives)), span)
-        case _:
-            assert_never(pattern)
 
 
 def map_parts(
@@ -130,8 +59,7 @@ def map_parts(
     `block` is called for the blocks that they are visible in), `block` the blocks directly inside it; `dims` are others
     for data-dependent sizes, also for those that the expression binds.
 
-    Calls of operators, branches and loops in which nothing changes are the same objects, unless they are copied: where
-    `var` is given.
+    An expression in which nothing changes is the same object, unless it is copied: where `var` is given.
     """
     keeps = var is _identity and not dims
     if keeps and expression.__class__ is OpCall:  # most expressions: quicker than going through the cases
@@ -140,123 +68,54 @@ def map_parts(
         if all(map(is_, new_arguments, arguments)):
             return expression
         return OpCall(expression.operator, new_arguments, expression.attributes, expression.span)
-    match expression:
-        case Var() | Constant() | Global() | Static():
-            return atom(expression)
-        case OpCall(operator, arguments, attributes, span):
-            if dims:
-                attributes = {name: renamed_attribute(value, dims) for name, value in attributes.items()}
-            new_arguments = tuple(map(atom, arguments))
-            if keeps and all(map(is_, new_arguments, arguments)):
-                return expression
-            return OpCall(operator, new_arguments, attributes, span)
-        case Call(function, arguments, span):
-            return Call(atom(function), tuple(map(atom, arguments)), span)
-        case MakeTuple(items, span):
-            return MakeTuple(tuple(map(atom, items)), span)
-        case Project(value, index, span):
-            return Project(atom(value), index, span)
-        case If(arms, orelse, span):
-            new_arms = tuple(Arm(block(a.condition), block(a.body)) for a in arms)
-            new_orelse = block(orelse)
-            same = all(a.condition is b.condition and a.body is b.body for a, b in zip(arms, new_arms, strict=True))
-            return expression if keeps and same and new_orelse is orelse else If(new_arms, new_orelse, span)
-        case Match(value, match_arms, span):
-            new_value = atom(value)
-            return Match(
-                new_value,
-                tuple(MatchArm(a.constructor, tuple(map(var, a.fields)), block(a.body)) for a in match_arms),
-                span,
-            )
-        case Loop(loop_label, parameters, initial, body, counter, span):
-            new_initial = tuple(map(atom, initial))
-            new_count = None if counter is None else atom(counter.count)
-            new_label, new_parameters = label(loop_label), tuple(map(var, parameters))
-            new_counter = None if counter is None or new_count is None else Counter(var(counter.index), new_count)
-            new_body = block(body)
-            same = new_body is body and new_label is loop_label and all(map(is_, new_initial, initial))
-            if keeps and same and (counter is None or new_count is counter.count):
-                return expression
-            return Loop(new_label, new_parameters, new_initial, new_body, new_counter, span)
-        case Lambda(function, span):
-            return Lambda(_map_function(function, atom, block, var, label, dims), span)
-        case Grad(function):
-            return attrs.evolve(expression, function=atom(function))  # type: ignore[misc]
-        case RefNew(value, span):
-            return RefNew(atom(value), span)
-        case RefRead(reference, span):
-            return RefRead(atom(reference), span)
-        case RefWrite(reference, value, span):
-            return RefWrite(atom(reference), atom(value), span)
-        case Shadow(reference, sweep, initial, slot, span):
-            return Shadow(atom(reference), atom(sweep), atom(initial), slot, span)
-        case Assert(condition, message, span):
-            return Assert(atom(condition), message, span)
-        case Print(pieces, values, formats, span):
-            return Print(pieces, tuple(map(atom, values)), formats, span, expression.fails)
-        case Construct(definition, constructor, arguments, span):
-            return Construct(definition, constructor, tuple(map(atom, arguments)), span)
-        case StackNew():
-            return StackNew(renamed_type(expression.element, dims), expression.span)
-        case StackPush(stack, value, span):
-            return StackPush(atom(stack), atom(value), span)
-        case StackGet(stack, index_atom, span):
-            return StackGet(atom(stack), atom(index_atom), span)
-        case StackPrefix(stack, index_atom, span):
-            return StackPrefix(atom(stack), atom(index_atom), span)
-        case StackSet(stack, index_atom, value, span):
-            return StackSet(atom(stack), atom(index_atom), atom(value), span)
-        case StackLength(stack, span):
-            return StackLength(atom(stack), span)
-        case Extent(dim, base, span):
-            return Extent(_renamed_dim(dim, dims), base, span)
-        case BindDim(made, size, span):
-            return BindDim(dims.get(made, made) if dims else made, atom(size), span)
-        case AxisSize(value, axis, span):
-            return AxisSize(atom(value), axis, span)
-        case Ascribe(value, span):
-            return Ascribe(atom(value), span)
-        case Apply(function, arguments, keywords, span):
-            return Apply(
-                atom(function),
-                tuple(map(atom, arguments)),
-                tuple((name, atom(value)) for name, value in keywords),
-                span,
-            )
-        case Attribute(value, name, span):
-            return Attribute(atom(value), name, span)
-        case SetAttribute(value, name, new, span):
-            return SetAttribute(atom(value), name, atom(new), span)
-        case Index(value, subscripts, span, updated):
-            return Index(atom(value), _map_items(subscripts, atom), span, updated)
-        case IndexUpdate(value, subscripts, new, span, inside):
-            return IndexUpdate(atom(value), _map_items(subscripts, atom), atom(new), span, inside)
-        case Annotated(value, annotation, span):
-            return Annotated(atom(value), annotation, span)
-        case Unpack(value, count, span):
-            return Unpack(atom(value), count, span)
-        case ForEach(loop_label, element, iterable, parameters, initial, body, span, resized):
-            new_iterable, new_initial = atom(iterable), tuple(map(atom, initial))
-            new_label, new_element, new_parameters = label(loop_label), var(element), tuple(map(var, parameters))
-            new_body = block(body)
-            return ForEach(new_label, new_element, new_iterable, new_parameters, new_initial, new_body, span, resized)
-        case PatternMatch(value, cases, span):
-            new_value, renamed = atom(value), {v: var(v) for v in bound_variables(expression)}
-            return PatternMatch(
-                new_value,
-                tuple(
-                    PatternCase(
-                        _map_pattern(c.pattern, atom, lambda v: renamed[v]),
-                        None if c.guard is None else block(c.guard),
-                        block(c.body),
-                        c.span,
-                    )
-                    for c in cases
-                ),
-                span,
-            )
-        case _:
-            assert_never(expression)
+    made: Expr = _Rebuilding(atom, block, var, label, dims).part(expression)
+    return made
+
+
+class _Rebuilding:
+    """What stands for each part of a node in the node that is made of it."""
+
+    __slots__ = ("atom", "block", "dims", "keeps", "label", "renames", "var")
+
+    def __init__(
+        self,
+        atom: Callable[[Atom], Atom],
+        block: Callable[[Block], Block],
+        var: Callable[[Var], Var],
+        label: Callable[[LoopLabel], LoopLabel],
+        dims: Mapping[DataDependentDim, DataDependentDim] | None,
+    ) -> None:
+        self.atom = atom
+        self.block = block
+        self.var = var
+        self.label = label
+        self.dims = dims or {}
+        self.renames = bool(dims)
+        self.keeps = var is _identity and not dims
+
+    def part(self, node: Any) -> Any:
+        """A node with other parts; an atom is what stands for it."""
+        return _REBUILD[node.__class__](node, self)
+
+    def alike(self) -> _Rebuilding:
+        """The same for parts that bind the same variables, which are asked for once."""
+        return _Rebuilding(self.atom, self.block, cache(self.var), self.label, self.dims)
+
+    def type(self, type_: Type) -> Type:
+        return renamed_type(type_, self.dims)
+
+    def dim(self, dim: Dim) -> Dim:
+        return _renamed_dim(dim, self.dims)
+
+    def new_dim(self, dim: DataDependentDim) -> DataDependentDim:
+        return self.dims.get(dim, dim)
+
+    def attributes(self, attributes: Mapping[str, AttributeValue]) -> Mapping[str, AttributeValue]:
+        return {name: renamed_attribute(value, self.dims) for name, value in attributes.items()}
+
+
+_REBUILD: ByClass[Callable[[Any, _Rebuilding], Any]] = ByClass(rebuilder)
+_REBUILD.update(dict.fromkeys((Var, Constant, Global, Static), lambda atom, how: how.atom(atom)))
 
 
 def renamed_type(type_: Type, dims: Mapping[DataDependentDim, DataDependentDim] | None) -> Type:
@@ -279,39 +138,6 @@ def renamed_attribute(value: AttributeValue, dims: Mapping[DataDependentDim, Dat
             return tuple(renamed_attribute(v, dims) for v in value)
         case _:
             return value
-
-
-def _map_items(items: tuple[Atom | Slice, ...], atom: Callable[[Atom], Atom]) -> tuple[Atom | Slice, ...]:
-    def end(value: Atom | None) -> Atom | None:
-        return None if value is None else atom(value)
-
-    return tuple(
-        Slice(end(item.start), end(item.stop), end(item.step)) if isinstance(item, Slice) else atom(item)
-        for item in items
-    )
-
-
-def _map_function(
-    function: Function,
-    atom: Callable[[Atom], Atom],
-    block: Callable[[Block], Block],
-    var: Callable[[Var], Var],
-    label: Callable[[LoopLabel], LoopLabel],
-    dims: Mapping[DataDependentDim, DataDependentDim] | None = None,
-) -> Function:
-    signature = tuple(Parameter(p.kind, None if p.default is None else atom(p.default)) for p in function.signature)
-    parameters, new_label = tuple(map(var, function.parameters)), label(function.label)
-    return Function(
-        function.name,
-        parameters,
-        block(function.body),
-        new_label,
-        None if function.result is None else renamed_type(function.result, dims),
-        signature,
-        function.documentation,
-        function.span,
-        function.rule,
-    )
 
 
 def map_atoms(expression: Expr, function: Callable[[Atom], Atom]) -> Expr:
@@ -440,4 +266,5 @@ def copy_function(
     the local functions inside. `dims` are others for sizes that are made outside."""
     copy = _Copy(mapping or {}, {}, keep_sizes)
     copy.dims.update(dims or {})
-    return _map_function(function, copy.atom, copy.block, copy.fresh, copy.fresh_label, copy.dims)
+    made: Function = _Rebuilding(copy.atom, copy.block, copy.fresh, copy.fresh_label, copy.dims).part(function)
+    return made

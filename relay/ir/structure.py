@@ -24,7 +24,6 @@ class SourceRecord:
 
     names: tuple[str, ...]
     types: Mapping[str, Callable[[], Type]]
-    is_tuple: bool
 
 
 @attrs.frozen(eq=False)
@@ -156,6 +155,8 @@ def build(form: Form | None, values: Sequence[object]) -> object:
     """The Python object of a form, None for a tuple, with these values."""
     if form is None:
         return tuple(values)
+    if form.cls is type(None):
+        return None
     if form.cls is dict:
         return dict(zip(form.names, values, strict=True))
     if form.cls is list:

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import attrs
+
 from relay.errors import Span
-from relay.ir.expr import Atom, Block, LoopLabel, Var, node
+from relay.ir.expr import Atom, Block, LoopLabel, Var
+from relay.ir.node import ALIKE, node
 from relay.ir.types import Type
 
 
@@ -33,7 +36,7 @@ class Attribute:
     span: Span | None = None
 
 
-@node
+@node(targets=0)
 class SetAttribute:
     """`value.name = new`; only `.value` of a reference has a meaning. Binds no target."""
 
@@ -88,7 +91,7 @@ class Annotated:
     span: Span | None = None
 
 
-@node
+@node(notation="unpack {value} {count}", targets=None)
 class Unpack:
     """`a, b = value`; binds one target for each component."""
 
@@ -144,7 +147,7 @@ class ClassPattern:
 class OrPattern:
     """`p | q`. The alternatives bind the same variables."""
 
-    alternatives: tuple[Pattern, ...]
+    alternatives: tuple[Pattern, ...] = attrs.field(metadata=ALIKE)
     span: Span | None = None
 
 
@@ -161,7 +164,7 @@ class PatternCase:
     span: Span | None = None
 
 
-@node
+@node(targets=None)
 class PatternMatch:
     """`match value`. The first case whose pattern fits and whose guard holds is taken; one has to."""
 
@@ -170,7 +173,7 @@ class PatternMatch:
     span: Span | None = None
 
 
-@node
+@node(targets=None)
 class ForEach:
     """`for element in iterable`. `element` is bound in the body; otherwise as a loop with a counter.
     `resized`: which parameters are lists that the body makes longer or shorter."""
@@ -183,3 +186,9 @@ class ForEach:
     body: Block
     span: Span | None = None
     resized: tuple[int, ...] = ()
+
+
+SurfaceExpr: TypeAlias = (
+    Apply | Attribute | SetAttribute | Index | IndexUpdate | Annotated | Unpack | ForEach | PatternMatch
+)
+"""The expressions that only the surface IR has."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import enum
 import functools
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 import attrs
@@ -172,7 +172,7 @@ class Form:
 
 @attrs.frozen
 class TupleType:
-    """A tuple; the empty one is unit. `form` is known during elaboration only: finished modules have plain tuples."""
+    """A tuple. `form` is known during elaboration only: finished modules have plain tuples."""
 
     items: tuple[Type, ...] = attrs.field(converter=_types)
     form: Form | None = None
@@ -182,6 +182,10 @@ class TupleType:
 
 
 UNIT = TupleType(())
+"""The type of `()`; in finished modules also that of None, of which nothing is left at run time."""
+
+NONE = TupleType((), Form(type(None)))
+"""The type of None, where types have the structures of Python."""
 
 
 @attrs.frozen
@@ -350,6 +354,48 @@ def prune(x: Unknown | Type | Base | Dim) -> Type | Base | Dim | Shape:
     return resolve_dim(x) if isinstance(x, DimExpr) else x
 
 
+def type_parts(type_: object) -> tuple[Type, ...]:
+    """The types directly in a type: the arguments of a data type among them, and not the types of its fields. A
+    polymorphic type has none."""
+    match type_:
+        case TupleType(items):
+            return items
+        case FunctionType(parameters, result):
+            return (*parameters, result)
+        case RefType(part) | StackType(part):
+            return (part,)
+        case DataType(_, arguments):
+            return tuple(a for a in arguments if isinstance(a, Type))
+        case _:
+            return ()
+
+
+def map_type_parts(type_: Type, change: Callable[[Type], Type]) -> Type:
+    """The type with each of its `type_parts` changed."""
+    match type_:
+        case TupleType(items, form):
+            return TupleType(tuple(map(change, items)), form)
+        case FunctionType(parameters, result, where):
+            return FunctionType(tuple(map(change, parameters)), change(result), where, type_.effects)
+        case RefType(content):
+            return RefType(change(content))
+        case StackType(element):
+            return StackType(change(element))
+        case DataType(definition, arguments) if arguments:
+            return DataType(definition, tuple(change(a) if isinstance(a, Type) else a for a in arguments))
+        case _:
+            return type_
+
+
+def types_in(type_: Type) -> Iterator[Type]:
+    """A type and all types in it, but for the fields of data types."""
+    pending = [type_]
+    while pending:
+        found = prune(pending.pop())
+        yield found  # type: ignore[misc]
+        pending += reversed(type_parts(found))
+
+
 def map_dims(type_: Type, change: Callable[[Dim], Dim]) -> Type:
     """The type with other dims in its tensors, also in the arguments of data types."""
 
@@ -359,18 +405,10 @@ def map_dims(type_: Type, change: Callable[[Dim], Dim]) -> Type:
     match type_:
         case TensorType(base, shape):
             return TensorType(base, tuple(map(change, shape)), type_.axes)
-        case TupleType(items, form):
-            return TupleType(tuple(map(map_part, items)), form)
-        case FunctionType(parameters, result, where):
-            return FunctionType(tuple(map(map_part, parameters)), map_part(result), where, type_.effects)
-        case RefType(content):
-            return RefType(map_part(content))
-        case StackType(element):
-            return StackType(map_part(element))
         case DataType(definition, arguments) if arguments:
             return DataType(definition, tuple(_map_argument(a, change) for a in arguments))
         case _:
-            return type_
+            return map_type_parts(type_, map_part)
 
 
 def _map_argument(argument: Type | Base | Shape | Dim, change: Callable[[Dim], Dim]) -> Type | Base | Shape | Dim:
@@ -445,9 +483,9 @@ def type_variables(item: object) -> list[TypeId]:
 
 
 # Printing has a file of its own, which needs the classes above.
-from relay.ir.type_text import show as show  # noqa: E402
-from relay.ir.type_text import show_application as show_application  # noqa: E402
-from relay.ir.type_text import show_argument as show_argument  # noqa: E402
-from relay.ir.type_text import show_attribute as show_attribute  # noqa: E402
-from relay.ir.type_text import show_constraint as show_constraint  # noqa: E402
-from relay.ir.type_text import show_shape as show_shape  # noqa: E402
+from relay.ir.annotations.type_text import show as show  # noqa: E402
+from relay.ir.annotations.type_text import show_application as show_application  # noqa: E402
+from relay.ir.annotations.type_text import show_argument as show_argument  # noqa: E402
+from relay.ir.annotations.type_text import show_attribute as show_attribute  # noqa: E402
+from relay.ir.annotations.type_text import show_constraint as show_constraint  # noqa: E402
+from relay.ir.annotations.type_text import show_shape as show_shape  # noqa: E402

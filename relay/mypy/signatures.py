@@ -121,7 +121,9 @@ class Signatures:
 
     def _structure(self, type_: relay_types.TupleType, items: Sequence[Type]) -> Type:
         if type_.form is None:
-            return self._tuple(items) if items else NoneType()
+            return self._tuple(items)
+        if type_.form.cls is type(None):
+            return NoneType()
         shared = items[0] if items and all(item == items[0] for item in items) else anything()
         if type_.form.cls is dict:
             return self.named_type("builtins.dict", self.named_type("builtins.str"), shared)

@@ -33,7 +33,6 @@ from relay.ir.dims import ANY, Dim
 from relay.ir.expr import (
     Atom,
     AttributeValue,
-    Binding,
     Block,
     Constant,
     Counter,
@@ -89,13 +88,13 @@ class Batch:
         """The rank of an operand for one example."""
         return self.types[position].rank
 
-    def stretched(self, value: Value, position: int) -> Value:
+    def stretch(self, value: Value, position: int) -> Value:
         """An operand with a first axis for the examples, though it may be the same for all."""
         return value if self.batched[position] else value.op("broadcast_to", shape=(self.size, *value.shape))
 
-    def all_stretched(self, values: Sequence[Value]) -> list[Value]:
+    def stretch_all(self, values: Sequence[Value]) -> list[Value]:
         """All operands, with a first axis for the examples."""
-        return [self.stretched(value, position) for position, value in enumerate(values)]
+        return [self.stretch(value, position) for position, value in enumerate(values)]
 
     @property
     def tensor(self) -> TensorType:
@@ -129,7 +128,7 @@ def batch_call(
         made = _loop(batch, aside, values, attributes)
     if made is None:
         return None
-    emitter.bindings += aside.bindings
+    emitter.items += aside.items
     return emitter.value(made.atom, made.type)
 
 
@@ -213,11 +212,11 @@ def batching_rule(operator: Operator) -> Any:
         return _batch_along_axis
     if indexing.kind in _KINDS:
         return _KINDS[indexing.kind]
-    return LOOP if operator.composition is None else of_body
+    return LOOP if operator.composition is None else batch_body
 
 
 def _batch_elementwise(batch: Batch, *operands: Value, **attributes: Any) -> Value:
-    return batch.call(*batch.all_stretched(operands), **attributes)
+    return batch.call(*batch.stretch_all(operands), **attributes)
 
 
 def _batch_broadcast(batch: Batch, *operands: Value, **attributes: Any) -> Value:
@@ -236,7 +235,7 @@ def align(batch: Batch, operands: Sequence[Value]) -> list[Value]:
     return aligned
 
 
-def shifted(axes: Any, rank: int) -> Any:
+def shift_axes(axes: Any, rank: int) -> Any:
     """Axes of one example, of this rank, as axes of the batch; None for all of them."""
     if axes is None:
         return tuple(range(1, rank + 1))
@@ -246,25 +245,27 @@ def shifted(axes: Any, rank: int) -> Any:
 def _batch_reduction(batch: Batch, x: Value, **attributes: Any) -> Value:
     name = batch.operator.indexing.reduction_axes
     assert name is not None
-    return batch.call(x, **{**attributes, name: shifted(attributes[name], batch.rank())})
+    return batch.call(x, **{**attributes, name: shift_axes(attributes[name], batch.rank())})
 
 
 def _batch_along_axis(batch: Batch, *operands: Any, **attributes: Any) -> Value | None:
     name = batch.operator.indexing.axis
     assert name is not None
-    values = batch.all_stretched(operands[0] if batch.operator.variadic else operands)
+    values = batch.stretch_all(operands[0] if batch.operator.variadic else operands)
     if not isinstance(attributes[name], int):
         return None
-    return batch.call(*values, **{**attributes, name: shifted(attributes[name], batch.rank())})
+    return batch.call(*values, **{**attributes, name: shift_axes(attributes[name], batch.rank())})
 
 
-def reshaped(batch: Batch, x: Value, **attributes: Any) -> Value:
+def batch_reshape(batch: Batch, x: Value, **attributes: Any) -> Value:
     """A rule: each example's elements in their order, in the shape of its result."""
     return x.op("reshape", shape=(batch.size, *batch.tensor.shape))
 
 
 def _batch_permutation(batch: Batch, x: Value, axes: Any) -> Value:
-    return batch.call(x, axes=(0, *shifted(tuple(range(batch.rank()))[::-1] if axes is None else axes, batch.rank())))
+    return batch.call(
+        x, axes=(0, *shift_axes(tuple(range(batch.rank()))[::-1] if axes is None else axes, batch.rank()))
+    )
 
 
 def _batch_slice(batch: Batch, x: Value, begin: Any, end: Any, strides: Any) -> Value:
@@ -273,7 +274,7 @@ def _batch_slice(batch: Batch, x: Value, begin: Any, end: Any, strides: Any) -> 
 
 _KINDS: dict[IndexKind | None, Rule] = {
     IndexKind.PERMUTE: _batch_permutation,
-    IndexKind.RESHAPE: reshaped,
+    IndexKind.RESHAPE: batch_reshape,
     IndexKind.SLICE: _batch_slice,
 }
 
@@ -281,7 +282,7 @@ _KINDS: dict[IndexKind | None, Rule] = {
 # ---- the body of a composite operator
 
 
-def of_body(batch: Batch, *operands: Any, **attributes: Any) -> Value | None:
+def batch_body(batch: Batch, *operands: Any, **attributes: Any) -> Value | None:
     """A rule for composites: the calls of a body that is a sequence of calls, each batched where an operand of it is;
     None for others."""
     composition = batch.operator.composition
@@ -358,7 +359,7 @@ def _call_in_body(
     if made is None:
         return None
     if isinstance(made.type, TupleType):
-        return [(item, any(marked)) for item in emitter.items(made)]
+        return [(item, any(marked)) for item in emitter.components(made)]
     return made, any(marked)
 
 
@@ -388,13 +389,13 @@ def _loop(
         for v, marked in zip(operands, batch.batched, strict=True)
     ]
     made = inside.call(batch.operator, given, attributes)
-    items = inside.items(made) if isinstance(made.type, TupleType) else [made]
+    items = inside.components(made) if isinstance(made.type, TupleType) else [made]
     rows = [inside.value(p).op("index_update", place, item) for p, item in zip(parameters, items, strict=True)]
     label = LoopLabel("examples")
     body = Block(tuple(inside.bindings), Next(label, tuple(row.atom for row in rows)))
     counter = Counter(index, emitter.number(batch.size, base).atom)
     targets = [Var("results", p.type, emitter.span) for p in parameters]
     loop = Loop(label, tuple(parameters), tuple(initial), body, counter, emitter.span)
-    emitter.bindings.append(Binding(tuple(targets), loop))
+    emitter.emit(tuple(targets), loop)
     values = [emitter.value(target) for target in targets]
     return emitter.tuple(values) if isinstance(batch.result, TupleType) else values[0]

@@ -45,22 +45,14 @@ def pure_callback(
 
             def run(*buffers: np.ndarray) -> None:
                 *operands, output = buffers
-                output[...] = checked_call(operands, result)
+                output[...] = _checked_call(function, operator.name, operands, result)
 
             return run
-
-        def checked_call(operands: Any, result: TensorType) -> np.ndarray:
-            found = np.asarray(function(*operands))
-            if found.dtype != result.dtype or found.shape != result.dims:
-                raise ExecutionError(
-                    f"the callback {operator.name} returned {found.dtype} {found.shape}, its type says {result}"
-                )
-            return found
 
         def reference(*operands: np.ndarray) -> np.ndarray:
             result = operator.infer([Constant(o).type for o in operands], {})
             assert isinstance(result, TensorType)
-            return np.array(checked_call([o.copy() for o in operands], result))
+            return np.array(_checked_call(function, operator.name, [o.copy() for o in operands], result))
 
         reference.__name__ = name or function.__name__
         reference.__doc__ = function.__doc__
@@ -77,3 +69,11 @@ def pure_callback(
         return operator
 
     return decorate
+
+
+def _checked_call(function: Callable[..., Any], name: str, operands: Any, result: TensorType) -> np.ndarray:
+    """What a callback returns. Raises ExecutionError if it is not of the type of the result."""
+    found = np.asarray(function(*operands))
+    if found.dtype != result.dtype or found.shape != result.dims:
+        raise ExecutionError(f"the callback {name} returned {found.dtype} {found.shape}, its type says {result}")
+    return found

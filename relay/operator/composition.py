@@ -15,7 +15,7 @@ import numpy as np
 from relay.errors import InternalError
 from relay.ir.axes import ResultNames
 from relay.ir.dims import DimExpr, TypeId, Unknown, resolve_dim
-from relay.ir.expr import AttributeValue, Module
+from relay.ir.expr import AttributeValue, Constant, Module
 from relay.ir.types import Type
 
 
@@ -90,8 +90,6 @@ class Composition:
 
     def reference(self, *operands: Any, **attributes: AttributeValue) -> Any:
         """The result on arrays, as an operator's `reference`."""
-        from relay.ir.expr import Constant
-
         arrays = operands[0] if self.variadic else operands
         return self.body([Constant(a).type for a in arrays], attributes).run(arrays)
 

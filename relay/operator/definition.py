@@ -35,6 +35,7 @@ from relay.operator.facets import Algebra, Batching, Indexing, Memory, Numerics
 from relay.operator.relation import Relation, apply_types, infer_function_type, infer_relation
 from relay.operator.symbolic import Value
 from relay.operator.undetermined import Undetermined
+from relay.support import python_mode
 from relay.support.foreign_names import argument_help
 
 
@@ -275,6 +276,12 @@ class Operator:
         for operand in operands:
             if isinstance(operand, Value):
                 return operand.emitter.call(self, operands, attributes)
+        if (mode := python_mode.active.get()) is not None:
+            return mode.apply(self, operands, attributes)
+        return self.compute_at_once(operands, attributes)
+
+    def compute_at_once(self, operands: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+        """The reference's value for arrays and numbers."""
         bases = [None if isinstance(o, bool | int | float) else base_of_dtype(np.asarray(o).dtype) for o in operands]
         arrays = [
             np.asarray(o) if base is not None else literal_array(o, self.literal_base(position, o, bases))

@@ -1,4 +1,4 @@
-"""What passes ask of an operator, in facets: one for each family of questions.
+"""Facets of operators: what passes ask of them, one class for each family of questions.
 
     Algebra     which equations hold: asked by simplification, product joining, scale folding, and sums of cotangents
     Indexing    which element goes where: asked by fusion, layouts, and batching
@@ -158,7 +158,7 @@ class Memory(metaclass=_FacetType):
         return None if isinstance(self.fill, Undefined) else self.fill
 
     @property
-    def uninitialised(self) -> bool:
+    def uninitialized(self) -> bool:
         """Whether the elements of the result may be anything."""
         return self.fill is UNDEFINED
 

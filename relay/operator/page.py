@@ -10,10 +10,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from relay.ir.types import FunctionType, QuantifiedType
-from relay.operator.definition import REQUIRED, Operator
+from relay.operator.definition import Operator
 from relay.operator.registry import get_env, operators
-from relay.operator.relation import Relation
+from relay.operator.signature_text import signature, type_text
 
 _OPENING = """# Operators
 
@@ -35,7 +34,7 @@ def page() -> str:
             aliases.setdefault(found.name, []).append(name)
     groups: dict[str, list[Operator]] = {}
     for operator in operators():
-        module = _module(operator)
+        module = module_of(operator)
         if module.startswith("relay.ops."):
             groups.setdefault(module, []).append(operator)
     for module in sorted(groups):
@@ -44,7 +43,8 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def _module(operator: Operator) -> str:
+def module_of(operator: Operator) -> str:
+    """The module in which an operator is defined."""
     body = operator.composition
     return str((operator.reference if body is None else body.function).__module__)
 
@@ -65,23 +65,9 @@ def _entry(operator: Operator, aliases: list[str]) -> Iterator[str]:
         yield f"```pycon\n>>>{example.rstrip()}\n```\n"
 
 
-def signature(operator: Operator) -> str:
-    """The Python call: `softmax(x, axis=-1)`."""
-    operands = [f"*{operator.operands[0]}"] if operator.spread else list(operator.operands)
-    attributes = [
-        n if value is REQUIRED else f"{n}={value!r}" if isinstance(value, str) else f"{n}={value}"
-        for n, value in operator.attributes.items()
-    ]
-    return f"{operator.name}({', '.join([*attributes, *operands] if operator.spread else [*operands, *attributes])})"
-
-
 def _facts(operator: Operator) -> Iterator[str]:
-    if isinstance(operator.relation, Relation):
-        yield f"Type `{operator.relation.base.text}`"
-    elif isinstance(operator.relation, QuantifiedType | FunctionType):
-        yield f"Type `{operator.relation}`"
-    else:
-        yield "Type by its own rule"
+    type_ = type_text(operator)
+    yield f"Type `{type_}`" if type_ else "Type by its own rule"
     if operator.no_gradient is not None:
         yield f"no gradient: {operator.no_gradient}"
     elif operator.gradient is None:

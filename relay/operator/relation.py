@@ -32,14 +32,13 @@ from relay.ir.types import (
     FunctionType,
     Kind,
     QuantifiedType,
-    RefType,
     Shape,
-    StackType,
     SymbolicSize,
     TensorType,
     TupleType,
     Type,
     TypeId,
+    map_type_parts,
     show,
 )
 from relay.operator.lengths import Length, dim_of, is_length, lengths, undetermined_sizes
@@ -304,22 +303,13 @@ def substitute(type_: Type, bound: Mapping[TypeId, object]) -> Type:
                 dims += value if isinstance(value, tuple) else (value,)
             known = bound.get(base, base) if isinstance(base, TypeId) else base
             return TensorType(known, tuple(dims), type_.axes)  # type: ignore[arg-type]
-        case TupleType(items, form):
-            return TupleType(tuple(substitute(t, bound) for t in items), form)
-        case FunctionType(parameters, result, where):
-            inputs = tuple(substitute(t, bound) for t in parameters)
-            return FunctionType(inputs, substitute(result, bound), where, type_.effects)
         case QuantifiedType(identifiers, body):
             free = {v: t for v, t in bound.items() if v not in identifiers}
             return QuantifiedType(identifiers, substitute(body, free))
-        case RefType(content):
-            return RefType(substitute(content, bound))
-        case StackType(element):
-            return StackType(substitute(element, bound))
         case DataType(definition, arguments):
             return DataType(definition, tuple(_substitute_argument(a, bound) for a in arguments))
         case _:
-            return type_
+            return map_type_parts(type_, lambda part: substitute(part, bound))
 
 
 def _substitute_dim(dim: object, bound: Mapping[TypeId, object]) -> object:

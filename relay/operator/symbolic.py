@@ -7,13 +7,14 @@ operators applied to values append a binding and return the new value.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from relay.errors import InternalError, Span
+from relay.ir.builder import BlockBuilder
 from relay.ir.dims import Dim, DimExpr, TypeId, Unknown, product
-from relay.ir.expr import Atom, AttributeValue, Binding, Constant, Expr, Extent, MakeTuple, OpCall, Project, Var
+from relay.ir.expr import Atom, AttributeValue, Binding, Constant, Expr, Extent, MakeTuple, OpCall, Project
 from relay.ir.types import INT32, INT64, BaseType, Shape, TensorType, TupleType, Type, scalar
 
 ADDITION = "add"
@@ -33,18 +34,21 @@ class OperatorLike(Protocol):
     ) -> BaseType: ...
 
 
-class Emitter:
+class Emitter(BlockBuilder):
     """Collects typed bindings in order. `span` is given to everything emitted."""
 
     def __init__(self, span: Span | None = None) -> None:
-        self.bindings: list[Binding] = []
+        super().__init__()
         self.span = span
+
+    @property
+    def bindings(self) -> list[Binding]:
+        """What was emitted, to which more may be added."""
+        return cast("list[Binding]", self.items)
 
     def bind(self, expression: Expr, type_: Type, name: str = "t") -> Value:
         """Append `name = expression` and return its value."""
-        var = Var(name, type_, self.span)
-        self.bindings.append(Binding((var,), expression))
-        return Value(self, var, type_)
+        return Value(self, self.assign(expression, type_, name, self.span), type_)
 
     def value(self, atom: Atom, type_: Type | None = None) -> Value:
         """An atom that is in scope, as a value."""
@@ -76,7 +80,7 @@ class Emitter:
         made = MakeTuple(tuple(v.atom for v in values), self.span)
         return self.bind(made, TupleType(tuple(v.type for v in values)))
 
-    def items(self, whole: Value) -> list[Value]:
+    def components(self, whole: Value) -> list[Value]:
         """The values that a tuple of several holds."""
         assert isinstance(whole.type, TupleType)
         return [self.bind(Project(whole.atom, i, self.span), t) for i, t in enumerate(whole.type.items)]
@@ -112,7 +116,7 @@ class Value:
     def __iter__(self) -> Iterator[Value]:
         if not isinstance(self.type, TupleType):
             raise TypeError(f"{self!r} has no items")
-        return iter(self.emitter.items(self))
+        return iter(self.emitter.components(self))
 
     @property
     def tensor(self) -> TensorType:

@@ -14,8 +14,9 @@ shapes would not do.
     indexing      updates (index, take, scatter_add, one_hot); gathering (along an axis, by index vectors);
                   dynamic_windows (slices at run-time places)
     linalg        products (matmul, dense); contraction (einsum, tensordot); diagonals; triangles; decompositions
-    nn            convolution, pooling, adaptive_pooling, softmax, normalization, losses, attention, image, sequences,
-                  quantized (products of 8-bit numbers), polyphase (transposed convolutions with strides)
+    nn            convolution (with stages and references), pooling, adaptive_pooling, softmax, normalization, losses,
+                  attention, image, sequences, quantized (products of 8-bit numbers), polyphase (transposed convolutions
+                  with strides)
     random        generation (keys, and numbers drawn with them); distributions (choices made of those)
     barriers      what only the compiler writes: optimization_barrier, undef
     rewrites      equations and shape_equations (what calls equal: the table of `simplify`), stable_forms (the table of

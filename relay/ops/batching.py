@@ -13,18 +13,18 @@ from relay.ir.dims import Dim, multiply
 from relay.ir.types import BOOL, INT64, UINT8, UINT64
 from relay.operator import Batch, Emitter, lookup
 from relay.operator.batching import align as align
-from relay.operator.batching import of_body as of_body
-from relay.operator.batching import reshaped as reshaped
-from relay.operator.batching import shifted as shifted
+from relay.operator.batching import batch_body as batch_body
+from relay.operator.batching import batch_reshape as batch_reshape
+from relay.operator.batching import shift_axes as shift_axes
 from relay.ops.notation import Value, counting
 
 # ---- the same call
 
 
-def stretched(batch: Batch, *operands: Value, **attributes: Any) -> Value:
+def same_call(batch: Batch, *operands: Value, **attributes: Any) -> Value:
     """For an operator that works on the last axes of each operand, and on all others alike, which the operands share:
     the same call with one axis more."""
-    return batch.call(*batch.all_stretched(operands), **attributes)
+    return batch.call(*batch.stretch_all(operands), **attributes)
 
 
 def broadcast(batch: Batch, *operands: Value, **attributes: Any) -> Value:
@@ -37,7 +37,7 @@ def by_axes(*names: str) -> Callable[..., Value]:
     axes counted one further."""
 
     def rule(batch: Batch, x: Value, **attributes: Any) -> Value:
-        return batch.call(x, **{**attributes, **{name: shifted(attributes[name], batch.rank()) for name in names}})
+        return batch.call(x, **{**attributes, **{name: shift_axes(attributes[name], batch.rank()) for name in names}})
 
     return rule
 
@@ -108,7 +108,7 @@ def into_axis(letter: str) -> Callable[..., Value | None]:
 # ---- places
 
 
-def numbered(emitter: Emitter, batch: Batch, rank: int) -> Value:
+def example_numbers(emitter: Emitter, batch: Batch, rank: int) -> Value:
     """The number of each example, in int64: (size, 1, .., 1), of `rank` axes in all."""
     numbers = counting(emitter, 0, batch.size, INT64)
     return numbers if rank == 1 else numbers.op("reshape", shape=(batch.size, *(1,) * (rank - 1)))
@@ -117,16 +117,16 @@ def numbered(emitter: Emitter, batch: Batch, rank: int) -> Value:
 def with_numbers(batch: Batch, vectors: Value) -> Value:
     """Index vectors of each example, (size, .., k), as such into arrays with a first axis for the examples:
     (size, .., k + 1)."""
-    numbers = numbered(vectors.emitter, batch, vectors.ndim)
+    numbers = example_numbers(vectors.emitter, batch, vectors.ndim)
     if vectors.base == UINT64:
         numbers = numbers.op("cast", dtype=UINT64)
     elif vectors.base != INT64:
         vectors = vectors.op("cast", dtype=INT64)
     numbers = numbers.op("broadcast_to", shape=(*vectors.shape[:-1], 1))
-    return concatenated((numbers, vectors), -1)
+    return concatenate((numbers, vectors), -1)
 
 
-def scattered(x: Value, vectors: Value, new: Value) -> Value:
+def scatter(x: Value, vectors: Value, new: Value) -> Value:
     """x with slices at index vectors replaced, also of bools."""
     if x.base != BOOL:
         return x.op("scatter_nd", vectors, new)
@@ -134,6 +134,6 @@ def scattered(x: Value, vectors: Value, new: Value) -> Value:
     return made.op("cast", dtype=BOOL)
 
 
-def concatenated(values: Sequence[Value], axis: int) -> Value:
+def concatenate(values: Sequence[Value], axis: int) -> Value:
     """Values joined along an axis."""
     return values[0].emitter.call(lookup("concatenate"), values, {"axis": axis})

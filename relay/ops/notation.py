@@ -118,7 +118,7 @@ def table(emitter: Emitter, make: Callable[[Emitter], Value]) -> Value:
         (target,), call = binding.targets, binding.value
         assert isinstance(target.type, TensorType)
         if not isinstance(call, OpCall) or not all(isinstance(dim, int) for dim in target.type.shape):
-            emitter.bindings += aside.bindings
+            emitter.items += aside.items
             return emitter.value(result.atom)
         operands = [a.value if isinstance(a, Constant) else known[a] for a in call.arguments]
         known[target] = lookup(call.operator).evaluate(operands, call.attributes)

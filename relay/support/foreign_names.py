@@ -9,7 +9,6 @@ _NO_DEVICE = "leave it out: arrays are in the processor's memory"
 _VALUES = "values never change: assign the result, `x = x + y`"
 
 MODULE = {
-    "vmap": "write a comprehension: relay.stack([f(x) for x in xs])",
     "scan": "write a `for` that appends, and relay.stack",
     "fori_loop": "write a `for`",
     "while_loop": "write a `while`",

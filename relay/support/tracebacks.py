@@ -14,6 +14,7 @@ from types import TracebackType
 
 from relay.diagnostic import wants_color
 from relay.errors import RelayError
+from relay.support.html import fragment, from_terminal
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
@@ -67,6 +68,7 @@ def install() -> None:
     hook.__relay_hook__ = True  # type: ignore[attr-defined]
     sys.excepthook = hook
     RelayError._render_traceback_ = _notebook_lines  # type: ignore[attr-defined]
+    RelayError._repr_html_ = _notebook_html  # type: ignore[attr-defined]
 
 
 def _notebook_lines(error: RelayError) -> list[str]:
@@ -77,4 +79,20 @@ def _notebook_lines(error: RelayError) -> list[str]:
     while traceback is not None and str(traceback.tb_frame.f_globals.get("__name__")).startswith("IPython."):
         traceback = traceback.tb_next
     lines = ["Traceback (most recent call last):\n", *traceback_module.format_tb(traceback)]
-    return "".join([*lines, f"{type(error).__name__}: {error}"]).split("\n")
+    error.in_color = _shell_has_color()
+    try:
+        return "".join([*lines, f"{type(error).__name__}: {error}"]).split("\n")
+    finally:
+        error.in_color = False
+
+
+def _shell_has_color() -> bool:
+    """Whether the IPython shell that asks shows colors, as notebooks do."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return not os.environ.get("NO_COLOR") and str(getattr(shell, "colors", "nocolor")).lower() != "nocolor"
+
+
+def _notebook_html(error: RelayError) -> str:
+    """What notebooks show of an error that is a value: what is printed of it."""
+    shown = "\n\n".join(diagnostic.render(color=True) for diagnostic in error.diagnostics)
+    return fragment(f"<pre>{from_terminal(shown)}</pre>")

@@ -12,15 +12,11 @@ from typing import Any, TypeVar
 
 import attrs
 
-from relay.errors import FrontendError, Source, Span
+from relay.errors import FrontendError, InternalError, Source, Span
 from relay.ir.expr import (
     Arm,
-    Ascribe,
-    Assert,
     Atom,
     AttributeValue,
-    AxisSize,
-    BindDim,
     Binding,
     Block,
     Call,
@@ -29,7 +25,6 @@ from relay.ir.expr import (
     Dead,
     Exit,
     Expr,
-    Extent,
     Function,
     Grad,
     If,
@@ -46,20 +41,11 @@ from relay.ir.expr import (
     PrintErased,
     Project,
     Recompute,
-    RefNew,
-    RefRead,
-    RefWrite,
-    Shadow,
-    StackGet,
-    StackLength,
-    StackNew,
-    StackPrefix,
-    StackPush,
-    StackSet,
     Terminator,
     Var,
     Yield,
 )
+from relay.ir.node import Field, Role, fields, keywords, notation
 from relay.ir.surface import ForEach
 from relay.ir.types import BaseType, DataDefinition, Type
 from relay.operator import get_env
@@ -389,62 +375,52 @@ class BodyParser:
             case "grad":
                 options = self.grad_options()
                 return options.gradient_of(self.atoms.atom(), cursor.span_from(start))
-            case "ref":
-                return RefNew(self.atoms.atom(), cursor.span_from(start))
-            case "read":
-                return RefRead(self.atoms.atom(), cursor.span_from(start))
-            case "write":
-                return RefWrite(self.atoms.atom(), self.atoms.atom(), cursor.span_from(start))
-            case "shadow":
-                reference, sweep, initial = self.atoms.atom(), self.atoms.atom(), self.atoms.atom()
-                return Shadow(reference, sweep, initial, cursor.string("the slot, in quotes"), cursor.span_from(start))
-            case "assert":
-                condition = self.atoms.atom()
-                return Assert(condition, cursor.string("the message, in quotes"), cursor.span_from(start))
             case "print":
                 return self._print(start)
             case "fail":
                 return self._print(start, fails=True)
-            case "stack":
-                cursor.expect("[", " and the type of the elements")
-                element = self.types.type()
-                cursor.expect("]")
-                return StackNew(element, cursor.span_from(start))
-            case "extent":
-                return self._extent(start)
-            case "dim":
-                made = self.types.made_dim()
-                cursor.expect("=", " and its size")
-                return BindDim(made, self.atoms.atom(), cursor.span_from(start))
-            case "size":
-                return AxisSize(self.atoms.atom(), self.values.index("the number of an axis"), cursor.span_from(start))
-            case "ascribe":
-                return Ascribe(self.atoms.atom(), cursor.span_from(start))
-            case "push":
-                return StackPush(self.atoms.atom(), self.atoms.atom(), cursor.span_from(start))
-            case "get":
-                return StackGet(self.atoms.atom(), self.atoms.atom(), cursor.span_from(start))
-            case "set":
-                stack, index, value = self.atoms.atom(), self.atoms.atom(), self.atoms.atom()
-                return StackSet(stack, index, value, cursor.span_from(start))
-            case "prefix":
-                return StackPrefix(self.atoms.atom(), self.atoms.atom(), cursor.span_from(start))
-            case "len":
-                return StackLength(self.atoms.atom(), cursor.span_from(start))
+        cls = keywords().get(start.text)
+        if cls is not None:
+            return self._by_notation(cls, start)
         cursor.position -= 1
         raise cursor.expected_error("an expression")
 
-    def _extent(self, start: Token) -> Extent:
-        cursor = self.cursor
-        cursor.expect("[", " and a dim")
-        dim = self.types.dim()
-        cursor.expect(",", " and an integer type")
-        token = cursor.next
-        base = self.values.attribute()
-        if not isinstance(base, BaseType):
-            raise FrontendError("an extent has an integer type", cursor.span(token))
-        cursor.expect("]")
-        return Extent(dim, base, cursor.span_from(start))
+    def _by_notation(self, cls: type, start: Token) -> Expr:
+        """A node that has a notation, behind its keyword."""
+        given: dict[str, object] = {}
+        written = "".join(part if isinstance(part, str) else f" {{{part.name}}} " for part in notation(cls))
+        for word in written.replace("[", " [ ").replace("]", " ] ").replace(",", " , ").split()[1:]:
+            if word[0] == "{":
+                field = next(f for f in fields(cls) if f.name == word[1:-1])
+                given[field.name] = self._field(field)
+            else:
+                self.cursor.expect(word)
+        made: Expr = cls(**given, span=self.cursor.span_from(start))
+        return made
+
+    def _field(self, field: Field) -> object:
+        """What stands in a field of a node that has a notation."""
+        match field.role, field.type:
+            case Role.ATOM, _:
+                return self.atoms.atom()
+            case Role.TYPE, _:
+                return self.types.type()
+            case Role.DIM, _:
+                return self.types.dim()
+            case Role.NEW_DIM, _:
+                return self.types.made_dim()
+            case Role.ATTRIBUTE, "str":
+                return self.cursor.string(f"the {field.name}, in quotes")
+            case Role.ATTRIBUTE, "int":
+                return self.values.index(f"the {field.name}, a number")
+            case Role.ATTRIBUTE, "BaseType":
+                token = self.cursor.next
+                base = self.values.attribute()
+                if not isinstance(base, BaseType):
+                    raise FrontendError(f"the {field.name} is a type of numbers", self.cursor.span(token))
+                return base
+            case role, _:
+                raise InternalError(f"{field.name}, a {role.value}, has no notation")
 
     def _print(self, start: Token, *, fails: bool = False) -> Print:
         cursor = self.cursor

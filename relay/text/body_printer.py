@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from relay.errors import Span
+from relay.errors import InternalError, Span
 from relay.ir.expr import (
     Arm,
-    Ascribe,
-    Assert,
     Atom,
-    AxisSize,
-    BindDim,
     Binding,
     Block,
     Call,
@@ -22,7 +18,6 @@ from relay.ir.expr import (
     Dead,
     Exit,
     Expr,
-    Extent,
     Function,
     Global,
     Grad,
@@ -38,20 +33,11 @@ from relay.ir.expr import (
     PrintErased,
     Project,
     Recompute,
-    RefNew,
-    RefRead,
-    RefWrite,
-    Shadow,
-    StackGet,
-    StackLength,
-    StackNew,
-    StackPrefix,
-    StackPush,
-    StackSet,
     Static,
     Var,
     Yield,
 )
+from relay.ir.node import Field, Role, notation
 from relay.ir.rebuild import renamed_attribute
 from relay.ir.surface import (
     Annotated,
@@ -63,7 +49,6 @@ from relay.ir.surface import (
     PatternCase,
     PatternMatch,
     SetAttribute,
-    Unpack,
 )
 from relay.ir.types import show_attribute, show_shape
 from relay.text.constants import array_text, is_inline
@@ -204,16 +189,6 @@ class BodyPrinter(Pieces):
                 self.function(function)
             case Grad(function) as grad:
                 self._put(f"grad{grad_options(grad)} {atom(function)}")
-            case RefNew(value):
-                self._put(f"ref {atom(value)}")
-            case RefRead(reference):
-                self._put(f"read {atom(reference)}")
-            case RefWrite(reference, value):
-                self._put(f"write {atom(reference)} {atom(value)}")
-            case Shadow(reference, sweep, initial, slot):
-                self._put(f"shadow {atom(reference)} {atom(sweep)} {atom(initial)} {quote_text(slot)}")
-            case Assert(condition, message):
-                self._put(f"assert {atom(condition)} {quote_text(message)}")
             case Print(pieces, values, formats):
                 self._put(f"{'fail' if expression.fails else 'print'} {quote_text(pieces[0])}")
                 for value, specification, piece in zip(values, formats, pieces[1:], strict=True):
@@ -221,26 +196,6 @@ class BodyPrinter(Pieces):
                     self._put(f" {atom(value)}{form} {quote_text(piece)}")
             case Construct(definition, constructor, arguments):
                 self._put(f"{self._data_name(definition)}.{name_text(constructor)}({self._atoms(arguments)})")
-            case StackNew(element):
-                self._put(f"stack[{self._type(element)}]")
-            case StackPush(stack, value):
-                self._put(f"push {atom(stack)} {atom(value)}")
-            case StackGet(stack, position):
-                self._put(f"get {atom(stack)} {atom(position)}")
-            case StackSet(stack, position, value):
-                self._put(f"set {atom(stack)} {atom(position)} {atom(value)}")
-            case StackPrefix(stack, position):
-                self._put(f"prefix {atom(stack)} {atom(position)}")
-            case StackLength(stack):
-                self._put(f"len {atom(stack)}")
-            case Extent(dim, base):
-                self._put(f"extent[{show_attribute(renamed_attribute(dim, self._name_dims(dim)))}, {base}]")  # type: ignore[arg-type]
-            case BindDim(dim, size):
-                self._put(f"dim {name_text(self._name_dims(dim)[dim].name)} = {atom(size)}")
-            case AxisSize(value, axis):
-                self._put(f"size {atom(value)} {axis}")
-            case Ascribe(value):
-                self._put(f"ascribe {atom(value)}")
             case Apply(function, arguments, keywords):
                 words = [*map(atom, arguments), *(f"{name_text(name)}={atom(value)}" for name, value in keywords)]
                 self._put(f"apply {atom(function)}({', '.join(words)})")
@@ -255,8 +210,6 @@ class BodyPrinter(Pieces):
                 self._put(f"{atom(value)}[{items_text(items, atom)} = {atom(new)}]{inside}")
             case Annotated(value, annotation):
                 self._put(f"{atom(value)} : {self._type(annotation)}")
-            case Unpack(value, count):
-                self._put(f"unpack {atom(value)} {count}")
             case ForEach(label, element, iterable, parameters, initial, body, _, resized):
                 self._put(f"loop '{self._labels.name_of(label)} for {self._variable(element)} in {atom(iterable)} ")
                 if resized:
@@ -266,7 +219,25 @@ class BodyPrinter(Pieces):
             case PatternMatch(value, cases):
                 self._cases(value, cases)
             case other:
-                assert_never(other)
+                cls: type = type(other)
+                self._put(*[p if isinstance(p, str) else self._field(p, other) for p in notation(cls)])
+
+    def _field(self, field: Field, node: Expr) -> str:
+        """What stands in a field of a node that has a notation."""
+        value = getattr(node, field.name)
+        match field.role:
+            case Role.ATOM:
+                return self._atom(value)
+            case Role.TYPE:
+                return self._type(value)
+            case Role.DIM:
+                return show_attribute(renamed_attribute(value, self._name_dims(value)))
+            case Role.NEW_DIM:
+                return name_text(self._name_dims(value)[value].name)
+            case Role.ATTRIBUTE:
+                return quote_text(value) if isinstance(value, str) else str(value)
+            case role:
+                raise InternalError(f"{type(node).__name__}.{field.name}, a {role.value}, has no notation")
 
     def _cases(self, value: Atom, cases: Sequence[PatternCase]) -> None:
         self._put(f"match {self._atom(value)} {{")

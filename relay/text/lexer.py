@@ -75,6 +75,17 @@ def unquote_text(text: str) -> str:
     return value
 
 
+def stretches(text: str) -> Iterator[tuple[Kind | None, str]]:
+    """All of a text in order: tokens with their kinds; None for space, comments, and what begins no token."""
+    position = 0
+    while position < len(text):
+        found = _TOKEN.match(text, position)
+        end = position + 1 if found is None else found.end()
+        group = "skip" if found is None else found.lastgroup or "skip"
+        yield (None if group == "skip" else Kind[group]), text[position:end]
+        position = end
+
+
 class _Unmatched(NamedTuple):
     """The error that a bracket has no other one, and where in the text that shows."""
 

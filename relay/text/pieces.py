@@ -137,6 +137,8 @@ class Pieces:
             case TupleType(items, Form(cls, names)) if names and self._open is not None:
                 fields = ", ".join(f"{name_text(n)}: {self._type(t)}" for n, t in zip(names, items, strict=True))
                 return f"record {quote_text(self.objects.name(cls))}({fields})"
+            case TupleType(_, Form(cls)) if cls is type(None) and self._open is not None:
+                return "None"
             case TupleType(items):
                 return f"({', '.join(map(self._type, items))}{',' if len(items) == 1 else ''})"
             case FunctionType(parameters, result, ()):

@@ -165,9 +165,7 @@ class SurfaceParser(BodyParser):
                 case "apply":
                     return self._apply()
                 case "unpack":
-                    cursor.take()
-                    value = self.atoms.atom()
-                    return Unpack(value, self.values.index("the number of components"), cursor.span_from(start))
+                    return self._by_notation(Unpack, cursor.take())
         if not self.atoms.at_atom():
             return super()._expression()
         before = cursor.position

@@ -15,6 +15,7 @@ from relay.ir.annotations.annotation import axis_names
 from relay.ir.axes import AxisNames
 from relay.ir.types import (
     BASE_TYPES,
+    NONE,
     AnyDim,
     Application,
     AttributeValue,
@@ -47,7 +48,7 @@ from relay.text.surface import builtin
 
 _T = TypeVar("_T")
 
-RESERVED = frozenset({"Tensor", "Ref", "Stack", "fn", "forall"})
+RESERVED = frozenset({"Tensor", "Ref", "Stack", "fn", "forall", "None"})
 """Names that no data type has in a text."""
 
 _OPENED = {"Tensor": "[", "Ref": "[", "Stack": "[", "list": "[", "fn": "("}
@@ -275,6 +276,8 @@ class TypeParser(DimParser):
             tensor = self.tensor()
             cursor.expect("]")
             return tensor
+        if cursor.accept("None"):
+            return NONE
         if cursor.is_at("record") and cursor.peek().kind is lexer.Kind.STRING:
             return self._record()
         if cursor.is_at("Ref", "[") or cursor.is_at("Stack", "["):

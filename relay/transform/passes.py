@@ -10,15 +10,13 @@ import difflib
 import functools
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import attrs
 
 from relay.ad import reverse
-from relay.errors import InternalError
 from relay.ir.expr import Module
-from relay.ir.validation.check import Stage, check
 from relay.transform.aggregates.parameters import flatten_parameters
 from relay.transform.aggregates.records import flatten_records
 from relay.transform.aggregates.sums import flatten_sums
@@ -49,8 +47,10 @@ from relay.transform.loops.unrolling import unroll_loops
 from relay.transform.memory.cell_elimination import eliminate_cells
 from relay.transform.memory.reference_elimination import eliminate_references
 from relay.transform.memory.tape_allocation import allocate_tapes
+from relay.transform.module_pass import module_pass
 from relay.transform.precision.accuracy import improve_accuracy
 from relay.transform.precision.mixed_precision import to_mixed_precision
+from relay.transform.properties import CONTRACTS, UNKNOWN, Contract
 from relay.transform.recursion.deferred_sums import sink_accumulators
 from relay.transform.recursion.partial_evaluation import evaluate_partially
 
@@ -58,6 +58,7 @@ Pass: TypeAlias = Callable[[Module], Module]
 Option: TypeAlias = bool | int | float | str
 
 
+@module_pass
 def differentiate(module: Module) -> Module:
     """The module with functions in place of its pending derivatives. Composite operators without a gradient of their
     own are differentiated through their bodies."""
@@ -122,12 +123,6 @@ EXACT = (
 ALIASES = {"cse": "eliminate_common_subexpressions", "dce": "eliminate_dead_code"}
 """Short names."""
 
-STAGES: tuple[Stage, ...] = ("typed", "core", "structured")
-"""The stages that a module goes through, in order."""
-
-_FROM: Mapping[str, Stage] = {"specialize": "typed", "structure": "core"}
-_TO: Mapping[str, Stage] = {"specialize": "core", "structure": "structured"}
-
 _UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _STEP = re.compile(r"\s*(?P<name>[A-Za-z_][\w-]*)\s*(?:\{(?P<options>[^{}]*)\})?\s*(?P<end>,|$)")
 _NUMBER = re.compile(r"(?P<number>\d+)(?P<unit>KiB|MiB|GiB|)")
@@ -139,8 +134,7 @@ class ConfiguredPass:
 
     name: str
     change: Pass
-    needs: Stage  # the earliest stage of modules that it works on
-    makes: Stage | None = None  # the stage that it brings a module to; None: it leaves it where it is
+    contract: Contract  # what it needs and gives
 
     def __call__(self, module: Module) -> Module:
         return self.change(module)
@@ -177,11 +171,7 @@ def step_of(change: str | Pass) -> tuple[ConfiguredPass, ...]:
         return (change,)
     name = getattr(change, "__name__", repr(change))
     known = PASSES.get(name) is change
-    return (
-        ConfiguredPass(
-            name, change, _FROM.get(name, "structured") if known else "typed", _TO.get(name) if known else None
-        ),
-    )
+    return (ConfiguredPass(name, change, CONTRACTS.get(name, Contract()) if known else UNKNOWN),)
 
 
 def pass_name(written: str) -> str:
@@ -213,7 +203,7 @@ def _step(written: str, options: str | None) -> ConfiguredPass:
             raise ValueError(f"the option {key!r} of {written!r} is {' or '.join(choices)}, found {value!r}")
     change = functools.partial(PASSES[name], **given) if given else PASSES[name]
     shown = name + (f"{{{', '.join(f'{k}={v}' for k, v in given.items())}}}" if given else "")
-    return ConfiguredPass(shown, change, _FROM.get(name, "structured"), _TO.get(name))
+    return ConfiguredPass(shown, change, CONTRACTS.get(name, Contract()))
 
 
 def _value(name: str, key: str, text: str, default: Option) -> Option:
@@ -256,15 +246,3 @@ def _suggestion(name: str, known: list[str]) -> str:
         return "; it has none"
     close = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}"
-
-
-def stage_of(module: Module) -> Stage:
-    """The last stage whose rules a module keeps. Raises InternalError if it keeps none."""
-    for stage in reversed(STAGES[1:]):
-        try:
-            check(module, stage)
-        except InternalError:
-            continue
-        return stage
-    check(module, "typed")
-    return "typed"

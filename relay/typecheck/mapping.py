@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import attrs
 
-from relay.ir.types import DataType, FunctionType, RefType, StackType, TensorType, TupleType, Type
+from relay.ir.types import FunctionType, TensorType, Type, map_type_parts
 
 
 def _same_function(type_: FunctionType) -> FunctionType:
@@ -35,15 +35,7 @@ def map_type(
     match type_:
         case TensorType():
             return tensor(type_)
-        case TupleType(items, form):
-            return TupleType(tuple(map(map_part, items)), form)
         case FunctionType(parameters, result):
             return function(attrs.evolve(type_, parameters=tuple(map(map_part, parameters)), result=map_part(result)))
-        case RefType(content):
-            return RefType(map_part(content))
-        case StackType(element):
-            return StackType(map_part(element))
-        case DataType(definition, arguments) if arguments:
-            return DataType(definition, tuple(map_part(a) if isinstance(a, Type) else a for a in arguments))
         case _:
-            return type_
+            return map_type_parts(type_, map_part)

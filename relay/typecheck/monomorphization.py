@@ -16,11 +16,10 @@ from relay.ir.types import (
     DataType,
     FunctionType,
     Kind,
-    RefType,
-    StackType,
     TensorType,
     TupleType,
     Type,
+    map_type_parts,
     mentioned_definitions,
     show,
 )
@@ -59,15 +58,11 @@ class Monomorphization:
                 return TupleType(tuple(map(self._type, items)))
             case FunctionType(parameters, result, where):
                 return FunctionType(tuple(map(self._type, parameters)), self._type(result), where)
-            case RefType(content):
-                return RefType(self._type(content))
-            case StackType(element):
-                return StackType(self._type(element))
             case DataType(definition, arguments):
                 monomorphic = tuple(self._type(a) if isinstance(a, Type) else a for a in arguments)
                 return DataType(self._definition(definition, monomorphic))
             case _:
-                return type_
+                return map_type_parts(type_, self._type)
 
     def _definition(self, definition: DataDefinition, arguments: tuple[Any, ...]) -> DataDefinition:
         key = (definition, arguments)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from relay.ir.types import (
+    NONE,
     DataType,
     FunctionType,
     Kind,
@@ -51,7 +52,7 @@ def _parts(found: Type, expected: Type, where: str) -> Iterator[str]:
             for position, (x, y) in enumerate(zip(items, others, strict=True)):
                 name = form.names[position] if form is not None and form.names else f"item {position}"
                 yield from _parts(x, y, f"{where}{name}: ")
-        case TupleType(items), TupleType(others):
+        case TupleType(items), TupleType(others) if NONE not in (found, expected):
             yield f"{where}it has {_count(items)}, not {len(others)}"
         case FunctionType(p1, r1), FunctionType(p2, r2) if len(p1) == len(p2):
             for position, (x, y) in enumerate(zip(p1, p2, strict=True)):

@@ -29,12 +29,14 @@ from relay.ir.literals import holds, misfit_text
 from relay.ir.sizes.facts import EQUAL, DimConstraint, counterexample, facts, solve
 from relay.ir.types import (
     ANY,
+    NONE,
     AnyDim,
     BaseClass,
     BaseType,
     DataType,
     Dim,
     DimExpr,
+    Form,
     FunctionType,
     Kind,
     Literal,
@@ -48,6 +50,7 @@ from relay.ir.types import (
     TypeId,
     Unknown,
     axis_names,
+    map_type_parts,
     prune,
     show_argument,
 )
@@ -140,7 +143,7 @@ class Solver:
                     self.unify_shape(s1, s2)
                 except Clash as clash:
                     raise Clash(left, right, clash.reason) from None
-            case (TupleType(a, f), TupleType(b, g)) if len(a) == len(b) and (f is None or g is None or f == g):
+            case (TupleType(a, f), TupleType(b, g)) if len(a) == len(b) and _forms_agree(f, g):
                 for x, y in zip(a, b, strict=True):
                     self.unify(x, y)
             case (FunctionType(p1, r1), FunctionType(p2, r2)) if len(p1) == len(p2):
@@ -479,16 +482,10 @@ def resolve(type_: Type) -> Type:
     match type_:
         case TensorType(base, shape):
             return TensorType(prune(base), flat_shape(shape), _axes(type_))  # type: ignore[arg-type]
-        case TupleType(items, form):
-            return TupleType(tuple(resolve(t) for t in items), form)
-        case FunctionType(parameters, result, where):
-            return FunctionType(tuple(resolve(t) for t in parameters), resolve(result), where, type_.effects)
-        case RefType(content):
-            return RefType(resolve(content))
-        case StackType(element):
-            return StackType(resolve(element))
         case DataType(definition, arguments):
             return DataType(definition, tuple(resolve_argument(a) for a in arguments)) if arguments else type_
+        case TupleType() | FunctionType() | RefType() | StackType():
+            return map_type_parts(type_, resolve)
         case QuantifiedType(identifiers, body):
             return QuantifiedType(identifiers, resolve(body))
         case TypeId() | Unknown():
@@ -497,21 +494,21 @@ def resolve(type_: Type) -> Type:
             raise InternalError(f"no type: {type_!r}")
 
 
-_TYPES = (TensorType, TupleType, FunctionType, RefType, StackType, DataType)
+def _forms_agree(one: Form | None, other: Form | None) -> bool:
+    """Whether tuples of these forms may be one type: what is only known as a tuple may be any structure, not None."""
+    return one == other or (None in (one, other) and NONE.form not in (one, other))
 
 
-def erase_forms(type_: Type) -> Type:
-    """The type with every record and list as the tuple that it is at run time."""
+def erase_forms(type_: Type, none_stays: bool = False) -> Type:
+    """The type with every record and list as the tuple that it is at run time, and None as the empty one."""
+
+    def erase(part: Type) -> Type:
+        return erase_forms(part, none_stays)
+
     match type_:
-        case TupleType(items):
-            return TupleType(tuple(erase_forms(t) for t in items))
-        case FunctionType(parameters, result, where):
-            return FunctionType(tuple(erase_forms(t) for t in parameters), erase_forms(result), where, type_.effects)
-        case RefType(content):
-            return RefType(erase_forms(content))
-        case StackType(element):
-            return StackType(erase_forms(element))
-        case DataType(definition, arguments) if arguments:
-            return DataType(definition, tuple(erase_forms(a) if isinstance(a, _TYPES) else a for a in arguments))
-        case _:
+        case TupleType((), form) if none_stays and form == NONE.form:
             return type_
+        case TupleType(items):
+            return TupleType(tuple(map(erase, items)))
+        case _:
+            return map_type_parts(type_, erase)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from agreement import assert_close, assert_modes_agree
+from agreement import assert_close, assert_modes_agree, modes
 
 import relay
 from relay.errors import FrontendError, TypeCheckError
@@ -111,7 +111,7 @@ def test_what_is_saved_is_not_computed_again():
     def loss(a, b):
         return relay.sum(scaled(a, b))
 
-    for run in (relay.grad(loss), relay.grad(loss).interpret):
+    for run in modes(relay.grad(loss)):
         da, db = run(X, 2 * X)
         assert_close(da, np.exp(X) * 2 * X)
         assert_close(db, np.exp(X))
@@ -196,7 +196,7 @@ def saving_one():
 @pytest.mark.parametrize(
     ("gradient", "message"),
     [
-        ("def g(saved, seed):\n    return seed", r"the result of g must be \(Tensor\[float64, \(3,\)\], \(\)\)"),
+        ("def g(saved, seed):\n    return seed", r"the result of g must be \(Tensor\[float64, \(3,\)\], None\)"),
         ("def g(saved, seed):\n    return relay.sum(seed), None", r"the result of g must be .* found"),
         ("def g(saved, seed):\n    return seed * saved, None", "multiply|`\\*`"),
     ],
@@ -314,7 +314,7 @@ def test_a_checkpoint_of_a_recursion_that_prints(capsys):
         return relay.checkpoint(lambda v: power(v, 2) * relay.sin(v))(x)
 
     expected = 2 * 0.5 * np.sin(0.5) + 0.25 * np.cos(0.5)
-    for run in (relay.grad(f), relay.grad(f).interpret):
+    for run in modes(relay.grad(f)):
         np.testing.assert_allclose(run(np.float64(0.5)), expected)
         assert capsys.readouterr().out == "2\n1\n0\n"
 
@@ -391,7 +391,7 @@ def test_a_checkpoint_writes_a_counter_once():
         slope = relay.grad(lambda v: relay.checkpoint(f)(v))(x)
         return slope, calls
 
-    for run in (counted, counted.interpret):
+    for run in modes(counted):
         slope, calls = run(np.float64(0.5))
         assert int(calls) == 1
         np.testing.assert_allclose(slope, np.sin(0.5) + 0.5 * np.cos(0.5))
@@ -447,7 +447,7 @@ def test_a_gradient_gets_the_numbers_that_specialize_the_function():
     f = relay(powers, static_argnames=("n",))
     f.def_gradient(of_powers)
     x = np.float64(2.0)
-    for run in (relay.grad(f), relay.grad(f).interpret):
+    for run in modes(relay.grad(f)):
         gradient, *rest = run(x, 3)
         assert_close(gradient, 12.0)
         assert rest == [None, None]

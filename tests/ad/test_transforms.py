@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from agreement import assert_close, assert_modes_agree
+from agreement import assert_close, assert_modes_agree, modes
 
 import relay
-from relay.errors import DifferentiationError, RelayError, TypeCheckError
+from relay.errors import DifferentiationError, RelayError, TypeCheckError, TypeMismatch
 from relay.ir.expr import Loop, OpCall
 from relay.ir.traverse import walk
 
@@ -280,7 +280,7 @@ def test_the_jacobian_of_what_has_no_floats_is_an_error():
         return found
 
     for function in (positive, largest, three, flags):
-        for run in (relay.jacobian(function), relay.jacobian(function).interpret):
+        for run in modes(relay.jacobian(function)):
             with pytest.raises(DifferentiationError, match="only float tensors can be differentiated") as caught:
                 run(X)
             assert caught.value.span is not None and caught.value.span.source.filename == __file__
@@ -310,6 +310,51 @@ def test_integers_from_python_have_no_jacobian_unless_they_meet_floats():
     assert_close(relay.jacobian(multiplies, wrt="k")(X, 2), X)
 
 
+@relay(static_argnames=("count", "mode"))
+def in_rows(x, w, count, mode="product"):
+    y = x * w if mode == "product" else x + w
+    return y.reshape(count, -1).sum(axis=0) ** 2
+
+
+@relay
+def pulled_in_rows(x, w):
+    value, pull = relay.vjp(in_rows, x, w, 2)
+    return value, pull(np.ones(3))
+
+
+@relay(static_argnames="scale")
+def scaled(x, scale):
+    return (x * scale).sum()
+
+
+def test_vjp_of_a_function_with_static_parameters():
+    x, w = np.arange(6.0), np.arange(6.0) + 1.0
+    value, pull = relay.vjp(in_rows, x, w, 2)
+    dx, dw, none = pull(np.ones(3))
+    total = (x * w).reshape(2, 3).sum(axis=0)
+    assert_close(value, total**2)
+    assert_close(dx, np.tile(2 * total, 2) * w)
+    assert_close(dw, np.tile(2 * total, 2) * x)
+    assert none is None
+    for run in modes(pulled_in_rows):
+        found, cotangents = run(x, w)
+        assert_close(found, value)
+        assert_close(cotangents[:2], (dx, dw))
+        assert cotangents[2] is None
+    gradient, none = relay.vjp(scaled, x, 0.5)[1](1.0)
+    assert none is None
+    assert_close(gradient, np.full(6, 0.5))
+    with pytest.raises(TypeMismatch, match="nested too deeply, or contains itself"):
+        pull(_nested(3000))
+
+
+def _nested(depth):
+    value = (1.5,)
+    for _ in range(depth):
+        value = (value,)
+    return value
+
+
 def test_vjp_without_arguments_says_what_is_missing():
     with pytest.raises(RelayError, match="takes the function's arguments"):
         relay.vjp(gated)
@@ -322,6 +367,26 @@ def test_check_gradient_accepts_what_is_right():
     assert relay.check_gradient(energy, X, Y) < 1e-8
     assert relay.check_gradient(pair, X, Y) < 1e-8
     assert relay.check_gradient(energy, np.float32(X), np.float32(Y)) < 1e-8  # checked in float64
+
+
+def test_check_gradient_of_a_function_with_static_parameters():
+    x, w = np.arange(6.0), np.arange(6.0) + 1.0
+    assert relay.check_gradient(in_rows, x, w, 2) < 1e-6
+    assert relay.check_gradient(in_rows, x, w, 3, "sum", wrt="w") < 1e-6
+    assert relay.check_gradient(scaled, x, 0.5) < 1e-8
+
+
+def test_check_gradient_of_deep_arguments():
+    @relay
+    def first(p):
+        return p[0] * 2.0 if isinstance(p, tuple) else p
+
+    cycle = [1.0]
+    cycle.append(cycle)
+    with pytest.raises(TypeMismatch, match="a list contains itself"):
+        relay.check_gradient(first, cycle)
+    with pytest.raises(TypeMismatch, match="nested too deeply"):
+        relay.check_gradient(first, _nested(3000))
 
 
 def test_check_gradient_of_a_float32_program():
@@ -439,7 +504,7 @@ def noisy_transforms(x):
 
 def test_what_a_function_prints_is_printed_once_by_each_transform(capsys: pytest.CaptureFixture[str]) -> None:
     x = np.float64(2.0)
-    for run in (noisy_transforms, noisy_transforms.interpret):
+    for run in modes(noisy_transforms):
         found = [float(part) for part in run(x)]
         np.testing.assert_allclose(found, [8.0, 12.0, 24.0, 12.0, 12.0, 12.0])
         assert capsys.readouterr().out == 4 * NOISE

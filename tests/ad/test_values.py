@@ -16,20 +16,17 @@ from ad_programs import (
     broadcasting,
     calls,
     chain,
-    derived,
     ends,
-    gradient,
     nested,
     op,
     power,
     reads,
     real,
-    scalarized,
     squares,
     vector,
-    verify,
     whole,
 )
+from derivative_checks import derived, gradient, scalarized, verify
 from transform_programs import Build, function, leave, module
 
 from relay.ad.reverse import differentiate

@@ -46,6 +46,40 @@ def test_a_network_in_8_bits(method: str) -> None:
     assert str(quantized).count("error") == 2
 
 
+SMALL = (RANDOM.normal(size=(8, 8, 3, 3)) * 0.1).astype(np.float32)
+WIDE = (RANDOM.normal(size=(8, 8, 1, 1)) * 0.2).astype(np.float32)
+BIAS = RANDOM.normal(size=(8, 1, 1)).astype(np.float32)
+
+
+@relay
+def residual_network(x):  # type: ignore[no-untyped-def]
+    """Blocks whose addition is of a product and of what is kept, and of two products; a loop; pooling."""
+    h = relay.max_pool2d(relay.relu(relay.conv2d(x, KERNEL, padding=1) + BIAS), 2)
+    for _ in range(2):
+        h = relay.relu(relay.conv2d(relay.relu(relay.conv2d(h, SMALL, padding=1) + BIAS), SMALL, padding=1) + h)
+    y = relay.relu(relay.conv2d(h, SMALL, padding=1, stride=2) + relay.conv2d(h, WIDE, stride=2))
+    return relay.minimum(relay.mean(y, axis=(2, 3)) @ WEIGHTS, 3.0)
+
+
+def test_integers_between_products() -> None:
+    given = [[x] for x, _ in samples()]
+    quantized = relay.to_int8(residual_network, given, "max", integer=True)
+    check(quantized.module, "structured")
+    exact = residual_network.interpret(*given[0])
+    found = interpreter.run(quantized.module, given[0])
+    np.testing.assert_allclose(found, exact, atol=0.25)
+    np.testing.assert_allclose(found, relay.to_int8(residual_network, given, "max")(*given[0]), atol=0.2)
+    np.testing.assert_allclose(quantized(*given[0]), found, atol=1e-6)
+    assert [layer.times for layer in quantized.layers] == [3, 6, 6, 3, 3, 3]
+    assert all(0 < layer.error < 0.05 and 0 < layer.total < 0.1 for layer in quantized.layers)
+    operators = [b.value.operator for b in walk(quantized.module.main.body) if isinstance(b.value, OpCall)]
+    assert operators.count("quantize") == 4  # of the argument, the means, and what the loop is given and has made
+    assert operators.count("dequantize") == 4  # of the same but the argument, and the result
+    assert "relu" not in operators and operators.count("right_shift") == 5
+    with pytest.raises(ValueError, match="scales that are powers of two"):
+        relay.to_int8(residual_network, given, integer=True, power_of_two=False)
+
+
 def test_outliers_do_not_count_by_percentile_and_kl() -> None:
     @relay
     def product(x, w):  # type: ignore[no-untyped-def]

@@ -627,3 +627,57 @@ def test_an_if_that_leaves_a_round_has_an_effect() -> None:
         return x
     """
     assert [line.partition(": ")[2] for line in said(text)] == ["this `if` has no effect", "this loop has no effect"]
+
+
+OVERLOADS = """
+    import numpy as np
+    from dataclasses import dataclass
+
+    import relay as rl
+    from relay import Float, Tensor, relay
+
+    @dataclass
+    class Particle:
+        mass: Tensor[Float, ()]
+
+        def energy(self, speed):
+            return 0.5
+
+    @rl.overload(Particle.energy)
+    def energy(self, speed):
+        return self.mass * (speed * speed).sum()
+
+    @rl.overload(np.ndarray.dumps)
+    def dumps(x, scale: int = 2):
+        return x * 2.0
+
+    @rl.overload(np.unwrap)
+    def unwrap(x: Tensor[Float, (3,)]):
+        return x + 1.0
+
+    @relay
+    def f(x: Tensor[Float, (3,)], p: Particle):
+        return p.energy(x) + x.dumps() + np.unwrap(x)
+"""
+
+
+def messages(text: str) -> list[str]:
+    return [f"{d.severity}: {d.message}" for d in checked(text)]
+
+
+def test_overloads_of_a_file_count_in_it_alone() -> None:
+    assert messages(OVERLOADS) == []
+    assert messages(OVERLOADS.replace("np.unwrap(x)", "np.unwrap(x) + rl.ones((4,))")) == [
+        "error: the shapes (3,) and (4,) cannot be broadcast together"
+    ]
+    assert len(messages(OVERLOADS.replace("@rl.overload(np.unwrap)\n", "@relay\n"))) == 1
+    without = OVERLOADS.replace("@rl.overload(np.ndarray.dumps)\n", "@relay\n")
+    assert messages(without) == ["error: a tensor has no attribute 'dumps'"]
+
+
+def test_mistakes_in_overloads() -> None:
+    taken = OVERLOADS.replace("np.unwrap", "np.sinc")
+    assert messages(taken) == ["error: np.sinc has a meaning in programs already"]
+    assert messages(OVERLOADS.replace("x + 1.0\n", "x + rl.ones((4,))\n")) == [
+        "error: the shapes (3,) and (4,) cannot be broadcast together"
+    ]

@@ -310,6 +310,7 @@ def test_functions_are_pickled_by_their_names_and_copied_as_themselves() -> None
         (range(3), r"pass an array: np.array(x)"),
         (memoryview(b"abc"), r"pass an array: np.array(x)"),
         ({1}, r"pass np.array(list(x))"),
+        ({"a"}, r"pass tuple(x)"),
         (np.zeros(2, np.longdouble), r"convert it: x.astype(np.float64)"),
     ],
 )

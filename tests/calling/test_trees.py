@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import attrs
 import numpy as np
 import pytest
+from agreement import assert_modes_agree, modes
 
 import relay as module
 from relay import Array, RegistrationError, RelayError, TypeMismatch, relay, tree
@@ -66,11 +67,6 @@ def tripled(x):
 class Record:
     w: module.Tensor[module.Float64, ()]
     n: module.Tensor[module.Int32, ()]
-
-
-def modes(function: Any, *arguments: Any) -> list[Any]:
-    """Interpreted, compiled, and compiled as an earlier call."""
-    return [function.interpret(*arguments), function(*arguments), function(*arguments)]
 
 
 WHOLE = {
@@ -206,8 +202,8 @@ def test_classes_that_are_registered_with_jax_are_structures(monkeypatch: pytest
     assert tree.leaves(object()) != []
     doubled = tree.map(lambda v: 2 * v, Foreign([1.0, (2.0,)], "f"))
     assert doubled.parts == [2.0, (4.0,)] and doubled.name == "f"
-    for found in modes(scaled, Foreign([1.0, np.ones(2)], "f"), 3.0):
-        assert found.name == "f" and float(found.parts[0]) == 3.0 and found.parts[1].tolist() == [3.0, 3.0]
+    found = assert_modes_agree(scaled, Foreign([1.0, np.ones(2)], "f"), 3.0, calls=2)
+    assert found.name == "f" and float(found.parts[0]) == 3.0 and found.parts[1].tolist() == [3.0, 3.0]
 
 
 # ---- in programs
@@ -236,16 +232,16 @@ def of_pairs(pairs):
 
 
 def test_programs_give_what_python_gives() -> None:
-    for found in modes(scaled, WHOLE, 2.0):
-        assert list(found) == list(WHOLE) and float(found.pop("function")(1.0)) == 3.0
-        expected = tree.map(lambda v: v * 2.0, {name: WHOLE[name] for name in found})
-        assert tree.structure(found) == tree.structure(expected)
-        assert [float(v) for v in tree.leaves(found)] == tree.leaves(expected)
-    for count, again, same, products in modes(counted, {"b": 2.0, "a": (3.0, None)}):
-        assert int(count) == 2 and bool(same) and [float(p) for p in products] == [0.0, 2.0]
-        assert list(again) == ["b", "a"] and float(again["a"][0]) == 2.0 and again["a"][1] is None
-    for found in modes(of_pairs, {"x": (2.0, 3.0), "y": [(4.0, 5.0)]}):
-        assert float(found["x"]) == 6.0 and float(found["y"][0]) == 20.0
+    found = assert_modes_agree(scaled, WHOLE, 2.0, calls=2)
+    assert list(found) == list(WHOLE) and float(found.pop("function")(1.0)) == 3.0
+    expected = tree.map(lambda v: v * 2.0, {name: WHOLE[name] for name in found})
+    assert tree.structure(found) == tree.structure(expected)
+    assert [float(v) for v in tree.leaves(found)] == tree.leaves(expected)
+    count, again, same, products = assert_modes_agree(counted, {"b": 2.0, "a": (3.0, None)}, calls=2)
+    assert int(count) == 2 and bool(same) and [float(p) for p in products] == [0.0, 2.0]
+    assert list(again) == ["b", "a"] and float(again["a"][0]) == 2.0 and again["a"][1] is None
+    found = assert_modes_agree(of_pairs, {"x": (2.0, 3.0), "y": [(4.0, 5.0)]}, calls=2)
+    assert float(found["x"]) == 6.0 and float(found["y"][0]) == 20.0
 
 
 STRUCTURE = tree.structure({"a": 0, "b": [0, (0,)]})
@@ -257,8 +253,8 @@ def filled(structure, x, y):
 
 
 def test_a_structure_is_a_static_argument() -> None:
-    for found, same in modes(filled, STRUCTURE, 2.0, 3.0):
-        assert found == {"a": 2.0, "b": [3.0, (6.0,)]} and not same
+    found, same = assert_modes_agree(filled, STRUCTURE, 2.0, 3.0, calls=2)
+    assert found == {"a": 2.0, "b": [3.0, (6.0,)]} and not same
     with pytest.raises(TypeMismatch, match="2 leaves, found 3") as error:
         filled(tree.structure((0, 0)), 2.0, 3.0)
     assert error.value.span is not None
@@ -283,7 +279,7 @@ def test_a_mismatch_in_a_program_is_told_at_its_line(params: Any, grads: Any, me
 
 def test_the_run_compares_what_only_it_knows() -> None:
     longer = List.Cons(1.0, List.Cons(2.0, List.Nil()))
-    for run in (subtracted.interpret, subtracted):
+    for run in modes(subtracted):
         with pytest.raises(module.ExecutionError, match="the trees must have one structure") as error:
             run(longer, longer.tail)
         assert error.value.span is not None and error.value.span.source.filename == __file__
@@ -336,19 +332,19 @@ def trained(layer, rounds):
 
 def test_strings_and_enumerations_specialize_programs() -> None:
     for kind, mode, expected in [("double", Mode.TRAIN, 2.0), ("x", Mode.TRAIN, 1.0), ("x", Mode.TEST, 2.0)]:
-        for layer, found in modes(by_kind, Layer(1.0, kind), mode):
-            assert float(layer.weight) == expected and layer.kind == kind and found is mode
+        layer, found = assert_modes_agree(by_kind, Layer(1.0, kind), mode, calls=2)
+        assert float(layer.weight) == expected and layer.kind == kind and found is mode
     assert {by_kind(Layer(1.0, level), level)[1] for level in (Level.LOW, Other.LOW)} == {Level.LOW, Other.LOW}
     assert type(by_kind(Layer(1.0, Other.LOW), Other.LOW)[1]) is Other
 
 
 def test_gradients_have_none_for_static_parts() -> None:
     for kind, factor in [("double", 4.0), (Mode.TEST, 2.0), (None, 2.0)]:
-        for found, rest in modes(relay.grad(loss), Layer(np.ones(2), kind)):
-            assert found.weight.tolist() == [factor] * 2 and found.kind is None and rest is None
-    for layer in modes(trained, Layer(np.ones(2), "double"), 2):
-        np.testing.assert_allclose(layer.weight, [0.36, 0.36])
-        assert layer.kind == "double"
+        found, rest = assert_modes_agree(relay.grad(loss), Layer(np.ones(2), kind), calls=2)
+        assert found.weight.tolist() == [factor] * 2 and found.kind is None and rest is None
+    layer = assert_modes_agree(trained, Layer(np.ones(2), "double"), 2, calls=2)
+    np.testing.assert_allclose(layer.weight, [0.36, 0.36])
+    assert layer.kind == "double"
 
 
 @relay
@@ -368,13 +364,13 @@ def applied(layer):
 
 
 def test_the_gradient_by_a_structure_with_a_function_has_none_for_it() -> None:
-    for found in modes(relay.grad(applied), Layer(np.ones(2), tripled)):
-        assert found.weight.tolist() == [3.0, 3.0] and found.kind is None
+    found = assert_modes_agree(relay.grad(applied), Layer(np.ones(2), tripled), calls=2)
+    assert found.weight.tolist() == [3.0, 3.0] and found.kind is None
 
 
 def test_the_gradient_of_data_has_none_beside_integers() -> None:
-    for found in modes(record_step, Record(3.0, 2)):
-        assert float(found.w) == -3.0 and int(found.n) == 2
+    found = assert_modes_agree(record_step, Record(3.0, 2), calls=2)
+    assert float(found.w) == -3.0 and int(found.n) == 2
 
 
 @relay
@@ -393,9 +389,9 @@ def made_checked(x):
 
 
 def test_classes_of_attrs_are_records() -> None:
-    for found, other in modes(configured, Config(1.5, "fast")):
-        assert isinstance(found, Config) and float(found.rate) == 3.0 and found._mode == "fast"
-        assert float(other.rate) == 1.0 and other._mode is None
+    found, other = assert_modes_agree(configured, Config(1.5, "fast"), calls=2)
+    assert isinstance(found, Config) and float(found.rate) == 3.0 and found._mode == "fast"
+    assert float(other.rate) == 1.0 and other._mode is None
     with pytest.raises(RelayError, match="Checked has a converter, which is not a part of a program"):
         made_checked(1.0)
 

@@ -24,6 +24,8 @@ follow_imports = skip
 ignore_missing_imports = True
 [mypy-{internal}]
 follow_imports = skip
+[mypy-relay.ops.signatures]
+follow_imports = normal
 """
 
 INTERNAL = (
@@ -36,6 +38,21 @@ INTERNAL = (
 """Modules of Relay that have no part in the types that users see. Without them mypy is done sooner."""
 
 SAMPLES = {
+    "operators": """
+        import relay as rl
+        from relay import Float, Tensor, relay
+
+        @relay
+        def f(x: Tensor[Float, (3,)]):
+            return rl.tanh(x) * 2.0
+
+        reveal_type(rl.matmul)  # M: "def (x: Any, y: Any) -> Any"
+        reveal_type(relay.sum)  # M: "def (x: Any, axis: Any =, keepdims: bool =) -> Any"
+        rl.softmax(1.0, axes=1)  # M: Unexpected keyword argument "axes"
+        relay.tanh()  # M: Missing positional argument "x"
+        reveal_type(f.lower)  # M: "def (*arguments: Any, **keywords: Any) -> relay.calling.lowering.Lowering"
+        reveal_type(f.programs())  # M: "relay.calling.program_table.Programs"
+        """,
     "signatures": """
         import typing
         from typing import Any, NamedTuple
@@ -305,7 +322,7 @@ SAMPLES = {
         reveal_type(x)  # M: "Array"
         reveal_type(layers.product(1, 2))  # M: "Array"
         made = structure(x, 1, Dense(1, 2))
-        reveal_type(made)  # M: "tuple[dict[str, Array], list[Array], None, tuple[Array, nets.layers.Dense]]"
+        reveal_type(made)  # M: "tuple[dict[str, Array], list[Array], tuple[()], tuple[Array, nets.layers.Dense]]"
         reveal_type(grad(energy)(x, x, 1))  # M: "tuple[Array, Array, None]"
         reveal_type(grad(energy, wrt="x")(x, x, 1))  # M: "Array"
         reveal_type(relay.value_and_grad(energy, (0, 1))(x, x, 1))  # M: "tuple[Array, tuple[Array, Array]]"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import modes
 
 import relay as rl
 from relay import relay
@@ -148,7 +149,7 @@ def fails_between(r: rl.Ref[list[float]], i):
 
 
 def test_what_a_reference_holds_does_not_change_where_the_run_fails() -> None:
-    for call in (fails_between, fails_between.interpret):
+    for call in modes(fails_between):
         r = rl.ref([1.0, 2.0])
         with pytest.raises(ExecutionError, match="i < 3"):
             call(r, 5)

@@ -182,15 +182,15 @@ def test_references() -> None:
 
         def step(b: Builder, label: LoopLabel, i: Value, previous: Value) -> Terminator:
             fresh = b.bind(RefNew(b.bind(RefRead(previous.atom), F).atom), cell)
-            b.effect(RefWrite(fresh.atom, (b.bind(RefRead(fresh.atom), F) * 1.1).atom))
-            b.effect(RefWrite(previous.atom, b.constant(1, FLOAT32).atom))
+            b.perform(RefWrite(fresh.atom, (b.bind(RefRead(fresh.atom), F) * 1.1).atom))
+            b.perform(RefWrite(previous.atom, b.constant(1, FLOAT32).atom))
             held = b.bind(RefRead(both.atom), pair.content)
-            b.effect(RefWrite(both.atom, b.pack(b.item(held, 0) * 0.5, b.item(held, 1) + i).atom))
+            b.perform(RefWrite(both.atom, b.pack(b.item(held, 0) * 0.5, b.item(held, 1) + i).atom))
             return next_(label, fresh)
 
         (last,) = b.loop([kept], step, count=n)
         before = b.bind(RefRead(kept.atom), F)
-        b.effect(RefWrite(kept.atom, b.constant(5, FLOAT32).atom))
+        b.perform(RefWrite(kept.atom, b.constant(5, FLOAT32).atom))
         return b.pack(
             before,
             b.bind(RefRead(kept.atom), F),
@@ -312,7 +312,7 @@ def test_lists_at_the_border() -> None:
 
 def test_references_at_the_border() -> None:
     def body(b: Builder, r: Value) -> Value:
-        b.effect(RefWrite(r.atom, (b.bind(RefRead(r.atom), F) + 1.0).atom))
+        b.perform(RefWrite(r.atom, (b.bind(RefRead(r.atom), F) + 1.0).atom))
         return r
 
     program = compile_module(module(function([RefType(F)], body)))

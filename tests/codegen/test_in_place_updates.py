@@ -259,7 +259,7 @@ def test_data_and_references_keep_their_arrays() -> None:
         cell = b.bind(RefNew(a.atom), RefType(ARRAY))
         stack = b.bind(StackPush(b.bind(StackNew(ARRAY), StackType(ARRAY)).atom, a.atom), StackType(ARRAY))
         changed = a.op("index_update", i, a.op("index", 0) * 3.0)
-        b.effect(RefWrite(cell.atom, changed.op("index_add", i, changed.op("index", 1)).atom))
+        b.perform(RefWrite(cell.atom, changed.op("index_add", i, changed.op("index", 1)).atom))
         fields = (Var("first", ARRAY), Var("second", ARRAY))
         read = b.bind(RefRead(cell.atom), ARRAY)
         kept = b.bind(StackGet(stack.atom, b.int(0).atom), ARRAY)

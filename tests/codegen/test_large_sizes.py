@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from agreement import assert_modes_raise, modes
 
 import relay as R
 from relay import Float32, Int8, Tensor, relay
@@ -11,6 +12,7 @@ from relay.ir.expr import OpCall, Var
 from relay.ir.traverse import walk
 from relay.ir.types import FLOAT32, TensorType
 from relay.operator import Emitter, lookup
+from relay.ops.tir.tvm_modules import te, tirx, wide_indices
 
 SIDE = 50_000  # a square of these has more than 2**31 elements
 
@@ -137,7 +139,7 @@ def test_counts_of_sizes_of_the_run() -> None:
         whole = relay.sum(x > 0), relay.argmax(x), x.size, relay.argmax(relay.zeros(large))
         return whole, (relay.sum(x > 0, axis=0)[0], relay.argmax(x[0]), x.shape[0], len(x))
 
-    for call in (counts, counts.interpret):
+    for call in modes(counts):
         whole, axes = call(3, 4, np.int64(5))
         assert [part.dtype for part in whole] == ["int64"] * 4 and [part.dtype for part in axes] == ["int32"] * 4
         assert [int(part) for part in (*whole, *axes)] == [12, 0, 12, 0, 3, 0, 3, 3]
@@ -158,9 +160,9 @@ def test_counts_of_sizes_of_the_run() -> None:
     def numbers(n):
         return relay.arange(n)[n - 1 :]
 
-    for call in (numbers, numbers.interpret):
-        with pytest.raises(R.ExecutionError, match="an arange of int32 has 2147483647 numbers at most"):
-            call(np.int64(2**31 + 5))
+    assert_modes_raise(
+        numbers, np.int64(2**31 + 5), error=R.ExecutionError, match="an arange of int32 has 2147483647 numbers at most"
+    )
 
 
 def test_what_is_chosen_of_a_large_array() -> None:
@@ -267,3 +269,12 @@ def test_rows_of_many_images_are_counted_in_int64() -> None:
         body = operator.composition.body(types, operator.attributes).typed.main.body
         takes = [b.value for b in walk(body) if isinstance(b.value, OpCall) and b.value.operator == "take"]
         assert {c.arguments[1].type.base.name for c in takes if c.arguments[1].type.shape} == {dtype}
+
+
+def test_bins_of_large_axes_have_wide_places() -> None:
+    """Where a bin starts is computed from its number, in 64 bits, and may be beyond 32."""
+    with wide_indices(True):
+        shape = [tirx.const(extent, "int64") for extent in (1, 1, 3 * 10**9)]
+        stage = lookup("adaptive_max_pool1d").compute(te.placeholder(shape, "int8"), output_size=(4,), layout="NCW")
+    (bins,) = stage.op.input_tensors
+    assert "bins" in bins.op.name and "int32" not in str(bins.op.body)

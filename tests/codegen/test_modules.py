@@ -241,7 +241,7 @@ def test_assertion() -> None:
 
     def body(b: Builder, x: Value, y: Value) -> Value:
         def step(b: Builder, label: LoopLabel, i: Value, x: Value) -> Terminator:
-            b.effect(Assert((i != y).atom, "integer division by zero", span))
+            b.perform(Assert((i != y).atom, "integer division by zero", span))
             return next_(label, x // (y - i))
 
         return b.loop([x], step, count=b.int(10))[0]
@@ -260,7 +260,7 @@ def test_assertion_in_a_called_function() -> None:
         label = b.label  # type: ignore[attr-defined]
 
         def again(b: Builder) -> Terminator:
-            b.effect(Assert((n != 5).atom, "five"))
+            b.perform(Assert((n != 5).atom, "five"))
             called = b.bind(Call(Global("f"), ((n - 1).atom, x.atom)), tensor(300))
             return exit_(label, called + x)
 

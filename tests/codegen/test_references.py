@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
+from agreement import assert_modes_raise, modes
 
 import relay
 from relay import Float, Int, Ref, Tensor
@@ -333,16 +334,16 @@ def test_compiled_calls_leave_what_interpreted_calls_leave(
 
 
 def test_a_reference_comes_back_as_itself() -> None:
-    for run in (chosen, chosen.interpret):
+    for run in modes(chosen):
         a, b = relay.ref(1.0), relay.ref(2.0)
         assert run(a, b, True)[0] is a and run(a, b, False)[1] is a
-    for run in (cut, cut.interpret):
+    for run in modes(cut):
         start = chain(3)
         assert run(start).next is start.next
 
 
 def test_what_is_not_written_stays_the_same_object() -> None:
-    for run in (only_read, only_read.interpret):
+    for run in modes(only_read):
         array = np.ones(3)
         cell = relay.ref(array)
         run(cell, 1)
@@ -354,7 +355,7 @@ def test_contents_do_not_share_memory_with_arguments() -> None:
     def kept(r, x):
         r.value = x
 
-    for run in (kept, kept.interpret):
+    for run in modes(kept):
         x, cell = np.ones(3), relay.ref(np.zeros(3))
         run(cell, x)
         x[:] = 5.0
@@ -374,7 +375,7 @@ def test_deep_recursion_starts_again_with_the_first_contents() -> None:
 
 
 def test_references_make_long_chains() -> None:
-    for run in (followed, followed.interpret):
+    for run in modes(followed):
         total, rounds = run(chain(3000), 5000)
         assert (float(total), int(rounds)) == (3000 * 2999 / 2, 3001)
 
@@ -404,9 +405,9 @@ def test_one_reference_has_one_type() -> None:
         b.value = y
 
     cell = relay.ref(1.0)
-    for run in (mixed, mixed.interpret):
-        with pytest.raises(TypeMismatch, match="one reference is passed as Ref"):
-            run(cell, cell, np.float32(1), np.float64(1))
+    assert_modes_raise(
+        mixed, cell, cell, np.float32(1), np.float64(1), error=TypeMismatch, match="one reference is passed as Ref"
+    )
 
 
 def test_references_in_many_threads() -> None:

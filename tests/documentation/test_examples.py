@@ -101,11 +101,36 @@ def test_beam_search_reads_what_the_best_letter_alone_does_not() -> None:
     assert text in wide
 
 
+def test_digits_on_the_accelerator(tmp_path: Path) -> None:
+    printed = run("examples/vta_digits.py", "4", str(tmp_path), timeout=120)
+    floats, vta = (float(found) for found in re.findall(r"accuracy ([\d.]+)%", printed))
+    assert floats > 70 and abs(floats - vta) <= 1
+    assert re.findall(
+        r"^(\w+): \d+ cycles, utilization 0\.\d+, (?:GEMM|ALU|DMA) is busiest", printed, re.MULTILINE
+    ) == [
+        "vta_quantized_conv2d_1",
+        "vta_quantized_conv2d_2",
+        "vta_quantized_dense_1",
+    ]
+    assert re.search(r"^2 streams for 40 images: \d+ cycles, utilization 0\.\d+$", printed, re.MULTILINE)
+    assert (tmp_path / "timeline.json").exists()
+    assert all((tmp_path / f"{name}.svg").read_text().startswith("<svg") for name in ("timeline", "roofline"))
+
+
+def test_the_roofline_of_the_accelerator(tmp_path: Path) -> None:
+    """With two virtual threads each layer reaches at least what is said of it."""
+    printed = run("benchmarks/vta_roofline.py", str(tmp_path), timeout=120)
+    rows = {words[0]: float(words[4]) for line in printed.splitlines() if (words := line.split())[0][0] == "C"}
+    wanted = {"C2": 0.88, "C3": 0.72, "C5": 0.93, "C6": 0.67, "C8": 0.95, "C9": 0.54, "C11": 0.90}
+    assert len(rows) == 10 and all(rows[name] >= least for name, least in wanted.items())
+    assert (tmp_path / "roofline.svg").exists()
+
+
 def test_examples_are_listed_and_short() -> None:
     page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     listed = re.findall(r"^## \[(\w+\.py)\]\(\1\)", page, flags=re.MULTILINE)
     assert sorted(listed) == sorted(path.name for path in EXAMPLES.glob("*.py"))
-    assert listed[-1] == "digits.py" and len(listed) == 11  # the demo, which is longer
+    assert listed[-1] == "digits.py" and len(listed) == 12  # the demo, which is longer
     for name in listed[:-1]:
         lines = (EXAMPLES / name).read_text(encoding="utf-8").count("\n")
         assert 30 <= lines <= 80, f"{name} has {lines} lines"

@@ -19,6 +19,7 @@ import pytest
 
 from relay import get_env
 from relay.errors import RelayError
+from relay.typecheck.elaboration.library import overloads
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("[a-z]*/README.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -75,9 +76,11 @@ class Runner:
 
 @pytest.fixture
 def operators() -> Iterator[None]:
-    """Operators that a page registers are gone afterwards."""
-    before = get_env().names()
+    """Operators and overloads that a page registers are gone afterwards."""
+    before, table = get_env().names(), dict(overloads._table)
     yield
+    overloads._table.clear()
+    overloads._table.update(table)
     for name in set(get_env().names()) - set(before):
         del get_env()._operators[name]
 

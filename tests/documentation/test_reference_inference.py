@@ -74,7 +74,7 @@ OWN = "What a function does to references that it creates itself is invisible, a
 TYPES = [
     # annotations, variables
     (NOTATION, "def f(a: tuple[Row, int], b: Fn[[Row], float], c: Ref[float], d: Image, e: Box[float]):\n    return b(a[0]) + c.value + e.content", "fn((Tensor[float32, (n,)], Tensor[int32, ()]), fn(Tensor[float32, (n,)]) -> Tensor[float32, ()] ! {e}, Ref[Tensor[float32, ()]], Image[n2], Box[Tensor[float32, ()]])"),
-    ("Variables are made by `dims`, `shape_var`, `base_type_var` and `type_var`.", "def f(a: Tensor[T, (n, *s)], b: A) -> A:\n    return b", "forall (n: Dim) (T: BaseType) (s: Shape) (A: Type). fn(Tensor[T, (n, *s)], A) -> A"),
+    ("Variables come from `dims`, `shape_var`, `base_type_var` and `type_var`.", "def f(a: Tensor[T, (n, *s)], b: A) -> A:\n    return b", "forall (n: Dim) (T: BaseType) (s: Shape) (A: Type). fn(Tensor[T, (n, *s)], A) -> A"),
     ("A variable that only ever holds integers is an integer, and is converted where it is combined with a float.", "def f(x: Row):\n    i = 0\n    for v in x:\n        i += 1\n    return i, x * i", "-> (Tensor[int32, ()], Tensor[float32, (n,)])"),
     ("A shape rule whose operands are unknown is deferred, and if it is still unresolved at the end, it is part of the type", "def f(x, y):\n    return x @ y", "matmul(s1, s2)"),
     ("so is everything else that depends on the call, such as the meaning of `x[0]` for a tensor, tuple or dict.", "def f(x):\n    return x[0] + x[0]", "where index(A, 0) =="),
@@ -143,7 +143,7 @@ TYPES = [
     ("Only a `while` with a static number of rounds, such as `while x.ndim > 1`, is typed round by round if the types differ, and the function's own type says `loop(..)`.", "def f(x):\n    while x.ndim > 1:\n        x = x.sum(axis=0)\n    return x", "loop("),
     ("A constructor of a data type is a polymorphic function, and a pattern takes apart what it has constructed.", "def f(x: float, y: int):\n    match Box((Box(x), Box(y))):\n        case Box((Box(a), Box(b))):\n            return a, b", "-> (Tensor[float32, ()], Tensor[int32, ()])"),
     ("Reading and writing are effects, unless the function created the reference itself.", "def f(x: float):\n    r = relay.ref(x)\n    r.value += 1.0\n    return r.value", "-> Tensor[float32, ()]$"),
-    ("The gradient of a function has its parameters, and one result for each float among them.", "def f(x: float, i: int, y: float):\n    return relay.grad(lambda x, i, y: x * y * float(i))(x, i, y)", "-> (Tensor[float32, ()], (), Tensor[float32, ()])"),
+    ("The gradient of a function has its parameters, and one result for each float among them.", "def f(x: float, i: int, y: float):\n    return relay.grad(lambda x, i, y: x * y * float(i))(x, i, y)", "-> (Tensor[float32, ()], None, Tensor[float32, ()])"),
     ("variables of a parameter's annotation are chosen by the caller, so the body may not assign them; a variable in the result only is determined by the body.", "def f(x: Row) -> Tensor[Float, (m,)]:\n    return relay.concatenate((x, x))", "-> Tensor[float32, (2*n,)]"),
     ("variables of a parameter's annotation are chosen by the caller, so the body may not assign them; a variable in the result only is determined by the body.", "def f(x: Row) -> Row:\n    return x[1:]", Fails("n - 1 is not n: it fails for n = 2")),
     ("A variable that nothing determines is ambiguous, and reported where it arose: no call could determine it either.", "def f(x: float):\n    g = relay.ref([])\n    return len(g.value), f(x)", Fails("ambiguous|needs|type")),

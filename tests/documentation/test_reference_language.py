@@ -214,7 +214,7 @@ CLAIMS = [
         2 * sum(i * c for i, c in enumerate(M[0])),
     ),
     Claim(
-        "A variable that a loop changes keeps its dtype and shape, but for a number that a `for` makes an array of: `total = 0.0` before `total = total + x` of arrays `x`.",
+        "A variable that a loop changes keeps its dtype and shape, with one exception: in the first round of a `for` a number may become an array, as `total = 0.0` does by `total = total + x` of arrays `x`.",
         "b = 0.0\nfor v in a:\n    b = b + v\nreturn b",
         (M,),
         M.sum(axis=0),
@@ -306,6 +306,13 @@ CLAIMS = [
         (1, 2),
         ((1, 2), [1, 1], True, False, True, False, True, False, True),
     ),
+    Claim(
+        "A set can be written after `in`: `n in {1, 2}`.",
+        "return a in {1, 2}, b not in {1, 3, *(2, 4)}, 'k' in {'j', 'k'}",
+        (1, 2),
+        (True, False, True),
+    ),
+    Claim("A set can be written after `in`: `n in {1, 2}`.", "s = {a, b}\nreturn a in s", (1, 2), Fails("tuple")),
     Claim(
         "`items`, `keys`, `values`, `get`, `pop`, `update`, `copy` and `|` of dicts",
         "d = {'u': a, 'v': b}\ne = d.copy()\np = e.pop('u')\ne.update({'w': 3})\nreturn len(d.keys()), sum([v for k, v in d.items()]), d.get('x', 9), p, e, {'u': 5} | d, sum(d.values())",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from agreement import assert_modes_agree, modes
 
 import relay as relay_module
 from relay import Float, Tensor, relay
@@ -49,7 +50,7 @@ def test_import_is_callable_and_the_same() -> None:
 
 @pytest.mark.parametrize("function", [linear_loss, loss], ids=["linear_loss", "loss"])
 def test_value(function: relay_module.RelayFunction) -> None:
-    for run in (function, function.interpret):
+    for run in modes(function):
         result = run(*ARGUMENTS)
         assert isinstance(result, relay_module.Array)
         assert result.dtype == np.float32 and result.shape == (1, 1)
@@ -59,7 +60,7 @@ def test_value(function: relay_module.RelayFunction) -> None:
 @pytest.mark.parametrize("function", [linear_loss, loss], ids=["linear_loss", "loss"])
 def test_gradient(function: relay_module.RelayFunction) -> None:
     derivative = relay.grad(function, wrt=(0, 1))
-    for run in (derivative, derivative.interpret):
+    for run in modes(derivative):
         assert tuple(float(g) for g in run(*ARGUMENTS)) == GRADIENTS
     assert tuple(float(g) for g in grad_of(*ARGUMENTS)) == GRADIENTS
     assert float(relay.grad(function, wrt="b")(*ARGUMENTS)) == GRADIENTS[1]
@@ -162,8 +163,7 @@ def test_registration_in_one_paragraph() -> None:
     np.testing.assert_allclose(wave(x), np.sin(2 * np.pi * x).sum(), rtol=1e-12)
     np.testing.assert_allclose(wave.interpret(x), np.sin(2 * np.pi * x).sum(), rtol=1e-12)
     expected = 2 * np.pi * np.cos(2 * np.pi * x)
-    for run in (relay.grad(wave), relay.grad(wave).interpret):
-        np.testing.assert_allclose(run(x), expected, rtol=1e-12)
+    assert_modes_agree(relay.grad(wave), x, expected=expected, rtol=1e-12)
 
     def again(x: Tensor) -> Tensor:
         """The same name once more."""

@@ -38,7 +38,7 @@ def plain(x, k):
 
 
 @relay
-def labelled(x: Tensor[Float, (n, c, h, w), R.NCHW], k: Tensor[Float, (m, c, 3, 3), R.OIHW]) -> Vector:
+def labeled(x: Tensor[Float, (n, c, h, w), R.NCHW], k: Tensor[Float, (m, c, 3, 3), R.OIHW]) -> Vector:
     y: Tensor[Float, (n, m, h, w), R.NCHW] = R.conv2d(x, k, padding=1)
     return y.sum(axis="HW").max(axis="C")
 
@@ -82,17 +82,17 @@ def test_annotations_in_all_forms(written: str) -> None:
 
 def test_names_are_part_of_a_functions_type() -> None:
     assert str(normalized.type).endswith("-> Tensor[float32, dict(batch=n, feature=d)]")
-    assert str(labelled.type).endswith("OIHW]) -> Tensor[float32, (n,), N]")
+    assert str(labeled.type).endswith("OIHW]) -> Tensor[float32, (n,), N]")
     assert "dict(batch=n, feature=d)" in normalized.text()
 
 
 def test_names_are_gone_when_a_program_is_typed() -> None:
     x, k = np.ones((2, 3, 4, 4), np.float32), np.ones((5, 3, 3, 3), np.float32)
-    ours, theirs = labelled.typed(x, k), plain.typed(x, k)
+    ours, theirs = labeled.typed(x, k), plain.typed(x, k)
     assert "NCHW]" not in R.to_text(ours)
     assert alpha_hash(ours) == alpha_hash(theirs) and alpha_equal(ours, theirs)
-    assert alpha_hash(labelled.core(x, k)) == alpha_hash(plain.core(x, k))
-    np.testing.assert_array_equal(labelled.interpret(x, k), plain.interpret(x, k))
+    assert alpha_hash(labeled.core(x, k)) == alpha_hash(plain.core(x, k))
+    np.testing.assert_array_equal(labeled.interpret(x, k), plain.interpret(x, k))
 
 
 def test_fields_of_data_have_names() -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
-from agreement import assert_modes_agree
+from agreement import assert_modes_agree, modes
 
 import relay as rl
-from relay import Float32, Float64, Tensor, TypeMismatch, relay
+from relay import ExecutionError, Float32, Float64, Tensor, TypeMismatch, relay
 
 
 @relay
@@ -178,3 +179,73 @@ def test_reversed_ranges(first: int, last: int) -> None:
     expected = int("".join(map(str, digits)) or "0")
     for ends in ((np.int32(first), np.int64(last)), (first, last)):
         assert int(assert_modes_agree(backwards, *ends)) == expected
+
+
+# ---- `int`, `round`, `math.floor`, `math.ceil`, `math.trunc` of a scalar: the integer that Python gives, or an error
+
+TEXT = """
+def whole_numbers(x):
+    return int(x), round(x), math.floor(x), math.ceil(x), math.trunc(x)
+
+def of_python_numbers(a, b):
+    return float(a) * int(a), int(b) * a, int(True), x_times(a, 0.5)
+
+def x_times(a, x):
+    return x * int(a)
+
+def scaled(x, y):
+    return (x * int(y)).sum() + round(y) * 0.5, x[int(y)], int(y) // 2
+
+def up(x):
+    return math.ceil(x)
+
+def down(x):
+    return math.floor(x)
+"""
+OF_TEXT = rl.from_source(TEXT, {"math": math})
+whole_numbers, of_python_numbers = OF_TEXT["whole_numbers"], OF_TEXT["of_python_numbers"]
+
+REPRESENTED = "none of the integers that the dtype has"
+
+
+@pytest.mark.usefixtures("low_effort")
+@pytest.mark.parametrize(
+    ("numbers", "wrong"),
+    [
+        ([2.5, -2.5, 2147483646.5, -2147483647.5, -0.0], [2.0**31, -(2.0**31) - 1, 1e300, math.nan, math.inf]),
+        (np.float32([2.5, -(2.0**31), 2.0**31 - 128]), np.float32([2.0**31, -(2.0**31) - 256, math.nan, -math.inf])),
+        (np.float16([2.5, 65504.0]), np.float16([math.inf, math.nan])),
+        (np.int64([2**40, -5]), []),
+        (np.uint8([200]), []),
+    ],
+)
+def test_whole_numbers_are_right_or_refused(numbers: np.ndarray, wrong: np.ndarray) -> None:
+    for run in modes(whole_numbers):
+        for number in numbers:
+            scalar = np.asarray(number)
+            expected = [f(scalar.item()) for f in (int, round, math.floor, math.ceil, math.trunc)]
+            assert [int(n) for n in run(scalar)] == expected, number
+        for number in wrong:
+            with pytest.raises(ExecutionError, match=REPRESENTED):
+                run(np.asarray(number))
+
+
+def test_each_of_them_fails_where_it_leaves_the_integers() -> None:
+    """At 2147483647.4 only the number above is none of int32."""
+    number = np.float64(2147483647.4)
+    for run in modes(OF_TEXT["down"]):
+        assert int(run(number)) == 2**31 - 1
+    for run in modes(OF_TEXT["up"]):
+        with pytest.raises(ExecutionError, match=REPRESENTED):
+            run(number)
+
+
+def test_numbers_of_python_stay_integers() -> None:
+    for run in modes(of_python_numbers):
+        a, b, c, d = run(3, 2.5)
+        assert (float(a), int(b), int(c), float(d)) == (9.0, 6, 1, 1.5)
+
+
+def test_whole_numbers_are_converted_where_they_meet_floats() -> None:
+    found = assert_modes_agree(OF_TEXT["scaled"], np.arange(5.0), np.float32(2.7))
+    assert [float(part) for part in found] == [21.5, 2.0, 1.0] and found[2].dtype == np.int32

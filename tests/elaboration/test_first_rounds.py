@@ -1,4 +1,5 @@
-"""`total = 0.0` before a loop that adds arrays: the first round makes an array of the number, as in NumPy."""
+"""`total = 0.0` before a loop that adds arrays: the first round makes an array of the number, as in NumPy. And a value
+of what was None."""
 
 from __future__ import annotations
 
@@ -7,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import assert_close, modes
 
 import relay as R
-from relay import TypeMismatch, relay
+from relay import TypeCheckError, TypeMismatch, relay
 
 PROGRAMS = {
     "rows": ("total = 0.0\n    for x in xs:\n        total += x", "total"),
@@ -92,3 +94,78 @@ def test_an_array_that_grows_further_is_refused() -> None:
     text = "def f(xs):\n    t = 0.0\n    for x in xs:\n        t = R.expand_dims(t + x[0], 0)\n    return t\n"
     with pytest.raises(TypeMismatch, match="a loop's variables keep their types"):
         R.from_source(text, {"R": R})(np.ones((3, 2)))
+
+
+# ---- None before the loop
+
+OF_NONE = """
+def best(xs):
+    found = None
+    for i, x in enumerate(xs):
+        if found is None or x > xs[found]:
+            found = i
+    return found
+
+def steps(xs):
+    previous, total = None, 0.0
+    for x in xs:
+        if previous is not None:
+            total += abs(x - previous)
+        previous = x
+    return total, previous
+
+def pairs(xs):
+    state = None
+    for x in xs:
+        if state is None:
+            state = (x, 1)
+        else:
+            state = (state[0] + x, state[1] + 1)
+    return state
+
+def decayed(xs):
+    hidden = None
+    for x in xs:
+        hidden = x * 0.5 if hidden is None else 0.9 * hidden + x
+    return hidden * hidden
+
+def last_large(xs):
+    found = None
+    for x in xs:
+        if x > 2.0:
+            found = x
+    return found
+
+def while_none(xs):
+    total, i = None, 0
+    while i < len(xs):
+        total = xs[i] if total is None else total + xs[i]
+        i += 1
+    return total
+"""
+
+
+@pytest.mark.usefixtures("low_effort")
+def test_none_becomes_a_value_in_the_first_round() -> None:
+    scope: dict[str, Any] = {}
+    exec(OF_NONE, scope)
+    functions = R.from_source(OF_NONE)
+    for xs in (np.array([3.0, 1.0, 4.0, 1.0]), np.array([1.0]), np.array([3.0, 1.0, 4.0, 1.0, 5.0])):
+        for name in ("best", "steps", "pairs", "decayed"):
+            wanted = scope[name](xs)
+            for run in modes(functions[name]):
+                assert_close(run(xs), wanted)
+    for run in modes(functions["best"]):
+        assert run(np.zeros(0)) is None
+    xs = np.array([3.0, 1.0, 4.0])
+    np.testing.assert_allclose(R.grad(functions["decayed"])(xs), R.grad(functions["decayed"]).interpret(xs))
+
+
+def test_what_a_run_may_lack_is_an_option() -> None:
+    functions = R.from_source(OF_NONE)
+    with pytest.raises(
+        TypeMismatch, match=r"found is None on one path and Tensor\[float64, \(\)\] on another(.|\n)*Option"
+    ):
+        functions["last_large"](np.ones(3))
+    with pytest.raises(TypeCheckError, match=r"total is None before the loop(.|\n)*Option"):
+        functions["while_none"](np.ones(3))

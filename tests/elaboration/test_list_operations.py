@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import assert_modes_raise, modes
 
 import relay as rl
 from relay import relay
@@ -137,7 +138,7 @@ def swapped(n):
 def test_dicts_with_the_same_keys_in_another_order_are_the_same_in_loops_and_branches() -> None:
     function = relay(swapped)
     for n in (0, 1, 2, 5):
-        for run in (function, function.interpret):
+        for run in modes(function):
             assert [float(v) for v in run(n)] == swapped(n)
 
 
@@ -199,9 +200,7 @@ def two_of(xs: list[float]):
 
 def test_a_list_of_another_length_is_not_unpacked() -> None:
     assert float(two_of([3.0, 1.0])) == 2.0
-    for call in (two_of, two_of.interpret):
-        with pytest.raises(ExecutionError, match="expected 2 values to unpack"):
-            call([1.0, 2.0, 3.0])
+    assert_modes_raise(two_of, [1.0, 2.0, 3.0], error=ExecutionError, match="expected 2 values to unpack")
 
 
 @relay
@@ -320,8 +319,143 @@ def test_len_of_a_list_that_an_int32_does_not_count_is_an_error(monkeypatch: pyt
             total += found.pop()
         return 0, total
 
-    for run in (countdown, countdown.interpret):
+    for run in modes(countdown):
         assert int(run(3.0, True)[0]) == 3
         assert float(run(5.0, False)[1]) == 15.0
         with pytest.raises(ExecutionError, match="a list of more than 3 elements"):
             run(4.0, True)
+
+
+# ---- fields of elements are read before the text appends any
+
+
+@dataclasses.dataclass
+class Entry:
+    key: float
+    place: int
+
+
+@rl.data
+class State:
+    position: float
+    depth: int
+
+
+@relay
+def sorted_by_heap(n: int):
+    heap, keys = [], []
+    for i in range(n):
+        heap.append(Entry(float(i * 7 % 5), i))
+        j = len(heap) - 1
+        while j > 0 and heap[(j - 1) // 2].key > heap[j].key:
+            heap[j], heap[(j - 1) // 2] = heap[(j - 1) // 2], heap[j]
+            j = (j - 1) // 2
+    while heap:
+        keys.append(heap[0].key)
+        last = heap.pop()
+        if heap:
+            heap[0] = last
+            j = 0
+            while 2 * j + 1 < len(heap):
+                child = 2 * j + 1
+                if child + 1 < len(heap) and heap[child + 1].key < heap[child].key:
+                    child += 1
+                if heap[j].key <= heap[child].key:
+                    break
+                heap[j], heap[child] = heap[child], heap[j]
+                j = child
+    return keys
+
+
+@relay
+def read_before_appended(n: int):
+    dicts, states, entries, total = [], [], [], 0.0
+    for i in range(n):
+        if dicts and dicts[-1]["value"] > 3.0:
+            break
+        if len(states) > 1:
+            total += states[0].position + float(states[-1].depth)
+        while entries and entries[-1].key > 1.0:
+            top = entries.pop()
+            entries.append(Entry(top.key - 1.0, top.place))
+        dicts.append({"value": i * 1.0})
+        states.append(State(i * 2.0, i))
+        entries.append(Entry(i * 3.0, i))
+    return len(dicts), total, [entry.key for entry in entries]
+
+
+@relay
+def reads_what_nothing_has(n: int):
+    states, total = [], 0.0
+    for _ in range(n):
+        if states:
+            total += states[0].speed
+        states.append(State(1.0, 2))
+    return total
+
+
+@relay
+def reads_of_nothing(n: int):
+    states = []
+    for i in range(n):
+        states.append(states[i].speed)
+    return len(states)
+
+
+def test_fields_are_read_before_anything_is_appended() -> None:
+    for run in modes(sorted_by_heap):
+        assert [float(key) for key in run(9)] == sorted(float(i * 7 % 5) for i in range(9))
+    for run in modes(read_before_appended):
+        count, total, keys = run(9)
+        assert (int(count), float(total), [float(key) for key in keys]) == (5, 6.0, [0.0, 1.0, 1.0, 1.0, 12.0])
+
+
+def test_a_field_that_no_element_has_is_a_mistake() -> None:
+    with pytest.raises(TypeCheckError, match="State has no field 'speed'"):
+        reads_what_nothing_has(3)
+    with pytest.raises(TypeCheckError, match="nothing that has it is appended to the list"):
+        reads_of_nothing(3)
+
+
+# ---- lists inside of what a function captures
+
+
+@relay
+def recorded(n):
+    seen, pair = {"values": [0.0], "none": [], "count": 0.0}, ([1.0], 2.0)
+
+    def go(i):
+        if i < 0:
+            return 0.0
+        seen["values"].append(i * 1.0)
+        seen["none"].append(seen["values"][-1])
+        seen["count"] += 1.0
+        pair[0].append(i * 2.0)
+        return go(i - 1) + 1.0
+
+    steps = go(n)
+    return seen["values"], seen["none"], seen["count"], pair, steps
+
+
+def test_a_captured_dict_of_lists_grows() -> None:
+    for run in modes(recorded):
+        values, none, count, (grown, kept), steps = run(2)
+        assert [float(v) for v in values] == [0.0, 2.0, 1.0, 0.0] and [float(v) for v in none] == [2.0, 1.0, 0.0]
+        assert [float(v) for v in grown] == [1.0, 4.0, 2.0, 0.0]
+        assert (float(count), float(kept), float(steps)) == (3.0, 2.0, 3.0)
+
+
+@relay
+def quicksort(xs):
+    if len(xs) <= 1:
+        return xs
+    first = xs[0]
+    below, above = [x for x in xs[1:] if x < first], [x for x in xs[1:] if x >= first]
+    return quicksort(below) + [first] + quicksort(above)  # noqa: RUF005
+
+
+def test_a_list_of_python_numbers_is_sorted_recursively() -> None:
+    """The call gets a list of known length, and the recursion lists of any."""
+    for run in modes(quicksort):
+        assert [float(x) for x in run([3.0, 1.0, 2.0])] == [1.0, 2.0, 3.0]
+        assert [float(x) for x in run([5.0, 4.0, 3.0, 9.0, 1.0])] == [1.0, 3.0, 4.0, 5.0, 9.0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from agreement import assert_modes_agree, modes
 
 import relay as rl
 from relay import ShapeError, relay
@@ -37,11 +38,9 @@ EXCHANGED = np.array([[0.0, 2.0, 1.0], [3.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
 @pytest.mark.parametrize("a", [random.normal(size=(n, n)) for n in (1, 2, 5)] + [EXCHANGED])
 def test_equations_and_determinants(a: np.ndarray) -> None:
     for b in (random.normal(size=len(a)), random.normal(size=(len(a), 2))):
-        for run in (solved, solved.interpret):
-            np.testing.assert_allclose(run(a, b), np.linalg.solve(a, b), rtol=1e-9)
+        assert_modes_agree(solved, a, b, expected=np.linalg.solve(a, b), rtol=1e-9)
     for function, expected in ((inverse, np.linalg.inv), (determinant, np.linalg.det), (logarithm, np.linalg.slogdet)):
-        for run in (function, function.interpret):
-            np.testing.assert_allclose(run(a), expected(a), rtol=1e-9, atol=1e-12)  # type: ignore[operator]
+        assert_modes_agree(function, a, expected=expected(a), rtol=1e-9, atol=1e-12)
 
 
 def test_gradients_of_equations() -> None:
@@ -90,7 +89,7 @@ def test_joining() -> None:
     wanted = (
         np.hstack([x, y]), np.vstack((x, y, m)), np.column_stack([x, m.T]), np.hstack([m, m]), np.hstack([x[0], y])
     )  # fmt: skip
-    for run in (joined, joined.interpret):
+    for run in modes(joined):
         for found, expected in zip(run(x, y, m), wanted, strict=True):
             np.testing.assert_array_equal(found, expected)
 
@@ -106,7 +105,7 @@ def test_comparing(change: float) -> None:
     x = np.array([1.0, np.inf, -2.0])
     y = x + np.array([change, 0.0, 0.0])
     wanted = np.array_equal(x, y), False, np.allclose(x, y), np.allclose(x, y, atol=0.5), np.isclose(x, y)
-    for run in (compared, compared.interpret):
+    for run in modes(compared):
         for found, expected in zip(run(x, y), wanted, strict=True):
             np.testing.assert_array_equal(found, expected)
 

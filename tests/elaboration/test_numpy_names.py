@@ -15,7 +15,7 @@ from numpy_calls import ARRAYS, METHODS, accepted_names, calls, method_calls, nu
 
 import relay as R
 from relay.errors import RelayError
-from relay.typecheck.elaboration.library import numpy_names
+from relay.typecheck.elaboration.library.numpy_signatures import signatures
 
 FUNCTIONS = dict(accepted_names())
 OF_NO_NUMPY = ("descending", "reverse")
@@ -94,7 +94,7 @@ def test_a_method_of_arrays(name: str) -> None:
 
 
 def test_signatures_are_numpys() -> None:
-    for key, signature in numpy_names.signatures().items():
+    for key, signature in signatures().items():
         function = getattr(np.linalg, key[7:]) if key.startswith("linalg.") else getattr(np, key)
         try:
             theirs = inspect.signature(function).parameters
@@ -152,9 +152,13 @@ np.linalg.norm(x2, 1); np.linalg.norm(x2, np.inf); np.linalg.norm(x3, -1, axis=(
 np.linalg.norm(x2); np.dot(q3, q3); x2.dot(q3); np.dot(x0, y2); np.trace(x3); np.diagonal(x3, 1, 2, 0);
 np.linalg.trace(x3); np.round(x2, 1); x1.round(-1); np.sum(u1); np.prod(b1); np.mean(n2, dtype=np.float64);
 np.isclose(special, others); math.pow(2, 3); math.log(8.0, 2.0); np.concatenate((x1, y2), axis=None); np.std(x2,
-axis=0, ddof=1); np.zeros_like(n2, dtype=np.float64); np.sort(x2, 0, 'stable'); 1 << 40""".replace("\n", " ").split(
-        "; "
-    )
+axis=0, ddof=1); np.zeros_like(n2, dtype=np.float64); np.sort(x2, 0, 'stable'); 1 << 40; np.diff(x3, 2, 1);
+np.append(x2, y1); np.hypot(special, others); np.cbrt(x1); np.fmod(x1, y1); np.fmod(n1, -3);
+np.copysign(x1, special[1]);
+np.fmax(special, others); np.heaviside(x1, 0.5); np.logaddexp2(x1, y1); np.signbit(special); np.gcd(n2, 6);
+np.trapezoid(x2, x1); np.ptp(x3, 1); np.average(x2, 0, y2); np.nan_to_num(special); np.interp(x2, sorted1[:3], y1);
+np.vander(x1, 2); np.rot90(x3, -1, (1, 2)); np.ediff1d(x2); np.select([m1, x1 > 0.0], [x1, y1], 7.0);
+np.digitize(x2, sorted1); np.vstack((x1, x2)); np.linalg.det(q2)""".replace("\n", " ").split("; ")
 )
 
 
@@ -168,7 +172,10 @@ def test_gradients_go_through_the_names() -> None:
     @R.relay
     def f(x):
         rows = np.cumsum(x) * np.take(x, np.array([0, 3])).sum()
-        return rows.sum() + np.linalg.norm(x, 1) + np.trace(np.dot(x, x)) + x.std(ddof=1)
+        written = np.diff(x, axis=0).sum() + np.ptp(np.hypot(x, 2.0)) + np.interp(x, x[:, 0], x[:, 1]).sum()
+        written += np.average(x, weights=np.cbrt(x * x)) + np.trapezoid(np.fmod(x, 0.7), x, axis=0).sum()
+        written += (np.vander(x[0], 4) * np.rot90(np.append(x, x).reshape(4, 2))).sum() + np.logaddexp2(x, 1.0).sum()
+        return rows.sum() + np.linalg.norm(x, 1) + np.trace(np.dot(x, x)) + x.std(ddof=1) + written
 
     x = np.array([[0.5, -1.5], [2.0, 0.25]])
     R.check_gradient(f, x)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import assert_agree, assert_modes_agree
+from agreement import assert_agree, assert_modes_agree, modes
 
 import relay as R
 from relay import relay
@@ -72,7 +72,7 @@ def test_numbers_of_several_types() -> None:
     def f(n, x):
         return both(float, 1, 2.5), both(int, x, 2.75), both(math.sqrt, 4.0, x), both(bool, n, x), both(round, 2.5, x)
 
-    for run in (f, f.interpret):
+    for run in modes(f):
         found = run(np.int32(3), np.float64(2.25))
         assert [float(v) for pair in found for v in pair] == [1.0, 2.5, 2.0, 2.0, 2.0, 1.5, 1.0, 1.0, 2.0, 2.0]
 
@@ -201,14 +201,14 @@ def gradient_through_a_method(factor, x):
 
 def test_methods_of_a_value_are_passed() -> None:
     layers, xs = Layers(Scale(2.0), Scale(3.0)), [np.array([1.0, 2.0]), np.array([3.0, 4.0])]
-    for call in (passed_methods, passed_methods.interpret):
+    for call in modes(passed_methods):
         vectors, numbers, mapped, shifted, again = call(layers, xs, 5)
         assert [v.tolist() for v in vectors] == [[2.0, 4.0], [9.0, 18.0], [6.0, 8.0], [3.0, 4.0], [2.0, 3.0]]
         assert [float(n) for n in numbers] == [10.0, 6.0]
         assert [v.tolist() for v in mapped] == [[3.0, 6.0], [9.0, 12.0]]
         assert (shifted.tolist(), again.tolist()) == ([4.0, 6.0], [6.0, 8.0])
     gradient = relay.grad(gradient_through_a_method)
-    for run in (gradient, gradient.interpret):
+    for run in modes(gradient):
         assert [float(g) for g in run(2.0, np.float64(3.0))] == [3.0 + 4.0, 2.0 + 2.0]
 
 
@@ -259,7 +259,7 @@ def test_partial_calls_and_methods_are_functions_that_python_passes() -> None:
         (functools.partial(functools.partial(scaled, w), b=0.5), np.sum(w**3 * x + (w * w + w + 1) / 2), w**3),
     ]
     for function, value, slope in cases:
-        for run in (applied_thrice, applied_thrice.interpret):
+        for run in modes(applied_thrice):
             np.testing.assert_allclose(float(run(function, x)), value, rtol=1e-5)
         np.testing.assert_allclose(R.grad(applied_thrice, wrt="x")(function, x), slope, rtol=1e-5)
     programs = len(applied_thrice._programs.exact)
@@ -282,3 +282,29 @@ def test_partial_calls_and_methods_are_functions_that_python_passes() -> None:
     ):
         with pytest.raises(RelayError, match=words):
             apply(wrong, x)
+
+
+@relay
+def called_with(f, argument):
+    return f(argument)
+
+
+@relay
+def called_later(f, n):
+    return f((n, 3)) if n == 2 else called_later(f, n - 1)
+
+
+@relay
+def tensor_methods(x):
+    def apply(f, argument):
+        return f(argument)
+
+    shaped = called_with(x.reshape, (2, 3)), called_later(x.reshape, 4), apply(x.astype, np.float32)
+    return shaped, called_with(x.sum, 0), list(map(x.take, [1, 2]))
+
+
+def test_methods_of_tensors_are_passed() -> None:
+    x = np.arange(6.0)
+    rows = x.reshape(2, 3)
+    found = assert_modes_agree(tensor_methods, x)
+    assert_agree(found, ((rows, rows, x.astype(np.float32)), x.sum(), [x[1], x[2]]))

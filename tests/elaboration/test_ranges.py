@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from agreement import modes
 from matrix import everything
 
 import relay as rl
@@ -91,7 +92,7 @@ def test_steps_of_the_run(bits: int) -> None:
         (5, 5, 3),
     ):
         want = range(a, b, step)
-        for call in (rounds, rounds.interpret):
+        for call in modes(rounds):
             count, length, numbers = call(dtype(a), dtype(b), dtype(step))
             assert int(count) == int(length) == len(want)
             assert [int(i) for i in numbers] == list(want)
@@ -111,7 +112,7 @@ def test_ranges_that_are_known() -> None:
                 break
         return count, others, fifth, len(range(-(2**31), 2**31))
 
-    for call in (rounds, rounds.interpret):
+    for call in modes(rounds):
         assert [int(n) for n in call()] == [4, 4, 4, 2**32]
 
 
@@ -156,7 +157,7 @@ def test_ranges_backwards_with_steps_of_the_run() -> None:
         for i in numbers:
             others = others * 3 + i
         want = sum(i * (n + 1) for n, i in enumerate(reversed(numbers))), len(numbers), others
-        for call in (backwards, backwards.interpret):
+        for call in modes(backwards):
             assert tuple(map(int, call(a, b, step))) == want
 
     @relay
@@ -181,7 +182,7 @@ def test_bounds_of_uint64() -> None:
                 break
         return found
 
-    for call in (third, third.interpret):
+    for call in modes(third):
         assert int(call(np.uint64(2))) == 1 and int(call(np.uint64(2**63 - 1))) == 3
         with pytest.raises(rl.ExecutionError, match=r"a bound of range must be less than 2\*\*63"):
             call(np.uint64(2**63))
@@ -193,7 +194,7 @@ def test_negative_bounds_that_are_known_with_steps_of_the_run() -> None:
         found = [i + 0 for i in range(10**12, -10, step)]
         return len(found), found[-1]
 
-    for call in (rounds, rounds.interpret):
+    for call in modes(rounds):
         assert tuple(map(int, call(np.int64(-(10**11))))) == (11, 0)
 
 
@@ -206,7 +207,7 @@ def test_aranges_of_the_run(dtype: type) -> None:
 
     for a, n in itertools.product((-3, 0, 4), (-5, 0, 7)):
         want = np.arange(n), np.arange(a, n), np.arange(a, 10, 2), np.arange(3, n, -2)
-        for call in (numbers, numbers.interpret):
+        for call in modes(numbers):
             found = call(dtype(a), dtype(n))
             for one, other in zip(found, (*want, want[1], want[1] * 0.5), strict=True):
                 assert one.tolist() == other.tolist()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import modes
 
 import relay as rl
 from relay import relay
@@ -50,7 +51,7 @@ def test_texts_are_compared_by_their_values(i: int) -> None:
     function = rl.from_source(f"def f(i, b, x):\n    return {listed}\n")
     expected = eval(f"[{listed}]", {"i": i, "b": i > 0, "x": 0.5})
     arguments = (np.int32(i), np.bool_(i > 0), 0.5)
-    for run in (function, function.interpret):
+    for run in modes(function):
         found = [bool(v) for v in run(*arguments)]
         assert [t for t, a, b in zip(SAME, found, expected, strict=True) if a != b] == []
 

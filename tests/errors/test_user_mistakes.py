@@ -219,3 +219,23 @@ def test_uncaught_errors_show_the_users_frames_only(mistake: str, tmp_path) -> N
         assert f"user.py:{line}:" in done.stderr, done.stderr
     frames = [line for line in done.stderr.splitlines() if line.startswith('  File "')]
     assert frames and all("user.py" in frame for frame in frames), done.stderr
+
+
+@relay
+def wrong_loss(parameters, x):
+    return (x @ parameters["w"]).sum(dim=0)
+
+
+@relay
+def training_step(parameters, momentum, x, rate):
+    value, gradient = relay_module.value_and_grad(wrong_loss, wrt=0)(parameters, x)
+    momentum = relay_module.tree.map(lambda a, b: 0.9 * a + b, momentum, gradient)
+    return relay_module.tree.map(lambda p, v: p - rate * v, parameters, momentum), momentum, value
+
+
+def test_a_mistake_in_a_differentiated_function_is_told_once() -> None:
+    """What the derivative would have been is not known then, and decides the dtype of no number."""
+    parameters = {"w": np.ones(3), "b": np.ones(2)}
+    with pytest.raises(relay_module.TypeCheckError, match="takes no argument 'dim'") as caught:
+        training_step(parameters, parameters, np.ones((2, 3)), 0.1)
+    assert str(caught.value).count("error:") == 1

@@ -56,7 +56,7 @@ def test_annotations_of_text() -> None:
         "k": TupleType(()),
         "l": None,
     }
-    assert function.result == types.UNIT
+    assert function.result == types.NONE
 
 
 def test_annotations_are_objects_at_run_time() -> None:

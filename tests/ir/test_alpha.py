@@ -150,7 +150,7 @@ def test_the_hash_is_the_same_in_another_process() -> None:
 
 def test_the_hash_does_not_change_by_accident() -> None:
     """Whoever changes what the hash depends on changes `VERSION` and this line."""
-    assert alpha_hash(parse("fn f(%x: ()) -> () { %x }")).startswith("bef14795c1cf6e82323e716d960d9aaa")
+    assert alpha_hash(parse("fn f(%x: ()) -> () { %x }")).startswith("a8c0284fe35b947f9d952f9582cd3c1c")
 
 
 UNTYPED = """surface;

@@ -20,6 +20,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
+from agreement import assert_agree
 from matrix import SEED, sample
 
 import relay
@@ -110,24 +111,11 @@ def vectors(dtype: str, size: int) -> list[np.ndarray]:
 
 
 # Roundings of float16 and bfloat16 may be of each step, in one of the modes only.
-RELATIVE = {"float64": 1e-12, "float32": 3e-6, "float16": 2.0**-8, "bfloat16": 2.0**-5}
-
-
-def agree(found: object, wanted: object, what: str, dtype: str) -> None:
-    """Both the same, exactly for integers and bools, within the roundings of sums of 70 terms for floats."""
-    assert isinstance(found, tuple) and isinstance(wanted, tuple)
-    for n, (one, other) in enumerate(zip(found, wanted, strict=True)):
-        if isinstance(other, tuple):
-            agree(one, other, f"{what}: result {n}", dtype)
-            continue
-        got, expected = np.asarray(one), np.asarray(other)
-        assert got.dtype == expected.dtype and got.shape == expected.shape, what
-        if expected.dtype.name not in RELATIVE:
-            assert np.array_equal(got, expected), f"{what}: result {n} is {got} instead of {expected}"
-            continue
-        error = RELATIVE[expected.dtype.name]
-        wide = got.astype(np.float64), expected.astype(np.float64)
-        np.testing.assert_allclose(*wide, rtol=error, atol=8 * error, err_msg=f"{what}: result {n}")
+TOLERANCES = {
+    name: (error, 8 * error)
+    for name, error in {"float64": 1e-12, "float32": 3e-6, "float16": 2.0**-8, "bfloat16": 2.0**-5}.items()
+}
+"""The roundings of sums of 70 terms."""
 
 
 # ---- run
@@ -153,7 +141,7 @@ def test_reductions_before_other_kernels_at_all_sizes() -> None:
         for size in SIZES:
             for v in vectors(dtype, size):
                 what = f"{texts} of {dtype} and size {size}, seed {SEED}"
-                agree(symbolic(v, *GIVEN), symbolic.interpret(v, *GIVEN), what, dtype)
+                assert_agree(symbolic(v, *GIVEN), symbolic.interpret(v, *GIVEN), tolerances=TOLERANCES, what=what)
 
 
 @pytest.mark.parametrize("better", ["argmax", "argmin"])
@@ -171,7 +159,9 @@ def test_places_before_a_product(better: str) -> None:
                 v[place] = 1 if better == "argmax" else -1
                 for function in functions:
                     given = v, np.arange(3).astype(name)
-                    agree(function(*given), function.interpret(*given), f"{function} of {v}", name)
+                    assert_agree(
+                        function(*given), function.interpret(*given), tolerances=TOLERANCES, what=f"{function} of {v}"
+                    )
 
 
 def test_reductions_alone_at_all_sizes() -> None:
@@ -181,7 +171,7 @@ def test_reductions_alone_at_all_sizes() -> None:
         for size in SIZES:
             for v in vectors(dtype, size):
                 what = f"{text} of {dtype} and size {size}, seed {SEED}"
-                agree(symbolic(v), symbolic.interpret(v), what, dtype)
+                assert_agree(symbolic(v), symbolic.interpret(v), tolerances=TOLERANCES, what=what)
 
 
 def test_reductions_of_known_sizes() -> None:
@@ -196,7 +186,7 @@ def test_reductions_of_known_sizes() -> None:
         function = function_of(PARAMETERS.replace("v,", "".join(f"v{s}, " for s in sizes), 1), texts)
         for given in zip(*(vectors(dtype, size) for size in sizes), strict=True):
             what = f"{texts} of {dtype}, seed {SEED}"
-            agree(function(*given, *GIVEN), function.interpret(*given, *GIVEN), what, dtype)
+            assert_agree(function(*given, *GIVEN), function.interpret(*given, *GIVEN), tolerances=TOLERANCES, what=what)
 
 
 # ---- what is emitted

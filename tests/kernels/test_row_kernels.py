@@ -222,6 +222,14 @@ def test_planes_are_one_loop() -> None:
     assert "T.vectorized(64)" in loops and "T.grid(4, 14" not in loops  # two of four vectors each, and what is left
 
 
+def test_vectors_have_as_many_lanes_as_what_is_compared() -> None:
+    """`any` of comparisons of float64 reads vectors of eight, four at once: as bools they would be 256 floats."""
+    f = R.from_source("def f(x, i):\n    return relay.any(relay.maximum(x[i], relay.sum(x)) > 1.0)\n", {"relay": R})
+    loops = text(f.core(np.ones(4096), np.arange(4096)), 1)
+    assert "T.vectorized(32)" in loops or "T.vectorized(T.int64(32))" in loops
+    assert "vectorized(256)" not in loops and "vectorized(T.int64(256))" not in loops
+
+
 @pytest.mark.parametrize(
     "body", ["relay.maximum(relay.atan(x - m), 0.0)", "relay.sum(relay.acos(x - m), axis=-1)", "relay.exp(x - m) * 2"]
 )

@@ -92,7 +92,7 @@ def test_a_guarded_division_stays_behind_its_guard() -> None:
 
     def body(b: Builder, x: Value, y: Value) -> Value:
         doubled = x + x
-        b.effect(Assert((y != 0).op("all").atom, "division by zero"))
+        b.perform(Assert((y != 0).op("all").atom, "division by zero"))
         return (doubled // y).op("sum")
 
     ints = tensor(40, base=INT32)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import assert_modes_agree, modes
 from operator_samples import OF, OPERATORS, Sample
 
 import relay
@@ -59,12 +60,10 @@ def test_the_body_is_type_reference_code_and_derivatives() -> None:
     def slope(x):  # type: ignore[no-untyped-def]
         return relay.sum(relay.grad(total)(x) * x)
 
-    for run in (total, total.interpret):
-        np.testing.assert_allclose(run(X), numpy_swish(X, 2.0).sum())
+    assert_modes_agree(total, X, expected=numpy_swish(X, 2.0).sum())
     step = 1e-6
     difference = (numpy_swish(X + step, 2.0) - numpy_swish(X - step, 2.0)) / (2 * step)
-    for run in (relay.grad(total), relay.grad(total).interpret):
-        np.testing.assert_allclose(run(X), difference, rtol=1e-8)
+    assert_modes_agree(relay.grad(total), X, expected=difference, rtol=1e-8)
     second = relay.grad(slope)
     np.testing.assert_allclose(second(X), second.interpret(X), rtol=1e-12)
     assert "swish(%x, beta=2.0)" in relay.to_text(total.typed(X))
@@ -115,9 +114,8 @@ def test_a_sequence_of_operands_and_control_flow_in_the_body() -> None:
         return relay.sum(relay.weighted((x, y), power=3))
 
     x, y = np.array([2.0, -1.0]), np.array([0.5, 3.0])
-    for run in (total, total.interpret):
-        np.testing.assert_allclose(run(x, y), numpy_weighted((x, y), 3).sum())
-    for run in (relay.grad(total), relay.grad(total).interpret):
+    assert_modes_agree(total, x, y, expected=numpy_weighted((x, y), 3).sum())
+    for run in modes(relay.grad(total)):
         dx, dy = run(x, y)
         np.testing.assert_allclose(dx, 2 * 3 * x**2)
         np.testing.assert_allclose(dy, 2 * 3 * y**2)
@@ -261,10 +259,8 @@ def test_a_body_with_several_results() -> None:
         return relay.sum(first * second)
 
     np.testing.assert_array_equal(parts(X)[1], 2 * X)
-    for run in (total, total.interpret):
-        np.testing.assert_allclose(run(X), 3 * (X * X).sum())
-    for run in (relay.grad(total), relay.grad(total).interpret):
-        np.testing.assert_allclose(run(X), 6 * X)
+    assert_modes_agree(total, X, expected=3 * (X * X).sum())
+    assert_modes_agree(relay.grad(total), X, expected=6 * X)
 
 
 def test_several_results_have_no_gradient_beside_their_body() -> None:

@@ -11,12 +11,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import assert_modes_agree, assert_modes_raise, modes
 
 import relay
 from relay import Algebra, Batching, Indexing, IndexKind, Memory, Relation, Tensor
+from relay.codegen.kernels.sharing import with_shared_parts
 from relay.codegen.runtime.cpu import compile_module
 from relay.errors import ExecutionError, RegistrationError, TypeMismatch
 from relay.ir import FunctionType, Kind, TensorType, TypeId, mk_arrow, mk_quant
+from relay.operator import lookup
+from relay.ops.notation import making
+from relay.ops.tir.tvm_modules import te
 from relay.typecheck.relations import broadcast, same_shape
 
 X = np.array([0.5, -1.0, 2.0])
@@ -48,12 +53,11 @@ def test_a_callback_runs_interpreted_and_compiled() -> None:
     def total(x):  # type: ignore[no-untyped-def]
         return relay.sum(slow_sine(x) * 2.0)
 
-    for run in (total, total.interpret):
+    for run in modes(total):
         calls.clear()
         np.testing.assert_allclose(run(X), 2 * np.sin(X).sum())
         assert calls == [("float64", (3,))]
-    for run in (relay.grad(total), relay.grad(total).interpret):
-        np.testing.assert_allclose(run(X), 2 * np.cos(X))
+    assert_modes_agree(relay.grad(total), X, expected=2 * np.cos(X))
     assert relay.slow_sine is slow_sine and slow_sine.documentation.startswith("sin(x)")
 
 
@@ -97,9 +101,7 @@ def test_an_error_in_a_callback_names_it() -> None:
     def call(x):  # type: ignore[no-untyped-def]
         return failing(x)
 
-    for run in (call, call.interpret):
-        with pytest.raises(ExecutionError, match="failing failed: no luck"):
-            run(X)
+    assert_modes_raise(call, X, error=ExecutionError, match="failing failed: no luck")
 
 
 # ---- hand-written TVM code
@@ -125,8 +127,7 @@ def test_a_scheduled_function_is_an_operator() -> None:
     def total(x):  # type: ignore[no-untyped-def]
         return relay.sum(unrolled_double(x) * x)
 
-    for run in (total, total.interpret):
-        np.testing.assert_allclose(run(X), 2 * (X * X).sum())
+    assert_modes_agree(total, X, expected=2 * (X * X).sum())
     np.testing.assert_allclose(relay.grad(total)(X), 4 * X)
 
 
@@ -276,6 +277,59 @@ def test_values_that_a_compute_function_uses_often_are_computed_once() -> None:
         work.append(calls)
         del relay.get_env()._operators[f"root_in_{steps}_steps_False"]
     assert work[2] <= 2.3 * work[1], work
+
+
+def chosen_steps(steps: int, form: str) -> Any:
+    """An operator whose compute function uses each value three times: in both arms of choices, in one of them (`arm`),
+    or beside an element that is read only there (`read`)."""
+    from tvm import te, tirx
+
+    def compute(x: Any) -> Any:
+        def element(*index: Any) -> Any:
+            (i,) = index
+            a = y = x(i)
+            half = tirx.const(0.5, x.dtype)
+            for k in range(steps):
+                if form == "both":
+                    y = tirx.if_then_else(a > tirx.const(0.1 * k, x.dtype), y * y * half, y + half)
+                elif form == "read":
+                    y = tirx.if_then_else(i > k, x(i - k - 1) * half + y * y * half, y + half)
+                else:
+                    y = y * y * half + y
+            return tirx.if_then_else(a > half, y, a) if form == "arm" else y
+
+        return te.compute(x.shape, element)
+
+    def stepped(x: Tensor) -> Tensor:
+        """Some steps. x: (T, s) -> (T, s)."""
+        y, places = x, np.arange(len(x))
+        for k in range(steps):
+            if form == "both":
+                y = np.where(x > 0.1 * k, y * y * 0.5, y + 0.5)
+            elif form == "read":
+                y = np.where(places > k, x[np.maximum(places - k - 1, 0)] * 0.5 + y * y * 0.5, y + 0.5)
+            else:
+                y = y * y * 0.5 + y
+        return np.where(x > 0.5, y, x) if form == "arm" else y
+
+    stepped.__name__ = f"{form}_in_{steps}_steps"
+    return relay.register_op(relation=FLOATS, compute=compute, no_gradient="none", pattern=relay.Pattern.OPAQUE)(
+        stepped
+    )
+
+
+@pytest.mark.parametrize("form", ["both", "read", "arm"])
+def test_values_that_arms_of_choices_use_often_are_named(form: str) -> None:
+    x = np.linspace(-1.0, 1.0, 13)
+    sizes = []
+    for steps in (3, 6):
+        operator = chosen_steps(steps, form)
+        function = relay.from_source("def f(x):\n    return op(x)\n", {"op": operator})
+        np.testing.assert_allclose(function(x), function.interpret(x), rtol=1e-12)
+        with making((13,), "float64"):
+            stage = with_shared_parts(lookup(operator.name).compute(te.placeholder((13,), "float64")))
+        sizes.append(len(str(stage.op.body[0])))
+    assert sizes[1] <= 2.5 * sizes[0], sizes
 
 
 @pytest.mark.parametrize("guarded", [False, True])

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from agreement import assert_modes_raise
 from scipy import special, stats
 
 import relay
@@ -117,6 +118,4 @@ def test_mistakes() -> None:
     def empty(key, n):  # type: ignore[no-untyped-def]
         return relay.random.randint(key, 3, n)
 
-    for run in (empty, empty.interpret):
-        with pytest.raises(ExecutionError, match="no integer from minval up to maxval"):
-            run(KEY, 3)
+    assert_modes_raise(empty, KEY, 3, error=ExecutionError, match="no integer from minval up to maxval")

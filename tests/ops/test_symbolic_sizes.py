@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import leaves
+from agreement import assert_agree
 from matrix import SEED
 from operator_samples import OF, OPERATORS, Array, Sample, differentiable, program
 from symbolic_sizes import elaborated, outcome, resized, values
@@ -129,16 +129,10 @@ def exactly(function: RelayFunction, arguments: tuple[Array, ...]) -> Any:
     return interpreter.run(module, values(function, arguments, module))
 
 
-def same(found: Any, wanted: Any, what: str) -> None:
-    if isinstance(found, str) or isinstance(wanted, str):
-        assert found == wanted, what
-        return
-    for one, other in zip(map(np.asarray, leaves(found)), map(np.asarray, leaves(wanted)), strict=True):
-        assert one.shape == other.shape and one.dtype == other.dtype, what
-        tolerance = 1e-4 if one.dtype.itemsize < 8 else 1e-7
-        if one.dtype.kind in "fV":
-            one, other = one.astype(np.float64), other.astype(np.float64)
-        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance, err_msg=what)
+TOLERANCES = {
+    name: (error, error)
+    for name, error in {"float64": 1e-7, "float32": 1e-4, "float16": 1e-4, "bfloat16": 1e-4}.items()
+}
 
 
 NOT_REPEATED = {"cholesky", "searchsorted"}  # elements of theirs cannot be repeated: they have tests of their own
@@ -162,7 +156,12 @@ def test_a_program_for_all_sizes_is_that_of_each(number: int) -> None:
             except ExecutionError:
                 continue  # sizes that the operator does not take
             what = f"{sample}, {change} longer, seed {SEED}"
-            same(outcome(partial(compiled, given)), outcome(partial(exactly, function, others)), what)
+            assert_agree(
+                outcome(partial(compiled, given)),
+                outcome(partial(exactly, function, others)),
+                tolerances=TOLERANCES,
+                what=what,
+            )
 
 
 # ---- sizes that attributes are made of
@@ -196,9 +195,9 @@ def test_attributes_made_of_sizes(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "relay.compile"):
         for n, m in ((3, 7), (2, 5), (5, 11)):
             x, w = random.standard_normal((n, m)), random.standard_normal((1, m))
-            same(unwrapped(sized(x, w)), exactly(sized, (x, w)), f"{n}, {m}")
+            assert_agree(unwrapped(sized(x, w)), exactly(sized, (x, w)), tolerances=TOLERANCES, what=f"{n}, {m}")
             image = random.standard_normal((2, 1, n + 1, m))
-            same(unwrapped(images(image)), exactly(images, (image,)), f"{n}, {m}")
+            assert_agree(unwrapped(images(image)), exactly(images, (image,)), tolerances=TOLERANCES, what=f"{n}, {m}")
     assert sum("with sizes" in record.getMessage() for record in caplog.records) == 2
     assert not [r.getMessage() for r in caplog.records if "its value is needed" in r.getMessage()]
 
@@ -218,7 +217,12 @@ def test_sizes_that_the_run_makes(caplog: pytest.LogCaptureFixture) -> None:
         x = random.standard_normal(length)
         x[:3] = 1.0, 2.0, 0.5
         given = (x, np.int32(k))
-        same(unwrapped(chosen_of(*given)), unwrapped(chosen_of.interpret(*given)), f"{length}")
+        assert_agree(
+            unwrapped(chosen_of(*given)),
+            unwrapped(chosen_of.interpret(*given)),
+            tolerances=TOLERANCES,
+            what=f"{length}",
+        )
 
 
 def test_matrices_of_any_size() -> None:
@@ -231,7 +235,9 @@ def test_matrices_of_any_size() -> None:
     for size in (3, 2, 7):
         a = random.standard_normal((size, size))
         arguments = a @ a.T + np.eye(size), random.standard_normal((size, 2))
-        same(unwrapped(gradient(*arguments)), exactly(gradient, arguments), f"{size}")
+        assert_agree(
+            unwrapped(gradient(*arguments)), exactly(gradient, arguments), tolerances=TOLERANCES, what=f"{size}"
+        )
 
 
 def test_places_in_what_is_sorted() -> None:
@@ -239,8 +245,5 @@ def test_places_in_what_is_sorted() -> None:
     for length in (2, 3, 7, 8, 9, 31, 64, 100, 1, 0):
         x = np.sort(random.integers(-4, 5, length)).astype(np.float32)
         y = np.append(random.integers(-5, 6, 9), np.nan).astype(np.float32)
-        same(
-            unwrapped(places(x, y)),
-            (np.searchsorted(x, y).astype(np.int32), np.searchsorted(x, y, "right").astype(np.int32)),
-            f"{length}",
-        )  # type: ignore[arg-type]
+        expected = [np.searchsorted(x, y, side).astype(np.int32) for side in ("left", "right")]
+        assert_agree(unwrapped(places(x, y)), tuple(expected), tolerances=TOLERANCES, what=f"{length}")

@@ -25,6 +25,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from agreement import Tolerances, assert_agree, assert_modes_agree, modes
 from matrix import SEED
 from operator_samples import (
     DTYPES,
@@ -114,28 +115,26 @@ def test_compiled_is_the_reference(name: str) -> None:
         if sample.operator is OPERATORS[name]:
             found = results(position - position % 20)[position % 20]
             for one, wanted in zip(found, reference(sample), strict=True):
-                assert_close(one, wanted, f"{sample} with seed {SEED}", sample.operator)
+                if sample.operator.memory.uninitialized:  # nobody reads the elements
+                    assert (one.dtype, one.shape) == (wanted.dtype, wanted.shape), sample
+                else:
+                    what = f"{sample} with seed {SEED}"
+                    assert_agree(one, wanted, tolerances=tolerances(sample.operator), what=what)
 
 
-def assert_close(found: Array, wanted: Array, what: str, operator: Operator) -> None:
-    """Equal, or for floats as close as the dtype allows."""
-    assert found.dtype == wanted.dtype and found.shape == wanted.shape, what
-    if operator.memory.uninitialised:
-        return  # nobody reads the elements
-    name = wanted.dtype.name
-    if name not in RELATIVE:
-        np.testing.assert_array_equal(found, wanted, err_msg=what)
-        return
-    # results that need no more than a rounding may not hide behind the absolute bound
-    relative, absolute = RELATIVE[name], float(ml_dtypes.finfo(wanted.dtype).tiny)
-    if operator.composition is not None:
-        relative, absolute = COMPOSED * relative, CANCELLATION[name]
-    if operator.pattern is Pattern.OUTPUT_FUSABLE:
-        absolute = PRODUCTS * CANCELLATION[name]
-    elif operator.pattern is Pattern.REDUCTION or operator.name in SUMS:
-        absolute = CANCELLATION[name]
-    wide = [a.astype(np.float64) for a in (found, wanted)]
-    np.testing.assert_allclose(*wide, rtol=relative, atol=absolute, equal_nan=True, err_msg=what)
+def tolerances(operator: Operator) -> Tolerances:
+    """Results that need no more than a rounding may not hide behind the absolute bound."""
+    found = {}
+    for name, relative in RELATIVE.items():
+        absolute = float(ml_dtypes.finfo(name).tiny)
+        if operator.composition is not None:
+            relative, absolute = COMPOSED * relative, CANCELLATION[name]
+        if operator.pattern is Pattern.OUTPUT_FUSABLE:
+            absolute = PRODUCTS * CANCELLATION[name]
+        elif operator.pattern is Pattern.REDUCTION or operator.name in SUMS:
+            absolute = CANCELLATION[name]
+        found[name] = relative, absolute
+    return found
 
 
 def test_vectorized_and_scalar_code_agree() -> None:
@@ -469,7 +468,7 @@ def test_indices_beyond_int64_are_out_of_range() -> None:
 
     whole = np.array([last])
     for f, index in ((element, last), (element, whole), (window, whole), (along, whole), (vectors, whole[:, None])):
-        for way in (f, f.interpret):
+        for way in modes(f):
             with pytest.raises(relay.errors.ExecutionError, match="out of range"):
                 way(x, index)
             assert float(np.asarray(way(x, index - last + np.uint64(3))).reshape(())) == 3.0
@@ -543,7 +542,7 @@ def test_several_results_are_a_tuple_everywhere() -> None:
         return relay.sum(values * values) + relay.sum(across * down), places
 
     x = np.arange(12.0).reshape(2, 6)
-    for run in (parts, parts.interpret):
+    for run in modes(parts):
         total, places = run(x)
         assert total == 8.0**2 + (7 * 9 + 11) ** 2 + x[0].sum() * x[1].sum()
         np.testing.assert_array_equal(places, [[1], [1]])
@@ -589,5 +588,4 @@ def test_running_results_of_short_floats_are_rounded_once(name: str, dtype: np.d
     function = relay.from_source(f"def f(x):\n    return relay.{name}(x, reverse=True)\n", {"relay": relay})
     assert isinstance(function, RelayFunction)
     expected = getattr(np, name)(x[::-1].astype(np.float32))[::-1].astype(dtype)
-    for run in (function, function.interpret):
-        np.testing.assert_array_equal(run(x), expected)
+    assert_modes_agree(function, x, expected=expected, rtol=0.0)

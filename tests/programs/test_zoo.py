@@ -15,12 +15,14 @@ from matrix import quick, sample
 from zoo import Program, programs
 
 import relay
-from relay.api import differentiation
+from relay.api.differentiation import PULLBACK
+from relay.api.templates import derived_function
 from relay.calling.results import wrap
 from relay.eval import interpreter
 from relay.frontend.data.values import is_value, make
 from relay.ir.structure import build, split
 from relay.ir.validation.check import check
+from relay.typecheck.elaboration.derivatives.templates import static_parameters
 
 # Central differences in float64 with a step of 1e-6 are right to about 1e-9 of the value's scale.
 DIFFERENCE = 2e-6
@@ -140,12 +142,9 @@ def test_second_derivatives_agree(program: Program) -> None:
     if not positions or program.name in SINGULAR:
         pytest.skip("there is no second derivative to test")
     gradient = relay.grad(program.function, wrt=positions)
-    pullback = differentiation._derived_function(
-        gradient,
-        ("vjp", len(arguments)),
-        lambda: differentiation.PULLBACK.definition(
-            gradient.__relay__, differentiation.positional_parameters(len(arguments)), {}
-        ),
+    parameters = static_parameters(len(arguments), [False] * len(arguments))
+    pullback = derived_function(
+        gradient, ("vjp", len(arguments)), lambda: PULLBACK.definition(gradient.__relay__, parameters, {})
     )
     weights = [
         np.asarray(np.cos(np.arange(np.size(arguments[i])) + i)).reshape(np.shape(arguments[i])) for i in positions

@@ -12,7 +12,6 @@ from relay.codegen.runtime.cpu import Program, compile_module
 from relay.eval.interpreter import run
 from relay.ir.expr import (
     Arm,
-    Binding,
     Block,
     Call,
     Counter,
@@ -54,32 +53,18 @@ class Builder(Emitter):
     """An emitter that also makes control flow. Bodies are Python functions from the builder to a terminator, or to what
     the block yields. Everything is emitted into the innermost block."""
 
-    def __init__(self) -> None:
-        self.open: list[list[Binding]] = []
-        super().__init__()
-
-    @property
-    def bindings(self) -> list[Binding]:
-        return self.open[-1]
-
-    @bindings.setter
-    def bindings(self, new: list[Binding]) -> None:
-        self.open.append(new)
-
     def many(self, expression: Expr, types: Sequence[Type]) -> list[Value]:
         targets = tuple(Var(f"r{i}", t) for i, t in enumerate(types))
-        self.bindings.append(Binding(targets, expression))
+        self.emit(targets, expression)
         return [self.value(t) for t in targets]
 
-    def effect(self, expression: Expr) -> None:
-        self.bindings.append(Binding((), expression))
-
-    def block(self, body: Callable[[Builder], Any]) -> Block:
-        self.open.append([])
+    def block(self, body: Callable[[Builder], Any]) -> Block:  # type: ignore[override]
+        outer, self.items = self.items, []
         end = body(self)
         if not isinstance(end, Terminator):
             end = Yield(tuple(v.atom for v in (end if isinstance(end, tuple) else (end,))))
-        return Block(tuple(self.open.pop()), end)
+        written, self.items = self.finished(), outer
+        return Block(written, end)
 
     def branch(self, *arms: Callable[[Builder], Any], types: Sequence[Type] = ()) -> list[Value]:
         """branch(condition, body, .., orelse)"""
@@ -135,7 +120,7 @@ def function(
     end = body(builder, *(builder.value(v) for v in variables))
     if isinstance(end, Value):
         result, end = end.type, Exit(label, (end.atom,))
-    return Function(name, variables, Block(tuple(builder.bindings), end), label, result)
+    return Function(name, variables, Block(builder.finished(), end), label, result)
 
 
 def module(*functions: Function) -> Module:

@@ -141,6 +141,23 @@ np.linalg.slogdet: q2; q3; p2; x1; x2
 np.linalg.matmul: x1, y1; q2, x1; x2, q2; q3, q2; q3, q3
 np.linalg.tensordot: x2, y2; q3, q2
 math.prod: x1; n1; x2; [2, 3]; (2.0, 3); [x0, y0]
+np.append: x1, 1.5; x1, y1; x2, y1; x2, y2; x0, y0; n1, 3; [1.0, 2.0], [3.0]; x1, [1.0, 2.0]; m1, True; x3, y3
+np.average: x0; x1; x2; x3; s2; n1; special; x1, None, y1; x2, 0; x2, -1, y2; x3, 1, np.array([1.0, 2.0, 3.0]); x1, 0,
+  [1.0, 2.0, 3.0]; x2, None, np.abs(y2)
+np.digitize: x0, sorted1; x1, sorted1; x3, sorted1; 0.0, sorted1; sorted1, sorted1; x2, sorted1[::-1]; special, sorted1;
+  sorted1, sorted1[::-1]; x1, x1[:1]
+np.interp: x0, sorted1[:3], y1; x1, sorted1[:3], y1; x3, sorted1[:3], y1; 0.3, sorted1[:3], x1; special, sorted1[:3],
+  y1; x2, x1[:1], y1[:1]; -9.0, sorted1[:3], y1; sorted1, sorted1[:3], x1; x1, sorted1, y1
+np.nan_to_num: x0; x1; special; others; s2; n2; m1; x3; u1
+np.select: [x1 > 1.0, x1 < 0.0], [x1, y1]; (m2, m2), (x2, y2); [m2], [x1]; [m0], [x0]; [m1, m1], [n1, 2 * n1]
+np.trapezoid: x1; x2; x3; x1, y1; x2, x1; x2, y2; x3, x1[:2], 1.0, 1; s1; x2, None, 0.5; x2, None, 2.0, 0; n1; x1[:0]
+np.vander: x1; x1, 2; x1, 4; n1; x1, 0; x1, 3, True; x2; s1; x1[:0]
+np.rot90: x2; x3; n2; x2, 2; x2, 3; x2, -1; x2, 4; x3, 1, (1, 2); x3, 2, (0, 2); x3, 3, (2, 0); x1; x2[:, :0]
+np.diff: x1; x2; x3; n2; m2; u1; s1; x1, 2; x2, 1, 0; x3, 2, 1; x1, 0; x1, 5; x0; x1[:0]; special; x1, -1
+np.count_nonzero: x0; x1; x2; x3; n2; s2; m0; m1; m2; m3; special; u1; True; [1.5, 0.0]; x2 > 0.0; x1[:0]
+np.issubdtype: x1.dtype, np.floating; n1.dtype, np.floating; n1.dtype, np.integer; u1.dtype, np.signedinteger; s1.dtype,
+  np.float64; m1.dtype, np.bool_; m1.dtype, np.number; np.float32, np.float32; l1.dtype, np.int64
+np.ptp: x0; x1; x2; x3; n2; s2; special; u1; x1[:1]
 """)
 """The arguments of calls, where they are no single arrays."""
 
@@ -202,6 +219,24 @@ M: 2
 base: 2.0
 reverse: True
 descending: True
+n: 0; 1; 2; -1
+prepend: 0.0
+append: 0.0
+weights: None; y1; [1.0, 2.0, 3.0]; y2
+returned: True; False
+right: True; False; 2.0
+left: 3.0
+period: 4.0
+nan: 1.0
+posinf: 5.0
+neginf: -5.0
+default: 7; 2.5
+dx: 0.5
+x: x1
+N: 2; 0
+increasing: True; False
+to_end: 1.0
+to_begin: 1.0
 stop: 6
 """)
 """Values of keyword arguments, each of which is given alone."""
@@ -262,7 +297,7 @@ def _defaults(name: str, function: object) -> tuple[str, ...]:
         return _FIRST["np.concatenate"]
     if name == "np.argsort":  # equal elements stand in any order there
         return ("x0", "x1", "x2", "x3", "s1", "s2", "special[:5]", "sorted1[1:3]")
-    if name in ("math.pow", "math.atan2"):
+    if name in ("math.pow", "math.atan2", "math.gcd", "math.lcm", "math.hypot", "math.copysign"):
         return ("x0, y0", "2, 3", "n0, 2", "2.5, -1.5", "n0, n0", "7, 2.5", "2, -1", "5, 3")
     if name.startswith("math."):
         return ("x0", "2", "0.5", "n0", "x1", "s0", "-3", "1.5", "True")

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+from agreement import assert_agree
 
 import relay.ops.elementwise.arithmetic
 import relay.ops.elementwise.comparison  # noqa: F401
@@ -470,12 +471,12 @@ def arguments_of(module_: Module, values: tuple[float, ...]) -> list[np.ndarray]
     return made
 
 
-def agree(before: Module, after: Module, program: Program) -> None:
+def assert_modules_agree(before: Module, after: Module, program: Program) -> None:
     """Both modules give the same results."""
     for values in program.arguments:
         expected = run(before, arguments_of(before, values))
         found = run(after, arguments_of(after, values))
-        np.testing.assert_array_equal(np.asarray(found), np.asarray(expected), err_msg=str(values))
+        assert_agree(found, expected, rtol=0.0, what=str(values))
 
 
 def lowered(name: str) -> Module:

@@ -11,7 +11,8 @@ import pytest
 
 import relay
 from relay.ir.analysis.alpha import alpha_equal
-from relay.transform.passes import PASSES, read_steps, stage_of
+from relay.transform.passes import PASSES, read_steps
+from relay.transform.properties import properties_of
 
 FOLDER = Path(__file__).parents[1] / "golden"
 CASES = sorted(FOLDER.glob("*.relay"))
@@ -23,13 +24,25 @@ def test_golden(path: Path, request: pytest.FixtureRequest) -> None:
     head, _, expected = path.read_text(encoding="utf-8").partition(RULE)
     before = relay.parse(head, path.name)
     passes = head.splitlines()[0].removeprefix("# passes: ")
-    after = relay.transform.Pipeline(passes, checked=True, stage=stage_of(before))(before)
+    pipeline = relay.transform.Pipeline(passes, checked=True)
+    pipeline.known = properties_of(before)
+    after = pipeline(before)
     found = relay.to_text(after) + "\n"
     if request.config.getoption("--update-golden"):
         path.write_text(head.rstrip() + "\n\n" + RULE + found, encoding="utf-8")
         return
     assert found == expected, f"pytest {path} --update-golden writes the new result"
     assert alpha_equal(relay.parse(expected), after)
+
+
+@pytest.mark.parametrize("path", [p for p in CASES if p.stem.endswith("_of_sizes")], ids=lambda p: p.stem)
+def test_passes_do_the_same_alone(path: Path) -> None:
+    """What a module assumes of its sizes is known to a pass without a pipeline, too."""
+    head, _, expected = path.read_text(encoding="utf-8").partition(RULE)
+    module = relay.parse(head, path.name)
+    for step in read_steps(head.splitlines()[0].removeprefix("# passes: ")):
+        module = step.change(module)
+    assert alpha_equal(relay.parse(expected), module)
 
 
 def test_every_pass_has_an_example() -> None:

@@ -11,7 +11,7 @@ from transform_programs import (
     Build,
     F,
     Program,
-    agree,
+    assert_modules_agree,
     assert_structured,
     function,
     give,
@@ -90,7 +90,7 @@ def test_pass_gives_the_same(name: str, passed: str) -> None:
     after = PASSES[passed](before)
     check(after, "structured")
     assert_structured(after)
-    agree(before, after, PROGRAMS[name])
+    assert_modules_agree(before, after, PROGRAMS[name])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -98,8 +98,8 @@ def test_pass_gives_the_same(name: str, passed: str) -> None:
 def test_level_gives_the_same(name: str, level: int) -> None:
     before = PROGRAMS[name].make()
     prepared = prepare(lowered(name), level, checked=True)
-    agree(before, prepared, PROGRAMS[name])
-    agree(before, optimize(prepared, level, checked=True), PROGRAMS[name])
+    assert_modules_agree(before, prepared, PROGRAMS[name])
+    assert_modules_agree(before, optimize(prepared, level, checked=True), PROGRAMS[name])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -110,7 +110,7 @@ def test_passes_compose_in_any_order(name: str) -> None:
     for chosen in random.permutation(OPTIMIZATIONS * 2):
         after = PASSES[str(chosen)](after)
         check(after, "structured")
-    agree(before, after, PROGRAMS[name])
+    assert_modules_agree(before, after, PROGRAMS[name])
 
 
 def test_optimized_closures_leave_nothing_behind() -> None:
@@ -165,7 +165,7 @@ def test_dead_code_drops_targets_and_parameters() -> None:
 
     before = unary(f)
     after = eliminate_dead_code(before)
-    agree(before, after, Program(straight, ((1.0,), (7.0,))))
+    assert_modules_agree(before, after, Program(straight, ((1.0,), (7.0,))))
     loops = [e for e in expressions(after) if isinstance(e, Loop)]
     assert [len(loop.parameters) for loop in loops] == [2, 1]
     assert "multiply" not in kinds(after)
@@ -379,7 +379,7 @@ def test_inlines_branches_and_keeps_recursion() -> None:
     check(after, "structured")
     assert set(after.functions) == {"f", "countdown"}
     assert sum(isinstance(e, If) for e in expressions(after)) == 3
-    agree(before, after, Program(straight, ((-1.0,), (0.25,), (2.5,))))
+    assert_modules_agree(before, after, Program(straight, ((-1.0,), (0.25,), (2.5,))))
 
 
 def test_long_blocks_take_linear_time() -> None:
@@ -424,7 +424,7 @@ def test_tuples_through_branches_and_loops_are_taken_apart() -> None:
 
     before = unary(f)
     after = optimize(before, 2, checked=True)
-    agree(before, after, Program(straight, ((0.0,), (2.5,), (9.0,))))
+    assert_modules_agree(before, after, Program(straight, ((0.0,), (2.5,), (9.0,))))
     assert not {"MakeTuple", "Project", "exp"} & set(kinds(after))
 
 
@@ -437,7 +437,7 @@ def test_tail_recursion_becomes_a_loop() -> None:
 
     before = PASSES["structure"](module(function("gcd", [F, F], F, gcd)))
     after = prepare(before, 0, checked=True)
-    agree(before, after, Program(straight, ((12.0, 18.0), (7.0, 0.0))))
+    assert_modules_agree(before, after, Program(straight, ((12.0, 18.0), (7.0, 0.0))))
     assert "Call" not in kinds(after)
     recursive = prepare(lowered("power"), 0)
     assert "Call" in kinds(recursive)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from zoo import Program, programs
+from zoo import Program
 
 import relay
 from relay.eval import interpreter
 from relay.ir.expr import Function, Module
 from relay.ir.validation.check import check
-from relay.transform.passes import ALIASES, PASSES, options_of, read_steps, stage_of
+from relay.transform.passes import ALIASES, PASSES, options_of, read_steps
 from relay.transform.pipeline import Pipeline
 
 TEXT = """
@@ -82,13 +82,6 @@ def test_options_reach_the_pass() -> None:
     assert "exp" in relay.to_text(Pipeline("fold-constants{max_size=23}")(module))
     assert "exp" not in relay.to_text(Pipeline("fold-constants{max_size=24}")(module))
     assert options_of("fold_constants") == {"max_size": 8192}
-
-
-def test_the_stage_of_a_module() -> None:
-    program = next(p for p in programs() if p.name == "closure" or p.differentiable)
-    typed = program.function.typed(*program.arguments)
-    core = relay.transform.specialize(typed)
-    assert stage_of(relay.transform.structure(core)) == "structured"
 
 
 # ---- fusion as a transformation

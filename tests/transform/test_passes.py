@@ -18,15 +18,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
-import numpy as np
 import pytest
+from agreement import assert_agree
 from generators.random_modules import arguments, outcome, random_module
 from hypothesis import given
 from hypothesis import strategies as st
 from matrix import SEED, everything
 from zoo import programs
 
-from relay.eval.values import Data, Reference, Stack
 from relay.ir.analysis.alpha import alpha_equal
 from relay.ir.expr import Function, Module
 from relay.ir.types import FunctionType, RefType, StackType, TupleType
@@ -68,11 +67,6 @@ def differentiated(module: Module) -> Module:
     return PASSES["differentiate"](module) if pending else module
 
 
-def element_of(item: object) -> object:
-    """An element of a list, in a cell or not."""
-    return item.content if isinstance(item, Reference) else item
-
-
 def without_cells(type_: Any) -> Any:
     """A type with the elements of lists without the cells that they may be in: callers pass either form."""
     match type_:
@@ -86,39 +80,11 @@ def without_cells(type_: Any) -> Any:
             return type_
 
 
-def assert_same(found: object, expected: object, exact: bool = True) -> None:
-    """Equal structure, dtypes and elements, bit for bit if `exact`; two NaNs are equal."""
-    if isinstance(expected, tuple):
-        assert isinstance(found, tuple) and len(found) == len(expected)
-        for one, other in zip(found, expected, strict=True):
-            assert_same(one, other, exact)
-    elif isinstance(expected, Data):
-        assert isinstance(found, Data) and found.constructor == expected.constructor
-        for one, other in zip(found.fields, expected.fields, strict=True):
-            assert_same(one, other, exact)
-    elif isinstance(expected, Reference):
-        assert isinstance(found, Reference)
-        assert_same(found.content, expected.content, exact)
-    elif isinstance(expected, Stack):
-        assert isinstance(found, Stack)
-        one, other = found.buffer[: found.length], expected.buffer[: expected.length]
-        assert_same(tuple(map(element_of, one)), tuple(map(element_of, other)), exact)
-    elif isinstance(expected, str):
-        assert found == expected
-    else:
-        one, other = np.asarray(found), np.asarray(expected)
-        assert one.dtype == other.dtype and one.shape == other.shape
-        if exact:
-            np.testing.assert_array_equal(one, other)
-            np.testing.assert_array_equal(np.signbit(one), np.signbit(other)) if one.dtype.kind == "f" else None
-        else:
-            np.testing.assert_allclose(one, other, rtol=ROUNDING, atol=1e-12)
-
-
 def assert_harmless(before: Module, after: Module, values: Sequence[Any], expected: object, exact: bool) -> None:
     check(after, "structured")
     assert without_cells(after.main.type) == without_cells(before.main.type)
-    assert_same(outcome(differentiated(after), values), expected, exact)
+    found = outcome(differentiated(after), values)
+    assert_agree(found, expected, ROUNDING, 1e-12, bits=exact)
 
 
 @pytest.mark.parametrize("name", OPTIMIZATIONS)

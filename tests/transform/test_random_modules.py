@@ -14,8 +14,8 @@ from transform_programs import (
     Program,
     Writer,
     Z,
-    agree,
     assert_bound_once,
+    assert_modules_agree,
     assert_structured,
     function,
     module,
@@ -161,7 +161,7 @@ def test_structured_form_of_random_programs(seed: int) -> None:
     check(after, "structured")
     assert_structured(after)
     assert_bound_once(after)
-    agree(before, after, CASES)
+    assert_modules_agree(before, after, CASES)
 
 
 @given(st.integers(0, 2**32))
@@ -173,6 +173,6 @@ def test_passes_on_random_programs(seed: int) -> None:
         name = order.choice(sorted(set(PASSES) - LOSSY - {"specialize", "differentiate"}))
         after = PASSES[name](after)
         check(after, "structured")
-    agree(before, after, CASES)
+    assert_modules_agree(before, after, CASES)
     prepared = prepare(structure(before), 2, checked=True)
-    agree(before, optimize(prepared, 3, checked=True), CASES)
+    assert_modules_agree(before, optimize(prepared, 3, checked=True), CASES)

@@ -10,9 +10,9 @@ from transform_programs import (
     F,
     Program,
     Z,
-    agree,
     assert_bound_once,
     assert_first_order,
+    assert_modules_agree,
     assert_structured,
     function,
     give,
@@ -42,8 +42,8 @@ def test_specialized_program_gives_the_same(name: str) -> None:
     after = specialize(before)
     assert_first_order(after)
     assert_bound_once(after)
-    agree(before, after, PROGRAMS[name])
-    agree(before, specialize(after), PROGRAMS[name])
+    assert_modules_agree(before, after, PROGRAMS[name])
+    assert_modules_agree(before, specialize(after), PROGRAMS[name])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -52,11 +52,11 @@ def test_structured_program_gives_the_same(name: str) -> None:
     after = structure(specialize(before))
     assert_structured(after)
     assert_bound_once(after)
-    agree(before, after, PROGRAMS[name])
+    assert_modules_agree(before, after, PROGRAMS[name])
     again = structure(after)
     assert_structured(again)
     assert len(again.data) == len(after.data)
-    agree(before, again, PROGRAMS[name])
+    assert_modules_agree(before, again, PROGRAMS[name])
 
 
 @pytest.mark.parametrize("name", ["straight", "early_return", "unrolled", "power", "counting"])
@@ -86,7 +86,7 @@ def test_many_early_returns_nest_little() -> None:
         after = structure(before)
         assert_structured(after)
         assert_bound_once(after)
-        agree(before, after, Program(straight, tuple((c,) for c in cases)))
+        assert_modules_agree(before, after, Program(straight, tuple((c,) for c in cases)))
         assert _depth(after.main.body) < 100
 
 
@@ -108,7 +108,7 @@ def test_functions_chosen_at_run_time_become_data() -> None:
     check(after, "core")
     (closure,) = after.data
     assert [len(c.fields) for c in closure.constructors] == [1, 1]
-    agree(before, after, Program(straight, ((-2.0,), (3.0,))))
+    assert_modules_agree(before, after, Program(straight, ((-2.0,), (3.0,))))
 
 
 def test_growing_closures_become_recursive_data() -> None:
@@ -130,7 +130,7 @@ def test_growing_closures_become_recursive_data() -> None:
     check(after, "core")
     (closure,) = after.data
     assert any(DataType(closure) in c.fields for c in closure.constructors)
-    agree(before, after, Program(straight, ((-2.0,), (3.0,))))
+    assert_modules_agree(before, after, Program(straight, ((-2.0,), (3.0,))))
 
 
 def test_entry_that_takes_functions_is_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from agreement import modes
 
 import relay as rl
 from relay import relay
@@ -158,7 +159,7 @@ def annotated_three(x):
     ids=lambda v: v.__name__ if callable(v) else None,
 )
 def test_what_is_checked_when_the_program_runs(function, arguments, text) -> None:
-    for run in (function, function.interpret):
+    for run in modes(function):
         with pytest.raises(ExecutionError, match=text) as caught:
             run(*arguments)
         assert caught.value.span is not None
@@ -284,12 +285,12 @@ def test_nothing_is_taken_from_nothing() -> None:
 
     nothing, some, none = np.zeros(0), np.array([0, 5], np.int32), np.zeros(0, np.int32)
     for function in (nearest, nearest_positive):
-        for call in (function, function.interpret):
+        for call in modes(function):
             with pytest.raises(ExecutionError, match="index out of range"):
                 call(nothing, some)
             assert len(call(nothing, none)) == 0
             assert call(np.arange(1.0, 4.0), some).shape[0] == 2
-    for call in (nearest_positive, nearest_positive.interpret):
+    for call in modes(nearest_positive):
         with pytest.raises(ExecutionError, match="index out of range"):
             call(-np.ones(3), some)
         assert call(-np.ones(3), none).shape == (0,)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import modes
 from error_cases import NAMES, Case, all_cases, verify
 from surface_programs import defined
 
@@ -20,7 +21,7 @@ from relay.ir.traverse import walk
 from relay.ir.validation.check import check
 from relay.prelude import from_sequence, to_sequence
 from relay.typecheck.elaboration import scheme
-from relay.typecheck.elaboration.values.tensors import SchemeOnly
+from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 
 A = relay.type_var("A")
 b = relay.base_type_var("b")
@@ -451,7 +452,7 @@ def of_the_class(a):
 
 
 def test_static_methods_and_methods_of_the_class() -> None:
-    for run in (of_the_class, of_the_class.interpret):
+    for run in modes(of_the_class):
         assert [float(part) for part in run(3.0)] == [7.0, 15.0, 1.0, 6.0]
     outside = Scaled.sum_of(1.0)
     assert (float(outside.x), float(outside.y), float(outside.of(2.0).y)) == (2.0, 5.0, 4.0)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import relay as rl
-from relay import Any, Float, Tensor, relay
+from relay import Any, Float, Tensor, dims, relay
+
+(n,) = dims("n")
 
 
 @relay
@@ -45,3 +47,17 @@ def test_lists_of_arrays_of_several_sizes() -> None:
     assert float(rl.hessian(ragged_loss, wrt="w").interpret([a, b], w)) == 0
     by_list = rl.grad(ragged_loss)([a, a], w)  # lists by which is differentiated keep their lengths, and sizes
     np.testing.assert_array_equal(by_list[0], [[2, 2, 2], [2, 2, 2]])
+
+
+@relay
+def total(xs: list[Tensor[Float, (n,)]]):
+    sum = 0.0
+    for x in xs:
+        sum = sum + x.sum()
+    return sum
+
+
+def test_lists_of_empty_arrays_are_passed_to_compiled_programs() -> None:
+    empty = np.zeros(0, np.float32)
+    for xs in ([empty], [empty, empty]):
+        assert float(total(xs)) == float(total.interpret(xs)) == 0

@@ -185,15 +185,29 @@ class Emission:
         return NAMES in self._features(expressions)
 
     def _features(self, expressions: Sequence[Expression]) -> set[str]:
-        found: set[str] = set()
+        bodies = [tensor.op.body[tensor.value_index] for tensor in self._read_tensors(expressions, places=False)]
+        return {feature for expression in (*expressions, *bodies) for feature in features(expression)}
+
+    def dtypes_behind(self, expressions: Sequence[Expression]) -> set[str]:
+        """The dtypes of all elements that expressions read, from memory or computed here."""
+        return {str(tensor.dtype) for tensor in self._read_tensors(expressions, places=True)}
+
+    def _read_tensors(self, expressions: Sequence[Expression], places: bool) -> list[Any]:
+        """The tensors that expressions read and that are computed where they are read, and what these read; with
+        `places` also those in memory."""
+        found: dict[Any, Any] = {}
         pending = list(expressions)
         while pending:
-            expression = pending.pop()
-            found |= features(expression)
-            for tensor, _ in loads(expression):
-                if key(tensor) not in self.places and key(tensor) not in self.values:
+            for tensor, _ in loads(pending.pop()):
+                name = key(tensor)
+                if name in found or name in self.values:
+                    continue
+                if name not in self.places:
                     pending.append(tensor.op.body[tensor.value_index])
-        return found
+                elif not places:
+                    continue
+                found[name] = tensor
+        return list(found.values())
 
     def without_reads(self, expression: Expression) -> Expression:
         """An expression with what it reads from memory left out."""

@@ -45,7 +45,7 @@ class _Cut:
     bounds: list[Extent]
     changes: list[tuple[_ConditionChange, int]]
 
-    def known(self, part: int) -> list[tuple[Any, bool]]:
+    def condition_values(self, part: int) -> list[tuple[Any, bool]]:
         """The conditions with what they are in a part."""
         return [(change.condition, change.before == (part < rank)) for change, rank in self.changes]
 
@@ -65,7 +65,7 @@ def split_loop(
         structural_walk(statement, ((tirx.Bind, lambda bind: names.append(bind.var)),))
     made: list[Statement] = []
     for number_, (begin, end) in enumerate(pairwise(cut.bounds)):
-        part = [_resolve_conditions(statement, cut.known(number_)) for statement in statements]
+        part = [_resolve_conditions(statement, cut.condition_values(number_)) for statement in statements]
         if not _in_vectors(part):
             return None
 

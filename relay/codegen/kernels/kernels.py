@@ -57,6 +57,7 @@ from relay.operator import InPlace, Pattern, lookup
 from relay.ops.notation import making
 from relay.ops.tir.tvm_modules import wide_indices
 from relay.support import progress
+from relay.support.phases import is_recorded, phase
 from relay.support.signals import deferral
 from relay.transform.fusion.fusion_groups import FusionGroup
 
@@ -120,9 +121,9 @@ class Kernels:
             name = GlobalVar(f"kernel{len(self._known)}_{'_'.join(operators)[:40]}")
             progress.say(f"loops of kernel {len(self._known) + 1}")
             choice = self._choices.get(kernel_name(key), DEFAULT) if self._choices else DEFAULT
-            with refusals_of(*_lines(group)):
-                if self._explores:
-                    built = _build(group, operands, sizes, self._threads, choice, explores=True)
+            with refusals_of(*_lines(group)), phase("kernels", str(name.name_hint)):
+                if self._explores or is_recorded():
+                    built = _build(group, operands, sizes, self._threads, choice, explores=self._explores)
                 else:
                     built = _cached_build(group, operands, sizes, self._threads, choice, key)
             self.functions[name] = built.function
@@ -340,6 +341,36 @@ def _build_counting(
 ) -> _BuiltKernel:
     """As `_build`, with indices of 64 bits if they are `wide`."""
     extents = Extents(sizes, wide)
+    inputs, outputs, tensors = _stages(group, operands, extents)
+    e = Emission(threads, "int64" if wide else "int32", choice, explores)
+    parameters: list[Any] = []
+    statements: list[Statement] = []
+    for tensor, atom in zip((*inputs, *outputs), (*operands, *(None for _ in outputs)), strict=True):
+        parameter, declared = _bind_operand(e, tensor, atom)
+        parameters.append(parameter)
+        statements += declared
+    given = _constant_operands(e, inputs, parameters, _packable(group, operands) if packs else ())
+    loops = emit(e, outputs, [tensors[var].op for var in group.kept])
+    for constant in e.packings:
+        plain = next(e.places[k].buffer for k, g in e.constants.items() if g is constant)
+        if any(_reads(statement, plain) for statement in loops):  # as it is, too
+            return _build_counting(group, operands, sizes, threads, choice, False, wide, explores)
+    statements += e.declarations
+    statements.append(with_registers(with_fresh_names(tir.sequence(loops))))
+    parameters += [*extents.variables.values(), *(address for address, _ in e.temporaries)]
+    function = tir.function(parameters, statements).with_attr(tir.KERNEL, True)
+    least = {variable: facts().smallest(dim) for dim, variable in extents.variables.items()}
+    flat, more = tir.flat_kernel(function, least)
+    temporaries = [*(extents.dim(size) for _, size in e.temporaries), *map(extents.dim, more)]
+    packed = {given[constant]: found for constant, found in e.packings.items()}
+    options = TilingOptions(tuple(e.alternatives), e.tilings) if e.alternatives or e.tilings else None
+    return _BuiltKernel(flat, temporaries, packed, e.decisions, options)
+
+
+def _stages(
+    group: FusionGroup, operands: Sequence[Atom], extents: Extents
+) -> tuple[list[Any], list[Any], dict[Atom, Any]]:
+    """The te stages of a group: its inputs, its outputs, and those of all values."""
     inputs = [_placeholder(i, _type(atom), extents) for i, atom in enumerate(operands)]
     tensors: dict[Atom, Any] = dict(zip(operands, inputs, strict=True))
     for binding in group.bindings:
@@ -361,46 +392,40 @@ def _build_counting(
         if any(made.same_as(tensor) for tensor in (*inputs, *outputs)):
             made = te.compute(made.shape, lambda *index, source=made: source(*index), name="copy")
         outputs.append(made)
-    e = Emission(threads, "int64" if wide else "int32", choice, explores)
-    parameters: list[Any] = []
-    statements: list[Statement] = []
-    given: dict[ConstantOperand, int] = {}
-    packable = _packable(group, operands) if packs else ()
-    for position, (tensor, atom) in enumerate(
-        zip((*inputs, *outputs), (*operands, *(None for _ in outputs)), strict=True)
-    ):
-        dtype = str(tensor.dtype)
-        dims = tuple(map(extent, tensor.shape))
-        if atom is not None and tir.by_value(_base(_type(atom)), product(_type(atom).shape)):
-            value = tirx.Var("operand", dtype)
-            parameters.append(value)
-            e.values[key(tensor)] = value
-        else:
-            address = tirx.Var("operand" if atom is not None else "result", "int64")
-            parameters.append(address)
-            elements = volume(dims)
-            size = max(elements, 1) if isinstance(elements, int) else elements
-            buffer, declared = tir.view(address.name, (size,), dtype, address)
-            statements += declared
-            e.places[key(tensor)] = Place(buffer, dims, address=address)
-            if position in packable and isinstance(elements, int):
-                e.constants[key(tensor)] = constant = ConstantOperand(address, dtype, elements)
-                given[constant] = position
-    loops = emit(e, outputs, [tensors[var].op for var in group.kept])
-    for constant in e.packings:
-        plain = next(e.places[k].buffer for k, g in e.constants.items() if g is constant)
-        if any(_reads(statement, plain) for statement in loops):  # as it is, too
-            return _build_counting(group, operands, sizes, threads, choice, False, wide, explores)
-    statements += e.declarations
-    statements.append(with_registers(with_fresh_names(tir.sequence(loops))))
-    parameters += [*extents.variables.values(), *(address for address, _ in e.temporaries)]
-    function = tir.function(parameters, statements).with_attr(tir.KERNEL, True)
-    least = {variable: facts().smallest(dim) for dim, variable in extents.variables.items()}
-    flat, more = tir.flat_kernel(function, least)
-    temporaries = [*(extents.dim(size) for _, size in e.temporaries), *map(extents.dim, more)]
-    packed = {given[constant]: found for constant, found in e.packings.items()}
-    options = TilingOptions(tuple(e.alternatives), e.tilings) if e.alternatives or e.tilings else None
-    return _BuiltKernel(flat, temporaries, packed, e.decisions, options)
+    return inputs, outputs, tensors
+
+
+def _bind_operand(e: Emission, tensor: Any, atom: Atom | None) -> tuple[Any, list[Statement]]:
+    """The parameter that a kernel reads an operand by, or writes a result (`atom` is None) to: a number, or an address,
+    which is declared as a buffer."""
+    dtype = str(tensor.dtype)
+    dims = tuple(map(extent, tensor.shape))
+    if atom is not None and tir.by_value(_base(_type(atom)), product(_type(atom).shape)):
+        value = tirx.Var("operand", dtype)
+        e.values[key(tensor)] = value
+        return value, []
+    address = tirx.Var("operand" if atom is not None else "result", "int64")
+    elements = volume(dims)
+    size = max(elements, 1) if isinstance(elements, int) else elements
+    buffer, declared = tir.view(address.name, (size,), dtype, address)
+    e.places[key(tensor)] = Place(buffer, dims, address=address)
+    return address, declared
+
+
+def _constant_operands(
+    e: Emission, inputs: Sequence[Any], parameters: Sequence[Any], packable: Sequence[int]
+) -> dict[ConstantOperand, int]:
+    """The operands that may be packed before the program runs, with their positions."""
+    found: dict[ConstantOperand, int] = {}
+    for position in packable:
+        place = e.places.get(key(inputs[position]))
+        elements = volume(place.dims) if place is not None else None
+        if isinstance(elements, int):
+            e.constants[key(inputs[position])] = constant = ConstantOperand(
+                parameters[position], str(inputs[position].dtype), elements
+            )
+            found[constant] = position
+    return found
 
 
 INDEX_LIMIT = 1 << 12

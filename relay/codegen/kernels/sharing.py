@@ -1,7 +1,8 @@
 """Names for what the element of a stage uses more than once.
 
 A user's compute function writes `y = y - (y * y - a) / (2.0 * y)`, and again: each y is one object, which is in the
-next expression three times. Whatever goes through expressions goes through each occurrence, so these are named first.
+next expression three times. Whatever goes through expressions goes through each occurrence, so these are named first:
+where they are computed in any case, which may be in an arm of a choice.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import attrs
 from tvm.ir import Call
 
 from relay.codegen.kernels.stage import LOAD, is_choice, is_compute, substitute_variables
@@ -17,7 +19,7 @@ from relay.ops.tir.tvm_modules import te
 
 
 def with_shared_parts(tensor: Any) -> Any:
-    """The tensor, whose element names what it computes in any case and uses more than once."""
+    """The tensor, whose element names what it uses more than once."""
     op = tensor.op
     if not is_compute(op) or op.reduce_axis or op.num_outputs > 1:
         return tensor
@@ -32,28 +34,95 @@ def with_shared_parts(tensor: Any) -> Any:
     return te.compute(tuple(tensor.shape), element, name=op.name)
 
 
+@attrs.frozen(eq=False)
+class _Scope:
+    """Where a name may stand: before the whole element, or before the arm of a choice, or what stands behind `and`."""
+
+    choice: Expression | None = None
+    arm: int = 0
+    parent: _Scope | None = None
+    depth: int = 0
+
+
 def _named(root: Expression) -> Expression:
-    uses: dict[Any, int] = {}
     order = list(_postorder(root, _children))
-    for node in order:
-        for child in _children(node):
-            uses[child] = uses.get(child, 0) + 1
-    certain = dict.fromkeys(_postorder(root, _certain_children))
+    names: dict[_Scope, list[tuple[Any, Expression]]] = {}
+    places, arms = _places(root, order)
     made: dict[Any, Expression] = {}
-    names: list[tuple[Any, Expression]] = []
     for node in order:
-        children = _children(node)
-        changed = [made[child] for child in children]
-        same = all(new is old for new, old in zip(changed, children, strict=True))
-        made[node] = node if same else _rebuilt(node, changed)
-        if uses.get(node, 0) > 1 and node in certain and children and not _is_read(node) and str(node.ty) != "bool":
+        children = [
+            _with_names(made[child], names.pop(scope, ())) if (scope := arms.get((node, position))) else made[child]
+            for position, child in enumerate(_children(node))
+        ]
+        same = all(new is old for new, old in zip(children, _children(node), strict=True))
+        made[node] = node if same else _rebuilt(node, children)
+        if node in places:
             name = tirx.Var("shared", node.ty)
-            names.append((name, made[node]))
+            names.setdefault(places[node], []).append((name, made[node]))
             made[node] = name
-    whole = made[root]
+    (whole,) = names.values() if names else ((),)
+    return _with_names(made[root], whole)
+
+
+def _with_names(expression: Expression, names: Sequence[tuple[Any, Expression]]) -> Expression:
     for name, value in reversed(names):
-        whole = tirx.Let(name, value, whole)
-    return whole
+        expression = tirx.Let(name, value, expression)
+    return expression
+
+
+def _places(root: Expression, order: Sequence[Expression]) -> tuple[dict[Any, _Scope], dict[tuple[Any, int], _Scope]]:
+    """The scopes in which to name what is used more than once, and those of the arms, by choice and position.
+
+    A part is named in the smallest scope around its uses, if its value is needed there in any case, or is safe to
+    compute where nobody needs it. What both arms of a choice need, the choice needs.
+    """
+    unsafe: dict[Any, bool] = {}
+    for node in order:
+        unsafe[node] = _is_read(node) or isinstance(node, _DIVISIONS) or any(unsafe[c] for c in _children(node))
+    whole = _Scope()
+    uses: dict[Any, list[tuple[_Scope, bool]]] = {root: [(whole, True)]}
+    copied: dict[Any, bool] = {root: False}
+    needed: dict[Any, tuple[_Scope, bool]] = {}
+    places: dict[Any, _Scope] = {}
+    arms: dict[tuple[Any, int], _Scope] = {}
+    for node in reversed(order):  # each after all that it is a part of
+        scope, certain = needed[node] = _smallest_scope(uses[node], needed)
+        while scope.choice is not None and copied[scope.choice]:  # where a name would be made more than once
+            scope, certain = _lifted(scope, certain, False, needed)
+        several = len(uses[node]) > 1
+        nameable = bool(_children(node)) and not _is_read(node) and str(node.ty) != "bool"
+        if several and nameable and (certain or not unsafe[node]):
+            places[node] = scope
+        copied[node] = node not in places and (several or copied[node])
+        for position, child in enumerate(_children(node)):
+            use = needed[node]
+            if position > 0 and _guards(node):
+                inner = arms[node, position] = _Scope(node, position, use[0], use[0].depth + 1)
+                use = inner, True
+            uses.setdefault(child, []).append(use)
+            copied[child] = copied.get(child, False) or copied[node]
+    return places, arms
+
+
+def _smallest_scope(uses: Sequence[tuple[_Scope, bool]], needed: dict[Any, tuple[_Scope, bool]]) -> tuple[_Scope, bool]:
+    """The smallest scope around all uses, and whether one of them is certain there."""
+    found: dict[_Scope, bool] = {}
+    for scope, certain in uses:
+        found[scope] = found.get(scope, False) or certain
+    while len(found) > 1:
+        inner = max(found, key=lambda scope: scope.depth)
+        certain = found.pop(inner)
+        other = next((s for s in found if s.choice is inner.choice and s.arm != inner.arm), None)
+        both = certain and other is not None and is_choice(inner.choice) and found[other]
+        outer, certain = _lifted(inner, certain, both, needed)
+        found[outer] = found.get(outer, False) or certain
+    return next(iter(found.items()))
+
+
+def _lifted(scope: _Scope, certain: bool, both: bool, needed: dict[Any, tuple[_Scope, bool]]) -> tuple[_Scope, bool]:
+    """The scope around one, and whether it needs what that needs: only if the choice's other arm does, too."""
+    assert scope.parent is not None
+    return scope.parent, both and needed[scope.choice][1]
 
 
 def _postorder(root: Expression, children: Callable[[Expression], Sequence[Expression]]) -> Iterator[Expression]:
@@ -93,11 +162,12 @@ def _children(node: Expression) -> Sequence[Expression]:
     return ()
 
 
-def _certain_children(node: Expression) -> Sequence[Expression]:
-    """What is computed whenever the expression is."""
-    children = _children(node)
-    guards = isinstance(node, tirx.And | tirx.Or) or (isinstance(node, Call) and is_choice(node))
-    return children[:1] if guards else children
+_DIVISIONS: tuple[Any, ...] = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)
+
+
+def _guards(node: Expression) -> bool:
+    """Whether only the first part of an expression is computed whenever the expression is."""
+    return isinstance(node, tirx.And | tirx.Or) or (isinstance(node, Call) and is_choice(node))
 
 
 def _is_read(node: Expression) -> bool:

@@ -10,34 +10,31 @@ import ctypes
 import itertools
 import logging
 import threading
-import weakref
+import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
-import numpy as np
-import tvm_ffi
 
+from relay.codegen.runtime.devices import Callbacks, Device, aligned_array
 from relay.codegen.tvm.tir import Expression, tirx
 from relay.errors import CompileError, ExecutionError, Span
-from relay.ir import printing
 from relay.ir.dims import TypeId, evaluate
 from relay.ir.expr import OpCall, Print
 from relay.ir.types import FunctionType, TensorType, Type
 from relay.operator import Operator
+from relay.text import program_output
 
 log = logging.getLogger("relay.compile")
 
-ALIGNMENT = 64
 _numbers = itertools.count()
 
 
-class Externals:
-    """The external functions of one program. `raised` holds, for each thread, what one of them raised last."""
+class Externals(Callbacks):
+    """The external functions of one program."""
 
     def __init__(self) -> None:
-        self.raised = threading.local()
-        self.used = False
+        super().__init__()
         self._known: dict[tuple[str, FunctionType], str] = {}
 
     def call(
@@ -59,6 +56,15 @@ class Externals:
             self._known[key] = self._register(callback)
         return tirx.call_packed(self._known[key], *given)
 
+    def device_call(
+        self, function: Callable[..., None], types: Sequence[TensorType], results: int, given: Sequence[Expression]
+    ) -> Expression:
+        """The status of a call of a function on arrays of these types, of operands and then so many results, by their
+        addresses."""
+        name = f"relay.device.{uuid.uuid4().hex}"  # also in a process that loads it
+        self.add_device(Device(name, function, tuple(types), results))
+        return tirx.call_packed(name, *given)
+
     def print(
         self, node: Print, types: Sequence[Type | None], values: Sequence[Expression], sizes: Sequence[Expression]
     ) -> Expression:
@@ -67,10 +73,9 @@ class Externals:
         return tirx.call_packed(self._register(_Printer(node, tensors, self.raised)), *values, *sizes)
 
     def _register(self, callback: Callable[..., int]) -> str:
-        self.used = True
+        self.calls_python = True
         name = f"relay.external.{next(_numbers)}"
-        tvm_ffi.register_global_func(name, callback, override=True)
-        weakref.finalize(self, tvm_ffi.registry.remove_global_func, name)
+        self.register(name, callback)
         return name
 
 
@@ -111,7 +116,7 @@ class _Callback:
             count = len(given) - len(self.dims)
             addresses, sizes = given[:count], given[count:]
             function, types = self.function(sizes)
-            arrays = [_array(t) for t in types]
+            arrays = [aligned_array(t) for t in types]
             for array, address in zip(arrays[:-1], addresses, strict=False):
                 ctypes.memmove(array.ctypes.data, address, array.nbytes)
             function(*arrays)
@@ -141,19 +146,11 @@ class _Printer:
     def __call__(self, *given: int) -> int:
         try:
             addresses, sizes = given[: len(self.types)], iter(given[len(self.types) :])
-            arrays = [_array(TensorType(t.base, tuple(next(sizes) for _ in t.shape))) for t in self.types]
+            arrays = [aligned_array(TensorType(t.base, tuple(next(sizes) for _ in t.shape))) for t in self.types]
             for array, address in zip(arrays, addresses, strict=True):
                 ctypes.memmove(array.ctypes.data, address, array.nbytes)
-            printing.write(self.node, arrays)
+            program_output.write(self.node, arrays)
         except BaseException as error:
             self.raised.error = error
             return 1
         return 0
-
-
-def _array(type_: TensorType) -> np.ndarray:
-    """A new aligned array."""
-    size = int(np.prod(type_.dims, dtype=np.int64)) * type_.dtype.itemsize
-    memory = np.empty(size + ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % ALIGNMENT
-    return memory[start : start + size].view(type_.dtype).reshape(type_.dims)

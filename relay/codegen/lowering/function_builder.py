@@ -36,6 +36,12 @@ TABLE_SIZE = 1 << 20  # of the view; the real table has as many places as were a
 _NUMBERS = (tirx.IntImm, tirx.FloatImm)
 
 
+class Around(Protocol):
+    """What puts statements around a call."""
+
+    def __call__(self, code: Code, call: Statement) -> Sequence[Statement]: ...
+
+
 class TensorAllocator(Protocol):
     """What gives memory for tensors of data-dependent size."""
 
@@ -54,6 +60,7 @@ class KernelCall:
     outputs: Sequence[Leaf]
     sizes: Sequence[Dim]
     temporaries: Sequence[Leaf]
+    around: Around | None = None  # of a profiling build: the call with the clock read around it
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
@@ -121,8 +128,11 @@ class Code:
 
     def check(self, status: Expression) -> None:
         """Leave the function if a call has failed. A status that is dropped makes wrong answers."""
-        found = self.bind(status, "int32", "status")
-        self.emit(tirx.IfThenElse(tirx.NE(found, integer(0, "int32")), tir.fail(), None))
+        self.fail_if(self.bind(status, "int32", "status"))
+
+    def fail_if(self, status: Expression) -> None:
+        """Leave the function unless a status is 0."""
+        self.emit(tirx.IfThenElse(tirx.NE(status, integer(0, "int32")), tir.fail(), None))
 
     def failure(self, status: int) -> list[Statement]:
         """The statements that leave the function with a status for Python."""
@@ -140,9 +150,13 @@ class Code:
         sizes, temporaries = map(self.size, call.sizes), map(self.address, call.temporaries)
         status = tir.call(call.function, [*operands, *outputs, *sizes, *temporaries])
         if may_fail:
-            self.check(status)
+            found = tirx.Var("status", "int32")
+            status, statement = found, tirx.Bind(found, status)
         else:
-            self.emit(tirx.Evaluate(status))
+            statement = tirx.Evaluate(status)
+        self.emit(*(call.around(self, statement) if call.around is not None else (statement,)))
+        if may_fail:
+            self.fail_if(status)
 
     def _is_movable(self, call: KernelCall) -> bool:
         for leaf in call.leaves:
@@ -159,8 +173,10 @@ class Code:
                     assert_never(leaf.place)
         return not any(True for _ in data_dependent_dims_in(tuple(call.sizes)))
 
-    def relocate_call(self, call: KernelCall, parameter: Callable[[Place, Expression], Expression]) -> Statement:
-        """A kernel's call as a statement of this function; `parameter` gives what the place of a parameter is here."""
+    def relocate_call(
+        self, call: KernelCall, parameter: Callable[[Place, Expression], Expression]
+    ) -> Sequence[Statement]:
+        """A kernel's call as statements of this function; `parameter` gives what the place of a parameter is here."""
 
         def argument(leaf: Leaf) -> Expression:
             match leaf.place:
@@ -175,7 +191,8 @@ class Code:
 
         given = [*map(argument, call.operands), *map(argument, call.outputs)]
         arguments = [*given, *map(self.size, call.sizes), *map(argument, call.temporaries)]
-        return tirx.Evaluate(tir.call(call.function, arguments))
+        statement = tirx.Evaluate(tir.call(call.function, arguments))
+        return call.around(self, statement) if call.around is not None else (statement,)
 
     def place(self) -> Dim:
         """Give the workspace's slots their offsets, after the last statement; returns the workspace's bytes."""
@@ -187,7 +204,9 @@ class Code:
         """The function's body, and the bytes of its workspace."""
         size = self.place()
         statements = [
-            self.relocate_call(s, lambda _, e: e) if isinstance(s, KernelCall) else s for s in self.statements
+            statement
+            for s in self.statements
+            for statement in (self.relocate_call(s, lambda _, e: e) if isinstance(s, KernelCall) else (s,))
         ]
         addresses = [
             tirx.Bind(slot.address, self.frame + self.size(slot.offset))

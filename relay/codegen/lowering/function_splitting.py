@@ -65,7 +65,7 @@ def _part(outer: Code, calls: Iterable[KernelCall]) -> tuple[Any, list[Expressio
             given[place] = expression, tirx.Var(expression.name, expression.ty)
         return given[place][1]
 
-    code.emit(*[code.relocate_call(call, parameter) for call in calls])
+    code.emit(*[statement for call in calls for statement in code.relocate_call(call, parameter)])
     body, _ = code.finish()
     made = tir.function([code.context, code.frame, *(variable for _, variable in given.values())], body)
     return made, [expression for expression, _ in given.values()]

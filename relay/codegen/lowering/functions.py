@@ -13,8 +13,7 @@ import attrs
 
 from relay.codegen.kernels.kernels import symbolic_in
 from relay.codegen.kernels.schedules import Packing
-from relay.codegen.lowering.calls import emit_call
-from relay.codegen.lowering.context import EXTERNAL
+from relay.codegen.lowering.calls import emit_call, emit_status_check
 from relay.codegen.lowering.function_builder import KernelCall
 from relay.codegen.lowering.function_state import FunctionState, ProgramContext
 from relay.codegen.lowering.interrupts import Interrupts
@@ -86,8 +85,8 @@ class _LoopState:
 class FunctionGenerator(FunctionState):
     """Generates the body of one function."""
 
-    def __init__(self, shared: ProgramContext, sharing: MemorySharing, ownership: Ownership) -> None:
-        super().__init__(shared)
+    def __init__(self, shared: ProgramContext, name: str, sharing: MemorySharing, ownership: Ownership) -> None:
+        super().__init__(shared, name)
         self.sharing = sharing
         self.ownership = ownership
         self.homes: dict[Var, Value] = {}  # the memory of each class of variables that share it
@@ -226,12 +225,16 @@ class FunctionGenerator(FunctionState):
             code.copy(outputs[-1], self.leaf(old))
         assert isinstance(last.value, OpCall)
         if lookup(last.value.operator).compute is None:
-            self._external(last.value, group.outputs[-1], outputs[-1])
+            with self.measured("Python", last.value.operator, group):
+                self._external(last.value, group.outputs[-1], outputs[-1])
             return
         kernel = self.shared.kernels.kernel(group)
         temporaries = [code.leaf(TensorLayout(UINT8, (size,))) for size in kernel.temporaries]
         operands = [self._operand(atom, kernel.packed.get(place)) for place, atom in enumerate(kernel.operands)]
-        code.call_kernel(KernelCall(kernel.function, operands, outputs, kernel.sizes, temporaries), kernel.may_fail)
+        site = self.site("kernel", str(kernel.function.name_hint), group)
+        call = KernelCall(kernel.function, operands, outputs, kernel.sizes, temporaries, self.around(site))
+        code.call_kernel(call, kernel.may_fail)
+        self.placed(site)
 
     def _external(self, call: OpCall, target: Var, output: Leaf) -> None:
         """Emit the call of an operator that brings its own code."""
@@ -242,10 +245,7 @@ class FunctionGenerator(FunctionState):
         addresses = [code.address(self.leaf(a)) for a in call.arguments]
         given = [*addresses, code.address(output), *map(code.size, dims)]
         status = self.shared.externals.call(operator, call, type_, dims, given)
-        failed = code.bind(status, "int32", "status")
-        with code.collect() as statements:
-            code.emit(*code.failure(EXTERNAL))
-        code.emit_if(tirx.NE(failed, integer(0, "int32")), statements)
+        emit_status_check(code, status)
 
     def _operand(self, atom: Atom, packing: Packing | None) -> Leaf:
         """An operand as a kernel wants it."""
@@ -284,10 +284,7 @@ class FunctionGenerator(FunctionState):
                 sizes = [code.size(d) for t in types if isinstance(t, TensorType) for d in t.shape]
                 addresses = [code.address(self.leaf(a)) for a in atoms]
                 status = self.shared.externals.print(text, types, addresses, sizes)
-                failed = code.bind(status, "int32", "status")
-                with code.collect() as statements:
-                    code.emit(*code.failure(EXTERNAL))
-                code.emit_if(tirx.NE(failed, integer(0, "int32")), statements)
+                emit_status_check(code, status)
             case Extent(dim, base):
                 number = tirx.Cast(base.name, code.size(dim)) if base.name != "int64" else code.size(dim)
                 self.variables[targets[0]] = Leaf(TensorLayout(base, ()), Immediate(number))
@@ -512,4 +509,4 @@ class FunctionGenerator(FunctionState):
 
 
 def _is_arbitrary(binding: Binding) -> bool:
-    return isinstance(binding.value, OpCall) and lookup(binding.value.operator).memory.uninitialised
+    return isinstance(binding.value, OpCall) and lookup(binding.value.operator).memory.uninitialized

@@ -22,11 +22,7 @@ import attrs
 from relay.errors import CompileError, InternalError, Span
 from relay.ir.dims import ANY, Dim, multiply, product
 from relay.ir.expr import (
-    Ascribe,
-    Assert,
     Atom,
-    AxisSize,
-    BindDim,
     Block,
     Call,
     Constant,
@@ -34,7 +30,6 @@ from relay.ir.expr import (
     Dead,
     Exit,
     Expr,
-    Extent,
     Function,
     Global,
     If,
@@ -45,14 +40,12 @@ from relay.ir.expr import (
     Module,
     Next,
     OpCall,
-    Print,
     Project,
     RefNew,
     RefRead,
     RefWrite,
     Shadow,
     StackGet,
-    StackLength,
     StackNew,
     StackPrefix,
     StackPush,
@@ -473,7 +466,7 @@ class _LayoutAnalysis:
     def binding(self, targets: tuple[Var, ...], value: Expr) -> None:
         of, atom = self.layouts.of, self.layouts.atom
         match value:
-            case OpCall() | StackLength() | Extent() | AxisSize() | Ascribe():
+            case OpCall():
                 self._assign_layouts(targets)
             case Var() | Constant():
                 of[targets[0]] = atom(value)
@@ -547,7 +540,5 @@ class _LayoutAnalysis:
                 layout = atom(stack)
                 assert isinstance(layout, StackLayout)
                 of[targets[0]] = layout.pool.element
-            case Assert() | Print() | BindDim():
-                pass
             case _:
-                raise InternalError(f"{type(value).__name__} in a structured core module")
+                self._assign_layouts(targets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -19,14 +19,14 @@ from relay.codegen.lowering.interrupts import let_python_raise
 from relay.codegen.lowering.layout import ROW, Pool, TensorLayout, analyze, has_fixed_rows, leaves, received_leaves
 from relay.codegen.lowering.memory.aliasing import share
 from relay.codegen.lowering.memory.arena import Arena
-from relay.codegen.lowering.memory.donation import NOTHING
+from relay.codegen.lowering.memory.donation import NOTHING, Donation
 from relay.codegen.lowering.memory.donation import donation as plan_donation
 from relay.codegen.lowering.memory.pool_growth import PoolGrowth
 from relay.codegen.lowering.memory.pools import make_pools
 from relay.codegen.lowering.memory.rounds import RoundLifetimes
 from relay.codegen.lowering.memory.workspace import ALIGNMENT
 from relay.codegen.lowering.native_functions import generate
-from relay.codegen.lowering.tail_calls import loops_for_tail_calls
+from relay.codegen.lowering.probes import PROGRAM, Probes
 from relay.codegen.runtime.arrays import Arrays
 from relay.codegen.runtime.loading import UnloadableCodeError, load, loads_here
 from relay.codegen.runtime.marshalling import input_pools
@@ -44,6 +44,7 @@ from relay.ir.sizes.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, assu
 from relay.ir.traverse import walk
 from relay.support import progress
 from relay.support.locks import compiling
+from relay.support.phases import phase
 from relay.support.signals import deferral
 from relay.transform.analysis.graph import call_graph, reachable, strong_components
 from relay.transform.analysis.implicit_dims import given_sizes
@@ -53,17 +54,33 @@ log = logging.getLogger("relay.compile")
 SMALL_STACK = 256 * 1024  # bytes of C stack that recursion may use where the thread's bounds are not known
 
 
-def assemble(module: Module, threads: int, choices: Choices, donated: frozenset[int] = frozenset()) -> NativeModule:
-    """Compile; `donated` are the positions of parameters whose memory results may take.
+Devices: TypeAlias = Mapping[str, Callable[..., None]]
+"""What a device computes instead of functions of a module, by their names: from arrays of the operands to the last one,
+of the result."""
+
+NO_DEVICES: Devices = {}
+
+
+def assemble(
+    module: Module,
+    threads: int,
+    choices: Choices,
+    donated: frozenset[int] = frozenset(),
+    devices: Devices = NO_DEVICES,
+    probes: Probes | None = None,
+) -> NativeModule:
+    """Compile; `donated` are the positions of parameters whose memory results may take, `probes` those of a profiling
+    build.
 
     Raises CompileError for what cannot be compiled, InternalError if TVM refuses our code.
     """
     with compiling:
-        with assuming(module.where), refusals_of(f"the code of {module.entry}", module.main.span):
-            generated = _generate(module, threads, choices, donated)
+        what = f"the code of {module.entry}"
+        with assuming(module.where), refusals_of(what, module.main.span), phase("host code"):
+            generated = _generate(module, threads, choices, donated, devices=devices, probes=probes)
         deferral.handle()
         progress.say("machine code")
-        with refusals_of(f"the code of {module.entry}", module.main.span):
+        with refusals_of(what, module.main.span), phase("machine code"):
             return generated.finish(*_machine_code(generated, threads, _repeats(module)))
 
 
@@ -95,30 +112,20 @@ class _GeneratedModule:
     finish: Callable[[Any, tuple[bytes, ...] | None], NativeModule]  # of what can be called, and its object code
 
 
-def _generate(
-    module: Module,
-    threads: int,
-    choices: Choices,
-    donated: frozenset[int] = frozenset(),
-    explores: bool = False,
-) -> _GeneratedModule:
-    module = _prepare_module(module)
+def _make_context(
+    module: Module, table: ContextTable, threads: int, choices: Choices, explores: bool, devices: Devices
+) -> ProgramContext:
+    """What the functions of a program share."""
     functions: dict[str, Function] = {n: f for n, f in module.functions.items() if isinstance(f, Function)}
-    entry = module.main
     layouts = analyze(module)
-    table = ContextTable()
-    dims = symbolic_dims(module)
-    sizes = {dim: table.reserve(1) for dim in dims}
+    sizes = {dim: table.reserve(1) for dim in symbolic_dims(module)}
     pools = make_pools(layouts.pools(), table, sizes)
-    kernels = Kernels(threads, choices, explores)
     names = {name: GlobalVar(f"f{i}_{re.sub('[^A-Za-z0-9_]', '_', name)}") for i, name in enumerate(functions)}
-    inputs = input_pools([layouts.of[p] for p in entry.parameters])
     graph = call_graph(module)
-    arena = Arena(table, any(bound_dims(f.body) for f in functions.values()))
     growth = PoolGrowth(functions, layouts)
-    shared = ProgramContext(
+    return ProgramContext(
         layouts,
-        kernels,
+        Kernels(threads, choices, explores),
         Externals(),
         Constants(table),
         pools,
@@ -129,47 +136,84 @@ def _generate(
         names,
         {},
         sizes,
-        arena,
+        Arena(table, any(bound_dims(f.body) for f in functions.values())),
         given_sizes(functions, graph),
         _packing(functions, graph),
+        devices,
     )
+
+
+def _generate_functions(
+    module: Module, shared: ProgramContext, donated: frozenset[int]
+) -> tuple[dict[Any, Any], frozenset[str], Donation]:
+    """The code of all functions, callees first; which of them are recursive; and what the entry does with memory that
+    is donated."""
+    entry, layouts = module.main, shared.layouts
     native: dict[Any, Any] = {}
     recursive: set[str] = set()
     donation = NOTHING
+    graph = call_graph(module)
     for component in strong_components(graph):
         if len(component) > 1 or component[0] in graph[component[0]]:
             recursive.update(component)
             shared.frames.update(dict.fromkeys(component, 0))
         for name in component:
-            sharing = share(functions[name])
+            if name in shared.devices:
+                continue
+            function = module.functions[name]
+            assert isinstance(function, Function)
+            sharing = share(function)
             if name == entry.name and name not in recursive:
                 given = [layouts.of[p] for p in entry.parameters]
                 donation = plan_donation(entry, given, layouts.results[name], donated, sharing)
-            native.update(generate(functions[name], shared, name in recursive, sharing, donation))
+            native.update(generate(function, shared, name in recursive, sharing, donation))
+    return native, frozenset(recursive), donation
+
+
+def _generate(
+    module: Module,
+    threads: int,
+    choices: Choices,
+    donated: frozenset[int] = frozenset(),
+    explores: bool = False,
+    devices: Devices = NO_DEVICES,
+    probes: Probes | None = None,
+) -> _GeneratedModule:
+    module = _prepare_module(module)
+    table = ContextTable()
+    shared = attrs.evolve(_make_context(module, table, threads, choices, explores, devices), probes=probes)
+    if probes is not None:
+        probes.begin(table)
+    native, recursive, donation = _generate_functions(module, shared, donated)
+    entry = module.main
+    parameters = [shared.layouts.of[p] for p in entry.parameters]
+    inputs = input_pools(parameters)
     arrays = Arrays(table)
-    received = list(received_leaves([layouts.of[p] for p in entry.parameters]))
+    received = list(received_leaves(parameters))
     shown = shown_by(received)
     workspace = shared.frames[entry.name]
-    blocks = pools.slots
+    blocks = shared.pools.slots
     own: int | None = None
     if not isinstance(workspace, int):
         own = table.reserve(3)
         blocks += ((own, 1),)
     start = GlobalVar("start")
     native[start] = _start(
-        entry, shared, inputs, arrays, shown, own, {dim: table.reserve(1) for dim in dims}, module.where
+        entry, shared, inputs, arrays, shown, own, {dim: table.reserve(1) for dim in shared.sizes}, module.where
     )
-    native[GlobalVar("main")] = _entry(start, [leaf for leaf, _ in received], arrays, sizes, shown)
-    native.update(pools.functions)
-    native.update(arena.functions)
-    native.update(kernels.functions)
+    native[GlobalVar("main")] = _entry(start, [leaf for leaf, _ in received], arrays, shared.sizes, shown)
+    native.update(shared.pools.functions)
+    native.update(shared.arena.functions)
+    native.update(shared.kernels.functions)
+    if probes is not None:
+        native.update(probes.functions)
 
     def finish(machine: Any, code: tuple[bytes, ...] | None) -> NativeModule:
         return NativeModule(
             machine,
             code,
-            tuple(layouts.of[p] for p in entry.parameters),
-            layouts.results[entry.name],
+            tuple(parameters),
+            shared.layouts.results[entry.name],
             donation.pairs,
             inputs,
             table.size,
@@ -178,15 +222,15 @@ def _generate(
             shared.constants.arrays,
             arrays.dtypes,
             blocks,
-            arena.place if arena.used else None,
-            dims,
+            shared.arena.place if shared.arena.used else None,
+            symbolic_dims(module),
             shown,
             shared.failures.errors(),
             shared.externals if shared.externals.used else None,
-            len(kernels.functions),
+            len(shared.kernels.functions),
         )
 
-    return _GeneratedModule(native, kernels, bool(shared.externals.used), finish)
+    return _GeneratedModule(native, shared.kernels, bool(shared.externals.used), finish)
 
 
 def _machine_code(generated: _GeneratedModule, threads: int, repeats: bool) -> tuple[Any, tuple[bytes, ...] | None]:
@@ -252,7 +296,7 @@ def _prepare_module(module: Module) -> Module:
                 raise InternalError(f"{name} has not been derived before code generation")
             if function.name != name:
                 raise InternalError(f"function {function.name} goes by the name {name}")
-            functions[name] = loops_for_tail_calls(function)
+            functions[name] = function
     return Module(functions, module.entry, module.data, module.where)
 
 
@@ -293,6 +337,84 @@ def _entry(
     return tir.public("main", [code.context, *lists], body)
 
 
+def _check_guards(
+    code: Code,
+    arrays: Arrays,
+    received: Sequence[Any],
+    given: Sequence[TensorLayout],
+    shown: Mapping[TypeId, tuple[int, int]],
+    where: Sequence[DimConstraint],
+) -> None:
+    """End with GUARD_FAILURE if an argument has another extent than its layout, or a constraint does not hold."""
+    with code.collect() as misfit:
+        code.emit(*code.failure(GUARD_FAILURE))
+    for position, (layout, array) in enumerate(zip(given, received, strict=True)):
+        for axis, dim in enumerate(layout.dims):
+            if not isinstance(dim, int) and not (isinstance(dim, TypeId) and shown[dim] == (position, axis)):
+                code.emit_if(tirx.NE(arrays.extent(code, array, axis), code.size(dim)), misfit)
+    for constraint in where:
+        left, right = code.size(constraint.left), code.size(constraint.right)
+        refused = {EQUAL: tirx.NE, DIFFERENT: tirx.EQ, AT_LEAST: tirx.LT}[constraint.relation](left, right)
+        code.emit_if(refused, misfit)
+
+
+def _reset_pools(code: Code, shared: ProgramContext, inputs: Collection[Pool]) -> None:
+    """Nothing is in the pools but what the caller has put into the `inputs`."""
+    if shared.arena.used:
+        shared.arena.reset(code)
+    filled = {pool.slot for pool in inputs}  # by the caller
+    for slot, _ in shared.pools.slots:
+        if slot not in filled:
+            code.set_table(slot, integer(0))
+    for pool in shared.pools.names:
+        if pool.free is not None:
+            code.set_table(pool.free, integer(0))
+    for pool in inputs:
+        assert pool.slot is not None
+        words = range(1) if pool.blocks else range(0, 2 * len(pool.shadows), 2)
+        for word in words:  # those of an earlier run are none of this one
+            base, count = code.table(pool.slot + 2 + sum(1 for _ in leaves(pool.element)) + word), code.table(pool.slot)
+            code.emit(tirx.Evaluate(tir.extern("memset", base, integer(0, "int32"), count * code.size(ROW.bytes))))
+
+
+def _forget_resized_pools(
+    code: Code,
+    shared: ProgramContext,
+    shown: Mapping[TypeId, tuple[int, int]],
+    previous: Mapping[TypeId, int],
+) -> None:
+    """Memory of rows of symbolic size holds another number of them than before, if sizes have changed."""
+    resized = [pool for pool in shared.pools.names if not has_fixed_rows(pool)]
+    if not resized:
+        return
+    changed = integer(0)
+    with code.collect() as forget:
+        for dim in shown:
+            code.set_table(previous[dim], code.size(dim))
+        for pool in resized:
+            assert pool.slot is not None
+            code.set_table(pool.slot + 1, integer(0))
+    for dim in shown:
+        changed = changed | (code.table(previous[dim]) ^ code.size(dim))
+    code.emit_if(tirx.NE(changed, integer(0)), forget)
+
+
+def _grow_workspace(code: Code, needed: Any, own: int) -> None:
+    """Allocate the workspace anew if the last one is smaller than `needed`. `own`: its place in the table."""
+    with code.collect() as grow:
+        code.emit(tirx.Evaluate(tir.extern("free", code.table(own + 2))))
+        code.set_table(own + 2, integer(0))
+        code.set_table(own + 1, integer(0))
+        base = code.bind(tir.extern("malloc", needed + integer(ALIGNMENT)), name="base")
+        with code.collect() as exhausted:
+            code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
+        code.emit_if(tirx.EQ(base, integer(0)), exhausted)
+        code.set_table(own + 2, base)
+        code.set_table(own + 1, needed)
+        code.set_table(WORKSPACE, (base + integer(ALIGNMENT - 1)) & integer(-ALIGNMENT))
+    code.emit_if(tirx.LT(code.table(own + 1), needed), grow)
+
+
 def _start(
     entry: Function,
     shared: ProgramContext,
@@ -314,64 +436,21 @@ def _start(
     lists = tirx.Var("arguments", "int64"), tirx.Var("results", "int64")
     received = arrays.items(code, lists[0], len(given))
     results = arrays.items(code, lists[1], sum(1 for _ in leaves(layouts.results[entry.name])))
-    with code.collect() as misfit:
-        code.emit(*code.failure(GUARD_FAILURE))
-    for position, (layout, array) in enumerate(zip(given, received, strict=True)):
-        for axis, dim in enumerate(layout.dims):
-            if not isinstance(dim, int) and not (isinstance(dim, TypeId) and shown[dim] == (position, axis)):
-                code.emit_if(tirx.NE(arrays.extent(code, array, axis), code.size(dim)), misfit)
-    for constraint in where:
-        left, right = code.size(constraint.left), code.size(constraint.right)
-        refused = {EQUAL: tirx.NE, DIFFERENT: tirx.EQ, AT_LEAST: tirx.LT}[constraint.relation](left, right)
-        code.emit_if(refused, misfit)
-    if shared.arena.used:
-        shared.arena.reset(code)
-    filled = {pool.slot for pool in inputs}  # by the caller
-    for slot, _ in shared.pools.slots:
-        if slot not in filled:
-            code.set_table(slot, integer(0))
-    for pool in shared.pools.names:
-        if pool.free is not None:
-            code.set_table(pool.free, integer(0))
-    for pool in inputs:
-        assert pool.slot is not None
-        words = range(1) if pool.blocks else range(0, 2 * len(pool.shadows), 2)
-        for word in words:  # those of an earlier run are none of this one
-            base, count = code.table(pool.slot + 2 + sum(1 for _ in leaves(pool.element)) + word), code.table(pool.slot)
-            code.emit(tirx.Evaluate(tir.extern("memset", base, integer(0, "int32"), count * code.size(ROW.bytes))))
-    resized = [pool for pool in shared.pools.names if not has_fixed_rows(pool)]
-    if resized:  # their memory holds another number of rows than before, if sizes have changed
-        changed = integer(0)
-        with code.collect() as forget:
-            for dim in shown:
-                code.set_table(previous[dim], code.size(dim))
-            for pool in resized:
-                assert pool.slot is not None
-                code.set_table(pool.slot + 1, integer(0))
-        for dim in shown:
-            changed = changed | (code.table(previous[dim]) ^ code.size(dim))
-        code.emit_if(tirx.NE(changed, integer(0)), forget)
+    _check_guards(code, arrays, received, given, shown, where)
+    _reset_pools(code, shared, inputs)
+    _forget_resized_pools(code, shared, shown, previous)
     with code.collect() as unknown:
         code.set_table(STACK_LIMIT, code.address(code.leaf(ROW)) - integer(SMALL_STACK))
     code.emit_if(tirx.EQ(code.table(STACK_LIMIT), integer(0)), unknown)
     if own is not None:
-        needed = code.bytes(shared.frames[entry.name])
-        with code.collect() as grow:
-            code.emit(tirx.Evaluate(tir.extern("free", code.table(own + 2))))
-            code.set_table(own + 2, integer(0))
-            code.set_table(own + 1, integer(0))
-            base = code.bind(tir.extern("malloc", needed + integer(ALIGNMENT)), name="base")
-            with code.collect() as exhausted:
-                code.emit(*code.failure(RUNNING_OUT_OF_MEMORY))
-            code.emit_if(tirx.EQ(base, integer(0)), exhausted)
-            code.set_table(own + 2, base)
-            code.set_table(own + 1, needed)
-            code.set_table(WORKSPACE, (base + integer(ALIGNMENT - 1)) & integer(-ALIGNMENT))
-        code.emit_if(tirx.LT(code.table(own + 1), needed), grow)
+        _grow_workspace(code, code.bytes(shared.frames[entry.name]), own)
     addresses = [arrays.data(code, array) for array in (*received, *results)]
     arguments = [_argument(code, layout, at) for layout, at in zip(given, addresses, strict=False)]
     whole = [code.context, code.table(WORKSPACE), *arguments, *addresses[len(given) :]]
+    start = shared.probes.start(code) if shared.probes is not None else None
     code.check(tir.call(shared.names[entry.name], whole))
+    if shared.probes is not None:
+        shared.probes.stop(code, shared.probes.sites[PROGRAM], start)
     body, _ = code.finish()
     return tir.function([code.context, *lists], body)
 

@@ -31,7 +31,7 @@ def generate(
     function: Function, shared: ProgramContext, recursive: bool, sharing: MemorySharing, donation: Donation = NOTHING
 ) -> dict[Any, Any]:
     """The native functions for a core function. A caller provides `shared.frames` bytes, set here, of workspace."""
-    generator = FunctionGenerator(shared, sharing, stack_ownership(function))
+    generator = FunctionGenerator(shared, function.name, sharing, stack_ownership(function))
     code, layouts = generator.code, shared.layouts
     parameters: list[Any] = []
     given: list[Leaf] = []
@@ -62,6 +62,8 @@ def generate(
     name = shared.names[function.name]
     made = split_call_runs(code, name.name_hint)
     body, frame = code.finish()
+    if shared.probes is not None:
+        shared.probes.close(function.name, code.workspace, 0 if recursive else frame)
     whole = [code.context, code.frame, *parameters, *addresses]
     if not recursive:
         shared.frames[function.name] = frame

@@ -49,6 +49,7 @@ from relay.support.limits import UNLIMITED, memory_limit, number, too_deep, too_
 from relay.support.locks import compiling
 
 if TYPE_CHECKING:
+    from relay.codegen.lowering.probes import Probes
     from relay.codegen.runtime.native import NativeModule
 
 _ALIGNMENT = 64
@@ -69,17 +70,23 @@ def compile_module(module: Module, *, threads: int | None = None, make: Make | N
 
 
 def compile_native(
-    module: Module, threads: int, choices: Choices | None = None, donated: frozenset[int] = frozenset()
+    module: Module,
+    threads: int,
+    choices: Choices | None = None,
+    donated: frozenset[int] = frozenset(),
+    devices: Mapping[str, Callable[..., None]] | None = None,
+    probes: Probes | None = None,
 ) -> NativeModule:
     """As `compile_module`, without what calls it. `choices`: how the loops of some kernels are cut; `donated`: the
-    positions of parameters whose memory results may take."""
+    positions of parameters whose memory results may take; `devices`: what computes functions of the module instead of
+    native code, on arrays of the operands and then the result; `probes`: what measures the program while it runs."""
     progress.say("loading the code generator")
     with compiling:  # a copy of the process has nothing that is half imported
         from relay.codegen.lowering.module_builder import assemble
 
     if dims := {str(dim) for dim in made_in_type(module.main.result)}:  # nobody could tell how large the result is
         raise InternalError(f"the type of the result mentions the size {min(dims)} of a block", module.main.span)
-    return assemble(module, threads, choices or {}, donated)
+    return assemble(module, threads, choices or {}, donated, devices or {}, probes)
 
 
 def default_threads() -> int:
@@ -162,7 +169,7 @@ class Program:
             self.give(context)
 
     def _run_with(self, context: _Context, arguments: Sequence[Any]) -> Any:
-        sizes = {dim: _extent(arguments, place) for dim, place in self.native.dims.items()}
+        sizes = self.sizes(arguments)
 
         def size(dim: Dim) -> int:
             return dim if isinstance(dim, int) else evaluate(dim, sizes)
@@ -186,6 +193,10 @@ class Program:
             if passing is not None and known:
                 context.refill = None
                 reading.give_back(passing)
+
+    def sizes(self, arguments: Sequence[Any]) -> dict[TypeId, int]:
+        """What the symbolic dims are for these arguments."""
+        return {dim: _extent(arguments, place) for dim, place in self.native.dims.items()}
 
     def take(self) -> _Context:
         """A context that no call uses, for one call."""

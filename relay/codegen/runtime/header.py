@@ -63,47 +63,22 @@ def header(native: NativeModule, name: str) -> str:
     name = identifier(name)
     inputs = [leaf for layout in native.parameters for leaf in leaves(layout)]
     outputs = list(leaves(native.result))
-    sets = [f"  self->table[{HEAD}] = 0;", f"  self->table[{BUDGET}] = INT64_MAX;"]
-    codes = {base.name: place for place, base in native.dtypes.items()}
-    sets += [f"  self->table[{place}] = {place};" for place in codes.values()]
-    offset = 0
-    for place, array in native.constants.items():
-        sets.append(f"  self->table[{place}] = (int64_t)(constants + {offset});")
-        offset += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
-    messages = "".join(
-        f"    case {FIRST_FAILURE + n}: return {_quote_string(_text(m, s))};\n"
-        for n, (m, s) in enumerate(native.failures)
-    )
-    frees = "".join(
-        f"  free((void*)self->table[{place + 2 + leaf}]);\n" for place, count in native.pools for leaf in range(count)
-    )
     cells: dict[Pool, int] = {}
-    given = dict(_input_parts(native.parameters, cells))
-    tops = "".join(f"  self->table[{pool.slot}] = self->cells[{number}];\n" for pool, number in cells.items())
-    makers = "".join(_maker(name, number, pool) for pool, number in cells.items() if pool.cells)
-    makers += "".join(_list_maker(name, number, pool, cells) for pool, number in cells.items() if not pool.cells)
+    input_parts = dict(_input_parts(native.parameters, cells))
     pools = dict(cells)
-    returned = dict(_output_parts(native.result, 0, pools))
-    made = [(position, layout) for position, layout in returned.items() if isinstance(layout, SizedLayout)]
-    makers += "".join(_content_of(name, number, pool, pools) for pool, number in pools.items())
-    if native.arena is not None:
-        frees += f"  {name}_free_arena(self->table[{native.arena + 2}]);\n"
-    free_arena = _FREE_ARENA.replace("NAME", name) if native.arena is not None else ""
-    readers = "".join(_reader(name, position, layout) for position, layout in made)
-    ranks = ", ".join(str(len(leaf.dims)) for leaf in inputs) or "0"
-    types = ", ".join(str(codes[leaf.base.name]) for leaf in inputs) or "0"
-    load_constants = (
-        f'  constants = (char*)dlsym(self->library, "{symbol(name)}");\n  if (!constants) return -1;\n'
-        if native.constants
-        else ""
-    )
-    texts = {p: _returned_text(name, p, layout, pools) for p, layout in returned.items()}
+    output_parts = dict(_output_parts(native.result, 0, pools))
+    received = {p: _received_text(name, p, layout, cells) for p, layout in input_parts.items()}
+    returned = {p: _returned_text(name, p, layout, pools) for p, layout in output_parts.items()}
+    makers = [_maker(name, number, pool) for pool, number in cells.items() if pool.cells]
+    makers += [_list_maker(name, number, pool, cells) for pool, number in cells.items() if not pool.cells]
+    makers += [_content_of(name, number, pool, pools) for pool, number in pools.items()]
+    readers = [_reader(name, p, layout) for p, layout in output_parts.items() if isinstance(layout, SizedLayout)]
     return f"""/* How to call the function {name}, which Relay has compiled. Link with -ldl.
 
    inputs:
-{_describe_leaves(inputs, {p: _received_text(name, p, layout, cells) for p, layout in given.items()})}
+{_describe_leaves(inputs, received)}
    outputs, whose memory the caller provides, row by row:
-{_describe_leaves(outputs, texts, native.replaced)}
+{_describe_leaves(outputs, returned, native.replaced)}
 
    TVM's runtime (libtvm_ffi.so, libtvm_runtime.so) has to be loaded before {name}_open, with dlopen(.., RTLD_GLOBAL) or
    by linking with it. One {name}_t is for one call at a time. */
@@ -125,7 +100,28 @@ typedef struct {{
   int64_t table[{native.table_size}];
 }} {name}_t;
 
-/* 0, or -1 if the library cannot be loaded; dlerror() says why. */
+{_open_text(native, name)}
+{_run_text(native, name, inputs, len(outputs), cells)}
+{_message_text(native, name)}
+{"".join(readers)}{"".join(makers)}{_close_text(native, name)}
+#endif
+"""
+
+
+def _open_text(native: NativeModule, name: str) -> str:
+    """The function that loads the library and fills the table of a program."""
+    sets = [f"  self->table[{HEAD}] = 0;", f"  self->table[{BUDGET}] = INT64_MAX;"]
+    sets += [f"  self->table[{place}] = {place};" for place in native.dtypes]
+    offset = 0
+    for place, array in native.constants.items():
+        sets.append(f"  self->table[{place}] = (int64_t)(constants + {offset});")
+        offset += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+    load_constants = (
+        f'  constants = (char*)dlsym(self->library, "{symbol(name)}");\n  if (!constants) return -1;\n'
+        if native.constants
+        else ""
+    )
+    return f"""/* 0, or -1 if the library cannot be loaded; dlerror() says why. */
 static inline int {name}_open({name}_t* self, const char* library) {{
   char* constants = NULL;
   memset(self, 0, sizeof(*self));
@@ -140,8 +136,19 @@ static inline int {name}_open({name}_t* self, const char* library) {{
 {chr(10).join(sets)}
   return 0;
 }}
+"""
 
-/* 0, or the number of what went wrong, see {name}_message. */
+
+def _run_text(
+    native: NativeModule, name: str, inputs: Sequence[TensorLayout], outputs: int, cells: Mapping[Pool, int]
+) -> str:
+    """The function that calls the program, with this number of `outputs`."""
+    codes = {base.name: place for place, base in native.dtypes.items()}
+    ranks = ", ".join(str(len(leaf.dims)) for leaf in inputs) or "0"
+    types = ", ".join(str(codes[leaf.base.name]) for leaf in inputs) or "0"
+    tops = "".join(f"  self->table[{pool.slot}] = self->cells[{number}];\n" for pool, number in cells.items())
+    arrays = len(inputs) + outputs
+    return f"""/* 0, or the number of what went wrong, see {name}_message. */
 static inline int {name}_run({name}_t* self, const {name}_array* inputs, void* const* outputs) {{
   typedef struct {{ const void* data; int64_t rank; const int64_t* shape; void* strides; void* base; int64_t dtype;
                    int32_t flags; }} array;
@@ -149,13 +156,13 @@ static inline int {name}_run({name}_t* self, const {name}_array* inputs, void* c
   typedef struct {{ int32_t kind, padding; int64_t value; }} any;
   static const int ranks[] = {{{ranks}}};
   static const int dtypes[] = {{{types}}};
-  array arrays[{len(inputs) + len(outputs) + 1}];
-  void* objects[{len(inputs) + len(outputs) + 1}];
+  array arrays[{arrays + 1}];
+  void* objects[{arrays + 1}];
   list lists[2];
   any arguments[3], result;
   int n;
   memset(arrays, 0, sizeof(arrays));
-  for (n = 0; n < {len(inputs) + len(outputs)}; ++n) objects[n] = &arrays[n];
+  for (n = 0; n < {arrays}; ++n) objects[n] = &arrays[n];
   for (n = 0; n < {len(inputs)}; ++n) {{
     arrays[n].data = inputs[n].data;
     arrays[n].rank = ranks[n];
@@ -163,10 +170,10 @@ static inline int {name}_run({name}_t* self, const {name}_array* inputs, void* c
     arrays[n].dtype = dtypes[n];
     arrays[n].flags = 0x101; /* row by row, aligned */
   }}
-  for (n = 0; n < {len(outputs)}; ++n) arrays[{len(inputs)} + n].data = outputs[n];
+  for (n = 0; n < {outputs}; ++n) arrays[{len(inputs)} + n].data = outputs[n];
   lists[0].size = {len(inputs)};
   lists[0].items = objects;
-  lists[1].size = {len(outputs)};
+  lists[1].size = {outputs};
   lists[1].items = objects + {len(inputs)};
   memset(arguments, 0, sizeof(arguments));
   memset(&result, 0, sizeof(result));
@@ -178,8 +185,16 @@ static inline int {name}_run({name}_t* self, const {name}_array* inputs, void* c
 {tops}  if (self->run(NULL, arguments, 3, &result)) return -1;
   return (int)self->table[{STATUS}];
 }}
+"""
 
-static inline const char* {name}_message(int status) {{
+
+def _message_text(native: NativeModule, name: str) -> str:
+    """The function that says what a status means."""
+    messages = "".join(
+        f"    case {FIRST_FAILURE + n}: return {_quote_string(_text(m, s))};\n"
+        for n, (m, s) in enumerate(native.failures)
+    )
+    return f"""static inline const char* {name}_message(int status) {{
   switch (status) {{
     case 0: return "";
     case {RUNNING_OUT_OF_MEMORY}: return "there is not enough memory";
@@ -188,15 +203,24 @@ static inline const char* {name}_message(int status) {{
 {messages}    default: return "the call failed";
   }}
 }}
+"""
 
-{readers}{makers}{free_arena}static inline void {name}_close({name}_t* self) {{
+
+def _close_text(native: NativeModule, name: str) -> str:
+    """The function that frees what a program has allocated."""
+    frees = "".join(
+        f"  free((void*)self->table[{place + 2 + leaf}]);\n" for place, count in native.pools for leaf in range(count)
+    )
+    free_arena = ""
+    if native.arena is not None:
+        frees += f"  {name}_free_arena(self->table[{native.arena + 2}]);\n"
+        free_arena = _FREE_ARENA.replace("NAME", name)
+    return f"""{free_arena}static inline void {name}_close({name}_t* self) {{
   if (!self->library) return;
 {frees}  free(self->block);
   dlclose(self->library);
   memset(self, 0, sizeof(*self));
 }}
-
-#endif
 """
 
 

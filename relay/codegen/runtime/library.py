@@ -2,7 +2,7 @@
 
     the library | machine code that a linker takes, and description (codec.py) | length of both, digest of both | magic
 
-A file is code: whoever reads one has made sure whose it is (own_files.py). Damage is noticed, and is no danger.
+A file is code: whoever reads one has made sure whose it is (private_files.py). Damage is noticed, and is no danger.
 A loader of libraries does not look behind their end. The machine code is there a second time so that the program can be
 exported with other data; captured arrays of an export are in the library alone. Spans and data types of the description
 are numbers: places among those of the program that the code was compiled from, which the reader has, too. Nothing here
@@ -23,7 +23,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,11 +34,14 @@ from relay.diagnostic import Span
 from relay.ir.analysis.alpha import data_in_order
 from relay.ir.expr import Function, Module
 from relay.ir.traverse import walk
-from relay.ir.types import DataDefinition, mentioned_definitions
+from relay.ir.types import BaseType, DataDefinition, TensorType, mentioned_definitions
 from relay.support import private_files
 from relay.support.private_files import UNFINISHED, Untrusted
 
-_MAGIC = b"relay library %d\n" % (1 + codec.VERSION)
+if TYPE_CHECKING:
+    from relay.codegen.runtime.devices import Callbacks
+
+_MAGIC = b"relay library %d\n" % (2 + codec.VERSION)
 _FOOTER = struct.Struct("<QQ32s")
 
 _LINKERS = ("ld", "ld.lld", "lld")
@@ -46,10 +49,11 @@ _LINKERS = ("ld", "ld.lld", "lld")
 
 def write(native: NativeModule, program: Module, path: Path) -> None:
     """Write a program's machine code, in one step: a reader sees all of the file or nothing. Raises Unwritable."""
-    if native.externals is not None:
+    if native.externals is not None and native.externals.calls_python:
         raise ExportError("it calls Python: it prints, or has an operator with a native function of its own")
     object_code = native.object_code
-    description = codec.encode((path.name, object_code, native.description), _ObjectNumbers(program).number)
+    parts = (path.name, object_code, native.description, _devices(native))
+    description = codec.encode(parts, _ObjectNumbers(program).number)
     with tempfile.TemporaryDirectory(prefix=UNFINISHED) as folder:
         library = Path(folder, "library.so")
         _link(object_code, library)
@@ -65,10 +69,12 @@ def read(path: Path, program: Module) -> NativeModule | None:
     except OSError:
         return None
     try:
-        name, object_code, description = _read_description(content, _MAGIC, _ObjectNumbers(program).object)
+        name, object_code, description, devices = _read_description(content, _MAGIC, _ObjectNumbers(program).object)
     except codec.DamagedDataError:
         return None
-    return NativeModule.from_library(_load(path), object_code, description) if name == path.name else None
+    if name != path.name:
+        return None
+    return NativeModule.from_library(_load(path), object_code, description, _with_devices(devices))
 
 
 def _pack_library(code: bytes, description: bytes, magic: bytes) -> bytes:
@@ -94,20 +100,20 @@ class UnreadableLibraryError(Exception):
     """Why a file is not a library for this process."""
 
 
-_PARTS = 5  # of the description
-_EXPORTED = b"relay export %d\n " % (3 + codec.VERSION)
+_PARTS = 6  # of the description
+_EXPORTED = b"relay export %d\n " % (5 + codec.VERSION)
 
 
 def export(native: NativeModule, name: str, about: Any, path: Path) -> str:
     """Write a program's machine code, what is needed to call it, and `about`, in one step. Returns the SHA-256 of the
     file, in hexadecimal digits. Raises Unwritable."""
-    if native.externals is not None:
+    if native.externals is not None and native.externals.calls_python:
         raise ExportError("it calls Python: it prints, or has an operator with a native function of its own")
     failures = [(message if span is None else f"{span}: {message}", None) for message, span in native.failures]
     object_code = native.object_code
     outline = [(place, array.dtype, array.shape) for place, array in native.constants.items()]
     described = {**native.description, "failures": failures, "constants": outline}
-    description = codec.encode((_requirements(), object_code, described, name, about))
+    description = codec.encode((_requirements(), object_code, described, name, about, _devices(native)))
     with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.resolve().parent) as folder:
         library = Path(folder, "library.so")
         _link(object_code, library, _constants(native, name, Path(folder)))
@@ -144,7 +150,7 @@ def _load_content(content: bytes, sha256: str | None, path: Path | None) -> tupl
         whole = content.endswith(_EXPORTED)
         text = f"the file is damaged: {reason}" if whole else "this is not a library that relay exported"
         raise UnreadableLibraryError(text) from None
-    required, object_code, description, name, about = parts
+    required, object_code, description, name, about, devices = parts
     missing = required - _requirements()
     if missing:
         raise UnreadableLibraryError(f"it was compiled for a processor or version with {', '.join(sorted(missing))}")
@@ -154,7 +160,31 @@ def _load_content(content: bytes, sha256: str | None, path: Path | None) -> tupl
             path.write_bytes(content)
         module = _load(path)
         description["constants"] = _captured_arrays(path, name, description["constants"])
-    return NativeModule.from_library(module, object_code, description), about
+    return NativeModule.from_library(module, object_code, description, _with_devices(devices)), about
+
+
+def _devices(native: NativeModule) -> list[tuple[str, Any, list[tuple[str, tuple[int, ...]]], int]]:
+    """What a device computes: registered names, what it is, the types of its tensors, and how many are results."""
+    if native.externals is None:
+        return []
+    return [
+        (d.name, d.function.exported, [(str(t.base), t.dims) for t in d.types], d.results)  # type: ignore[attr-defined]
+        for d in native.externals.devices
+    ]
+
+
+def _with_devices(devices: Sequence[tuple[str, Any, Sequence[tuple[str, tuple[int, ...]]], int]]) -> Callbacks | None:
+    """What lets loaded code find what a device computes."""
+    if not devices:
+        return None
+    from relay.codegen.runtime.devices import Callbacks, Device
+    from relay.codegen.vta.offloading.stream_calls import StreamCall
+
+    externals = Callbacks()
+    for name, exported, types, results in devices:
+        tensors = tuple(TensorType(BaseType(base), tuple(dims)) for base, dims in types)
+        externals.add_device(Device(name, StreamCall.of_exported(exported), tensors, results))
+    return externals
 
 
 def _requirements() -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 LLVM's own way to run what it has generated keeps its representation of the program and a generator of code, about a
 megabyte for each program. Here only the machine code stays. The files are of the ELF format for x86-64 (System V
-Application Binary Interface, AMD64 supplement, section 4.4); `Unloadable` is raised for all others.
+Application Binary Interface, AMD64 supplement, section 4.4); `UnloadableCodeError` is raised for all others.
 
     code | jumps to functions of others || addresses of others' symbols | constants and data
 
@@ -17,7 +17,7 @@ import mmap
 import platform
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -66,19 +66,43 @@ def loads_here() -> bool:
 
 
 def load(*files: bytes) -> LoadedCode:
-    """Put the contents of object files into memory, which may call each other's functions. Raises Unloadable."""
+    """Put the contents of object files into memory, which may call each other's functions.
+
+    Raises UnloadableCodeError.
+    """
     tvm_runtime.load_runtime()
     objects = [_ObjectFile.read(file) for file in files]
     defined = {name: (object_, symbol) for object_ in objects for name, symbol in object_.defined_symbols.items()}
+    others = {
+        (object_, symbol): defined.get(name, name) for object_ in objects for symbol, name in object_.external.items()
+    }
+    place, executable = _place_all(objects, others)
+    memory = mmap.mmap(-1, max(place.end_page(), _PAGE), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    image = _Image(memory, base, place.of, others)
+    for object_ in objects:
+        image.copy_sections(object_)
+    image.fill_tables()
+    for object_ in objects:
+        image.relocate(object_)
+        image.set_variables(object_)
+    if executable and _protect()(base, executable, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
+        raise UnloadableCodeError("the system does not let memory become executable")
+    shown = {
+        name: image.address(object_, symbol)
+        for name, (object_, symbol) in defined.items()
+        if object_.sections[object_.symbols[symbol][3]] in place.of
+    }
+    return LoadedCode(memory, shown)
+
+
+def _place_all(objects: Sequence[_ObjectFile], others: _Others) -> tuple[_PagePlacement, int]:
+    """Where sections and tables go, what is executable first; and where that ends."""
     place = _PagePlacement()
     for object_ in objects:
         for section in object_.kept:
             if section.flags & _EXECUTABLE:
                 place.put(section, section.size, section.alignment)
-    # What a symbol of one file stands for: one of another file, or a name, whose address is that of a function outside.
-    others = {
-        (object_, symbol): defined.get(name, name) for object_ in objects for symbol, name in object_.external.items()
-    }
     outside = dict.fromkeys(name for name in others.values() if isinstance(name, str))
     for name in outside:
         place.put(("jump", name), _JUMP.size, _JUMP.size)
@@ -93,72 +117,88 @@ def load(*files: bytes) -> LoadedCode:
         for section in object_.kept:
             if not section.flags & _EXECUTABLE:
                 place.put(section, section.size, section.alignment)
-    memory = mmap.mmap(-1, max(place.end_page(), _PAGE), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    for object_ in objects:
+    return place, executable
+
+
+@attrs.frozen(eq=False)
+class _Image:
+    """The memory of object files that are being loaded."""
+
+    memory: mmap.mmap
+    base: int  # its address
+    places: Mapping[object, int]  # in it, of sections and of what tables hold
+    others: _Others
+
+    def copy_sections(self, object_: _ObjectFile) -> None:
         for section in object_.kept:
             if section.kind != _ZEROS:
-                at = place.of[section]
-                memory[at : at + section.size] = object_.code[section.start : section.start + section.size]
+                at = self.places[section]
+                self.memory[at : at + section.size] = object_.code[section.start : section.start + section.size]
 
-    def address(object_: _ObjectFile, symbol: int) -> int:
-        other = others.get((object_, symbol))
+    def address(self, object_: _ObjectFile, symbol: int) -> int:
+        """The address of a symbol. Raises UnloadableCodeError if it has none."""
+        other = self.others.get((object_, symbol))
         if isinstance(other, str):
             return _address(other)
         if other is not None:
-            return address(*other)
+            return self.address(*other)
         _, _, _, section, value, _ = object_.symbols[symbol]
         if section == _ABSOLUTE:
             return int(value)
-        if section >= _SPECIAL or object_.sections[section] not in place.of:
+        if section >= _SPECIAL or object_.sections[section] not in self.places:
             raise UnloadableCodeError("a symbol has no place")
-        return base + place.of[object_.sections[section]] + int(value)
+        return self.base + self.places[object_.sections[section]] + int(value)
 
-    for key, at in place.of.items():
-        match key:
-            case ("address", str(name)):
-                struct.pack_into("<Q", memory, at, _address(name))
-            case ("address", _ObjectFile() as object_, int(symbol)):
-                struct.pack_into("<Q", memory, at, address(object_, symbol))
-            case ("jump", str(name)):
-                _JUMP.pack_into(memory, at, 0x25FF, place.of["address", name] - at - 6, 0xCCCC)
-    for object_ in objects:
+    def fill_tables(self) -> None:
+        """Write the addresses of symbols, and the jumps to functions outside."""
+        for key, at in self.places.items():
+            match key:
+                case ("address", str(name)):
+                    struct.pack_into("<Q", self.memory, at, _address(name))
+                case ("address", _ObjectFile() as object_, int(symbol)):
+                    struct.pack_into("<Q", self.memory, at, self.address(object_, symbol))
+                case ("jump", str(name)):
+                    _JUMP.pack_into(self.memory, at, 0x25FF, self.places["address", name] - at - 6, 0xCCCC)
+
+    def relocate(self, object_: _ObjectFile) -> None:
+        """Write the addresses into code and data. Raises UnloadableCodeError for a relocation of another kind."""
         for section, own in object_.relocations:
-            start = place.of[section]
+            start = self.places[section]
             for offset, kind, symbol, addend in own.relocations(object_.code):
                 at = start + offset
-                other = others.get((object_, symbol))
-                if kind in _BY_TABLE:
-                    key = ("address", other) if isinstance(other, str) else ("address", object_, symbol)
-                    target = base + place.of[key]
-                elif kind == _CALL and isinstance(other, str):
-                    target = base + place.of["jump", other]
-                else:
-                    target = address(object_, symbol)
-                relative = target + addend - (base + at)
+                target = self._target(object_, kind, symbol)
+                relative = target + addend - (self.base + at)
                 if kind == _ADDRESS:
-                    struct.pack_into("<Q", memory, at, (target + addend) & (2**64 - 1))
+                    struct.pack_into("<Q", self.memory, at, (target + addend) & (2**64 - 1))
                 elif kind == _RELATIVE_LONG:
-                    struct.pack_into("<q", memory, at, relative)
+                    struct.pack_into("<q", self.memory, at, relative)
                 elif kind in (_RELATIVE, _CALL, *_BY_TABLE) and -(2**31) <= relative < 2**31:
-                    struct.pack_into("<i", memory, at, relative)
+                    struct.pack_into("<i", self.memory, at, relative)
                 else:
                     raise UnloadableCodeError(f"a relocation of kind {kind} cannot be made")
+
+    def _target(self, object_: _ObjectFile, kind: int, symbol: int) -> int:
+        """What a relocation refers to: a symbol, its entry in the table, or the jump to a function outside."""
+        other = self.others.get((object_, symbol))
+        if kind in _BY_TABLE:
+            key = ("address", other) if isinstance(other, str) else ("address", object_, symbol)
+            return self.base + self.places[key]
+        if kind == _CALL and isinstance(other, str):
+            return self.base + self.places["jump", other]
+        return self.address(object_, symbol)
+
+    def set_variables(self, object_: _ObjectFile) -> None:
+        """Write the addresses of TVM's functions into the variables for them.
+
+        Raises UnloadableCodeError if code uses another variable.
+        """
         for symbol, (_, info, _, index, _, _) in enumerate(object_.symbols):
             variable = object_.name(symbol) if info == _WEAK_VARIABLE and index != _UNDEFINED else ""
             if variable.startswith(_FUNCTION_OF_TVM):
                 function = _address(variable.removeprefix("__"))
-                struct.pack_into("<Q", memory, address(object_, symbol) - base, function)
+                struct.pack_into("<Q", self.memory, self.address(object_, symbol) - self.base, function)
             elif variable and symbol in object_.used_symbols:
                 raise UnloadableCodeError(f"it has a variable {variable} that others set")
-    if executable and _protect()(base, executable, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
-        raise UnloadableCodeError("the system does not let memory become executable")
-    shown = {
-        name: address(object_, symbol)
-        for name, (object_, symbol) in defined.items()
-        if object_.sections[object_.symbols[symbol][3]] in place.of
-    }
-    return LoadedCode(memory, shown)
 
 
 @attrs.frozen(eq=False)
@@ -174,7 +214,10 @@ class _ObjectFile:
 
     @staticmethod
     def read(code: bytes) -> _ObjectFile:
-        """Raises Unloadable for what is not an object file of this machine, or what has to run before it is called."""
+        """Parse an object file.
+
+        Raises UnloadableCodeError for files of other machines, and for code that has to run before it is called.
+        """
         sections = _sections(code)
         table = next((s for s in sections if s.kind == _SYMBOLS), None)
         if table is None:
@@ -252,7 +295,7 @@ class _Section:
 
 
 def _sections(code: bytes) -> list[_Section]:
-    """Raises Unloadable for other files than object code of this machine."""
+    """Raises UnloadableCodeError for other files than object code of this machine."""
     if len(code) < _HEADER.size or not code.startswith(_ELF):
         raise UnloadableCodeError("it is not an object file for 64 bits, little end first")
     _, kind, machine, _, _, _, start, _, _, _, _, _, count, of_names = _HEADER.unpack_from(code)
@@ -264,6 +307,10 @@ def _sections(code: bytes) -> list[_Section]:
         _Section(_text(code, names + name), kind, flags, offset, size, link, info, max(alignment, 1))
         for name, kind, flags, _, offset, size, link, info, alignment, _ in found
     ]
+
+
+_Others = Mapping["tuple[_ObjectFile, int]", "str | tuple[_ObjectFile, int]"]
+"""What a symbol of one file stands for: one of another file, or a name, whose address is that of a function outside."""
 
 
 class _PagePlacement:
@@ -289,7 +336,7 @@ def _text(code: bytes, start: int) -> str:
 
 @functools.cache
 def _address(name: str) -> int:
-    """The address of a function of the C libraries or of TVM's runtime. Raises Unloadable."""
+    """The address of a function of the C libraries or of TVM's runtime. Raises UnloadableCodeError."""
     try:
         found = ctypes.cast(ctypes.CDLL(None)[name], ctypes.c_void_p).value
     except AttributeError:

@@ -207,7 +207,7 @@ class ArgumentMarshaller:
 def array_at(address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     """The memory at an address as an array."""
     size = math.prod(shape) * dtype.itemsize
-    memory = (ctypes.c_char * size).from_address(address) if size else b""
+    memory = (ctypes.c_char * size).from_address(address) if size else bytearray()  # not bytes, which cannot be written
     flat = np.frombuffer(memory, storage(dtype)).view(dtype)  # type: ignore[arg-type]
     return flat.reshape(shape)
 

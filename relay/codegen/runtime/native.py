@@ -18,7 +18,7 @@ from relay.ir.types import BaseType
 from relay.support.locks import compiling
 
 if TYPE_CHECKING:
-    from relay.codegen.lowering.external import Externals
+    from relay.codegen.runtime.devices import Callbacks
 
 ALIGNMENT = 64
 """Bytes: constants lie at multiples of it."""
@@ -44,7 +44,7 @@ class NativeModule:
     dims: dict[TypeId, Place]  # the symbolic dims, and where arguments show their sizes
     shown: dict[TypeId, tuple[int, int]]  # by which axis of which leaf
     failures: list[tuple[str, Span | None]]
-    externals: Externals | None  # None if it calls no Python
+    externals: Callbacks | None  # None if it calls no Python
     kernels: int  # how many different ones
 
     def __attrs_post_init__(self) -> None:
@@ -75,9 +75,11 @@ class NativeModule:
         return {name: getattr(self, name) for name in fields if name not in ("module", "code", "externals")}
 
     @staticmethod
-    def from_library(library: Any, code: tuple[bytes, ...], description: Mapping[str, Any]) -> NativeModule:
+    def from_library(
+        library: Any, code: tuple[bytes, ...], description: Mapping[str, Any], externals: Callbacks | None = None
+    ) -> NativeModule:
         """The module whose code a library holds."""
-        return NativeModule(module=library, code=code, externals=None, **description)
+        return NativeModule(module=library, code=code, externals=externals, **description)
 
 
 def _cache_aligned_array(array: np.ndarray) -> np.ndarray:

@@ -232,7 +232,7 @@ class _Effects:
             return False
         builtin = getattr(value, "__relay_builtin__", None)
         if builtin is not None:
-            return bool(builtin == "write")
+            return builtin in ("write", "breakpoint")
         try:
             definition = getattr(value, "__relay__", None)
         except DependsOnPoison:

@@ -46,6 +46,8 @@ from relay.ir.types import (
     TupleType,
     Type,
     TypeId,
+    map_type_parts,
+    types_in,
 )
 from relay.ir.types import FunctionType as RelayFunctionType
 from relay.typecheck.mapping import erase_names_and_effects
@@ -62,14 +64,14 @@ OWN = ("__init__", "__new__", "__eq__", "__hash__", "__setattr__", "__delattr__"
 
 _FUNCTIONS: TypeAlias = FunctionType | SourceFunction
 
-_NEIGHBOURS: dict[tuple[str, str], dict[str, type]] = {}
+_NEIGHBORS: dict[tuple[str, str], dict[str, type]] = {}
 """The data types of each module (or function) by name: they see each other before Python has bound the names."""
 
 
 def forget(modules: Container[str]) -> None:
     """Forget the data types of modules that have been deleted."""
-    for key in [key for key in list(_NEIGHBOURS) if key[0] in modules]:
-        _NEIGHBOURS.pop(key, None)
+    for key in [key for key in list(_NEIGHBORS) if key[0] in modules]:
+        _NEIGHBORS.pop(key, None)
 
 
 @attrs.frozen(eq=False)
@@ -92,29 +94,16 @@ def decorated_class(cls: type, frame: FrameType | None) -> FrontendError:
     return no_class(file, node, cls.__name__)
 
 
-def define(cls: type, place: ClassPlace, wrap: Callable[[Definition], object]) -> type:
-    """Make a class a data type. `wrap` makes a callable of a method, for Python.
+def define(cls: type, place: ClassPlace, wrap: Callable[..., object]) -> type:
+    """Make a class a data type. `wrap(definition, python=function)` makes a callable of a method.
 
     Raises FrontendError for what a data type cannot have.
     """
-    neighbors = _NEIGHBOURS.setdefault((cls.__module__, cls.__qualname__.rpartition(".")[0]), {})
+    neighbors = _NEIGHBORS.setdefault((cls.__module__, cls.__qualname__.rpartition(".")[0]), {})
     neighbors[cls.__name__] = cls
     reading = _ClassReader(cls, place.source, _ClassScope(neighbors, place.local, place.globals))
     nested = {name: inner for name, inner in vars(cls).items() if isinstance(inner, type) and not name.startswith("_")}
-    if nested and inspect.get_annotations(cls):
-        field = next(iter(inspect.get_annotations(cls)))
-        raise FrontendError(
-            f"{cls.__name__} has constructors (nested classes) and the field {field!r}",
-            reading.span(field),
-            help="put the field into each constructor",
-        )
-    for name in OWN:
-        if name in vars(cls):
-            raise FrontendError(
-                f"{cls.__name__} defines {name}; the data type brings its own",
-                reading.span(name),
-                help="write a function",
-            )
+    _refuse_own_names(cls, nested, reading)
     parts = nested or {cls.__name__: cls}
     fields = {name: tuple(inspect.get_annotations(part)) for name, part in parts.items()}
     for name, part in parts.items():
@@ -130,24 +119,7 @@ def define(cls: type, place: ClassPlace, wrap: Callable[[Definition], object]) -
     definition.origin = owner
     reading.owner = owner
     reading.annotations = {name: dict(inspect.get_annotations(part)) for name, part in parts.items()}
-    functions = {
-        name: value
-        for name, value in vars(cls).items()
-        if isinstance(value, _FUNCTIONS | staticmethod | classmethod) and (name in OPERATORS or not _is_special(name))
-    }
-    for name, value in tuple(vars(cls).items()):
-        if isinstance(value, property) and isinstance(value.fget, _FUNCTIONS):
-            methods[name] = functools.cache(functools.partial(_method, reading, value.fget))
-            owner.properties.add(name)
-            setattr(cls, name, _Property(methods[name], wrap))
-    for name, function in functions.items():
-        methods[name] = functools.cache(functools.partial(_method, reading, function))
-        if not isinstance(function, _FUNCTIONS):
-            owner.static.add(name)
-        setattr(cls, name, _Method(methods[name], wrap, name in owner.static))
-    for name, value in vars(cls).items():
-        if isinstance(getattr(value, "__relay__", None), Definition):  # decorated by the user
-            methods[name] = functools.partial(_method_definition, reading, value)
+    _add_methods(owner, cls, methods, reading, wrap)
     cls.__relay_data__ = owner  # type: ignore[attr-defined]
     cls.__relay_type__ = DataType(definition)  # type: ignore[attr-defined]
     cls.__class_getitem__ = classmethod(lambda _, item: _subscript_class(owner, item))  # type: ignore[attr-defined]
@@ -159,6 +131,58 @@ def define(cls: type, place: ClassPlace, wrap: Callable[[Definition], object]) -
     except UndefinedName:
         pass  # a later class; read at the first use
     return cls
+
+
+def _refuse_own_names(cls: type, nested: Mapping[str, type], reading: _ClassReader) -> None:
+    """Raise FrontendError for fields beside constructors, and for special methods that data types bring."""
+    if nested and inspect.get_annotations(cls):
+        field = next(iter(inspect.get_annotations(cls)))
+        raise FrontendError(
+            f"{cls.__name__} has constructors (nested classes) and the field {field!r}",
+            reading.span(field),
+            help="put the field into each constructor",
+        )
+    for name in OWN:
+        if name in vars(cls):
+            raise FrontendError(
+                f"{cls.__name__} defines {name}; the data type brings its own",
+                reading.span(name),
+                help="write a function",
+            )
+
+
+def _add_methods(
+    owner: DataClass,
+    cls: type,
+    methods: dict[str, Callable[[], Definition]],
+    reading: _ClassReader,
+    wrap: Callable[..., object],
+) -> None:
+    """The functions and properties of a class become `methods` of its type, and attributes that call them."""
+    functions = {
+        name: value
+        for name, value in vars(cls).items()
+        if isinstance(value, _FUNCTIONS | staticmethod | classmethod) and (name in OPERATORS or not _is_special(name))
+    }
+    for name, value in tuple(vars(cls).items()):
+        if isinstance(value, property) and isinstance(value.fget, _FUNCTIONS):
+            methods[name] = functools.cache(functools.partial(_method, reading, value.fget))
+            owner.properties.add(name)
+            setattr(cls, name, _Property(methods[name], _wrapping(wrap, value.fget)))
+    for name, function in functions.items():
+        methods[name] = functools.cache(functools.partial(_method, reading, function))
+        if not isinstance(function, _FUNCTIONS):
+            owner.static.add(name)
+        setattr(cls, name, _Method(methods[name], _wrapping(wrap, function), name in owner.static))
+    for name, value in vars(cls).items():
+        if isinstance(getattr(value, "__relay__", None), Definition):  # decorated by the user
+            methods[name] = functools.partial(_method_definition, reading, value)
+
+
+def _wrapping(wrap: Callable[..., object], function: object) -> Callable[[Definition], object]:
+    """What makes a callable of a method, which knows the Python function that takes the same arguments."""
+    function = function.__func__ if isinstance(function, staticmethod) else function
+    return functools.partial(wrap, python=function) if isinstance(function, FunctionType) else wrap
 
 
 def _subscript_class(owner: DataClass, item: object) -> DataType | GenericAlias:
@@ -387,26 +411,15 @@ def _with_own(type_: Type, own: DataType) -> Type:
     match type_:
         case DataType(definition, ()) if definition is own.definition:
             return own
-        case TupleType(items):
-            return TupleType(tuple(_with_own(t, own) for t in items), type_.form)
-        case RelayFunctionType(parameters, result, where):
-            inputs = tuple(_with_own(t, own) for t in parameters)
-            return RelayFunctionType(inputs, _with_own(result, own), where, type_.effects)
-        case RefType(content):
-            return RefType(_with_own(content, own))
-        case StackType(element):
-            return StackType(_with_own(element, own))
-        case DataType(definition, arguments):
-            return DataType(definition, tuple(_with_own(a, own) if isinstance(a, Type) else a for a in arguments))
         case _:
-            return type_
+            return map_type_parts(type_, lambda part: _with_own(part, own))
 
 
 def _check_applications(reading: _ClassReader, definition: DataDefinition) -> None:
     """Every data type among the fields has the arguments that it needs, and the class itself has its own parameters."""
     for constructor in definition.constructors:
         for field, type_ in zip(constructor.names, constructor.fields, strict=True):
-            for used in _data_types(type_):
+            for used in (t for t in types_in(type_) if isinstance(t, DataType)):
                 span = reading.span(field, constructor.name)
                 if used.definition is definition:
                     if used.arguments != definition.parameters:
@@ -422,26 +435,6 @@ def _check_applications(reading: _ClassReader, definition: DataDefinition) -> No
                     expected = used.definition.parameters
                     if used.definition.constructors and len(expected) != len(used.arguments):
                         raise FrontendError(argument_count(other, len(used.arguments)), span)
-
-
-def _data_types(type_: object) -> Iterator[DataType]:
-    match type_:
-        case DataType(_, arguments):
-            yield type_
-            for argument in arguments:
-                yield from _data_types(argument)
-        case TupleType(items):
-            yield from _data_types(items)
-        case tuple():
-            for item in type_:
-                yield from _data_types(item)
-        case RelayFunctionType(parameters, result):
-            yield from _data_types(parameters)
-            yield from _data_types(result)
-        case RefType(content) | StackType(content):
-            yield from _data_types(content)
-        case _:
-            pass
 
 
 def _method(

@@ -27,9 +27,11 @@ class Decorators:
         return any(self.is_relay(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list)
 
     def _options(self, node: FunctionNode) -> dict[str, ast.expr]:
-        """What is written in `@relay(..)`."""
+        """What is written in `@relay(..)`, or `@relay.overload(..)`."""
         decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
         calls = [d for d in decorators if isinstance(d, ast.Call) and self.is_relay(d.func)]
+        if isinstance(node, ast.FunctionDef) and (overload := self.overloaded(node)) is not None:
+            calls.append(overload)
         return {k.arg: k.value for d in calls for k in d.keywords if k.arg is not None}
 
     def written_options(self, node: FunctionNode) -> tuple[dict[str, object], ast.Call] | None:
@@ -80,6 +82,16 @@ class Decorators:
                 method = self._expressions.meaning(function)
                 if hasattr(getattr(method, "__self__", None), "__relay__"):
                     return method, decorator
+        return None
+
+    def overloaded(self, node: ast.FunctionDef) -> ast.Call | None:
+        """The decorator `@relay.overload(function)`."""
+        relay = importlib.import_module("relay")
+        for decorator in node.decorator_list:
+            if isinstance(decorator, ast.Call) and len(decorator.args) == 1:
+                self._imports.load_names_in(decorator)
+                if self._expressions.meaning(decorator.func) is relay.overload:
+                    return decorator
         return None
 
     def registers(self, node: ast.expr) -> bool:

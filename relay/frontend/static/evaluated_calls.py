@@ -65,7 +65,7 @@ def _of_math() -> frozenset[object]:
 
 
 _VARIABLES = ("dims", "type_var", "shape_var", "base_type_var")
-_DERIVATIVES = ("grad", "value_and_grad", "jacobian", "hessian", "checkpoint")
+_DERIVATIVES = ("grad", "value_and_grad", "jacobian", "hessian", "checkpoint", "vmap")
 
 
 def _variables(make: Callable[[str], object]) -> _Rule:

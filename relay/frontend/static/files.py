@@ -7,6 +7,7 @@ Other modules are files that are read in the same way, when something that is ch
 from __future__ import annotations
 
 import ast
+import contextlib
 import itertools
 import os
 import weakref
@@ -18,16 +19,18 @@ import attrs
 
 from relay.errors import RelayError
 from relay.frontend.data import data_classes
+from relay.frontend.source import SourceFile
 from relay.frontend.static import modules
 from relay.frontend.static.evaluation import Budget
 from relay.frontend.static.file_module import FileModule
-from relay.frontend.static.text_files import read_source
+from relay.frontend.static.text_files import read_bytes, read_source
 from relay.frontend.static.top_level import FileReader, UnreadableFunction, Wrap
 from relay.frontend.static.unknown_names import UnknownNameError
 from relay.ir.definition import Definition
 from relay.ir.expr import Function
 from relay.operator import Operator
 from relay.operator.registry import finding
+from relay.typecheck.elaboration.library import overloads
 
 
 @attrs.frozen(eq=False)
@@ -46,7 +49,8 @@ class Files:
 
     `wrap` makes a callable of each decorated function, for what the files derive from it. `folders`: where modules are
     searched, too, before Python's own path. `check_options` raises RelayError for what a decorator does not take;
-    with the function, for what does not fit its parameters.
+    with the function, for what does not fit its parameters. `texts` gives the texts of files that are not those on
+    disk.
     """
 
     def __init__(
@@ -54,9 +58,11 @@ class Files:
         wrap: Wrap,
         folders: Sequence[str] = (),
         check_options: Callable[[Mapping[str, Any], Function | None], object] = lambda written, function: None,
+        texts: Callable[[Path], str | None] = lambda path: None,
     ) -> None:
         self.wrap = wrap
         self.check_options = check_options
+        self._texts = texts
         self.folders = tuple(folders)
         self._readers: dict[str, FileReader] = {}  # by the real path
         self._modules: dict[modules.Place, FileModule] = {}
@@ -64,16 +70,18 @@ class Files:
         self._depth = 0  # how many files are being read
         self._number = next(_numbers)
         self.budget = Budget()
+        self._overloads: overloads.Table = {}  # those of the files
         self._namespaces: set[str] = set()
         weakref.finalize(self, data_classes.forget, self._namespaces)
 
     def __enter__(self) -> Files:
-        self._finding = finding(self.operator)
-        self._finding.__enter__()
+        self._inside = contextlib.ExitStack()
+        self._inside.enter_context(finding(self.operator))
+        self._inside.enter_context(overloads.scope(self._overloads))
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._finding.__exit__(None, None, None)
+        self._inside.close()
 
     def read(self, text: str, filename: str) -> ReadResult:
         """Read a file's decorated functions. Raises FrontendError if the text is no Python."""
@@ -82,6 +90,10 @@ class Files:
             raise reader.invalid
         reader.finish()
         return ReadResult(tuple(f.__relay__ for f in reader.found), tuple(reader.unread))
+
+    def source_file(self, text: str, filename: str) -> SourceFile:
+        """The parsed text of a file."""
+        return self._reader(text, filename).file
 
     def value(self, text: str, filename: str, expression: str) -> object:
         """The value of an expression without effects of the names at the top of a file; None for others."""
@@ -152,6 +164,18 @@ class Files:
         place = modules.find(name, level, importing, self.folders)
         return f"no source of the module {told} was found" if place is None else self.module_at(place, told)
 
+    def mentions(self, word: bytes, name: str, level: int, importing: Path) -> bool:
+        """Whether the text of a user's module has a word."""
+        place = modules.find(name, level, importing, self.folders)
+        file = place.file if place is not None else None
+        if file is None or modules.is_of_the_standard_library(file) or modules.is_irrelevant(file):
+            return False
+        given = self._texts(file)
+        try:
+            return word in (read_bytes(file) if given is None else given.encode(errors="replace"))
+        except OSError:
+            return False
+
     def module_at(self, place: modules.Place, name: str) -> FileModule | str:
         """The module of a place, or why it is not read."""
         if place.file is not None:
@@ -166,7 +190,8 @@ class Files:
         if place.file is not None:
             filename = _display_path(place.file)
             try:
-                text = read_source(place.file)
+                given = self._texts(place.file)
+                text = read_source(place.file) if given is None else given
             except (OSError, UnicodeDecodeError, SyntaxError) as error:
                 return f"{filename} cannot be read: {error}"
             known = self._readers.get(os.path.realpath(place.file))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -26,10 +26,12 @@ class _CachedImports:
 
 
 class ImportGraph:
-    """The files that files import. `folders`: where modules are searched besides Python's own path."""
+    """The files that files import. `folders`: where modules are searched besides Python's own path. `texts` gives the
+    texts of files that are not those on disk."""
 
-    def __init__(self, folders: Sequence[str] = ()) -> None:
+    def __init__(self, folders: Sequence[str] = (), texts: Callable[[Path], str | None] = lambda path: None) -> None:
         self._folders = tuple(folders)
+        self._texts = texts
         self._known: dict[Path, _CachedImports] = {}
 
     def digest(self, filename: str) -> str:
@@ -38,32 +40,40 @@ class ImportGraph:
         first = self._file(Path(os.path.abspath(filename)))
         if first is None or not first.mentions_relay:
             return ""
+        return self._digest(first.digest, first.imports)
+
+    def surroundings(self, tree: ast.Module, filename: str) -> str:
+        """A digest of all files that a file of this syntax tree imports, by way of others, too."""
+        return self._digest("", list(dict.fromkeys(self._imports(tree, Path(os.path.abspath(filename))))))
+
+    def _digest(self, first: str, imports: Sequence[Path]) -> str:
         found: dict[Path, str] = {}
-        pending = list(first.imports)
+        pending = list(imports)
         while pending:
             path = pending.pop()
             if path not in found and (file := self._file(path)) is not None:
                 found[path] = file.digest
                 pending += file.imports
-        parts = [first.digest, *(f"{path} {digest}" for path, digest in sorted(found.items()))]
+        parts = [first, *(f"{path} {digest}" for path, digest in sorted(found.items()))]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def _file(self, path: Path) -> _CachedImports | None:
         try:
-            stat = os.stat(path)
-            state = (stat.st_mtime_ns, stat.st_size)
+            given = self._texts(path)
+            stat = os.stat(path) if given is None else None
+            state = (stat.st_mtime_ns, stat.st_size) if stat is not None else (hash(given), -1)
             known = self._known.get(path)
             if known is None or known.state != state:
-                text = read_bytes(path)
-                imports = tuple(dict.fromkeys(self._imports(text, path)))
+                text = read_bytes(path) if given is None else given.encode(errors="surrogatepass")
+                imports = tuple(dict.fromkeys(self._imports(ast.parse(text), path)))
                 known = _CachedImports(state, hashlib.sha256(text).hexdigest(), b"relay" in text, imports)
                 self._known[path] = known
         except (OSError, SyntaxError, ValueError, RecursionError):
             return None
         return known
 
-    def _imports(self, text: bytes, path: Path) -> Iterator[Path]:
-        for node in ast.walk(ast.parse(text)):
+    def _imports(self, tree: ast.Module, path: Path) -> Iterator[Path]:
+        for node in ast.walk(tree):
             for name, level in _imported_modules(node):
                 if level == 0 and name.split(".")[0] in MODULES:
                     continue

@@ -39,6 +39,7 @@ class ImportedNames:
         self._loading: set[str] = set()
         self._stars: list[Callable[[], FileModule | str]] = []  # what `from module import *` means, the last one first
         self._has_unknown_star = False
+        self._modules: dict[tuple[str, int], None] = {}  # those of the user's, with the levels of the imports
 
     @property
     def is_known(self) -> bool:
@@ -97,6 +98,13 @@ class ImportedNames:
         for star in self._stars:
             star()
 
+    def load_overloads(self) -> None:
+        """Read the modules in which overloads may be written: those count wherever their module is imported."""
+        importing = Path(os.path.abspath(self._file.source.filename))
+        for name, level in self._modules:
+            if self._files.mentions(b"overload(", name, level, importing):
+                self._module(name, level)
+
     # ---- statements
 
     def _import_module(self, alias: ast.alias) -> None:
@@ -106,10 +114,13 @@ class ImportedNames:
         if known is not None and _known_module(alias.name) is not None:
             self._bind(name, known)
         else:
+            self._modules[alias.name, 0] = None
             self._bind_lazily(name, alias, lambda: self._module(target, 0))
 
     def _import_name(self, alias: ast.alias, module: str, level: int, tried: bool) -> None:
         known = _known_module(module) if level == 0 else None
+        if known is None:
+            self._modules[module, level] = None
         if alias.name == "*":
             if known is None:
                 self._import_star(module, level)

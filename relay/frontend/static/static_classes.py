@@ -206,7 +206,7 @@ def _tuple_members(body: _Body) -> dict[str, object]:
         "_fields": names,
         "_field_defaults": dict(body.defaults),
         "__signature__": _signature([(name, body.defaults.get(name, _EMPTY), False) for name in names]),
-        "__relay_record__": SourceRecord(names, body.types(), True),
+        "__relay_record__": SourceRecord(names, body.types()),
     }
 
 
@@ -227,7 +227,7 @@ def _record_members(body: _Body, options: dict[str, object], bases: Sequence[typ
         parameters[name] = (name, body.defaults.get(name, _EMPTY), by_keyword)
     return {
         "__signature__": _signature(list(parameters.values())),
-        "__relay_record__": SourceRecord(tuple(parameters), reads, False),
+        "__relay_record__": SourceRecord(tuple(parameters), reads),
     }
 
 

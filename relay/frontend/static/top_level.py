@@ -1,7 +1,7 @@
 """One Python file, read without importing it: its decorated functions, and what the names at its top mean.
 
 Statements at the top that have no effect are evaluated: imports of Relay, NumPy and a few modules of the standard
-library, assignments of what `evaluation.py` knows, classes (`written_classes.py`). Names that come from other modules
+library, assignments of what `evaluation.py` knows, classes (`static_classes.py`). Names that come from other modules
 are looked up in their files when they are needed. What else a function mentions is `Outside`: only importing it tells
 what it is.
 """
@@ -35,6 +35,7 @@ from relay.frontend.static.unknown_names import UnknownNameError, UnknownValue
 from relay.ir.annotations.type_parameters import SourceAlias
 from relay.ir.definition import MISSING, DataClass, Definition, Scope, data_class
 from relay.operator.registry import composite_operator
+from relay.typecheck.elaboration.library.overload_calls import add_user_overload
 
 if TYPE_CHECKING:
     from relay.frontend.static.files import Files
@@ -92,6 +93,7 @@ class FileReader:
         for node in self.file.tree.body:
             self._statement(node)
         self.is_complete = True
+        self.imports.load_overloads()
 
     def finish(self) -> None:
         """Read the functions inside of others, which see all names at the top."""
@@ -153,6 +155,8 @@ class FileReader:
                 self._define(node, name, self.scope, bound=name)
             case ast.FunctionDef() if (call := self.decorators.registration(node)) is not None:
                 self._operator(node, call)
+            case ast.FunctionDef() if (overload := self.decorators.overloaded(node)) is not None:
+                self._overload(node, overload)
             case ast.FunctionDef() if (method := self.decorators.gradient(node)) is not None:
                 self._define_gradient(node, method)
             case ast.AsyncFunctionDef(name=name) if self.decorators.is_decorated(node):
@@ -380,6 +384,21 @@ class FileReader:
             return
         try:
             define(rule, saving=saving)
+        except RelayError as error:
+            self.errors.append(error.with_span(self.file.span(decorator)))
+
+    def _overload(self, node: ast.FunctionDef, decorator: ast.Call) -> None:
+        """Read a meaning of a Python callable. Which one that is may not be known."""
+        self._define(node, node.name, self.scope, bound=node.name)
+        target, made = decorator.args[0], self.names[node.name]
+        function = self.value_or_unknown(target)
+        if isinstance(target, ast.Attribute) and isinstance(owner := self.value_or_unknown(target.value), type):
+            function = getattr(owner, target.attr, function)  # a method, which has no value elsewhere
+        if isinstance(function, UnknownValue) or isinstance(made, UnknownValue):
+            return
+        name = ast.unparse(target)
+        try:
+            add_user_overload(function, name, made, (self.names["__name__"], node.name))
         except RelayError as error:
             self.errors.append(error.with_span(self.file.span(decorator)))
 

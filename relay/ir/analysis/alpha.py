@@ -17,78 +17,35 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Hashable, Iterable, Mapping
-from typing import TypeAlias, assert_never
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, assert_never
 
 import numpy as np
 
 from relay.errors import InternalError
 from relay.ir.dims import Dim, substitute, variables
 from relay.ir.expr import (
-    Ascribe,
-    Assert,
     Atom,
     AttributeValue,
-    AxisSize,
-    BindDim,
     Block,
-    Call,
     Constant,
-    Construct,
     Dead,
     Derivative,
     Exit,
     Expr,
-    Extent,
     Function,
     Global,
     Grad,
-    If,
-    Lambda,
-    Loop,
-    MakeTuple,
-    Match,
     Module,
     Next,
-    OpCall,
-    Print,
-    Project,
-    RefNew,
-    RefRead,
-    RefWrite,
-    Shadow,
-    StackGet,
-    StackLength,
-    StackNew,
-    StackPrefix,
-    StackPush,
-    StackSet,
     Static,
     Terminator,
     Var,
     Yield,
 )
 from relay.ir.intrinsic import Intrinsic
+from relay.ir.node import ByClass, Field, Form, Role, in_field, in_scope_order
 from relay.ir.sizes.extents import extents, symbolic_dims
-from relay.ir.surface import (
-    Annotated,
-    Apply,
-    Attribute,
-    CapturePattern,
-    ClassPattern,
-    ForEach,
-    Index,
-    IndexUpdate,
-    OrPattern,
-    Pattern,
-    PatternMatch,
-    SetAttribute,
-    Slice,
-    TuplePattern,
-    Unpack,
-    ValuePattern,
-    WildcardPattern,
-)
 from relay.ir.types import (
     AnyDim,
     BaseType,
@@ -107,12 +64,7 @@ from relay.ir.types import (
     Unknown,
 )
 
-Surface: TypeAlias = (
-    Apply | Attribute | SetAttribute | Index | IndexUpdate | Annotated | Unpack | ForEach | PatternMatch
-)  # fmt: skip
-"""The expressions of untyped programs."""
-
-VERSION = b"relay alpha 1\n"
+VERSION = b"relay alpha 2\n"
 """Stands before everything that is hashed; a new one for every change of what the hash depends on."""
 
 
@@ -171,6 +123,16 @@ class _Serializer:
         self._functions: dict[str, int] | None = None  # None: a lone function, which mentions others by their names
         self._defined: frozenset[str] = frozenset()
         self._order: list[str] = []
+        self._writers: dict[Role, Callable[[Any], object]] = {
+            Role.VARIABLE: self.bind,
+            Role.BLOCK: self.block,
+            Role.PART: self.node,
+            Role.TYPE: self.type,
+            Role.LABEL: lambda label: self.put(self._labels[label]),
+            Role.DIM: lambda dim: self.put(self._dim(dim)),
+            Role.NEW_DIM: lambda dim: self.put("wide" if dim.is_wide else "narrow", self.identify(dim)),
+            Role.DATA: lambda definition: self.put(self.data(definition)),
+        }
 
     def put(self, *words: str | int) -> None:
         """One line of words."""
@@ -382,191 +344,43 @@ class _Serializer:
 
     def expression(self, expression: Expr) -> None:
         """One expression with the blocks inside it."""
-        match expression:
-            case Var() | Constant() | Global() | Static():
-                self.put("atom")
-                self.atoms((expression,))
-            case OpCall(operator, arguments, attributes):
-                self.put("operator", json.dumps(operator), self._attributes(attributes))
-                self.atoms(arguments)
-            case Call(function, arguments):
-                self.put("call")
-                self.atoms((function, *arguments))
-            case MakeTuple(items):
-                self.put("tuple")
-                self.atoms(items)
-            case Project(value, index):
-                self.put("project", index)
-                self.atoms((value,))
-            case If(arms, orelse):
-                self.put("if", len(arms))
-                for arm in arms:
-                    self.block(arm.condition)
-                    self.block(arm.body)
-                self.block(orelse)
-            case Match(value, match_arms):
-                self.put("match", len(match_arms))
-                self.atoms((value,))
-                for match_arm in match_arms:
-                    self.put("arm", len(match_arm.fields), json.dumps(match_arm.constructor))
-                    for field in match_arm.fields:
-                        self.bind(field)
-                    self.block(match_arm.body)
-            case Loop(label, parameters, initial, body, counter):
-                self.atoms(initial)
-                self.put("loop", self._labels[label], len(parameters))
-                if counter is not None:
-                    self.put("counter")
-                    self.atoms((counter.count,))
-                    self.bind(counter.index)
-                for parameter in parameters:
-                    self.bind(parameter)
-                self.block(body)
-            case Lambda(function):
-                self.put("lambda")
-                self.function(function)
-            case Grad(function) as grad:
-                self.put("grad", *_options(grad))
-                self.atoms((function,))
-            case RefNew(value):
-                self.put("ref")
-                self.atoms((value,))
-            case RefRead(reference):
-                self.put("read")
-                self.atoms((reference,))
-            case RefWrite(reference, value):
-                self.put("write")
-                self.atoms((reference, value))
-            case Shadow(reference, sweep, initial, slot):
-                self.put("shadow", json.dumps(slot))
-                self.atoms((reference, sweep, initial))
-            case Assert(condition, message):
-                self.put("assert", json.dumps(message))
-                self.atoms((condition,))
-            case Print(pieces, values, formats):
-                self.put("fail" if expression.fails else "print", json.dumps(pieces), json.dumps(formats))
-                self.atoms(values)
-            case Construct(definition, constructor, arguments):
-                self.put("construct", self.data(definition), json.dumps(constructor))
-                self.atoms(arguments)
-            case StackNew(element):
-                self.put("stack")
-                self.type(element)
-            case StackPush(stack, value):
-                self.put("push")
-                self.atoms((stack, value))
-            case StackGet(stack, index_atom):
-                self.put("get")
-                self.atoms((stack, index_atom))
-            case StackSet(stack, index_atom, value):
-                self.put("set")
-                self.atoms((stack, index_atom, value))
-            case StackPrefix(stack, index_atom):
-                self.put("prefix")
-                self.atoms((stack, index_atom))
-            case StackLength(stack):
-                self.put("length")
-                self.atoms((stack,))
-            case Extent(dim, base):
-                self.put("extent", self._dim(dim), base.name)
-            case BindDim(dim, size):
-                self.put("wide dim" if dim.is_wide else "dim", self.identify(dim))
-                self.atoms((size,))
-            case AxisSize(value, axis):
-                self.put("size", axis)
-                self.atoms((value,))
-            case Ascribe(value):
-                self.put("ascribe")
-                self.atoms((value,))
-            case (
-                Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() | Annotated() | Unpack() | ForEach()
-                | PatternMatch()
-            ):  # fmt: skip
-                self._surface(expression)
-            case _:
-                assert_never(expression)
+        self.node(expression)
 
-    def _surface(self, expression: Surface) -> None:
-        """An expression of untyped programs."""
-        match expression:
-            case Apply(function, arguments, keywords):
-                self.put("apply", len(arguments), json.dumps([name for name, _ in keywords]))
-                self.atoms((function, *arguments, *(value for _, value in keywords)))
-            case Attribute(value, name):
-                self.put("attribute", json.dumps(name))
-                self.atoms((value,))
-            case SetAttribute(value, name, new):
-                self.put("set", json.dumps(name))
-                self.atoms((value, new))
-            case Index(value, items):
-                self.put("index", len(items), expression.updated)
-                self._items(value, items)
-            case IndexUpdate(value, items, new):
-                self.put("update", len(items), expression.inside)
-                self._items(value, items)
-                self.atoms((new,))
-            case Annotated(value, annotation):
-                self.put("annotated")
-                self.atoms((value,))
-                self.type(annotation)
-            case Unpack(value, count):
-                self.put("unpack", count)
-                self.atoms((value,))
-            case ForEach(label, element, iterable, parameters, initial, body, _, resized):
-                self.atoms((iterable, *initial))
-                self.put("each", self._labels[label], len(parameters), *resized)
-                for variable in (element, *parameters):
-                    self.bind(variable)
-                self.block(body)
-            case PatternMatch(value, cases):
-                self.put("cases", len(cases))
-                self.atoms((value,))
-                for case in cases:
-                    self._pattern(case.pattern)
-                    self.put("guard", case.guard is not None)
-                    if case.guard is not None:
-                        self.block(case.guard)
-                    self.block(case.body)
-            case _:
-                assert_never(expression)
+    def node(self, node: Any) -> None:
+        """An expression, or a part of one: what kind it is, its attributes, how many of each thing follow, and these in
+        the order of scope."""
+        if isinstance(node, Atom):
+            self.put("atom")
+            self.atoms((node,))
+        elif isinstance(node, Function):
+            self.function(node)
+        else:
+            name, described, written = _PLANS[node.__class__]
+            self.put(name, *[self._summary(field, getattr(node, field.name)) for field in described])
+            for field in written:
+                self._field(field.role, in_field(field.form, getattr(node, field.name)))
 
-    def _items(self, value: Atom, items: Iterable[Atom | Slice]) -> None:
-        """What is indexed, and with what: of a slice its three parts, a mark for each that is not given."""
-        self.atoms((value,))
+    def _summary(self, field: Field, value: Any) -> str | int:
+        """What stands at the beginning about a field."""
+        match field.role, field.form:
+            case Role.ATTRIBUTES, _:
+                return self._attributes(value)
+            case Role.ATTRIBUTE, _:
+                return self._attribute(value)
+            case _, Form.NAMED:
+                return json.dumps([name for name, _ in value])
+            case _, Form.OPTIONAL:
+                return value is not None
+            case _:
+                return len(value)
+
+    def _field(self, role: Role, items: Sequence[Any]) -> None:
+        if role is Role.ATOM:
+            self.atoms(items)
+            return
+        write = self._writers[role]
         for item in items:
-            if isinstance(item, Slice):
-                parts = (item.start, item.stop, item.step)
-                self.put("slice", *(part is not None for part in parts))
-                self.atoms(part for part in parts if part is not None)
-            else:
-                self.atoms((item,))
-
-    def _pattern(self, pattern: Pattern) -> None:
-        match pattern:
-            case WildcardPattern():
-                self.put("any")
-            case CapturePattern(variable, inner):
-                self.put("capture")
-                self.bind(variable)
-                self._pattern(inner)
-            case ValuePattern(value):
-                self.put("value")
-                self.atoms((value,))
-            case TuplePattern(items, star):
-                self.put("items", len(items), str(star))
-                for item in items:
-                    self._pattern(item)
-            case ClassPattern(function, items, keywords):
-                self.put("class", len(items), json.dumps([name for name, _ in keywords]))
-                self.atoms((function,))
-                for item in (*items, *(part for _, part in keywords)):
-                    self._pattern(item)
-            case OrPattern(alternatives):
-                self.put("or", len(alternatives))
-                for alternative in alternatives:
-                    self._pattern(alternative)
-            case _:
-                assert_never(pattern)
+            write(item)
 
     def _attributes(self, attributes: Mapping[str, AttributeValue]) -> str:
         """Attributes by name; their order has no meaning."""
@@ -614,6 +428,17 @@ def _little_endian(array: np.ndarray) -> bytes:
     if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
         array = array.byteswap()
     return array.tobytes()
+
+
+def _plan(cls: type) -> tuple[str, tuple[Field, ...], tuple[Field, ...]]:
+    """The name of a class of nodes, the fields that are described at its beginning, and those that are written then."""
+    told = tuple(field for field in in_scope_order(cls) if field.role is not Role.PLACE)
+    attributes = (Role.ATTRIBUTE, Role.ATTRIBUTES)
+    described = tuple(field for field in told if field.role in attributes or field.form is not Form.ONE)
+    return cls.__name__, described, tuple(field for field in told if field.role not in attributes)
+
+
+_PLANS = ByClass(_plan)
 
 
 def _options(grad: Grad) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from relay.ir.types import (
     BOOL,
     FLOAT32,
     INT32,
-    UNIT,
+    NONE,
     AnyDim,
     Base,
     BaseType,
@@ -238,7 +238,7 @@ def to_type(item: object) -> Type:
     if isinstance(item, DataDefinition):
         return DataType(item)
     if item is None:
-        return UNIT
+        return NONE
     if isinstance(item, type) and item in _SCALARS:
         return scalar(_SCALARS[item])
     if isinstance(item, types.GenericAlias) and item.__origin__ is tuple:
@@ -307,7 +307,7 @@ def argument_count(owner: DataClass, found: int) -> str:
 
 
 def tuple_type(items: Sequence[object]) -> TupleType:
-    """`tuple[A, B]`; `tuple[()]` is unit."""
+    """`tuple[A, B]`; `tuple[()]` is the type of `()`."""
     if Ellipsis in items:
         raise FrontendError("a tuple type lists all its items", help="write tuple[A, A, A]")
     return TupleType(to_types(items))

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import Any
 
 from relay.ir.dims import DataDependentDim, Dim, DimExpr, TypeId, variables
 from relay.ir.expr import (
     BindDim,
     Binding,
     Block,
+    Constant,
     Dead,
     Derivative,
-    Extent,
     Function,
     Global,
     Module,
-    OpCall,
-    StackNew,
+    Static,
     Var,
 )
+from relay.ir.node import ByClass, Role, fields
 from relay.ir.traverse import bound_variables, operands, walk
 from relay.ir.types import ANY, TensorType, Type, map_dims
 
@@ -58,16 +60,23 @@ def dims_of_binding(binding: Binding) -> Iterator[DataDependentDim]:
     """The sizes that a binding mentions, without those in its blocks."""
     for var in (*binding.targets, *bound_variables(binding.value)):
         yield from made_in_type(var.type)
-    match binding.value:
-        case OpCall(_, _, attributes):
-            for attribute in attributes.values():
-                yield from data_dependent_dims_in(attribute)
-        case Extent(dim):
-            yield from data_dependent_dims_in(dim)
-        case StackNew(element):
-            yield from made_in_type(element)
-        case _:
-            pass
+    for role, get in _WITH_DIMS[binding.value.__class__]:
+        part = get(binding.value)
+        if role is Role.TYPE:
+            yield from made_in_type(part)
+        else:
+            for dim in part.values() if role is Role.ATTRIBUTES else (part,):
+                yield from data_dependent_dims_in(dim)
+
+
+def _fields_with_dims(cls: type) -> tuple[tuple[Role, attrgetter[Any]], ...]:
+    """The fields in which sizes are mentioned."""
+    roles = (Role.TYPE, Role.DIM, Role.ATTRIBUTES)
+    return tuple((field.role, attrgetter(field.name)) for field in fields(cls) if field.role in roles)
+
+
+_WITH_DIMS = ByClass(_fields_with_dims)
+_WITH_DIMS.update(dict.fromkeys((Var, Constant, Global, Static), ()))
 
 
 def mentioned_dims(bindings: Iterable[Binding]) -> dict[DataDependentDim, None]:

@@ -1,4 +1,4 @@
-"""How large dims may become, from how large the sizes in them are."""
+"""Upper bounds of dims, from those of the sizes in them."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ import attrs
 
 from relay.errors import Span
 from relay.ir.expr import (
-    Assert,
     Block,
     Dead,
     Exit,
@@ -22,15 +21,13 @@ from relay.ir.expr import (
     Lambda,
     Loop,
     LoopLabel,
-    Match,
     Module,
     Next,
-    Print,
-    RefWrite,
     Static,
     Yield,
 )
-from relay.ir.surface import ForEach, PatternMatch, SetAttribute, Unpack
+from relay.ir.node import target_count
+from relay.ir.surface import ForEach, PatternMatch, Unpack
 from relay.ir.traverse import blocks, terminator_operands
 from relay.ir.validation.check_scopes import Violation
 
@@ -70,7 +67,7 @@ def _function(function: Function) -> None:
 def _block(block: Block, around: _TerminatorArities, span: Span | None) -> None:
     for binding in block.bindings:
         value, count = binding.value, len(binding.targets)
-        wanted = _results(value)
+        wanted = value.count if isinstance(value, Unpack) else target_count(value.__class__)
         if wanted is not None and count != wanted:
             raise Violation(f"{_name(value)} binds {wanted} variables, found {count}", value.span)
         match value:
@@ -93,19 +90,6 @@ def _block(block: Block, around: _TerminatorArities, span: Span | None) -> None:
                 for inner in blocks(value):
                     _block(inner, around, value.span)
     _terminator(block, around, span)
-
-
-def _results(value: Expr) -> int | None:
-    """How many variables an expression binds; None: any number."""
-    match value:
-        case If() | Match() | PatternMatch() | Loop() | ForEach():
-            return None
-        case RefWrite() | SetAttribute() | Assert() | Print():
-            return 0
-        case Unpack(_, count):
-            return count
-        case _:
-            return 1
 
 
 def _terminator(block: Block, around: _TerminatorArities, span: Span | None) -> None:

@@ -44,17 +44,7 @@ from relay.ir.expr import (
     Static,
     Var,
 )
-from relay.ir.surface import (
-    Annotated,
-    Apply,
-    Attribute,
-    ForEach,
-    Index,
-    IndexUpdate,
-    PatternMatch,
-    SetAttribute,
-    Unpack,
-)
+from relay.ir.surface import SurfaceExpr
 from relay.ir.traverse import blocks
 from relay.ir.types import (
     INT64,
@@ -197,14 +187,11 @@ class Values(Scopes, abc.ABC):
                 return (scalar(INT64),)
             case Ascribe():
                 raise self.fail("an Ascribe has one target")
-            case (
-                Apply() | Attribute() | SetAttribute() | Index() | IndexUpdate() | Annotated() | Unpack() | ForEach()
-                | PatternMatch()
-            ):  # fmt: skip
-                raise self.fail(f"{type(expression).__name__} belongs to the surface IR")
             case If() | Match() | Loop():
                 raise AssertionError(f"{type(expression).__name__} has {len(tuple(blocks(expression)))} blocks")
             case _:
+                if isinstance(expression, SurfaceExpr):
+                    raise self.fail(f"{type(expression).__name__} belongs to the surface IR")
                 assert_never(expression)
 
     def operator(self, call: OpCall) -> Type:

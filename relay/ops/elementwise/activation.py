@@ -38,7 +38,7 @@ def relu(x: Tensor) -> Tensor:
 
 
 @composite(
-    relation=_FLOAT, gradient=lambda x, out, dout: dout * x.op("sigmoid"), batching=Batching(rule=batching.stretched)
+    relation=_FLOAT, gradient=lambda x, out, dout: dout * x.op("sigmoid"), batching=Batching(rule=batching.same_call)
 )
 def softplus(x: Tensor) -> Tensor:
     """log(1 + exp(x)), without overflow. x: (T float, s) -> (T, s).
@@ -65,7 +65,7 @@ def _silu_gradient(x: Value, out: Value, dout: Value) -> Value:
     return _gate_gradient(x, dout, gate, gate * (1 - gate))
 
 
-@composite(relation=_FLOAT, gradient=_silu_gradient, batching=Batching(rule=batching.stretched))
+@composite(relation=_FLOAT, gradient=_silu_gradient, batching=Batching(rule=batching.same_call))
 def silu(x: Tensor) -> Tensor:
     """x sigmoid(x). x: (T float, s) -> (T, s).
 
@@ -80,7 +80,7 @@ def _mish_gradient(x: Value, out: Value, dout: Value) -> Value:
     return _gate_gradient(x, dout, gate, (1 - gate * gate) * x.op("sigmoid"))
 
 
-@composite(relation=_FLOAT, gradient=_mish_gradient, batching=Batching(rule=batching.stretched))
+@composite(relation=_FLOAT, gradient=_mish_gradient, batching=Batching(rule=batching.same_call))
 def mish(x: Tensor) -> Tensor:
     """x tanh(softplus(x)). x: (T float, s) -> (T, s).
 
@@ -104,7 +104,7 @@ def _gelu_gradient(x: Value, out: Value, dout: Value, approximate: str) -> Value
 @composite(
     relation=_FLOAT,
     gradient=_gelu_gradient,
-    batching=Batching(rule=batching.stretched),
+    batching=Batching(rule=batching.same_call),
     sampler=cases(case(()), case((2, 3)), case((0, 3)), case((2, 3), approximate="tanh")),
 )
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
@@ -122,7 +122,7 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     return maximum(x, -1000.0) * ndtr(x)
 
 
-@composite(relation=Relation("T:float -> T", same_shape), batching=Batching(rule=batching.stretched))
+@composite(relation=Relation("T:float -> T", same_shape), batching=Batching(rule=batching.same_call))
 def leaky_relu(x: Tensor, alpha: float = 0.01) -> Tensor:
     """x where it is positive, otherwise alpha x. x: (T float, s) -> (T, s).
 
@@ -136,7 +136,7 @@ def _elu_gradient(x: Value, out: Value, dout: Value, alpha: float) -> Value:
     return dout * where(x > 0, number_like(x, 1), out + alpha)
 
 
-@composite(relation=_FLOAT, gradient=_elu_gradient, batching=Batching(rule=batching.stretched))
+@composite(relation=_FLOAT, gradient=_elu_gradient, batching=Batching(rule=batching.same_call))
 def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
     """x where it is positive, otherwise alpha (exp(x) - 1). x: (T float, s) -> (T, s).
 
@@ -146,7 +146,7 @@ def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
     return where(x > 0.0, x, expm1(minimum(x, 0.0)) * alpha)
 
 
-@composite(relation=_FLOAT, batching=Batching(rule=batching.stretched))
+@composite(relation=_FLOAT, batching=Batching(rule=batching.same_call))
 def selu(x: Tensor) -> Tensor:
     """1.0507 elu(x, 1.6733): it keeps mean 0 and variance 1. x: (T float, s) -> (T, s).
 
@@ -161,7 +161,7 @@ def _hardswish_gradient(x: Value, out: Value, dout: Value) -> Value:
     return dout * where(x < -3, zero, where(x > 3, one, x / 3 + 0.5))
 
 
-@composite(relation=_FLOAT, gradient=_hardswish_gradient, batching=Batching(rule=batching.stretched))
+@composite(relation=_FLOAT, gradient=_hardswish_gradient, batching=Batching(rule=batching.same_call))
 def hardswish(x: Tensor) -> Tensor:
     """x times x + 3 cut to [0, 6], divided by 6. x: (T float, s) -> (T, s).
 
@@ -183,7 +183,7 @@ def _clip_gradient(x: Value, out: Value, dout: Value, low: float | None, high: f
 @composite(
     relation=Relation("T:number -> T", same_shape),
     gradient=_clip_gradient,
-    batching=Batching(rule=batching.stretched),
+    batching=Batching(rule=batching.same_call),
     sampler=cases(
         case((), low=0, high=1),
         case((2, 3), low=-1),

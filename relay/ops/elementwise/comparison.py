@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from relay.ir.dims import add
@@ -13,25 +15,20 @@ from relay.ops.tir import scalar
 from relay.ops.tir.tvm_modules import tirx
 from relay.typecheck.relations import broadcast, same_shape
 
-_COMPARISON = Relation("T:number, T -> bool", broadcast)
-_LOGIC = Relation("bool, bool -> bool", broadcast)
-_BITS = Relation("T:int|bool, T -> T", broadcast)
-_SHIFT = Relation("T:int, T -> T", broadcast)
-_TRUTH = "the result is a boolean"
-_INTEGER = "the result is an integer"
+# What the operators of a section have in common.
+_truth = partial(register_op, pattern=Pattern.BROADCAST, no_gradient="the result is a boolean")
+_equality = partial(_truth, relation=Relation("T, T -> bool", broadcast), algebra=Algebra(commutative=True))
+_order = partial(_truth, relation=Relation("T:number, T -> bool", broadcast))
+_property = partial(_truth, pattern=Pattern.ELEMENTWISE, relation=Relation("T:number -> bool", same_shape))
+_logic = partial(_truth, relation=Relation("bool, bool -> bool", broadcast))
+_integer = partial(register_op, pattern=Pattern.BROADCAST, no_gradient="the result is an integer")
+_bits = partial(_integer, relation=Relation("T:int|bool, T -> T", broadcast))
 
 
 # ---- comparisons
 
 
-@register_op(
-    relation=Relation("T, T -> bool", broadcast),
-    pattern=Pattern.BROADCAST,
-    compute=elementwise(scalar.equal, direct=True),
-    no_gradient=_TRUTH,
-    algebra=Algebra(commutative=True),
-    on_dims=lambda x, y: DimConstraint(x, EQUAL, y),
-)
+@_equality(compute=elementwise(scalar.equal, direct=True), on_dims=lambda x, y: DimConstraint(x, EQUAL, y))
 def equal(x: Tensor, y: Tensor) -> Tensor:
     """x = y; NaN equals nothing. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
 
@@ -41,14 +38,7 @@ def equal(x: Tensor, y: Tensor) -> Tensor:
     return np.equal(x, y)
 
 
-@register_op(
-    relation=Relation("T, T -> bool", broadcast),
-    pattern=Pattern.BROADCAST,
-    compute=elementwise(scalar.not_equal, direct=True),
-    no_gradient=_TRUTH,
-    algebra=Algebra(commutative=True),
-    on_dims=lambda x, y: DimConstraint(x, DIFFERENT, y),
-)
+@_equality(compute=elementwise(scalar.not_equal, direct=True), on_dims=lambda x, y: DimConstraint(x, DIFFERENT, y))
 def not_equal(x: Tensor, y: Tensor) -> Tensor:
     """Not x = y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
 
@@ -58,11 +48,8 @@ def not_equal(x: Tensor, y: Tensor) -> Tensor:
     return np.not_equal(x, y)
 
 
-@register_op(
-    relation=_COMPARISON,
-    pattern=Pattern.BROADCAST,
+@_order(
     compute=elementwise(lambda x, y: tirx.LT(x, y), direct=True),
-    no_gradient=_TRUTH,
     on_dims=lambda x, y: DimConstraint(y, AT_LEAST, add(x, 1)),
 )
 def less(x: Tensor, y: Tensor) -> Tensor:
@@ -74,12 +61,8 @@ def less(x: Tensor, y: Tensor) -> Tensor:
     return np.less(x, y)
 
 
-@register_op(
-    relation=_COMPARISON,
-    pattern=Pattern.BROADCAST,
-    compute=elementwise(lambda x, y: tirx.LE(x, y), direct=True),
-    no_gradient=_TRUTH,
-    on_dims=lambda x, y: DimConstraint(y, AT_LEAST, x),
+@_order(
+    compute=elementwise(lambda x, y: tirx.LE(x, y), direct=True), on_dims=lambda x, y: DimConstraint(y, AT_LEAST, x)
 )
 def less_equal(x: Tensor, y: Tensor) -> Tensor:
     """x <= y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
@@ -90,11 +73,8 @@ def less_equal(x: Tensor, y: Tensor) -> Tensor:
     return np.less_equal(x, y)
 
 
-@register_op(
-    relation=_COMPARISON,
-    pattern=Pattern.BROADCAST,
+@_order(
     compute=elementwise(lambda x, y: tirx.GT(x, y), direct=True),
-    no_gradient=_TRUTH,
     on_dims=lambda x, y: DimConstraint(x, AT_LEAST, add(y, 1)),
 )
 def greater(x: Tensor, y: Tensor) -> Tensor:
@@ -106,12 +86,8 @@ def greater(x: Tensor, y: Tensor) -> Tensor:
     return np.greater(x, y)
 
 
-@register_op(
-    relation=_COMPARISON,
-    pattern=Pattern.BROADCAST,
-    compute=elementwise(lambda x, y: tirx.GE(x, y), direct=True),
-    no_gradient=_TRUTH,
-    on_dims=lambda x, y: DimConstraint(x, AT_LEAST, y),
+@_order(
+    compute=elementwise(lambda x, y: tirx.GE(x, y), direct=True), on_dims=lambda x, y: DimConstraint(x, AT_LEAST, y)
 )
 def greater_equal(x: Tensor, y: Tensor) -> Tensor:
     """x >= y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
@@ -122,12 +98,7 @@ def greater_equal(x: Tensor, y: Tensor) -> Tensor:
     return np.greater_equal(x, y)
 
 
-@register_op(
-    relation=Relation("T:number -> bool", same_shape),
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(scalar.is_nan, direct=True),
-    no_gradient=_TRUTH,
-)
+@_property(compute=elementwise(scalar.is_nan, direct=True))
 def isnan(x: Tensor) -> Tensor:
     """Whether an element is not a number. x: (T, s) -> (bool, s).
 
@@ -137,12 +108,7 @@ def isnan(x: Tensor) -> Tensor:
     return np.isnan(x)
 
 
-@register_op(
-    relation=Relation("T:number -> bool", same_shape),
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(scalar.is_finite, direct=True),
-    no_gradient=_TRUTH,
-)
+@_property(compute=elementwise(scalar.is_finite, direct=True))
 def isfinite(x: Tensor) -> Tensor:
     """Whether an element is neither infinite nor NaN. x: (T, s) -> (bool, s).
 
@@ -152,12 +118,7 @@ def isfinite(x: Tensor) -> Tensor:
     return np.isfinite(x)
 
 
-@register_op(
-    relation=Relation("T:number -> bool", same_shape),
-    pattern=Pattern.ELEMENTWISE,
-    compute=elementwise(scalar.is_infinite, direct=True),
-    no_gradient=_TRUTH,
-)
+@_property(compute=elementwise(scalar.is_infinite, direct=True))
 def isinf(x: Tensor) -> Tensor:
     """Whether an element is infinite. x: (T, s) -> (bool, s).
 
@@ -170,11 +131,8 @@ def isinf(x: Tensor) -> Tensor:
 # ---- logic
 
 
-@register_op(
-    relation=_LOGIC,
-    pattern=Pattern.BROADCAST,
+@_logic(
     compute=elementwise(lambda x, y: tirx.And(x, y), direct=True),
-    no_gradient=_TRUTH,
     algebra=Algebra(commutative=True, associative=True, idempotent=True, identity=True),
 )
 def logical_and(x: Tensor, y: Tensor) -> Tensor:
@@ -186,11 +144,8 @@ def logical_and(x: Tensor, y: Tensor) -> Tensor:
     return np.logical_and(x, y)
 
 
-@register_op(
-    relation=_LOGIC,
-    pattern=Pattern.BROADCAST,
+@_logic(
     compute=elementwise(lambda x, y: tirx.Or(x, y), direct=True),
-    no_gradient=_TRUTH,
     algebra=Algebra(commutative=True, associative=True, idempotent=True, identity=False),
 )
 def logical_or(x: Tensor, y: Tensor) -> Tensor:
@@ -202,11 +157,8 @@ def logical_or(x: Tensor, y: Tensor) -> Tensor:
     return np.logical_or(x, y)
 
 
-@register_op(
-    relation=_LOGIC,
-    pattern=Pattern.BROADCAST,
+@_logic(
     compute=elementwise(scalar.not_equal, direct=True),
-    no_gradient=_TRUTH,
     algebra=Algebra(commutative=True, associative=True, identity=False),
 )
 def logical_xor(x: Tensor, y: Tensor) -> Tensor:
@@ -218,11 +170,10 @@ def logical_xor(x: Tensor, y: Tensor) -> Tensor:
     return np.logical_xor(x, y)
 
 
-@register_op(
+@_truth(
     relation=Relation("bool -> bool", same_shape),
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(scalar.negation, direct=True),
-    no_gradient=_TRUTH,
     algebra=Algebra(involution=True),
 )
 def logical_not(x: Tensor) -> Tensor:
@@ -237,11 +188,8 @@ def logical_not(x: Tensor) -> Tensor:
 # ---- bits
 
 
-@register_op(
-    relation=_BITS,
-    pattern=Pattern.BROADCAST,
+@_bits(
     compute=elementwise(scalar.bitwise("bitwise_and"), direct=True),
-    no_gradient=_INTEGER,
     algebra=Algebra(commutative=True, associative=True, idempotent=True),
 )
 def bitwise_and(x: Tensor, y: Tensor) -> Tensor:
@@ -253,11 +201,10 @@ def bitwise_and(x: Tensor, y: Tensor) -> Tensor:
     return np.bitwise_and(x, y)
 
 
-@register_op(
+@_integer(
     relation=Relation("T:int|bool -> T", same_shape),
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(scalar.bitwise_not, direct=True),
-    no_gradient=_INTEGER,
     algebra=Algebra(involution=True),
 )
 def bitwise_not(x: Tensor) -> Tensor:
@@ -269,11 +216,8 @@ def bitwise_not(x: Tensor) -> Tensor:
     return np.bitwise_not(x)
 
 
-@register_op(
-    relation=_BITS,
-    pattern=Pattern.BROADCAST,
+@_bits(
     compute=elementwise(scalar.bitwise("bitwise_or"), direct=True),
-    no_gradient=_INTEGER,
     algebra=Algebra(commutative=True, associative=True, idempotent=True, identity=0),
 )
 def bitwise_or(x: Tensor, y: Tensor) -> Tensor:
@@ -285,11 +229,8 @@ def bitwise_or(x: Tensor, y: Tensor) -> Tensor:
     return np.bitwise_or(x, y)
 
 
-@register_op(
-    relation=_BITS,
-    pattern=Pattern.BROADCAST,
+@_bits(
     compute=elementwise(scalar.bitwise("bitwise_xor"), direct=True),
-    no_gradient=_INTEGER,
     algebra=Algebra(commutative=True, associative=True, identity=0),
 )
 def bitwise_xor(x: Tensor, y: Tensor) -> Tensor:
@@ -310,15 +251,10 @@ _SHIFTS = cases(
     low=0.0,
     high=7.0,
 )
+_shift = partial(_integer, relation=Relation("T:int, T -> T", broadcast), sampler=_SHIFTS)
 
 
-@register_op(
-    relation=_SHIFT,
-    pattern=Pattern.BROADCAST,
-    compute=elementwise(scalar.left_shift),
-    no_gradient=_INTEGER,
-    sampler=_SHIFTS,
-)
+@_shift(compute=elementwise(scalar.left_shift))
 def left_shift(x: Tensor, y: Tensor) -> Tensor:
     """x with its bits moved up by y; 0 where y is not below the width. x: (T int, s1), y: (T, s2) -> (T, broadcast(s1,
     s2)).
@@ -329,13 +265,7 @@ def left_shift(x: Tensor, y: Tensor) -> Tensor:
     return np.left_shift(x, y)
 
 
-@register_op(
-    relation=_SHIFT,
-    pattern=Pattern.BROADCAST,
-    compute=elementwise(scalar.right_shift),
-    no_gradient=_INTEGER,
-    sampler=_SHIFTS,
-)
+@_shift(compute=elementwise(scalar.right_shift))
 def right_shift(x: Tensor, y: Tensor) -> Tensor:
     """x with its bits moved down by y, the sign shifted in. x: (T int, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
 

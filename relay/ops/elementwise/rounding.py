@@ -6,8 +6,21 @@ from collections.abc import Callable
 
 import numpy as np
 
+from relay.ir.types import BaseClass, BaseType
 from relay.operator import Operator
-from relay.ops.notation import Algebra, Element, Pattern, Relation, Tensor, alias, elementwise, register_op
+from relay.ops.notation import (
+    Algebra,
+    Element,
+    Pattern,
+    Relation,
+    Requirement,
+    Tensor,
+    Value,
+    alias,
+    elementwise,
+    register_op,
+)
+from relay.ops.samples import case, cases
 from relay.ops.tir import scalar
 from relay.ops.tir.tvm_modules import tirx
 from relay.typecheck.relations import same_shape
@@ -81,6 +94,55 @@ def trunc(x: Tensor) -> Tensor:
     array([ 1., -1.], dtype=float32)
     """
     return _numpy_rounded(np.trunc, x)
+
+
+def _fits(x: Value, dtype: BaseType) -> Value | None:
+    """Whether what is left of x without its fraction is a number of an integer dtype."""
+    limits = np.iinfo(dtype.name)
+    if x.base.name == "float16":  # all of whose finite numbers fit
+        return (x - x == 0).op("all")
+    if x.base.is_float:
+        lowest = float(limits.min)
+        # Where x's dtype has numbers between two integers there, such as -2147483648.5, they do without their fraction.
+        is_fine = x.base.name == "float64" and dtype.name == "int32"
+        above = x > lowest - 1 if is_fine else x >= lowest
+        return above.op("logical_and", x < -lowest).op("all")
+    if x.base.base_class is not BaseClass.INTEGER:
+        return None
+    own = np.iinfo(x.base.name)
+    if limits.min <= own.min and own.max <= limits.max:
+        return None
+    below = x <= limits.max
+    return (below if own.min >= limits.min else below.op("logical_and", x >= limits.min)).op("all")
+
+
+_FITS = Requirement(_fits, "the number is none of the integers that the dtype has; convert it: x.astype(relay.Int64)")
+_INT32, _INT64 = BaseType("int32"), BaseType("int64")
+
+
+@register_op(
+    relation=Relation("T -> @dtype", same_shape),
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(scalar.cast, direct=True, widened=False),
+    gradient=lambda x, out, dout, dtype: None,
+    requirements=(_FITS,),
+    sampler=cases(
+        case((2, 3), dtype=_INT32),
+        case(np.array([-(2.0**31) - 0.5, 2.0**31 - 0.5, -0.5], np.float64), dtype=_INT32),
+        case(np.array([-(2.0**31), 2.0**31 - 128], np.float32), dtype=_INT32),
+        case(np.array([-(2.0**63), 2.0**62], np.float64), dtype=_INT64),
+        case(np.array([-(2**31), 2**31 - 1], np.int64), dtype=_INT32),
+        case(np.array([2**63 - 1, 0], np.uint64), dtype=_INT64),
+        case(np.array([True, False]), dtype=_INT32),
+    ),
+)
+def to_integer(x: Tensor, dtype: BaseType) -> Tensor:
+    """x without its fraction, in an integer dtype that has all these numbers. x: (T, s) -> (dtype, s).
+
+    >>> relay.to_integer(np.float32([1.5, -1.5]), relay.IntType(32))
+    array([ 1, -1], dtype=int32)
+    """
+    return x.astype(dtype.dtype)
 
 
 alias("rint", "round")

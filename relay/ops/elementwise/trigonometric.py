@@ -234,7 +234,7 @@ def ndtr(x: Tensor) -> Tensor:
     return _in_double(_vectorized_ndtr, x)
 
 
-@composite(relation=Relation("T:float -> T", same_shape), batching=Batching(rule=batching.stretched))
+@composite(relation=Relation("T:float -> T", same_shape), batching=Batching(rule=batching.same_call))
 def radians(x: Tensor) -> Tensor:
     """An angle in degrees, in radians. x: (T float, s) -> (T, s).
 
@@ -244,7 +244,7 @@ def radians(x: Tensor) -> Tensor:
     return x * (math.pi / 180)
 
 
-@composite(relation=Relation("T:float -> T", same_shape), batching=Batching(rule=batching.stretched))
+@composite(relation=Relation("T:float -> T", same_shape), batching=Batching(rule=batching.same_call))
 def degrees(x: Tensor) -> Tensor:
     """An angle in radians, in degrees. x: (T float, s) -> (T, s).
 

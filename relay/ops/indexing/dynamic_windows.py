@@ -129,31 +129,31 @@ def _places(batch: Batch, starts: Value, shape: Shape, sizes: Shape) -> Value:
             "reshape", shape=tuple(size if a == axis else 1 for a in range(rank))
         )
         vectors.append((start + along).op("broadcast_to", shape=(batch.size, *sizes)).op("expand_dims", axis=-1))
-    return batching.concatenated(vectors, -1)
+    return batching.concatenate(vectors, -1)
 
 
 def _at_the_same_place(starts: Value) -> Value:
     """The starts of a window of all examples, where it is the same one in each."""
-    return batching.concatenated((starts.emitter.constant([0], starts.base), starts), 0)
+    return batching.concatenate((starts.emitter.constant([0], starts.base), starts), 0)
 
 
 def _batched_slice(batch: Batch, x: Value, starts: Value, sizes: tuple[int, ...]) -> Value:
     if not batch.batched[1]:
         return batch.call(x, _at_the_same_place(starts), sizes=(batch.size, *sizes))
     if not batch.rank():
-        return batch.stretched(x, 0)
+        return batch.stretch(x, 0)
     places = _places(batch, starts, batch.types[0].shape, batch.tensor.shape)
     return x.op("gather_nd", batching.with_numbers(batch, places) if batch.batched[0] else places)
 
 
 def _batched_update(batch: Batch, x: Value, new: Value, starts: Value) -> Value:
-    whole, parts = batch.stretched(x, 0), batch.stretched(new, 1)
+    whole, parts = batch.stretch(x, 0), batch.stretch(new, 1)
     if not batch.batched[2]:
         return batch.call(whole, parts, _at_the_same_place(starts))
     if not batch.rank():
         return parts
     places = _places(batch, starts, batch.types[0].shape, batch.types[1].shape)
-    return batching.scattered(whole, batching.with_numbers(batch, places), parts)
+    return batching.scatter(whole, batching.with_numbers(batch, places), parts)
 
 
 @register_op(

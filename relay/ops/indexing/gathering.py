@@ -336,7 +336,7 @@ _UPDATES = (
 
 
 def _batched_scatter(batch: Batch, x: Value, indices: Value, updates: Value, **attributes: Any) -> Value:
-    whole, parts = batch.stretched(x, 0), batch.stretched(updates, 2)
+    whole, parts = batch.stretch(x, 0), batch.stretch(updates, 2)
     if batch.batched[1]:
         return batch.call(whole, batching.with_numbers(batch, indices), parts, **attributes)
     count = indices.shape[-1]

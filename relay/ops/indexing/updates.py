@@ -103,7 +103,7 @@ def _batched_change(scatter: Callable[[Value, Value, Value], Value]) -> Callable
     """For a change at one index; `scatter(x, vectors, new)` is that at index vectors."""
 
     def rule(batch: Batch, x: Value, index: Value, new: Value) -> Value:
-        whole, rows = batch.stretched(x, 0), batch.stretched(new, 2)
+        whole, rows = batch.stretch(x, 0), batch.stretch(new, 2)
         if batch.batched[1]:
             return scatter(whole, _as_vectors(batch, index), rows)
         return batching.move_axis(batch.call(batching.move_axis(whole, 0, 1), index, rows), 1, 0)
@@ -193,7 +193,7 @@ _REPLACEMENTS = cases(
     gradient=_index_update_gradient,
     requirements=(_INDEX_IN_RANGE,),
     memory=Memory(in_place=_at_index_in_place(lambda old, new: new, _replace_at)),
-    batching=Batching(rule=_batched_change(batching.scattered)),
+    batching=Batching(rule=_batched_change(batching.scatter)),
     sampler=_REPLACEMENTS,
 )
 def index_update(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
@@ -399,7 +399,7 @@ def _numpy_scatter_add(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -
 
 
 def _batched_scatter_add(batch: Batch, x: Value, indices: Value, updates: Value, axis: int) -> Value:
-    whole, parts, place = batch.stretched(x, 0), batch.stretched(updates, 2), normalize_axis(axis, batch.rank())
+    whole, parts, place = batch.stretch(x, 0), batch.stretch(updates, 2), normalize_axis(axis, batch.rank())
     if not batch.batched[1]:
         return batch.call(whole, indices, parts, axis=place + 1)
     count = batch.rank(1)
@@ -454,7 +454,7 @@ def _one_hot(indices: Stage, depth: int, dtype: BaseType) -> Stage:
     pattern=Pattern.INJECTIVE,
     compute=_one_hot,
     no_gradient="the operand is an index",
-    batching=Batching(rule=batching.stretched),
+    batching=Batching(rule=batching.same_call),
     sampler=cases(
         case(np.array([[2, 0], [-1, 3]], np.int32), depth=3),
         case(np.array(1, np.int64), depth=2, dtype=INT32),

@@ -106,7 +106,7 @@ def _einsum_shape(shapes: Sequence[Shape], *, subscripts: str) -> Shape:
     return tuple(sizes[label] for label in parsed.result)
 
 
-# ---- contraction of labelled values
+# ---- contraction of labeled values
 
 
 @attrs.frozen

@@ -170,7 +170,7 @@ def _systems(rng: np.random.Generator, dtype: np.dtype[Any]) -> Any:
     compute=_solve,
     gradient=_solve_gradient,
     algebra=Algebra(linear=(1,)),
-    batching=Batching(rule=batching.stretched),
+    batching=Batching(rule=batching.same_call),
     sampler=_systems,
 )
 def triangular_solve(
@@ -263,7 +263,7 @@ def _positive_definite(rng: np.random.Generator, dtype: np.dtype[Any]) -> Any:
     relation=Relation("T:float -> T", _cholesky_shape),
     compute=_cholesky,
     gradient=_cholesky_gradient,
-    batching=Batching(rule=batching.stretched),
+    batching=Batching(rule=batching.same_call),
     sampler=_positive_definite,
 )
 def cholesky(a: Tensor) -> Tensor:

@@ -82,7 +82,7 @@ def _diagonal_gradient(x: Value, out: Value, dout: Value, offset: int) -> Value:
     compute=_diagonal,
     gradient=_diagonal_gradient,
     algebra=Algebra(linear=(0,)),
-    batching=Batching(rule=batching.stretched), sampler=cases(
+    batching=Batching(rule=batching.same_call), sampler=cases(
         case((3, 3)), case((2, 3), offset=1), case((4, 2), offset=-1), case((2, 3, 4)), case((2, 2), offset=5),
         case((0, 3)),
     ),
@@ -104,7 +104,7 @@ def diagonal(x: Tensor, offset: int = 0) -> Tensor:
     compute=_embed,
     gradient=lambda x, out, dout, offset, shape_of: dout.op("diagonal", offset=offset),
     algebra=Algebra(linear=(0,)),
-    batching=Batching(rule=batching.stretched),
+    batching=Batching(rule=batching.same_call),
     sampler=cases(
         case((3,)), case((2, 3), offset=1), case((2,), offset=-1, shape_of=(3, 5)), case((0,)), case((2, 0), offset=2)
     ),

@@ -131,7 +131,7 @@ def _same_triangle(name: str) -> Callable[..., Value]:
     compute=_triangle(lambda distance, k: tirx.LE(distance, k)),
     gradient=_same_triangle("tril"),
     algebra=Algebra(linear=(0,)),
-    batching=Batching(rule=batching.stretched),
+    batching=Batching(rule=batching.same_call),
     sampler=_MATRICES,
 )
 def tril(x: Tensor, k: int = 0) -> Tensor:
@@ -150,7 +150,7 @@ def tril(x: Tensor, k: int = 0) -> Tensor:
     compute=_triangle(lambda distance, k: tirx.GE(distance, k)),
     gradient=_same_triangle("triu"),
     algebra=Algebra(linear=(0,)),
-    batching=Batching(rule=batching.stretched),
+    batching=Batching(rule=batching.same_call),
     sampler=_MATRICES,
 )
 def triu(x: Tensor, k: int = 0) -> Tensor:

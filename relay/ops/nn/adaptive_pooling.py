@@ -37,7 +37,7 @@ from relay.ops.notation import (
 from relay.ops.samples import case
 from relay.ops.shape.reshaping import accumulator
 from relay.ops.tir import scalar, stages
-from relay.ops.tir.tvm_modules import te, tirx
+from relay.ops.tir.tvm_modules import index_dtype, te, tirx
 from relay.typecheck import windows as rules
 from relay.typecheck.dims import needs_at_least
 from relay.typecheck.windows import Numbers
@@ -84,8 +84,10 @@ def _adaptive(x: Stage, output_size: Sizes, layout: str, mean: bool) -> Stage:
     longest = [_longest(shape[axis], count) for axis, count in zip(axes, counts, strict=True)]
 
     def bounds(number: int, place: Element) -> tuple[Element, Element]:
-        begin, end = _bins(tirx.Cast("int64", place), shape[axes[number]], counts[number])
-        return tirx.Cast("int32", begin), tirx.Cast("int32", end)
+        size = shape[axes[number]]
+        begin, end = _bins(tirx.Cast("int64", place), size, counts[number])
+        dtype = index_dtype() if isinstance(size, int) else "int64"
+        return tirx.Cast(dtype, begin), tirx.Cast(dtype, end)
 
     def element(*index: Element) -> Element:
         place, inside = list(index[:rank]), []

@@ -29,7 +29,7 @@ def batched_convolution(result: str) -> Callable[..., Value | None]:
             return _split(made, of_result.index("C"), batch)
         if "c" in of_x or not isinstance(batch.size, int):
             return None  # blocks of channels have no groups, and groups are numbers
-        images, kernels = batch.all_stretched((x, weight))
+        images, kernels = batch.stretch_all((x, weight))
         made = batch.call(
             merge(images, of_x.index("C")), merge(kernels, of_weight.index("O")),
             groups=batch.size * groups, **attributes,
@@ -50,7 +50,7 @@ def batched_weight_gradient(batch: Batch, x: Value, y: Value, groups: int, **att
         return _split(batch.call(x, merge(y, channels[1]), groups=1, **attributes), of_weight.index("O"), batch)
     if not isinstance(batch.size, int):
         return None
-    images, cotangents = batch.all_stretched((x, y))
+    images, cotangents = batch.stretch_all((x, y))
     made = batch.call(
         merge(images, channels[0]), merge(cotangents, channels[1]), groups=batch.size * groups, **attributes
     )

@@ -121,8 +121,8 @@ def _logits_gradient(prediction: Value, target: Value, out: Value, dout: Value, 
 
 def _batched_loss(batch: Batch, prediction: Value, target: Value, reduction: str) -> Value:
     """The losses of all elements, reduced for each example."""
-    losses = batch.call(*batch.all_stretched((prediction, target)), reduction="none")
-    return losses if reduction == "none" else losses.op(reduction, axis=batching.shifted(None, batch.rank()))
+    losses = batch.call(*batch.stretch_all((prediction, target)), reduction="none")
+    return losses if reduction == "none" else losses.op(reduction, axis=batching.shift_axes(None, batch.rank()))
 
 
 @expansion(relation=_RELATION, gradient=_logits_gradient, batching=Batching(rule=_batched_loss), sampler=_PAIRS)

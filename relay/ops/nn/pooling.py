@@ -261,11 +261,19 @@ _CALLS = (
 _LIMITS = "`padding` is as in `conv2d`; with `ceil_mode` a last window that is not full counts, too."
 
 
-def _define(rank: int) -> None:
+def _small(rank: int) -> str:
+    """The operand of examples."""
+    return f"np.arange({2**rank}, dtype=np.float32).reshape({(1, 1) + (2,) * rank})"
+
+
+def _printed(rank: int, number: object) -> str:
+    """An array of one number, as examples print it."""
+    return f"array({'[' * (rank + 2)}{number}{']' * (rank + 2)}, dtype=float32)"
+
+
+def _define_max_pool(rank: int) -> None:
     layout_default = f"NC{'DHW'[-rank:]}"
     axes = "axis" if rank == 1 else "axes"
-    small = f"np.arange({2**rank}, dtype=np.float32).reshape({(1, 1) + (2,) * rank})"
-    brackets = "[" * (rank + 2), "]" * (rank + 2)
 
     def max_pool(
         x: Tensor, kernel: Numbers, stride: Numbers | None = None, padding: Padding = 0, dilation: Numbers = 1,
@@ -280,8 +288,8 @@ def _define(rank: int) -> None:
 
     The stride is the kernel's size unless given. {_LIMITS} In the layout {layout_default}c x is (n, c / b, *sizes, b).
 
-    >>> relay.max_pool{rank}d({small}, 2)
-    array({brackets[0]}{2**rank - 1}.{brackets[1]}, dtype=float32)
+    >>> relay.max_pool{rank}d({_small(rank)}, 2)
+    {_printed(rank, f"{2**rank - 1}.")}
     """
     register_op(
         name=f"max_pool{rank}d",
@@ -294,6 +302,11 @@ def _define(rank: int) -> None:
         gradient=_max_pool_gradient,
         sampler=samples(rank, *_CALLS),
     )(max_pool)
+
+
+def _define_avg_pool(rank: int) -> None:
+    layout_default = f"NC{'DHW'[-rank:]}"
+    axes = "axis" if rank == 1 else "axes"
 
     def avg_pool(
         x: Tensor, kernel: Numbers, stride: Numbers | None = None, padding: Padding = 0, dilation: Numbers = 1,
@@ -309,8 +322,8 @@ def _define(rank: int) -> None:
 
     The stride is the kernel's size unless given. {_LIMITS} In the layout {layout_default}c x is (n, c / b, *sizes, b).
 
-    >>> relay.avg_pool{rank}d({small}, 2)
-    array({brackets[0]}{(2**rank - 1) / 2}{brackets[1]}, dtype=float32)
+    >>> relay.avg_pool{rank}d({_small(rank)}, 2)
+    {_printed(rank, (2**rank - 1) / 2)}
     """
     register_op(
         name=f"avg_pool{rank}d",
@@ -340,8 +353,6 @@ def _global_shape(rank: int, shape: Shape, *, layout: str) -> Shape:
 def _define_global(rank: int) -> None:
     layout_default = f"NC{'DHW'[-rank:]}"
     axes = "the spatial axis" if rank == 1 else f"all {rank} spatial axes"
-    small = f"np.arange({2**rank}, dtype=np.float32).reshape({(1, 1) + (2,) * rank})"
-    brackets = "[" * (rank + 2), "]" * (rank + 2)
     sampler = samples(
         rank, case((2, 3, 4, 2)), case((1, 4, 3, 2), layout="NHWC"), case((0, 2, 3, 3)), case((2, 1, 1, 1))
     )
@@ -353,8 +364,8 @@ def _define_global(rank: int) -> None:
         pool.__doc__ = f"""The {what} over {axes}, which stay with extent 1.
         x: (T, (n, c, *sizes)) -> (T, (n, c, *ones)).
 
-        >>> relay.{name}({small})
-        array({brackets[0]}{example}{brackets[1]}, dtype=float32)
+        >>> relay.{name}({_small(rank)})
+        {_printed(rank, example)}
         """
         expansion(
             name=name,
@@ -369,5 +380,6 @@ def _define_global(rank: int) -> None:
 
 
 for _rank in (1, 2, 3):
-    _define(_rank)
+    _define_max_pool(_rank)
+    _define_avg_pool(_rank)
     _define_global(_rank)

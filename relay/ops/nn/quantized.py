@@ -13,8 +13,13 @@ from relay.operator.relation import infer_relation
 from relay.ops import batching
 from relay.ops.elementwise.comparison import where
 from relay.ops.linalg.products import batched_dense
-from relay.ops.nn import convolution
 from relay.ops.nn.batched_convolutions import batched_convolution
+from relay.ops.nn.convolution_references import (
+    numpy_convolution,
+    numpy_convolution_in_blocks,
+    numpy_transposed_convolution,
+)
+from relay.ops.nn.convolution_stages import convolution_stage, transposed_convolution_stage
 from relay.ops.notation import (
     Batch,
     Batching,
@@ -80,8 +85,10 @@ _SCALE, _ZERO_POINT = np.array(0.05, np.float32), np.array(3, np.int32)
 def _batched_by_axis(batch: Batch, x: Value, *parameters: Value, axis: int, **attributes: Any) -> Value | None:
     """Where all examples have the same scales, the axis of channels is one further."""
     if any(batch.batched[1:]):
-        return batching.of_body(batch, x, *parameters, axis=axis, **attributes)
-    return batch.call(x, *parameters, axis=batching.shifted(axis, batch.rank()) if batch.rank() else axis, **attributes)
+        return batching.batch_body(batch, x, *parameters, axis=axis, **attributes)
+    return batch.call(
+        x, *parameters, axis=batching.shift_axes(axis, batch.rank()) if batch.rank() else axis, **attributes
+    )
 
 
 @expansion(
@@ -185,6 +192,7 @@ def _eight_bits(name: str, rule: Any, x: Type, weight: Type, attributes: dict[st
 
 
 _BYTES = np.random.default_rng(0).integers(-128, 128, (2, 3, 5, 4)).astype(np.int8)
+_BLOCKED = np.random.default_rng(1).integers(-128, 128, (2, 2, 5, 4, 3)).astype(np.int8)
 
 
 @register_op(
@@ -213,26 +221,61 @@ def _quantized_conv2d_type(x: Type, weight: Type, **attributes: Any) -> Type:
 
 @register_op(
     relation=_quantized_conv2d_type,
-    layouts=functools.partial(rules.layouts, 2, "xwx"),
+    layouts=functools.partial(rules.layouts, 2, "xwx", blocks=True),
     pattern=Pattern.OUTPUT_FUSABLE,
-    compute=functools.partial(convolution.convolution_stage, dtype="int32"),
+    compute=functools.partial(convolution_stage, dtype="int32"),
     no_gradient=_INTEGRAL,
     batching=Batching(rule=batched_convolution("O")),
     sampler=cases(
         case(_BYTES, _BYTES[:, :, :3, :2]),
         case(_BYTES.view(np.uint8), _BYTES[:, :, :2, :3], stride=2, padding="same"),
         case(_BYTES.transpose(0, 2, 3, 1), _BYTES[:, :, :2, :2].transpose(2, 3, 1, 0), layout="NHWC"),
+        case(_BLOCKED, _BLOCKED[:, :, :3, :2, :, None].repeat(2, -1), padding=1, layout="NCHWc"),
     ),
 )
 def quantized_conv2d(
     x: Tensor, weight: Tensor, stride: Numbers = 1, padding: Padding = 0, dilation: Numbers = 1, groups: int = 1,
     layout: str = "NCHW",
 ) -> Tensor:  # fmt: skip
-    """`conv2d` of 8-bit numbers, summed in 32 bits. x: (int8 or uint8, (n, c, h, w)),
+    """`conv2d` of 8-bit numbers, summed in 32 bits, in all of its layouts. x: (int8 or uint8, (n, c, h, w)),
     weight: (int8 or uint8, (o, c / groups, i, j)) -> (int32, (n, o, *extents)).
 
     >>> relay.quantized_conv2d(np.full((1, 1, 2, 2), 100, np.int8), np.full((1, 1, 2, 2), 100, np.int8))
     array([[[[40000]]]], dtype=int32)
     """
     wide = np.dtype(np.int32)
-    return convolution.numpy_convolution(x, weight, stride, padding, dilation, groups, layout, wide)
+    if layout.endswith("c"):
+        return numpy_convolution_in_blocks(x, weight, stride, padding, dilation, wide)
+    return numpy_convolution(x, weight, stride, padding, dilation, groups, layout, wide)
+
+
+def _quantized_conv2d_transpose_type(x: Type, weight: Type, **attributes: Any) -> Type:
+    rule = functools.partial(rules.transposed_convolution, 2)
+    return _eight_bits("quantized_conv2d_transpose", rule, x, weight, attributes)
+
+
+@register_op(
+    relation=_quantized_conv2d_transpose_type,
+    layouts=functools.partial(rules.layouts, 2, "xwx"),
+    pattern=Pattern.OUTPUT_FUSABLE,
+    compute=functools.partial(transposed_convolution_stage, dtype="int32"),
+    no_gradient=_INTEGRAL,
+    batching=Batching(rule=batched_convolution("I")),
+    sampler=cases(
+        case(_BYTES, _BYTES.transpose(1, 0, 2, 3)[:, :, :2, :3], stride=2, padding=1, output_padding=1),
+        case(_BYTES.view(np.uint8), _BYTES.transpose(1, 0, 2, 3)[:, :, :2, :2], padding="same"),
+        case(_BYTES.transpose(0, 2, 3, 1), _BYTES[:, :, :2, :3].transpose(2, 3, 0, 1), stride=2, layout="NHWC"),
+    ),
+)
+def quantized_conv2d_transpose(
+    x: Tensor, weight: Tensor, stride: Numbers = 1, padding: Padding = 0, output_padding: Numbers = 0,
+    dilation: Numbers = 1, groups: int = 1, layout: str = "NCHW",
+) -> Tensor:  # fmt: skip
+    """`conv2d_transpose` of 8-bit numbers, summed in 32 bits. x: (int8 or uint8, (n, o, h, w)),
+    weight: (int8 or uint8, (o, c / groups, i, j)) -> (int32, (n, c, *sizes)).
+
+    >>> relay.quantized_conv2d_transpose(np.full((1, 1, 1, 1), 100, np.int8), np.full((1, 1, 1, 2), 100, np.int8))
+    array([[[[10000, 10000]]]], dtype=int32)
+    """
+    wide = x.astype(np.int32), weight.astype(np.int32)
+    return numpy_transposed_convolution(*wide, stride, padding, output_padding, dilation, groups, layout)

@@ -73,9 +73,9 @@ def _mask_gradient(
 def _batched_sequences(batch: Batch, x: Value, lengths: Value, axis: int, batch_axis: int, **attributes: Any) -> Value:
     """The sequences of all examples as those of one."""
     place = normalize_axis(batch_axis, batch.rank())
-    ends = batch.stretched(lengths, 1)
+    ends = batch.stretch(lengths, 1)
     made = batch.call(
-        batching.merge(batch.stretched(x, 0), place), ends.op("reshape", shape=(multiply(*ends.shape),)),
+        batching.merge(batch.stretch(x, 0), place), ends.op("reshape", shape=(multiply(*ends.shape),)),
         axis=normalize_axis(axis, batch.rank()), batch_axis=place, **attributes,
     )  # fmt: skip
     return batching.split(made, place, batch, batch.tensor.shape[place])

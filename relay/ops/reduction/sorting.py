@@ -291,7 +291,7 @@ def _batched_search(batch: Batch, ordered: Value, values: Value, side: str) -> V
     """Rows of both, unless all examples are searched in one row."""
     if not batch.batched[0] and batch.rank() == 1:
         return batch.call(ordered, values, side=side)
-    rows, wanted = batch.all_stretched((ordered, values))
+    rows, wanted = batch.stretch_all((ordered, values))
     if batch.rank() == 1:
         wanted = wanted.op("reshape", shape=(batch.size, product(batch.types[1].shape)))
     return batch.call(rows, wanted, side=side).op("reshape", shape=(batch.size, *batch.tensor.shape))

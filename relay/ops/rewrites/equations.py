@@ -139,7 +139,7 @@ def _define_self_comparison(name: str, text: str, result: bool, exactness: Exact
 for _name in ("less", "greater", "logical_xor"):
     _define_self_comparison(_name, f"{_name}(x, x) = False", False, Exactness.EXACT, None)
 for _name, _truth in (("equal", True), ("less_equal", True), ("greater_equal", True), ("not_equal", False)):
-    _define_self_comparison(_name, f"{_name}(x, x) = {_truth}, but for floats", _truth, Exactness.EXACT, False)
+    _define_self_comparison(_name, f"{_name}(x, x) = {_truth}, except for floats", _truth, Exactness.EXACT, False)
     _define_self_comparison(_name, f"{_name}(x, x) = {_truth}, for floats", _truth, FAST, True)
 
 
@@ -331,7 +331,7 @@ def _define_constant_merging(exactness: Exactness, text: str, applies: Callable[
 
 
 def _doubles(value: Value) -> bool:
-    """Whether a product with a constant is exact but for overflow, which a larger factor of the kind keeps."""
+    """Whether a product with a constant is exact except for overflow, which a larger factor of the kind keeps."""
     number = abs(_number(value) or 0)
     return 1 <= number < 2.0**7 and math.frexp(number)[0] == 0.5
 

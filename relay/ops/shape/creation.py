@@ -76,11 +76,11 @@ def ones(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
 
 
 def _full_shape(*, shape: Any, value: float, dtype: BaseType) -> tuple[Any, ...]:
-    _checknumber_or_size(value, dtype)
+    _check_value(value, dtype)
     return relations.shape_attribute(shape=shape)
 
 
-def _checknumber_or_size(value: float, dtype: BaseType) -> None:
+def _check_value(value: float, dtype: BaseType) -> None:
     """Raises TypeMismatch if the dtype does not hold the number."""
     if isinstance(value, str | tuple) or value is None:
         raise TypeMismatch(f"the value must be a number, found {value!r}")
@@ -198,7 +198,7 @@ def arange(start: float, stop: float, step: float = 1, dtype: BaseType = INT32) 
 
 @composite(
     relation=Relation("T -> T", relations.same_shape),
-    batching=Batching(rule=batching.stretched),
+    batching=Batching(rule=batching.same_call),
     sampler=cases(case((), value=1), case((2, 3), value=0), case((0, 3), value=1)),
 )
 def full_like(x: Tensor, value: float) -> Tensor:

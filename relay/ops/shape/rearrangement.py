@@ -316,7 +316,7 @@ def _flatten(x: Stage, start_axis: int, end_axis: int) -> Stage:
     compute=_flatten,
     gradient=_flatten_gradient,
     algebra=Algebra(linear=(0,)),
-    batching=Batching(rule=batching.reshaped),
+    batching=Batching(rule=batching.batch_reshape),
     sampler=cases(case(()), case((2, 3, 4)), case((2, 3, 4), start_axis=1), case((2, 3, 4), end_axis=1), case((0, 3))),
 )
 def flatten(x: Tensor, start_axis: int = 0, end_axis: int = -1) -> Tensor:
@@ -338,7 +338,7 @@ def _reshape_codes(x: Stage, codes: tuple[int, ...]) -> Stage:
     compute=_reshape_codes,
     gradient=lambda x, out, dout, codes: dout.op("reshape", shape=x.shape),
     algebra=Algebra(linear=(0,)),
-    batching=Batching(rule=batching.reshaped),
+    batching=Batching(rule=batching.batch_reshape),
     sampler=cases(
         case((2, 3, 4), codes=(4, 0, 2)),
         case((2, 3, 4), codes=(6, 1, -1)),

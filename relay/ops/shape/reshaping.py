@@ -360,7 +360,7 @@ def _stack_gradient(tensors: tuple[Value, ...], out: Value, dout: Value, axis: i
 
 
 def _batched_stack(batch: Batch, tensors: Sequence[Value], axis: int) -> Value:
-    return batch.call(*batch.all_stretched(tensors), axis=axis % (batch.rank() + 1) + 1)
+    return batch.call(*batch.stretch_all(tensors), axis=axis % (batch.rank() + 1) + 1)
 
 
 @register_op(

@@ -147,7 +147,7 @@ def _batched_place(batch: Batch, x: Value, shape: tuple[int, ...], **bounds: Any
 
 
 def _batched_change(batch: Batch, x: Value, new: Value, **bounds: Any) -> Value:
-    return batch.call(*batch.all_stretched((x, new)), **_with_examples(batch, **bounds))
+    return batch.call(*batch.stretch_all((x, new)), **_with_examples(batch, **bounds))
 
 
 @register_op(

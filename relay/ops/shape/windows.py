@@ -225,7 +225,7 @@ def _overlap_add_gradient(windows: Value, out: Value, dout: Value, sizes: Number
 
 def _batched_overlaps(batch: Batch, windows: Value, axes: Numbers, **attributes: Any) -> Value:
     outer = batch.rank() - (1 if isinstance(axes, int) else len(axes))
-    return batch.call(windows, axes=batching.shifted(axes, outer), **attributes)
+    return batch.call(windows, axes=batching.shift_axes(axes, outer), **attributes)
 
 
 @register_op(

@@ -179,98 +179,106 @@ def _exchange(buffers: Sequence[Any], i: Element, j: Element) -> Any:
 # ---- digits
 
 
-def by_digits(result: Any, x: Any, shape: Sequence[Any], descending: bool) -> Any:
-    """The same for rows of any length. Digits that all elements of a row have in common are passed over."""
-    *batch, length = shape
-    wide = scalar.dtype_of(sort_key(tirx.BufferLoad(x, [tirx.const(0, "int32") for _ in shape]), False))
-    bits = int(wide.removeprefix("int"))
-    passes, values = bits // BITS, 1 << BITS
-    keys, places = (_buffer(2 * length, dtype, name) for dtype, name in ((wide, "keys"), ("int32", "places")))
-    counts = _buffer(passes * values, "int32", "counts")
-    total, source = (_buffer(1, "int32", name) for name in ("total", "source"))
-    size, zero = _number(length), _number(0)
+class _RadixSort:
+    """The buffers of a sort of rows of one length, and its steps, as statements of TIR."""
 
-    def digit(key: Element, number: Element) -> Element:
-        lowest = tirx.shift_right(key, tirx.Cast(wide, number * BITS))
-        return tirx.Cast("int32", tirx.bitwise_and(lowest, tirx.const(values - 1, wide)))
+    def __init__(self, length: Any, dtype: str) -> None:
+        self.length, self.dtype = length, dtype
+        self.passes, self.values = int(dtype.removeprefix("int")) // BITS, 1 << BITS
+        self.keys, self.places = _buffer(2 * length, dtype, "keys"), _buffer(2 * length, "int32", "places")
+        self.counts = _buffer(self.passes * self.values, "int32", "counts")
+        self.total, self.source = (_buffer(1, "int32", name) for name in ("total", "source"))
+        self.buffers = [self.keys, self.places, self.counts, self.total, self.source]
 
-    def count(number: Element, key: Element) -> Element:
-        return tirx.BufferLoad(counts, [number * values + digit(key, number)])
+    def _count_place(self, number: Element, key: Element) -> list[Element]:
+        """Where the elements are counted that have the digit of a key, of this number."""
+        lowest = tirx.shift_right(key, tirx.Cast(self.dtype, number * BITS))
+        digit = tirx.Cast("int32", tirx.bitwise_and(lowest, tirx.const(self.values - 1, self.dtype)))
+        return [number * self.values + digit]
 
-    def increment_count(number: Element, key: Element) -> Any:
-        at = [number * values + digit(key, number)]
-        return tirx.BufferStore(counts, tirx.BufferLoad(counts, at) + 1, at)
+    def _increment(self, place: list[Element]) -> Any:
+        return tirx.BufferStore(self.counts, tirx.BufferLoad(self.counts, place) + 1, place)
 
-    def row(at: list[Any]) -> Any:
-        def read(i: Element) -> Any:
-            # the first bit turned round, so that the order is that of numbers without signs
-            key = sort_key(tirx.BufferLoad(x, [*at, i]), descending)
-            unsigned = tirx.bitwise_xor(key, tirx.min_value(wide))
-            name = tirx.Var("key", wide)
-            return tirx.SeqStmt(
-                [
-                    tirx.Bind(name, unsigned),
-                    tirx.BufferStore(keys, name, [i]),
-                    tirx.BufferStore(places, i, [i]),
-                    *(increment_count(_number(number), name) for number in range(passes)),
-                ]
-            )
+    def clear_counts(self) -> Any:
+        return _loop(self.passes * self.values, lambda i: tirx.BufferStore(self.counts, _number(0), [i]))
 
-        def scatter_pass(number: Element) -> Any:
-            old = tirx.BufferLoad(source, [0])
-
-            def start(value: Element) -> Any:
-                each, sum_ = number * values + value, tirx.BufferLoad(total, [0])
-                name = tirx.Var("count", "int32")
-                return tirx.SeqStmt(
-                    [
-                        tirx.Bind(name, tirx.BufferLoad(counts, [each])),
-                        tirx.BufferStore(counts, sum_, [each]),
-                        tirx.BufferStore(total, sum_ + name, [0]),
-                    ]
-                )
-
-            def move(i: Element) -> Any:
-                key, to = tirx.Var("key", wide), tirx.Var("to", "int32")
-                target = size - old + to
-                return tirx.SeqStmt(
-                    [
-                        tirx.Bind(key, tirx.BufferLoad(keys, [old + i])),
-                        tirx.Bind(to, count(number, key)),
-                        increment_count(number, key),
-                        tirx.BufferStore(keys, key, [target]),
-                        tirx.BufferStore(places, tirx.BufferLoad(places, [old + i]), [target]),
-                    ]
-                )
-
-            whole = tirx.SeqStmt(
-                [
-                    tirx.BufferStore(total, zero, [0]),
-                    _loop(values, start),
-                    _loop(length, move),
-                    tirx.BufferStore(source, size - old, [0]),
-                ]
-            )
-            differ = tirx.LT(count(number, tirx.BufferLoad(keys, [old])), size)
-            return tirx.IfThenElse(differ, whole, None)
-
+    def read(self, element: Element, i: Element, descending: bool) -> Any:
+        """Take element i as a key, and count its digits."""
+        # the first bit turned round, so that the order is that of numbers without signs
+        unsigned = tirx.bitwise_xor(sort_key(element, descending), tirx.min_value(self.dtype))
+        key = tirx.Var("key", self.dtype)
         return tirx.SeqStmt(
             [
-                tirx.BufferStore(source, zero, [0]),
-                _loop(passes * values, lambda i: tirx.BufferStore(counts, zero, [i])),
-                _loop(length, read),
-                _loop(passes, scatter_pass),
-                _loop(
-                    length,
-                    lambda i: tirx.BufferStore(
-                        result, tirx.BufferLoad(places, [tirx.BufferLoad(source, [0]) + i]), [*at, i]
-                    ),
-                ),
+                tirx.Bind(key, unsigned),
+                tirx.BufferStore(self.keys, key, [i]),
+                tirx.BufferStore(self.places, i, [i]),
+                *(self._increment(self._count_place(_number(number), key)) for number in range(self.passes)),
             ]
         )
 
-    buffers = [tirx.AllocBuffer(buffer) for buffer in (keys, places, counts, total, source)]
-    return tirx.SeqStmt([*buffers, loops(batch, row)])
+    def _start_of(self, number: Element, value: Element) -> Any:
+        """The count of a digit's value becomes the place of the first element that has it."""
+        each, sum_ = number * self.values + value, tirx.BufferLoad(self.total, [0])
+        count = tirx.Var("count", "int32")
+        return tirx.SeqStmt(
+            [
+                tirx.Bind(count, tirx.BufferLoad(self.counts, [each])),
+                tirx.BufferStore(self.counts, sum_, [each]),
+                tirx.BufferStore(self.total, sum_ + count, [0]),
+            ]
+        )
+
+    def _move(self, number: Element, old: Element, i: Element) -> Any:
+        """Element i goes to its place by the digit of this number, in the other half of the buffers."""
+        key, to = tirx.Var("key", self.dtype), tirx.Var("to", "int32")
+        target = _number(self.length) - old + to
+        return tirx.SeqStmt(
+            [
+                tirx.Bind(key, tirx.BufferLoad(self.keys, [old + i])),
+                tirx.Bind(to, tirx.BufferLoad(self.counts, self._count_place(number, key))),
+                self._increment(self._count_place(number, key)),
+                tirx.BufferStore(self.keys, key, [target]),
+                tirx.BufferStore(self.places, tirx.BufferLoad(self.places, [old + i]), [target]),
+            ]
+        )
+
+    def scatter_pass(self, number: Element) -> Any:
+        """Order by the digit of this number, unless all elements have the same one."""
+        old, size = tirx.BufferLoad(self.source, [0]), _number(self.length)
+        whole = tirx.SeqStmt(
+            [
+                tirx.BufferStore(self.total, _number(0), [0]),
+                _loop(self.values, lambda value: self._start_of(number, value)),
+                _loop(self.length, lambda i: self._move(number, old, i)),
+                tirx.BufferStore(self.source, size - old, [0]),
+            ]
+        )
+        first = self._count_place(number, tirx.BufferLoad(self.keys, [old]))
+        return tirx.IfThenElse(tirx.LT(tirx.BufferLoad(self.counts, first), size), whole, None)
+
+    def place(self, i: Element) -> Element:
+        """The place of the element that is number i in the order."""
+        return tirx.BufferLoad(self.places, [tirx.BufferLoad(self.source, [0]) + i])
+
+
+def by_digits(result: Any, x: Any, shape: Sequence[Any], descending: bool) -> Any:
+    """The same for rows of any length. Digits that all elements of a row have in common are passed over."""
+    *batch, length = shape
+    dtype = scalar.dtype_of(sort_key(tirx.BufferLoad(x, [tirx.const(0, "int32") for _ in shape]), False))
+    sort = _RadixSort(length, dtype)
+
+    def row(at: list[Any]) -> Any:
+        return tirx.SeqStmt(
+            [
+                tirx.BufferStore(sort.source, _number(0), [0]),
+                sort.clear_counts(),
+                _loop(length, lambda i: sort.read(tirx.BufferLoad(x, [*at, i]), i, descending)),
+                _loop(sort.passes, sort.scatter_pass),
+                _loop(length, lambda i: tirx.BufferStore(result, sort.place(i), [*at, i])),
+            ]
+        )
+
+    return tirx.SeqStmt([*(tirx.AllocBuffer(buffer) for buffer in sort.buffers), loops(batch, row)])
 
 
 __all__ = ["by_digits", "is_short", "network"]

@@ -9,11 +9,9 @@ from relay.ir.traverse import bound_variables, walk
 from relay.ir.types import (
     DataDefinition,
     DataType,
-    FunctionType,
-    RefType,
-    StackType,
     TupleType,
     Type,
+    map_type_parts,
     mentioned_definitions,
     prune,
 )
@@ -83,16 +81,8 @@ class FlatTypeMap:
         match type_:
             case DataType(definition) if definition in self.flattened:
                 return self.flat(definition)
-            case TupleType(items, form):
-                return TupleType(tuple(map(self.flat_type, items)), form)
-            case FunctionType(parameters, result, where):
-                return FunctionType(tuple(map(self.flat_type, parameters)), self.flat_type(result), where)
-            case RefType(content):
-                return RefType(self.flat_type(content))
-            case StackType(element):
-                return StackType(self.flat_type(element))
             case _:
-                return type_
+                return map_type_parts(type_, self.flat_type)
 
     def is_flattened(self, type_: Type | None) -> bool:
         """Whether values of this type become tuples themselves."""

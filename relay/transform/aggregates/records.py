@@ -44,8 +44,10 @@ from relay.transform.aggregates.flat_types import (
     module_types,
 )
 from relay.transform.analysis.graph import references
+from relay.transform.module_pass import module_pass
 
 
+@module_pass
 def flatten_records(module: Module) -> Module:
     """The module with tuples in place of records. An entry that is called in the module, too, keeps all of them."""
     entry = module.functions[module.entry]

@@ -63,8 +63,10 @@ from relay.transform.aggregates.flat_types import (
     definition_graph,
     module_types,
 )
+from relay.transform.module_pass import module_pass
 
 
+@module_pass
 def flatten_sums(module: Module) -> Module:
     """The module without data types of a known size, but for what its entry takes and returns. Data types that are not
     mentioned any more are dropped."""

@@ -34,8 +34,10 @@ from relay.ir.expr import (
 from relay.ir.traverse import all_blocks
 from relay.ir.types import TupleType
 from relay.transform.core.rebuilding import map_bodies
+from relay.transform.module_pass import module_pass
 
 
+@module_pass
 def flatten_tuples(module: Module) -> Module:
     """The module without tuples among the targets of branches and the parameters and results of loops."""
     return map_bodies(module, _flatten)

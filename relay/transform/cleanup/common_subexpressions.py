@@ -37,11 +37,13 @@ from relay.ir.expr import (
 from relay.ir.rebuild import map_parts, map_terminator, rebind, rebuild_block
 from relay.operator import lookup
 from relay.transform.core.rebuilding import map_bodies
+from relay.transform.module_pass import module_pass
 
 LARGEST = 64
 """Constants with at most this many elements are compared by their contents."""
 
 
+@module_pass
 def eliminate_common_subexpressions(module: Module) -> Module:
     """The module with equal pure expressions computed once where the first is in scope at the second."""
     return map_bodies(module, lambda function: _ScopedExpressions().block(function.body), _SETTLED)
@@ -80,7 +82,7 @@ def _key(value: Expr) -> Hashable | None:
     match value:
         case OpCall(name, arguments, attributes):
             operator = lookup(name)
-            if operator.memory.uninitialised:  # memory that is filled later, like a stack
+            if operator.memory.uninitialized:  # memory that is filled later, like a stack
                 return None
             keys = [_atom_key(a) for a in arguments]
             if operator.algebra.commutative:

@@ -17,6 +17,7 @@ from relay.ir.rebuild import map_parts, map_terminator, rebind, rebuild_block
 from relay.ir.types import TensorType, Type
 from relay.operator import Pattern, lookup
 from relay.transform.core.rebuilding import map_bodies
+from relay.transform.module_pass import module_pass
 
 LARGEST = 8 * 1024
 """The most bytes that a folded constant may have."""
@@ -26,6 +27,7 @@ LARGEST_GROWN = 16
 same everywhere: a kernel fills a tensor faster than it reads one."""
 
 
+@module_pass
 def fold_constants(module: Module, max_size: int = LARGEST) -> Module:
     """The module with calls on constants computed, but none that has a requirement on its operands or a result of more
     than `max_size` bytes."""
@@ -43,7 +45,7 @@ def folded_constant(call: OpCall, type_: Type | None, max_size: int = LARGEST) -
 def _evaluate_call(call: OpCall, type_: Type | None, max_size: int) -> Constant | None:
     """What a call of constants, or of nothing, gives; None if it has more bytes, or may fail."""
     operator = lookup(call.operator)
-    if operator.requirements or operator.external is not None or operator.memory.uninitialised:
+    if operator.requirements or operator.external is not None or operator.memory.uninitialized:
         return None
     if not isinstance(type_, TensorType) or not all(isinstance(d, int) for d in type_.shape):
         return None

@@ -47,11 +47,13 @@ from relay.ir.traverse import operands
 from relay.transform.analysis.effects import effectful
 from relay.transform.analysis.graph import call_graph, reachable
 from relay.transform.core.rebuilding import map_bodies, select, with_functions
+from relay.transform.module_pass import module_pass
 
 _Construct: TypeAlias = If | Match | Loop
 Need: TypeAlias = Atom | _Construct | Call | None  # None: what is outside of every construct
 
 
+@module_pass
 def eliminate_dead_code(module: Module) -> Module:
     """The module without what does not contribute to its results and effects."""
     module = drop_unreachable(module)

@@ -34,20 +34,19 @@ from relay.ir.types import (
     Constructor,
     DataDefinition,
     DataType,
-    FunctionType,
-    RefType,
-    StackType,
-    TupleType,
     Type,
+    map_type_parts,
     mentioned_definitions,
     prune,
 )
 from relay.transform.analysis.loop_analysis import uses
 from relay.transform.core.rebuilding import select
+from relay.transform.module_pass import module_pass
 
 _Kept = dict[tuple[DataDefinition, str], tuple[bool, ...]]
 
 
+@module_pass
 def eliminate_dead_fields(module: Module) -> Module:
     """The module without fields of data that nobody reads."""
     while True:
@@ -166,16 +165,8 @@ class _NarrowedTypes:
             case DataType(definition, ()):
                 made = self.definition(definition)
                 return type_ if made is definition else DataType(made)
-            case TupleType(items, form):
-                return TupleType(tuple(map(self.narrow_type, items)), form)
-            case FunctionType(parameters, result, where):
-                return FunctionType(tuple(map(self.narrow_type, parameters)), self.narrow_type(result), where)
-            case RefType(content):
-                return RefType(self.narrow_type(content))
-            case StackType(element):
-                return StackType(self.narrow_type(element))
             case _:
-                return type_
+                return map_type_parts(type_, self.narrow_type)
 
 
 class _FieldElimination:

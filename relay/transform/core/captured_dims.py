@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from relay.ir.builder import BlockBuilder
 from relay.ir.dims import DataDependentDim, made_dim
 from relay.ir.expr import Ascribe, Atom, BindDim, Function, MakeTuple, Project, Var
 from relay.ir.rebuild import copy_function, renamed_type
 from relay.ir.sizes.data_dependent import free_dims, made_in_type
 from relay.ir.types import FunctionType, RefType, StackType, TensorType, TupleType, Type
-from relay.transform.core.block_builder import BlockBuilder
 from relay.transform.core.static_values import Closure, LambdaGroup
 
 
@@ -69,14 +69,14 @@ def ascribe_type(atom: Atom, type_: Type, to: Type, out: BlockBuilder) -> tuple[
     functions in it."""
     match type_, to:
         case TensorType(), TensorType() if type_ != to:
-            return out.bind(Ascribe(atom), to, "sized"), to
+            return out.assign(Ascribe(atom), to, "sized"), to
         case TupleType(items), TupleType(wanted) if type_ != to:
             parts = []
             for position, (item, other) in enumerate(zip(items, wanted, strict=True)):
-                part = out.bind(Project(atom, position), item, "part")
+                part = out.assign(Project(atom, position), item, "part")
                 parts.append(ascribe_type(part, item, other, out))
             whole = TupleType(tuple(t for _, t in parts))
-            return out.bind(MakeTuple(tuple(a for a, _ in parts)), whole, "tuple"), whole
+            return out.assign(MakeTuple(tuple(a for a, _ in parts)), whole, "tuple"), whole
         case _:
             return atom, type_
 

@@ -31,8 +31,10 @@ from relay.operator import Operator, lookup
 from relay.transform.analysis.graph import call_graph
 from relay.transform.cleanup.inlining import inlined_call
 from relay.transform.core.rebuilding import with_body, with_functions
+from relay.transform.module_pass import module_pass
 
 
+@module_pass
 def expand_composites(module: Module, *, will_be_differentiated: bool = False) -> Module:
     """The module with composite operators replaced by their bodies; those with a gradient of their own stay where a
     pending derivative reaches them, or everywhere if derivatives of the module may be asked for later."""

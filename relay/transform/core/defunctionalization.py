@@ -15,6 +15,7 @@ from typing import TypeAlias
 import attrs
 
 from relay.errors import DifferentiationError
+from relay.ir.builder import BlockBuilder
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -38,7 +39,6 @@ from relay.ir.rebuild import copy_block, map_parts
 from relay.ir.traverse import bound_variables, operands, walk
 from relay.ir.types import DataType, FunctionType, Type
 from relay.transform.analysis.graph import call_graph, strong_components
-from relay.transform.core.block_builder import BlockBuilder
 from relay.transform.core.captured_dims import captured_at, made_again
 from relay.transform.core.flows import NEVER, Flow, FlowMember, Flows, atom_type, field_names, variables
 from relay.transform.core.rebuilding import with_body
@@ -120,7 +120,7 @@ class ApplyFunctions:
                 callee = self._static.gradient(given[0], options)
         call, type_ = calling(callee, [self._static.atom(p) for p in parameters], out)
         self._flows.unify(flow.result, type_)
-        result = out.bind(call, type_, "result", call.span)
+        result = out.assign(call, type_, "result", call.span)
         out.terminator = Exit(label, (result,))
         self._arms[alternative] = _ApplyArm(parameters, fields, out.block())
 

@@ -8,9 +8,10 @@ from typing import Protocol
 import attrs
 
 from relay.errors import Span
+from relay.ir.builder import BlockBuilder
 from relay.ir.expr import Call, Function, LoopLabel, Var
 from relay.ir.types import Type
-from relay.transform.core.block_builder import BlockBuilder, Join
+from relay.transform.core.incoming_paths import Join
 from relay.transform.core.joins import LoopExits
 from relay.transform.core.static_values import StaticValue
 

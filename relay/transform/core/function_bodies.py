@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from relay.errors import CompileError, InternalError, Span
+from relay.ir.builder import BlockBuilder, DeferredBinding
 from relay.ir.expr import (
     Arm,
     Atom,
@@ -54,9 +55,9 @@ from relay.ir.rebuild import map_atoms
 from relay.ir.traverse import free_variables
 from relay.ir.types import DataType, RefType, StackType, TupleType, Type
 from relay.transform.analysis.graph import strong_components
-from relay.transform.core.block_builder import BlockBuilder, DeferredBinding, End, IncomingPath, Join
 from relay.transform.core.flows import Flows, atom_type
 from relay.transform.core.frames import CallResolver, Frame, InlinedBody, ReturnTarget
+from relay.transform.core.incoming_paths import End, IncomingPath, Join
 from relay.transform.core.joins import LoopExits, Place, ValueJoins, type_of
 from relay.transform.core.static_values import (
     DynamicValue,

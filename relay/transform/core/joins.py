@@ -12,11 +12,12 @@ from typing import TypeAlias, assert_never
 import attrs
 
 from relay.errors import InternalError, Span
+from relay.ir.builder import BlockBuilder
 from relay.ir.expr import Atom, Construct, Extent, LoopLabel, MakeTuple, Project, Var
 from relay.ir.types import INT64, DataType, TupleType, Type, scalar
-from relay.transform.core.block_builder import BlockBuilder, IncomingPath, Join
 from relay.transform.core.captured_dims import ascribe_type
 from relay.transform.core.flows import Flows, atom_type, parts_of
+from relay.transform.core.incoming_paths import IncomingPath, Join
 from relay.transform.core.static_values import (
     Closure,
     DynamicValue,
@@ -73,16 +74,16 @@ class ValueJoins:
             case TupleValue(items):
                 assert isinstance(type_, TupleType)
                 atoms = tuple(self.reify(i, t, out, span) for i, t in zip(items, type_.items, strict=True))
-                return out.bind(MakeTuple(atoms, span), type_, "tuple", span)
+                return out.assign(MakeTuple(atoms, span), type_, "tuple", span)
             case Closure() | ModuleFunction() | Gradient():
                 flow = self.flows.function_flow(type_)
                 alternative = self.flows.alternative(flow, value)
                 sizes = self.flows.sizes_of(alternative, value)
-                numbers = tuple(out.bind(Extent(d, INT64, span), scalar(INT64), d.name, span) for d in sizes)
+                numbers = tuple(out.assign(Extent(d, INT64, span), scalar(INT64), d.name, span) for d in sizes)
                 pairs = zip(parts_of(value), alternative.fields[len(sizes) :], strict=True)
                 atoms = (*numbers, *(self.reify(part, t, out, span) for part, t in pairs))
                 made = Construct(flow.definition, alternative.name, atoms, span)
-                return out.bind(made, DataType(flow.definition), alternative.name, span)
+                return out.assign(made, DataType(flow.definition), alternative.name, span)
             case _:
                 assert_never(value)
 
@@ -187,7 +188,7 @@ class ValueJoins:
         type_ = atom_type(whole)
         assert isinstance(type_, TupleType)
         return tuple(
-            self.static.atom(out.bind(Project(whole, i, span), t, "part", span)) for i, t in enumerate(type_.items)
+            self.static.atom(out.assign(Project(whole, i, span), t, "part", span)) for i, t in enumerate(type_.items)
         )
 
 

@@ -20,6 +20,7 @@ from typing import assert_never
 import attrs
 
 from relay.errors import CompileError, DifferentiationError, InternalError, Span
+from relay.ir.builder import BlockBuilder
 from relay.ir.derivative import derivative_type, gradient_type
 from relay.ir.expr import (
     Block,
@@ -40,7 +41,6 @@ from relay.ir.sizes.data_dependent import bound_dims
 from relay.ir.traverse import all_blocks, blocks, operands
 from relay.ir.types import DataDefinition, FunctionType, Type
 from relay.transform.analysis.graph import strong_components
-from relay.transform.core.block_builder import BlockBuilder
 from relay.transform.core.defunctionalization import ApplyFunctions, finish
 from relay.transform.core.flows import Flow, Flows, atom_type
 from relay.transform.core.frames import InlinedBody
@@ -62,6 +62,7 @@ from relay.transform.core.static_values import (
     option_key,
 )
 from relay.transform.core.worklist import Request, ResolvedCall, Worklist, callers, with_function
+from relay.transform.module_pass import module_pass
 
 GROWTHS = 24
 """How many ever larger specializations of the same code may lead to each other before it counts as growing."""
@@ -73,6 +74,7 @@ LARGEST = 4096
 """The most atoms that a function value may carry."""
 
 
+@module_pass
 def specialize(module: Module) -> Module:
     """The module without function values.
 

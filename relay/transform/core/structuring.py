@@ -56,6 +56,7 @@ from relay.ir.types import DataDefinition
 from relay.transform.analysis.tail_positions import Branch, Leaf, leaves, map_branch, replace_leaves, yielding
 from relay.transform.core.exits import ReifiedExits, variable_types
 from relay.transform.core.rebuilding import map_bodies, with_functions
+from relay.transform.module_pass import module_pass
 
 CUT = 64
 """How many branches may nest in each other's rest."""
@@ -64,6 +65,7 @@ MOVABLE = (Var, Constant, OpCall, MakeTuple, Project, StackGet, StackLength, Ext
 """What may stand in a condition instead of before it: nothing that calls, branches or has effects."""
 
 
+@module_pass
 def structure(module: Module) -> Module:
     """The module in structured form. New data types stand in `Module.data`."""
     names = {d.name for d in module.data}

@@ -26,7 +26,7 @@ def _is_flat(binding: Binding, space: Shape) -> bool:
     call, (target,) = binding.value, binding.targets
     assert isinstance(call, OpCall)
     operator = lookup(call.operator)
-    if operator.compute is None or operator.memory.uninitialised or operator.memory.in_place is not None:
+    if operator.compute is None or operator.memory.uninitialized or operator.memory.in_place is not None:
         return False
     if not call.arguments:
         return operator.memory.constant is not None and _axes(target) in (space, ())

@@ -1,7 +1,7 @@
 """Fusion groups: the operator calls of a block that run together as one kernel.
 
 A plan is a pure function of a block. Code generation consumes it; nothing is rewritten. A group is a set of operator
-calls of one block, with one result or several. First groups of one result are made (`fusion_drafts`), from the last
+calls of one block, with one result or several. First groups of one result are made (`producer_consumer`), from the last
 call to the first: a call joins the group of its consumers when all of its uses lie in that one group, and
 
     elementwise, broadcast, injective   -> any of these, or a reduction's input, or beside the main path of an epilogue
@@ -14,7 +14,7 @@ with more elements than it has itself; pure data movement does. Calls without op
 group that uses them, and so is what is cheap, where several groups read it. A group's expression, written out as a
 tree, has at most `LIMIT` calls: TVM's expressions are trees, and deep ones break it.
 
-Then groups become one that go over the same elements and read the same (`fusion_merging`), or that are computed row by
+Then groups become one that go over the same elements and read the same (`multi_output`), or that are computed row by
 row, as the parts of a softmax or a layer norm (`rows`). What was the result of one of them and is read by this group
 only is kept in a register, or in memory for one row.
 

@@ -14,7 +14,7 @@ have the same shape and
 and no result of one is read by the other in another way. Results that nobody else reads stay in registers.
 
 Of groups with an intricate operator each, which one loop has not registers enough for, one is made if both go over the
-same elements in the same order (`flat_calls`): each has its loop then, block by block. The last one may add them up.
+same elements in the same order: each has its loop then, block by block. The last one may add them up.
 
 Groups keep their order: a group runs at a place in the block, what it reads is made before, and who reads its results
 runs later. One that is made of two runs where the later one did, or, if nothing between them may fail or has effects,
@@ -121,7 +121,7 @@ class _MultiOutputFusion:
         levels: dict[int, Level] = {}
         for i in sorted(draft.members, reverse=True):
             operator, users = self.calls.operator(i), self.calls.users[i] & draft.members
-            if operator.compute is None or operator.memory.uninitialised:
+            if operator.compute is None or operator.memory.uninitialized:
                 continue
             if i in draft.results:
                 levels[i] = Level.RESULT
@@ -220,7 +220,7 @@ class _MultiOutputFusion:
         if known is None:
             operators = map(self.calls.operator, draft.members)
             known = self._plain[draft] = not any(i in self.calls.updated for i in draft.results) and all(
-                operator.compute is not None and not operator.memory.uninitialised for operator in operators
+                operator.compute is not None and not operator.memory.uninitialized for operator in operators
             )
         return known
 

@@ -37,10 +37,12 @@ from relay.ir.types import FunctionType, TensorType, TupleType, Type
 from relay.transform.core.rebuilding import with_body, with_functions
 from relay.transform.fusion.fusion_calls import is_call
 from relay.transform.fusion.fusion_groups import FusionGroup, plan
+from relay.transform.module_pass import module_pass
 
 LONGEST_NAME = 40
 
 
+@module_pass
 def fuse(module: Module) -> Module:
     """The module with each group of operators that runs as one kernel in a function of its own."""
     outlining = _Outlining(module)

@@ -44,6 +44,7 @@ from relay.transform.layout.layout_forms import (
     transform_constant,
     with_blocks,
 )
+from relay.transform.module_pass import module_pass
 from relay.typecheck.dims import normalize_axes, normalize_axis
 
 Layout: TypeAlias = Literal[
@@ -53,6 +54,7 @@ Layout: TypeAlias = Literal[
 LAYOUT: Layout = "NHWC"
 
 
+@module_pass
 def convert_layout(module: Module, layout: Layout = LAYOUT) -> Module:
     """The module with the operators to which a layout like this one matters computing in it. Raises ValueError for a
     layout that no operator has."""
@@ -74,6 +76,7 @@ class LayoutTarget:
     move: int
     large_group: int = 8
     narrow: LayoutTarget | None = None
+    whole: bool = False  # it computes with whole blocks only, not of fewer channels, and 8-bit numbers, too
 
     def for_dtype(self, base: object) -> LayoutTarget:
         """What holds for products of operands of this dtype."""
@@ -86,7 +89,7 @@ CPU = LayoutTarget(("NWC", "NHWC", "NDHWC"), 1.7, 4.0, 40)
 many in a group, or if each channel is a group of its own."""
 
 
-VTA = LayoutTarget(("NCHW16c",), 1e3, 1e3, 1)
+VTA = LayoutTarget(("NCHW16c",), 1e3, 1e3, 1, whole=True)
 """The accelerator multiplies blocks of 16 by 16 channels, and nothing else."""
 
 CUDA = LayoutTarget(
@@ -104,6 +107,7 @@ TargetName: TypeAlias = Literal["cpu", "cuda", "vta"]
 TARGETS: dict[str, LayoutTarget] = {"cpu": CPU, "cuda": CUDA, "vta": VTA}
 
 
+@module_pass
 def choose_layouts(module: Module, target: TargetName | LayoutTarget = "cpu") -> Module:
     """The module with the layouts that the target prefers, in those functions where that saves more than transposes
     cost. Raises ValueError for the name of no target."""
@@ -116,7 +120,7 @@ def choose_layouts(module: Module, target: TargetName | LayoutTarget = "cpu") ->
     def change(function: Function) -> Block:
         if not any(isinstance(b.value, OpCall) and lookup(b.value.operator).layouts for b in walk(function.body)):
             return function.body
-        converted = _LayoutConversion(lambda base: aim.for_dtype(base).preferred).block(function.body)
+        converted = _LayoutConversion(lambda base: aim.for_dtype(base).preferred, aim.whole).block(function.body)
         return converted if _cost(converted, aim) < _cost(function.body, aim) else function.body
 
     return map_bodies(module, change)
@@ -136,15 +140,20 @@ def _cost(body: Block, target: LayoutTarget) -> float:
         )
         if size is not None and moves:
             cost += target.for_dtype(_base(call)).move * likely(size)
-        elif operator.layouts is not None and size is not None and operator.algebra.linear:
+        elif operator.layouts is not None and size is not None and _is_product(operator, target):
             layout = call.attributes.get("layout")
             if any(elements(a) is None for a in call.arguments):
                 continue
             aim = target.for_dtype(_base(call))
             preferred = [_split_layout(name)[0] for name in aim.preferred]
             factors = (aim.grouped, 1.0) if _in_small_groups(call, operator, aim) else (1.0, aim.slowdown)
-            cost += _work(call, binding.targets[0]) * factors[layout not in preferred]
+            cost += max(_work(call, binding.targets[0]), likely(size)) * factors[layout not in preferred]
     return cost
+
+
+def _is_product(operator: Operator, target: LayoutTarget) -> bool:
+    """Whether an operator's time depends on the layout."""
+    return bool(operator.algebra.linear) or (target.whole and operator.pattern is Pattern.OUTPUT_FUSABLE)
 
 
 def _base(call: OpCall) -> object:
@@ -199,10 +208,12 @@ class _ConvertedValue:
 
 
 class _LayoutConversion:
-    """One function. `layouts` are those that operators get on operands of a dtype."""
+    """One function. `layouts` are those that operators get on operands of a dtype; if blocks are `whole`, those whose
+    channels fill these."""
 
-    def __init__(self, layouts: Callable[[object], Sequence[str]]) -> None:
+    def __init__(self, layouts: Callable[[object], Sequence[str]], whole: bool = False) -> None:
         self.layouts = layouts
+        self.whole = whole
         self.moved: dict[Var, _ConvertedValue] = {}
         self.made: ChainMap[tuple[Var, str, str], Var] = ChainMap()  # transforms that are in scope
         self.out: list[Binding] = []
@@ -258,7 +269,7 @@ class _LayoutConversion:
                 forms = _forms(old, new, types, block)
             except (RelayError, TypeError, ValueError):  # a layout that it has not
                 return False
-            if forms is None:
+            if forms is None or (self.whole and any({*blocks_of(form).values()} - {block} for form in forms)):
                 return False
             arguments = tuple(self.atom_in_form(a, form) for a, form in zip(call.arguments, forms, strict=False))
             made = OpCall(call.operator, arguments, {**attributes, "layout": wanted}, call.span)

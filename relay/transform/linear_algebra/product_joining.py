@@ -23,6 +23,7 @@ from relay.ir.types import TensorType
 from relay.operator import Columns, Emitter, Value, lookup
 from relay.transform.analysis.loop_analysis import bound_in, elements, exceeds
 from relay.transform.core.rebuilding import map_bodies
+from relay.transform.module_pass import module_pass
 
 MAX_COLUMNS = 31
 """A product with more columns is fast by itself."""
@@ -34,6 +35,7 @@ _CHEAP = 16
 """An operand is cheap to join if each of its elements takes part in at least this many multiplications."""
 
 
+@module_pass
 def join_products(module: Module, max_columns: int = MAX_COLUMNS) -> Module:
     """The module with products of one operand with several others, of at most `max_columns` columns each, computed as
     one product where that pays. Linear."""

@@ -17,11 +17,13 @@ from relay.ir.types import TensorType, Type
 from relay.operator import Operator, lookup
 from relay.transform.analysis.loop_analysis import uses
 from relay.transform.core.rebuilding import map_bodies
+from relay.transform.module_pass import module_pass
 
 LONGEST = 24
 """Longer chains are taken in parts."""
 
 
+@module_pass
 def reorder_products(module: Module) -> Module:
     """The module with chains of matrix products in the order that needs the fewest operations."""
 

@@ -30,12 +30,14 @@ from relay.transform.analysis.loop_analysis import bound_in, elements, exceeds, 
 from relay.transform.cleanup.constant_folding import folded_constant
 from relay.transform.core.rebuilding import map_bodies
 from relay.transform.linear_algebra.product_joining import columns_of
+from relay.transform.module_pass import module_pass
 
 _LONGEST = 8  # sums between a product and its factor
 _SEVERAL = 4  # times as many elements as weights from which factors of operands are multiplied into these
 _ANY_SIZE = 1 << 62  # what weights and factors become is no larger than the weights
 
 
+@module_pass
 def fold_scales(module: Module) -> Module:
     """The module with factors of the results of products as factors of their weights where that pays. Linear."""
 

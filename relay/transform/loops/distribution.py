@@ -43,10 +43,12 @@ from relay.transform.analysis.loop_analysis import (
 from relay.transform.analysis.value_ranges import ValueRanges
 from relay.transform.core.rebuilding import map_bodies
 from relay.transform.loops.batching import MAX_SIZE, batched_call
+from relay.transform.module_pass import module_pass
 
 _DEEPEST = 8  # how many changes of layout stand between what is collected and the product
 
 
+@module_pass
 def distribute_loops(module: Module, max_size: int = MAX_SIZE) -> Module:
     """The module with sums of products moved behind the loop, where what is collected for one has at most `max_size`
     bytes."""
@@ -94,11 +96,11 @@ class _LoopDistribution:
         rows = [c.arguments for c in self.calls.values() if self._is_row(c)]
         self.order: Atom = rows[0][1] if rows else loop.counter.index  # in it rows are collected, so each is only once
         arrays = (array.type for array, *_ in rows)  # type: ignore[union-attr]
-        self.present = [*(t for t in arrays if isinstance(t, TensorType)), *self._recorded()]
+        self.present = [*(t for t in arrays if isinstance(t, TensorType)), *self._recorded_types()]
         self.before, self.within, self.after = Emitter(loop.span), Emitter(loop.span), Emitter(loop.span)
         self.collected: dict[tuple[Var, Atom], tuple[Var, Value, Atom, Var]] = {}  # parameter, start, next, result
 
-    def _recorded(self) -> Iterator[TensorType]:
+    def _recorded_types(self) -> Iterator[TensorType]:
         """What is there of all rounds beside rows: arrays that the loop carries, and the tapes that it reads."""
         for parameter in self.loop.parameters:
             type_ = parameter.type

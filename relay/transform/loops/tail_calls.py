@@ -33,13 +33,20 @@ from relay.ir.types import TupleType, Type
 from relay.transform.analysis.tail_positions import leaves, map_branch, tail_branch
 from relay.transform.core.rebuilding import with_functions
 from relay.transform.loops.mutual_tail_calls import merge_mutual_functions
+from relay.transform.module_pass import module_pass
 
 
+@module_pass
 def loop_tail_calls(module: Module) -> Module:
     """The module with the recursion in tail position turned into loops."""
     functions = merge_mutual_functions(module, tail_call, replace_tail_calls)
     functions = {name: _convert_to_loop(f) if isinstance(f, Function) else f for name, f in functions.items()}
     return with_functions(module, functions)
+
+
+def has_tail_calls(module: Module) -> bool:
+    """Whether a function calls itself in tail position."""
+    return any(isinstance(f, Function) and _convert_to_loop(f) is not f for f in module.functions.values())
 
 
 def tail_call(block: Block) -> tuple[int, Call] | None:

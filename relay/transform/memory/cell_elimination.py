@@ -46,13 +46,17 @@ from relay.ir.types import (
     StackType,
     TupleType,
     Type,
+    map_type_parts,
     mentioned_definitions,
     prune,
+    types_in,
 )
 from relay.transform.aggregates.flat_types import module_types
 from relay.transform.memory.tape_allocation import allocate_tapes
+from relay.transform.module_pass import module_pass
 
 
+@module_pass
 def eliminate_cells(module: Module) -> Module:
     """The module with values in place of references whose content never changes."""
     found = _read_only_references(module)
@@ -152,21 +156,9 @@ def _all_definitions(module: Module) -> set[DataDefinition]:
 
 def _references(types: Iterable[Type | None], inside: bool = True) -> Iterator[RefType]:
     """The types of references among types, and `inside` of them."""
-    pending = list(types)
-    while pending:
-        type_ = pending.pop()
-        match None if type_ is None else prune(type_):
-            case RefType(content) as reference:
-                yield reference
-                pending += [content] if inside else []
-            case StackType(element) if inside:
-                pending.append(element)
-            case TupleType(items) if inside:
-                pending += items
-            case FunctionType(parameters, result) if inside:
-                pending += (*parameters, result)
-            case _:
-                pass
+    for type_ in types:
+        if type_ is not None:
+            yield from (t for t in (types_in(type_) if inside else [prune(type_)]) if isinstance(t, RefType))
 
 
 def _shared_references(types: Iterable[Type | None]) -> Iterator[RefType]:
@@ -208,18 +200,12 @@ class _ContentTypes:
 
     def _map(self, type_: Type) -> Type:
         match type_:
-            case RefType(content):
-                return self.content_type(content) if type_ in self._gone else RefType(self.content_type(content))
-            case StackType(element):
-                return StackType(self.content_type(element))
-            case TupleType(items, form):
-                return TupleType(tuple(map(self.content_type, items)), form)
-            case FunctionType(parameters, result, where):
-                return FunctionType(tuple(map(self.content_type, parameters)), self.content_type(result), where)
+            case RefType(content) if type_ in self._gone:
+                return self.content_type(content)
             case DataType():
                 return type_
             case _:
-                return type_
+                return map_type_parts(type_, self.content_type)
 
 
 class _CellElimination:

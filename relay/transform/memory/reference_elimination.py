@@ -6,7 +6,7 @@
 
 A cell is replaced if it is only read and written, in the function that makes it: it is not passed on, returned or
 stored, and not written in the condition of a branch. Branches that write it yield its content, loops carry it. Where
-branches and loops choose among such cells, numbers take the place of references first (`reference_choices`).
+branches and loops choose among such cells, numbers take the place of references first (`points_to`).
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ from relay.ir.types import RefType
 from relay.transform.analysis.tail_positions import bodies
 from relay.transform.core.rebuilding import map_bodies
 from relay.transform.memory.points_to import number_references
+from relay.transform.module_pass import module_pass
 
 
+@module_pass
 def eliminate_references(module: Module) -> Module:
     """The module without the cells that do not leave the function that makes them."""
     return map_bodies(module, lambda function: _eliminate_cells(function.body))

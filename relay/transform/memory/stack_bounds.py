@@ -287,7 +287,7 @@ class StackAnalysis:
                 capacities = [c.representative.capacity if isinstance(c, StackClass) else c for c in kind.capacities]
                 numbers = [c for c in capacities if isinstance(c, int)]
                 if len(numbers) == len(capacities):
-                    kind.capacity = max(1, *numbers)  # a loop without rounds reads nothing
+                    kind.capacity = max([1, *numbers])  # a loop without rounds reads nothing
                 elif all(c == capacities[0] for c in capacities):
                     kind.capacity = capacities[0]
             pending -= known

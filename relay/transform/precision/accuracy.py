@@ -28,6 +28,7 @@ from relay.ir.types import BaseClass, BaseType, TensorType
 from relay.operator import lookup
 from relay.operator.rewriting import Application, stable_forms_of
 from relay.transform.core.rebuilding import map_bodies
+from relay.transform.module_pass import module_pass
 from relay.transform.precision.exact_numbers import digits, exact_array
 
 LOW, HIGH, SAMPLES = -1e4, 1e4, 256
@@ -58,6 +59,7 @@ class Improvement:
         return f"{place}{self.form}: loses {self.after:.1f} of {self.digits} bits instead of {self.before:.1f}"
 
 
+@module_pass
 def improve_accuracy(
     module: Module, low: float = LOW, high: float = HIGH, samples: int = SAMPLES, ranges: Ranges | None = None
 ) -> Module:

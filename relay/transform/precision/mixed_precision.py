@@ -21,11 +21,13 @@ from relay.ir.rebuild import map_parts, map_terminator
 from relay.ir.types import BASE_TYPES, FLOAT32, BaseType, TensorType
 from relay.operator import Operator, Pattern, lookup
 from relay.transform.core.rebuilding import map_bodies
+from relay.transform.module_pass import module_pass
 
 Short: TypeAlias = Literal["float16", "bfloat16"]
 SHORT: tuple[str, ...] = get_args(Short)
 
 
+@module_pass
 def to_mixed_precision(module: Module, dtype: Short = "float16") -> Module:
     """The module with float32 operators in `dtype`, float16 or bfloat16, where that is safe. Raises ValueError for
     another dtype."""

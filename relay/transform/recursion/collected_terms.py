@@ -13,7 +13,6 @@ import attrs
 from relay.errors import RelayError
 from relay.ir.expr import (
     Atom,
-    Binding,
     Block,
     Constant,
     Counter,
@@ -114,7 +113,7 @@ def _counted_loop(emitter: Emitter, count: Value, start: Sequence[Atom], name: s
     block = Block(tuple(inner.bindings), Next(label, tuple(after)))
     results = tuple(Var(name, t) for t in types)
     loop = Loop(label, parameters, tuple(start), block, Counter(index, count.atom), emitter.span)
-    emitter.bindings.append(Binding(results, loop))
+    emitter.emit(results, loop)
     return list(results)
 
 

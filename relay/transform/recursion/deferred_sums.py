@@ -44,6 +44,7 @@ from relay.operator import ADDITION, Emitter, lookup
 from relay.transform.analysis.graph import call_graph, references, strong_components
 from relay.transform.analysis.loop_analysis import elements, exceeds, likely
 from relay.transform.core.rebuilding import with_functions
+from relay.transform.module_pass import module_pass
 from relay.transform.recursion.accumulators import Accumulators, find, updated_operand
 from relay.transform.recursion.collected_terms import ROWS, CollectedTerm, added_up, pack_atoms, total_type, unpack_atom
 
@@ -55,11 +56,12 @@ SHORT = 64
 collected, too, so that what is collected takes no more memory than a tape does."""
 
 
+@module_pass
 def sink_accumulators(module: Module, smallest: int = SMALLEST) -> Module:
     """The module with sums that recursive functions pass along, of at least this many elements, made after the
     recursion.
 
-    Where a size is symbolic, it is taken to be `loop_facts.LIKELY_SIZE`.
+    Where a size is symbolic, it is taken to be `loop_analysis.LIKELY_SIZE`.
     """
     graph = call_graph(module)
     fixed = {module.entry}

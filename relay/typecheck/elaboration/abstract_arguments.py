@@ -12,7 +12,7 @@ from relay.ir.derivative import cotangent_type, gradient_definition
 from relay.ir.dims import Dim
 from relay.ir.sizes.extents import Place
 from relay.ir.types import (
-    UNIT,
+    NONE,
     DataDefinition,
     DataType,
     Form,
@@ -177,7 +177,7 @@ class ArgumentTypeReader:
                     self.checker.unify_at(found, element, self.span, f"an element of {self.name}")
                 return StackType(RefType(element))
             case StaticArg():
-                return TupleType(())  # None: others are refused before
+                return NONE  # None: others are refused before
             case ClosureArg(items=items):
                 return TupleType(self._parts(items, path))
             case TensorType(base, shape):
@@ -217,7 +217,7 @@ class ArgumentTypeReader:
             made = gradient_definition(definition)
             assert made is not None
             found = DataType(made)
-            fields = [(cotangent_type(declared), part) for declared, part in fields]
+            fields = [(cotangent_type(declared, nothing=NONE), part) for declared, part in fields]
         else:
             found = fresh_type(self.checker, definition)
         bound = dict(zip(found.definition.parameters, found.arguments, strict=True))
@@ -236,7 +236,7 @@ def _is_gradient(definition: DataDefinition, fields: Sequence[tuple[Type, Type]]
         if isinstance(part, DataType) and isinstance(declared, DataType):
             if part.definition is not declared.definition and not declared.definition.parameters:
                 return True
-        elif part == UNIT and isinstance(declared, TensorType):
+        elif part == NONE and isinstance(declared, TensorType):
             made = gradient_definition(definition)
             return made is not None and made is not definition
     return False

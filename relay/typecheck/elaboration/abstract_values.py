@@ -13,13 +13,20 @@ from typing import TYPE_CHECKING, TypeAlias
 import attrs
 
 from relay.errors import InternalError, Span
+from relay.ir.builder import BlockBuilder
+from relay.ir.builder import DeferredBinding as DeferredBinding
+from relay.ir.debugging.source_names import FunctionName, Meaning, Parts, PythonValue, SizeValue, SourceName, collected
 from relay.ir.definition import Definition, Scope
 from relay.ir.dims import DataDependentDim, Dim, add, resolve_dim, variables
 from relay.ir.effects import Purity
-from relay.ir.expr import Atom, Binding, Block, Constant, Expr, Function, Grad, LoopLabel, Terminator, Var
+from relay.ir.expr import Atom, Block, Constant, Expr, Function, Global, Grad, LoopLabel, Terminator, Var
 from relay.ir.sizes.facts import facts
-from relay.ir.types import Form, Type, TypeId, Unknown
-from relay.operator import Operator
+from relay.ir.types import (
+    Form,
+    Type,
+    TypeId,
+    Unknown,
+)
 from relay.operator.relation import Undetermined
 from relay.typecheck.dims import refuse_made
 
@@ -35,20 +42,11 @@ def is_of_template(span: Span | None) -> bool:
     return span is not None and span.source.filename.startswith(TEMPLATE)
 
 
-@attrs.frozen(eq=False)
-class DeferredBinding:
-    """A binding whose expression is built when the program is finished, because it holds blocks still being written."""
+@attrs.define(eq=False, slots=False)
+class TypedBlockBuilder(BlockBuilder):
+    """A block that is being written, with what its names mean."""
 
-    targets: tuple[Var, ...]
-    build: Callable[[], Expr]
-
-
-@attrs.define(eq=False)
-class TypedBlockBuilder:
-    """A block that is being written. A nested Output among the items is a place that is filled in later."""
-
-    items: list[Binding | DeferredBinding | TypedBlockBuilder] = attrs.field(factory=list)
-    terminator: Terminator | None = None
+    names: list[tuple[int, str, AbstractValue]] = attrs.field(factory=list)  # each after how many items
 
     def slot(self) -> TypedBlockBuilder:
         """Reserve a place here."""
@@ -56,25 +54,23 @@ class TypedBlockBuilder:
         self.items.append(place)
         return place
 
-    def bindings(self) -> tuple[Binding, ...]:
-        """Everything written, in order."""
-        found: list[Binding] = []
-        stack: list[Binding | DeferredBinding | TypedBlockBuilder] = [self]
-        while stack:
-            item = stack.pop()
-            if isinstance(item, TypedBlockBuilder):
-                stack += reversed(item.items)
-            elif isinstance(item, DeferredBinding):
-                found.append(Binding(item.targets, item.build()))
-            else:
-                found.append(item)
-        return tuple(found)
-
-    def block(self) -> Block:
+    def block(self, end: Terminator | None = None) -> Block:
         """The finished block."""
-        if self.terminator is None:
-            raise InternalError("a block without an end")
-        return Block(self.bindings(), self.terminator)
+        block = super().block(end)
+        if (names := collected()) is not None:
+            names.add(block, self._source_names(0))
+        return block
+
+    def _source_names(self, start: int) -> list[SourceName]:
+        """What names mean, in order, where the items begin at a position of the finished block."""
+        starts = [start]
+        for item in self.items:
+            starts.append(starts[-1] + (len(item.finished()) if isinstance(item, BlockBuilder) else 1))
+        found = [SourceName(starts[count], name, meaning_of(value)) for count, name, value in self.names]
+        for item, position in zip(self.items, starts, strict=False):
+            if isinstance(item, TypedBlockBuilder):
+                found += item._source_names(position)
+        return sorted(found, key=lambda name: name.position)
 
 
 class NotAList(enum.Enum):
@@ -210,11 +206,13 @@ def dim_of(number: Number) -> Dim | None:
 @attrs.frozen(eq=False)
 class Tuple:
     """A tuple whose components the checker knows one by one. `form` tells records and lists from tuples. `parts`: to
-    this list of nothing tuples of this many components are appended later on."""
+    this list of nothing tuples of this many components are appended later on. `origin`: where it is written, if it is a
+    list of nothing."""
 
     items: tuple[AbstractValue, ...]
     form: Form | None = None
     parts: int | None = None
+    origin: Span | None = None
 
     def field(self, name: str) -> AbstractValue | None:
         """A record's field; None if there is none."""
@@ -381,26 +379,40 @@ AbstractValue: TypeAlias = (
     | Poison
 )
 
+
+def meaning_of(value: AbstractValue) -> Meaning:
+    """What a value is in a finished program."""
+    match value:
+        case DynamicValue(atom):
+            assert isinstance(atom, Var | Constant | Global)
+            return atom
+        case Size(dim):
+            return SizeValue(resolve_dim(dim))
+        case Number():
+            return PythonValue(value.value)
+        case Tuple(items, form):
+            return Parts(tuple(map(meaning_of, items)), form)
+        case PythonObject(python):
+            return PythonValue(python)
+        case LocalFunction(name=name):
+            return FunctionName(name)
+        case GlobalFunction(definition):
+            return FunctionName(definition.function.name)
+        case DerivativeFunction(of):
+            inner = meaning_of(of)
+            return FunctionName(f"grad({inner.name if isinstance(inner, FunctionName) else 'f'})")
+        case _:
+            return FunctionName(type(value).__name__.lower())
+
+
 FUNCTIONS = (GlobalFunction, LocalFunction, DerivativeFunction)
 
 
 @attrs.frozen
-class NumpyFunction:
-    """An operator under NumPy's name. `key` is the name, with `linalg.` before those that NumPy has there."""
+class TensorMethod:
+    """A method of tensors as a function, whose first argument is the tensor: `ndarray.reshape`."""
 
-    key: str
-    operator: Operator = attrs.field(eq=False)
-
-    arity: int = attrs.field(eq=False)  # how many arguments it needs
-
-    @property
-    def name(self) -> str:
-        """As programs write it."""
-        return f"np.{self.key}"
-
-
-OPERATORS = (Operator, NumpyFunction)
-"""What Python objects are operators that are not called yet."""
+    name: str
 
 
 @attrs.frozen(eq=False)
@@ -439,7 +451,7 @@ class Context:
             context = context.outer
 
     def value(self, var: Var) -> AbstractValue:
-        """What a surface variable means here. Raises Consequence if a mistake left it without a meaning."""
+        """What a surface variable means here. Raises DependsOnPoison if a mistake left it without a meaning."""
         entity = self.lookup(var)
         if isinstance(entity, Poison):
             raise DependsOnPoison
@@ -472,3 +484,8 @@ def is_constant_bool(entity: AbstractValue) -> bool | None:
     if isinstance(entity, PythonObject) and (entity.value is None or isinstance(entity.value, bool)):
         return bool(entity.value)
     return None
+
+
+def surface_function(entity: GlobalFunction | LocalFunction) -> Function:
+    """The surface code of a function."""
+    return entity.definition.function if isinstance(entity, GlobalFunction) else entity.function

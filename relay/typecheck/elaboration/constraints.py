@@ -19,7 +19,6 @@ from relay.errors import (
     TypeMismatch,
 )
 from relay.ir.dims import Dim, divide_exactly, modulo, resolve_dim, subtract, terms, variables
-from relay.ir.effects import Effects
 from relay.ir.sizes.facts import EQUAL, DimConstraint, counterexample, facts, solve
 from relay.ir.types import (
     FLOAT32,
@@ -43,6 +42,7 @@ from relay.typecheck.elaboration.diagnostics.mistakes import (
     reportable_error,
     with_defaults,
 )
+from relay.typecheck.elaboration.frame import Frame
 from relay.typecheck.elaboration.restarts import Assumptions
 from relay.typecheck.guards import Guards
 from relay.typecheck.unification import NESTED, Clash, Solver, resolve
@@ -55,8 +55,7 @@ class DeferredConstraint:
     attempt: Callable[[], Sequence[Unknown] | None]
     span: Span | None
     text: Callable[[], str]
-    labels: tuple[Label, ...] = ()  # the call in which it arose
-    effects: Effects | None = None  # those of the function in which it arose
+    frame: Frame  # where it arose
     done: bool = False
     running: bool = False
     result: Unknown | None = None  # what it defines
@@ -68,7 +67,6 @@ class DeferredConstraint:
     is_last: Callable[[], bool] = lambda: False  # whether it is forced when nothing else can be
     unseen: Callable[[], None] | None = None  # notes the effects of what a scheme leaves unsolved
     known: tuple[DimConstraint, ...] = ()  # what the conditions around it say of sizes
-    maybe: int = 0  # in how many branches and loops it arose
     has_body: bool = False  # it looks at a function's body
 
 
@@ -114,7 +112,6 @@ class Constraints(DiagnosticCollector):
 
     def __init__(self, generic: bool, decisions: Assumptions) -> None:
         super().__init__(generic, decisions)
-        self.maybe = 0  # in how many branches and loops, which may not run, elaboration is
         self.solver = Solver()
         self.hints = Guards(self.solver.bind, generic)
         self.question: DimConstraint | None = None  # what kept the constraint at hand from being solved
@@ -142,15 +139,13 @@ class Constraints(DiagnosticCollector):
             attempt,
             span,
             text if callable(text) else lambda: text,
-            self.labels(),
-            self.effects,
+            self.frame,
             result=result,
             force=force,
             application=application,
             at_any_rank=at_any_rank,
             unseen=unseen,
             known=self.hints.here,
-            maybe=self.maybe,
             is_last=is_last,
             has_body=has_body,
         )
@@ -162,7 +157,7 @@ class Constraints(DiagnosticCollector):
         if pending.done or pending.running:
             return
         pending.running, self.question, self.asked_of = True, None, tuple
-        with self.effects_of(pending.effects or self.effects):
+        with self.effects_of(pending.frame.effects):
             waiting = pending.attempt()
         pending.running = False
         pending.question, pending.asked_of = None if waiting else self.question, self.asked_of
@@ -182,17 +177,14 @@ class Constraints(DiagnosticCollector):
                 self._try(pending)
             except (DependsOnPoison, RelayError, Clash) as error:
                 pending.done = True
-                self.report(reportable_error(error, pending.span), pending.labels)
+                self.report(reportable_error(error, pending.span), pending.frame.labels())
 
     @contextlib.contextmanager
     def _where_it_arose(self, pending: DeferredConstraint) -> Iterator[None]:
         """Know what is known of sizes at the place of a constraint."""
-        self.maybe, maybe = pending.maybe, self.maybe
-        try:
-            with self.hints.where_holds(pending.known):
-                yield
-        finally:
-            self.maybe = maybe
+        frame = attrs.evolve(self.frame, maybe=pending.frame.maybe)
+        with self.within(frame), self.hints.where_holds(pending.known):
+            yield
 
     def _postpone(self, left: Dim, right: Dim) -> None:
         """An equation of dims that no variable can be solved for yet."""
@@ -251,7 +243,7 @@ class Constraints(DiagnosticCollector):
         except Clash as clash:
             raise TypeMismatch(clash.reason or f"{clash.left} is not {clash.right}", span) from None
 
-    def _solve_at_any_rank(self) -> None:
+    def solve_at_any_rank(self) -> None:
         """Solve what a scheme's shape variables keep open, although their ranks do not matter."""
         position = 0
         while position < len(self.pending):
@@ -265,9 +257,9 @@ class Constraints(DiagnosticCollector):
                 self.solver.run()
             except RelayError as error:
                 pending.done = True
-                self.report(error, pending.labels)
+                self.report(error, pending.frame.labels())
 
-    def _refuse_assumptions(self) -> None:
+    def refuse_assumptions(self) -> None:
         """Report what does not hold for all sizes that the annotations allow."""
         for pending in self.pending:
             question = None if pending.done else pending.question
@@ -275,9 +267,9 @@ class Constraints(DiagnosticCollector):
                 example = None if question is None else counterexample(question)
             if example is not None:
                 assert question is not None
-                self.report(not_for_all(question, example, pending.span, pending.asked_of()), pending.labels)
+                self.report(not_for_all(question, example, pending.span, pending.asked_of()), pending.frame.labels())
 
-    def _force(self) -> None:
+    def force_waiting(self) -> None:
         """Solve what can be solved with what is known, oldest first: functions that wait for each other's types. What
         arises from that in a scheme stays open: of types that nobody knows there might be no end."""
         if self.generic:
@@ -299,7 +291,7 @@ class Constraints(DiagnosticCollector):
             if is_last and not last:
                 continue
             pending.done = forced = True
-            with self.effects_of(pending.effects or self.effects):
+            with self.effects_of(pending.frame.effects):
                 pending.force()
             self.solver.run()
             if last and count is None and (not is_last or len(self.pending) > before):
@@ -308,7 +300,7 @@ class Constraints(DiagnosticCollector):
 
     def force(self) -> None:
         """Decide what is open with what is known: function values that wait, then the base types of literals."""
-        self._force()
+        self.force_waiting()
         self.default_literals()
 
     def default_literals(self, *, weak: bool = False) -> None:

@@ -17,6 +17,7 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.types import (
+    NONE,
     FunctionType,
     Kind,
     StackType,
@@ -28,8 +29,8 @@ from relay.ir.types import (
     show,
 )
 from relay.typecheck.elaboration import constant_results
+from relay.typecheck.elaboration.abstract_arguments import restore_closures
 from relay.typecheck.elaboration.abstract_values import (
-    OPERATORS,
     AbstractValue,
     Context,
     DeferredBinding,
@@ -44,21 +45,18 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
     is_of_template,
     local_function,
+    surface_function,
 )
 from relay.typecheck.elaboration.annotated_types import annotation_type
 from relay.typecheck.elaboration.checker import Checker, Instance, InstanceKey
 from relay.typecheck.elaboration.closures import returned_functions
 from relay.typecheck.elaboration.control_flow import recursive_results
+from relay.typecheck.elaboration.derivatives.custom_gradients import define_gradient
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent, polymorphic_recursion, size_conditions
 from relay.typecheck.elaboration.effects import effects
-from relay.typecheck.elaboration.expressions.arguments import (
-    definition_context,
-    require_fitting,
-    static_positions,
-    surface_function,
-)
-from relay.typecheck.elaboration.expressions.blocks import elaborate_block
+from relay.typecheck.elaboration.expressions.arguments import definition_context, require_fitting, static_positions
+from relay.typecheck.elaboration.library.overloads import is_function
 from relay.typecheck.elaboration.restarts import ParameterPlace
 from relay.typecheck.elaboration.results import result_value
 from relay.typecheck.elaboration.schemes import conditional_types, rank_n_types
@@ -117,11 +115,12 @@ class InstanceElaboration:
     def __init__(self, checker: Checker, request: InstanceRequest) -> None:
         function, callee = request.function, request.callee
         self.checker, self.request, self.function = checker, request, function
-        self.is_entry = not checker.active
+        self.is_entry = not checker.frame.active
         checker.unseen_functions.pop(id(function), None)
         types = tuple(map(effects.parameter_type, request.types))
-        self.number, self.opened, self.before = checker.made_instances, len(checker.opened), checker.sizes_in_scope()
-        checker.made_instances += 1
+        self.number, self.opened = checker.module.made_instances, len(checker.scheme.opened)
+        self.before = checker.sizes_in_scope()
+        checker.module.made_instances += 1
         self.instance = self._register(types)
         self.context = definition_context(callee)
         self.context.annotated = {**self.context.annotated, **request.annotated}
@@ -136,7 +135,9 @@ class InstanceElaboration:
         self.declared_at: list[tuple[Span | None, Callable[[], str]]] = []  # what says which result there must be
         self.results = conditional_types.ReturnTypes(checker, self.instance, self.number, function.result is not None)
         self.written: Type | None = None  # the annotation of the result
-        handler = Handler(self.label, None, self._on_exit, len(checker.scopes), on_open_exit=self.results.left_open)
+        handler = Handler(
+            self.label, None, self._on_exit, len(checker.frame.scopes), on_open_exit=self.results.left_open
+        )
         self.context.handlers = {function.label: handler}
         self.checked: list[tuple[AbstractValue, FunctionType, Var]] = []  # functions with a written type
 
@@ -147,9 +148,9 @@ class InstanceElaboration:
         result = recursive_results.earlier_result(checker, self.number, function.label)
         result = result or checker.solver.fresh(Kind.Type)
         if isinstance(callee, GlobalFunction):
-            name = checker.unique_name(function.name)
+            name = checker.module.unique_name(function.name)
             instance = Instance(name, request.code, types, statics, result, Global(name), numbers=request.numbers)
-            checker.globals[name] = instance
+            checker.module.globals[name] = instance
             if callee.definition.pure:
                 help = "leave `pure=True` out, or return what it would print"
                 checker.pure.append((instance.effects, Purity(function.name, function.span, help)))
@@ -160,10 +161,10 @@ class InstanceElaboration:
                 function.name, request.code, types, statics, result, target, effects=own, numbers=request.numbers
             )
         if key is not None:
-            checker.instances[key] = instance
+            checker.module.instances[key] = instance
             polymorphic_recursion.note_sizes(checker, key, instance)
         else:
-            first = next((i for i in checker.active if i.code is request.code and i.statics == statics), None)
+            first = next((i for i in checker.frame.active if i.code is request.code and i.statics == statics), None)
             if first is not None:
                 polymorphic_recursion.note_made(checker, first, instance)
         return instance
@@ -186,13 +187,11 @@ class InstanceElaboration:
             instance.failed = True
             raise DependsOnPoison
         if not self.returned and not self.results.are_open:  # every path ends in an assertion that does not hold
-            checker.finishers.append(self._return_nothing)
+            checker.module.finishers.append(self._return_nothing)
         recursive_results.restart_if_used_early(checker, self.number, function.label, instance, self.opened)
         instance.rule = function.rule
         self._note_constant_result()
         if isinstance(callee, GlobalFunction) and callee.definition.gradient is not None:
-            from relay.typecheck.elaboration.derivatives.custom_gradients import define_gradient
-
             define_gradient(checker, callee, callee.definition.gradient, instance, request.entities, request.values)
         instance.build = self._build
         if isinstance(callee, LocalFunction):
@@ -237,10 +236,10 @@ class InstanceElaboration:
                 continue
             variable = self.checker.variable(parameter.name, next(remaining), parameter.span)
             if is_open:
-                self.checker.functions_of_any[variable] = function.label, (-1, position)
+                self.checker.sizes.functions_of_any[variable] = function.label, (-1, position)
             self._note_function(position, variable)
             self.instance.variables.append(variable)
-            self.context.environment[parameter] = self._received(position, variable, annotation)
+            self.context.environment[parameter] = self._received_value(position, variable, annotation)
 
     def _annotation(self, position: int) -> tuple[Type | None, bool]:
         """The written type of a parameter, and whether it is that of a function of any size which this call gives."""
@@ -270,7 +269,7 @@ class InstanceElaboration:
         elif isinstance(entity, DynamicValue) and entity.atom in checker.function_parameters:  # which is passed on
             checker.function_parameters[variable] = checker.function_parameters[entity.atom]
 
-    def _received(self, position: int, variable: Var, annotation: Type | None) -> AbstractValue:
+    def _received_value(self, position: int, variable: Var, annotation: Type | None) -> AbstractValue:
         """What a parameter is in the body."""
         checker, function, span = self.checker, self.function, self.request.span
         parameter, entity = function.parameters[position], self.request.entities[position]
@@ -298,7 +297,7 @@ class InstanceElaboration:
         with_lengths = constant_results.with_lengths(expanded, self.request.lengths[position])
         found = labels.with_labels(with_lengths, entity)
         if position in self.request.iterated:
-            found = iterables.received(self.request.iterated[position], found)
+            found = iterables.rebuild_iterable(self.request.iterated[position], found)
         data_dependent.note_any(checker, found, parameter.type)
         return found
 
@@ -361,7 +360,7 @@ class InstanceElaboration:
     def _return_nothing(self) -> None:
         result = self.instance.result
         if isinstance(prune(result), Unknown):
-            self.checker.unify_at(TupleType(()), result, self.request.span, "the result")
+            self.checker.unify_at(NONE, result, self.request.span, "the result")
 
     def _note_constant_result(self) -> None:
         """Remember what the checker knows of the result: its numbers and sizes."""
@@ -377,15 +376,12 @@ def _function_argument(
     checker: Checker, out: TypedBlockBuilder, var: Var, parameter: Var, annotation: Type | None, what: str
 ) -> AbstractValue:
     """An argument of the program that holds functions which other programs have returned."""
-    from relay.typecheck.elaboration import restore_closures
-    from relay.typecheck.elaboration.values.function_values import function_value
-
     assert var.type is not None
     given = expand(checker, out, DynamicValue(var, var.type), parameter.span)
     entity = restore_closures(checker, out, checker.function_arguments.pop(parameter), given, parameter.span)
     if not isinstance(annotation, FunctionType) or isinstance(entity, Tuple):
         return entity
-    value = function_value(checker, out, entity, parameter.span)
+    value = checker.engine.function_value(checker, out, entity, parameter.span)
     checker.unify_at(value.type, annotation, parameter.span, what)
     return value
 
@@ -400,17 +396,15 @@ def _check_function_argument(
     span: Span | None,
 ) -> None:
     """Demand that a function that specializes another one has the type which is written for the parameter."""
-    from relay.typecheck.elaboration.values.function_values import function_value
-
     fixed: dict[int, AbstractValue] | None = None
     if isinstance(entity, GlobalFunction):
         if static_positions(entity):
             return  # it is not a value
         if len(surface_function(entity).parameters) == len(annotation.parameters):
             fixed = {}
-    elif not isinstance(entity, PythonObject) or not isinstance(entity.value, OPERATORS):
+    elif not isinstance(entity, PythonObject) or not is_function(entity.value):
         return
-    value = function_value(checker, out, entity, span or parameter.span, fixed)
+    value = checker.engine.function_value(checker, out, entity, span or parameter.span, fixed)
     declared = (Label(parameter.span, "declared here"),) if parameter.span is not None and span is not None else ()
     what = f"argument {parameter.name} of {name}"
     wanted = map_type(annotation, function=lambda f: attrs.evolve(f, effects=None))  # they are looked at by name
@@ -427,16 +421,12 @@ def _elaborate_body(
 ) -> None:
     if is_of_template(span) and not is_of_template(checker.hints.span):
         span = checker.hints.span  # where a function of the template's is called
-    checker.active.append(instance)
-    checker.call_spans.append((function.name, span))
+    frame = checker.frame.of_function(instance, function.name, span)
     try:
-        with checker.effects_of(instance.effects), checker.inside_of_function():
-            elaborate_block(checker, context, function.body, body, None)
+        with checker.within(frame), checker.inside_of_function():
+            checker.engine.elaborate_block(checker, context, function.body, body, None)
     except Exception:
         if is_of_template(checker.hints.span):  # what users know of it is the call
             checker.hints.span = span
         raise
-    finally:
-        checker.active.pop()
-        checker.call_spans.pop()
     checker.solver.run()

@@ -11,10 +11,8 @@ from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.dims import resolve_dim
 from relay.ir.expr import (
     Call,
-    Constant,
     Function,
     Var,
 )
@@ -30,17 +28,13 @@ from relay.typecheck.elaboration.abstract_values import (
     AbortElaboration,
     AbstractValue,
     DependsOnPoison,
-    DerivativeFunction,
     DynamicValue,
     GlobalFunction,
     LocalFunction,
-    Number,
-    PythonObject,
-    Size,
-    SizeExpression,
     Tuple,
     TypedBlockBuilder,
     local_function,
+    surface_function,
 )
 from relay.typecheck.elaboration.checker import Checker, Instance
 from relay.typecheck.elaboration.closures import returned_functions
@@ -53,13 +47,13 @@ from relay.typecheck.elaboration.expressions.arguments import (
     require_static,
     specializes,
     static_positions,
-    surface_function,
 )
 from relay.typecheck.elaboration.instance_bodies import InstanceElaboration, InstanceRequest, is_count, is_number
 from relay.typecheck.elaboration.restarts import ParameterPlace
 from relay.typecheck.elaboration.schemes import conditional_types, rank_n_types
 from relay.typecheck.elaboration.values import axis_names, iterables, labels
 from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.static_keys import static_key
 from relay.typecheck.unification import is_known, resolve
 
 MOST_CLOSURES = 8
@@ -138,13 +132,13 @@ def call_function(
 def _calls_itself(checker: Checker, callee: GlobalFunction | LocalFunction) -> bool:
     """Whether a function is called in itself."""
     code: object = callee.definition if isinstance(callee, GlobalFunction) else callee
-    return any(i.code is code for i in checker.active)
+    return any(i.code is code for i in checker.frame.active)
 
 
 def _grows(checker: Checker, function: Function, entity: LocalFunction) -> bool:
     """Whether a function gets another local function in each of its calls of itself, so that there might be no end."""
     mine, others = ("entity", id(entity)), 0
-    for instance in checker.active:
+    for instance in checker.frame.active:
         if isinstance(instance.code, LocalFunction) and instance.code.function is function:
             others += mine not in instance.statics
     return others >= MOST_CLOSURES
@@ -160,35 +154,6 @@ def _argument(
 ) -> DynamicValue | None:
     """The run-time value of an argument, or None for one that specializes the function."""
     return None if specializes(entity) else checker.materialize(out, entity, span)
-
-
-def static_key(entity: AbstractValue) -> object:
-    """What tells an entity that is static from others."""
-    match entity:
-        case PythonObject(value):
-            try:
-                hash(value)
-            except TypeError:
-                return ("object", id(value))
-            return ("object", type(value).__name__, value)
-        case Size(dim):
-            return ("size", resolve_dim(dim))
-        case SizeExpression(operator=operator, operands=operands):
-            return ("computed", operator, *(static_key(o) for o in operands))
-        case Number(value):
-            return ("number", type(value).__name__, value)
-        case GlobalFunction(definition):
-            return ("function", id(definition))
-        case Tuple(items):
-            return ("tuple", *(static_key(i) for i in items))
-        case DerivativeFunction(of, grad):
-            return ("grad", static_key(of), *grad.options)
-        case DynamicValue(Constant(value)) if value.ndim == 0:
-            return ("constant", value.dtype.name, value.item())
-        case DynamicValue(atom, _):
-            return ("atom", id(atom))
-        case _:
-            return ("entity", id(entity))
 
 
 def instantiate(
@@ -210,7 +175,7 @@ def instantiate(
     found = _existing_instance(checker, request)
     if found is not None:
         return found
-    count = len(checker.globals)
+    count = len(checker.module.globals)
     try:
         return InstanceElaboration(checker, request).elaborate()
     except Exception:
@@ -257,8 +222,8 @@ def _existing_instance(checker: Checker, request: InstanceRequest) -> Instance |
     """An instance that serves a call, if there is one. Raises TypeCheckError for recursions without an end."""
     callee, function, code, key = request.callee, request.function, request.code, request.key
     types, span, shape = request.types, request.span, tuple(v is None for v in request.values)
-    running = [i for i in checker.active if i.code is code and i.statics == request.statics]
-    there = checker.instances.get(key)
+    running = [i for i in checker.frame.active if i.code is code and i.statics == request.statics]
+    there = checker.module.instances.get(key)
     if there is None and running and key is not None:
         there = polymorphic_recursion.at_equal_sizes(checker, key, types)
     if there is not None:
@@ -312,11 +277,12 @@ def _recursive_instance(checker: Checker, request: InstanceRequest, running: Seq
 def _forget(checker: Checker, key: object, made: int) -> None:
     """Let an instance not be there whose elaboration has ended early, without a mistake in its body: a scheme leaves
     the call open. `made`: the number of functions before."""
-    for name in [*checker.globals][made:]:
-        if checker.globals[name].build is None and not checker.globals[name].failed:
-            del checker.globals[name]
-    if key in checker.instances and checker.instances[key].build is None and not checker.instances[key].failed:
-        del checker.instances[key]
+    functions, instances = checker.module.globals, checker.module.instances
+    for name in [*functions][made:]:
+        if functions[name].build is None and not functions[name].failed:
+            del functions[name]
+    if key in instances and instances[key].build is None and not instances[key].failed:
+        del instances[key]
 
 
 def _reuse_instance(
@@ -333,7 +299,7 @@ def _enclosing_instances(checker: Checker, code: object, statics: tuple[object, 
     """The instances of a function inside of which local functions are defined that are being elaborated: also there it
     calls itself, at types that are not known yet."""
     found: list[Instance] = []
-    for instance in reversed(checker.active):
+    for instance in reversed(checker.frame.active):
         while isinstance(instance.code, LocalFunction) and instance.code.inside is not None:
             instance = instance.code.inside
             if instance.code is code and instance.statics == statics and instance not in found:

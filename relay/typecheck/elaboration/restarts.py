@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import TypeAlias
 
 import attrs
 
+from relay.errors import Span
 from relay.ir.expr import LoopLabel
 from relay.ir.types import Type
 
@@ -40,9 +41,10 @@ class Assumptions:
     by_call: set[LoopLabel] = attrs.field(factory=set)  # those whose rounds only a call knows, in a scheme
     endless: set[LoopLabel] = attrs.field(factory=set)  # those that have too many rounds for that
     copied: set[LoopLabel] = attrs.field(factory=set)  # `for` loops whose rounds have their own types
-    peeled: set[LoopLabel] = attrs.field(factory=set)  # `for` loops whose first round makes arrays of numbers
+    peeled: set[LoopLabel] = attrs.field(factory=set)  # `for` loops whose first round changes types: of numbers, None
     counting: set[ParameterPlace] = attrs.field(factory=set)  # whose integers from Python have to be integers
     of_several_types: set[ParameterPlace] = attrs.field(factory=set)  # unannotated ones that are functions
+    elements: dict[Span, Type] = attrs.field(factory=dict)  # what is appended to lists that begin with nothing
 
     def content(self) -> tuple[object, ...]:
         """What is known, to be compared with what is known later."""
@@ -52,7 +54,7 @@ class Assumptions:
         marked = (self.unrolled, self.by_call, self.endless, self.copied, self.peeled)
         loops = tuple(frozenset(found) for found in marked)
         varying = {place: frozenset(axes) for place, axes in self.varying.items()}
-        return (*places, *parameters, *functions, *loops, varying, dict(self.results))
+        return (*places, *parameters, *functions, *loops, varying, dict(self.results), frozenset(self.elements))
 
     @property
     def has_nested_growth(self) -> bool:
@@ -98,7 +100,8 @@ class LoopUnrolls(Restart):
 
 
 class FirstRoundDiffers(Restart):
-    """A variable enters a `for` as a number and is an array after a round: the first round is typed for itself."""
+    """A variable enters a `for` as a number and is an array after a round, or as None: the first round is typed for
+    itself."""
 
     def __init__(self, label: LoopLabel) -> None:
         super().__init__()
@@ -162,6 +165,17 @@ class ListGrows(Restart):
 
     def note(self, decisions: Assumptions) -> None:
         decisions.growing.add(self.place)
+
+
+class ElementsReadEarly(Restart):
+    """A field of an element is read where nothing has been appended to the list yet, which begins with nothing."""
+
+    def __init__(self, elements: Mapping[Span, Type]) -> None:
+        super().__init__()
+        self.elements = elements
+
+    def note(self, decisions: Assumptions) -> None:
+        decisions.elements.update(self.elements)
 
 
 class SizeVaries(Restart):

@@ -25,6 +25,19 @@ def attention_block(x, query, key, value, gain, offset):
 
 
 @program
+def cached_attention(tokens, query, key, value):
+    """The keys and values of the tokens so far are kept; the state is None before the first token."""
+    keys, values, state = [], [], None
+    for token in tokens:
+        keys.append(token @ key)
+        values.append(token @ value)
+        weights = relay.softmax(np.stack(keys) @ (token @ query))
+        mixed = weights @ np.stack(values)
+        state = mixed if state is None else 0.5 * state + mixed
+    return relay.sum(state * state)
+
+
+@program
 def variational_autoencoder(x, encoder, decoder, key):
     parts = x @ encoder
     half = parts.shape[1] // 2
@@ -80,6 +93,7 @@ PROGRAMS = [
         ),
     ),
     Program(attention_block, (_random(3, 4), *(_random(4, 4) for _ in range(3)), 1.0 + _random(4), _random(4))),
+    Program(cached_attention, (_random(3, 4), *(_random(4, 4) for _ in range(3)))),
     Program(variational_autoencoder, (_random(3, 4), _random(4, 6), _random(3, 4), relay.random.key(3))),
     Program(long_short_term_memory, (_random(3, 2, 3), _random(8, 3), _random(8, 2))),
     Program(embedding_bag, (_random(5, 3), np.array([[1, 4], [0, 1]], np.int32), _random(2, 2))),

@@ -116,6 +116,52 @@ def nothing_yet(x):
     return x * x
 
 
+def parsed(values, tokens):
+    """Recursive descent: 0 a number, 1 plus, 2 times, 3 and 4 brackets."""
+    place, used = 0, 0
+
+    def next_token():
+        return tokens[place] if place < len(tokens) else -1
+
+    def sums():
+        nonlocal place
+        total = products()
+        while next_token() == 1:
+            place += 1
+            total = total + products()
+        return total
+
+    def products():
+        nonlocal place
+        product = factor()
+        while next_token() == 2:
+            place += 1
+            product = product * factor()
+        return product
+
+    def factor():
+        nonlocal place, used
+        place += 1
+        if tokens[place - 1] == 3:
+            inside = sums()
+            place += 1
+            return inside
+        used += 1
+        return values[used - 1]
+
+    return sums()
+
+
+def squared_steps(row):
+    """What is None before the first round."""
+    previous, total = None, 0.0
+    for value in row:
+        if previous is not None:
+            total = total + (value - previous) ** 2
+        previous = value
+    return previous * total
+
+
 PYTHON = [
     (mapped_and_filtered, (ROW,)),
     (map_in_a_loop_with_an_exit, (ROW,)),
@@ -128,6 +174,8 @@ PYTHON = [
     (changed_where_a_mask_holds, (ROW, GRID)),
     (changed_at_several_places, (ROW, GRID)),
     (nothing_yet, (np.float64(1.5),)),
+    (parsed, (ROW, np.int32([3, 0, 1, 0, 4, 2, 0]))),
+    (squared_steps, (ROW,)),
 ]
 
 PROGRAMS = [

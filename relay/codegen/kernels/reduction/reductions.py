@@ -302,8 +302,12 @@ def _store_results(buffers: Sequence[Any], lane: Expression, results: Sequence[E
 
 
 def width_of(e: Emission, cluster: Cluster) -> int:
-    """How many elements are combined at once."""
-    return lanes(e, [*cluster.whole, *cluster.reductions])
+    """How many elements are combined at once: as many as a vector holds of the longest that is combined or computed for
+    that. Of `any(x > 0)` the elements are floats, not bools: four vectors of bools would be 32 of floats, more than
+    there are registers, on which LLVM spends tens of seconds."""
+    stages = [*cluster.whole, *cluster.reductions]
+    behind = e.dtypes_behind([body for stage in stages for body in stage.op.body])
+    return min((lanes(e, stages), *map(e.lanes, behind)))
 
 
 def registers_of(e: Emission, cluster: Cluster, width: int) -> tuple[list[Any], list[Statement]]:

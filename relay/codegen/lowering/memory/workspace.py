@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from relay.ir.dims import Dim, add, floor_divide, multiply
+from relay.ir.dims import Dim, add, floor_divide, multiply, total
 
 ALIGNMENT = 64
 
@@ -53,6 +53,16 @@ class Workspace:
             if slot.first <= start:
                 older.add(slot)
 
+    @property
+    def time(self) -> int:
+        """Now: how often buffers were used so far."""
+        return self._time
+
+    def live(self, begin: int, end: int) -> Dim:
+        """The bytes of the buffers that are alive after one time, to another one, once all have been used."""
+        alive = [s.bytes for s in self.slots if s.first is not None and s.first <= end and s.last > begin]
+        return total(alive)
+
     def enter_loop(self) -> None:
         self._time += 1
         self._loops.append((self._time, set()))
@@ -66,7 +76,7 @@ class Workspace:
     def place(self) -> Dim:
         """Give every used slot an offset; returns the workspace's bytes. First those whose size is a number, then those
         of each symbolic size."""
-        total: Dim = self._place_static()
+        end: Dim = self._place_static()
         sizes = dict.fromkeys(s.bytes for s in self.slots if s.first is not None and not isinstance(s.bytes, int))
         for size in sizes:
             rounded = multiply(floor_divide(add(size, ALIGNMENT - 1), ALIGNMENT), ALIGNMENT)
@@ -74,9 +84,9 @@ class Workspace:
             for slot in sorted((s for s in self.slots if s.bytes == size and s.first is not None), key=_birth):
                 position = next((i for i, end in enumerate(ends) if end < _birth(slot)), len(ends))
                 ends[position : position + 1] = [slot.last]
-                slot.offset = add(total, multiply(rounded, position))
-            total = add(total, multiply(rounded, len(ends)))
-        return total
+                slot.offset = add(end, multiply(rounded, position))
+            end = add(end, multiply(rounded, len(ends)))
+        return end
 
     def _place_static(self) -> int:
         """In the order of first use; if that takes more than the slots that are alive together, the largest first,

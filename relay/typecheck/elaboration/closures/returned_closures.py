@@ -44,7 +44,7 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker, Instance
-from relay.typecheck.elaboration.derivatives.templates import TemplateScope
+from relay.typecheck.elaboration.derivatives.template_scopes import TemplateScope
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -129,20 +129,20 @@ _WHAT = {"io": "prints", "ref": "reads or writes references", "assert": "may fai
 
 def _link_functions(checker: Checker, program: Module) -> Mapping[str, Global]:
     """The functions of another program in this one, by their names there."""
-    found = checker.linked.get(program)
+    found = checker.module.linked.get(program)
     if found is not None:
         return found
     own = {name: f for name, f in program.functions.items() if name in _reachable_functions(program)}
-    found = checker.linked[program] = {}
+    found = checker.module.linked[program] = {}
     for name, function in own.items():
-        target = Global(checker.unique_name(name), function.type)
+        target = Global(checker.module.unique_name(name), function.type)
         found[name] = target
-        checker.globals[target.name] = Instance(target.name, program, (), (), function.type.result, target)
+        checker.module.globals[target.name] = Instance(target.name, program, (), (), function.type.result, target)
     names = {name: target.name for name, target in found.items()}
     for name, function in own.items():
-        checker.globals[names[name]].build = _build(function, names)
+        checker.module.globals[names[name]].build = _build(function, names)
     for definition in program.data:
-        checker.monomorphization.type(DataType(definition))
+        checker.module.monomorphization.type(DataType(definition))
     return found
 
 

@@ -5,7 +5,7 @@ the rest: which code it is, and what the other names in it mean. Both together a
 another program, where it is elaborated at the types of each call. Functions within the program that return functions
 are treated alike, so that it is known which one a call gives.
 
-A function that is selected only at run time has no such form (`Chosen`).
+A function that is selected only at run time has no such form (`ChosenFunctionNode`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ import attrs
 
 from relay.errors import InternalError, Span
 from relay.ir.definition import Scope
-from relay.ir.expr import Function, Grad, LoopLabel, Var
+from relay.ir.expr import (
+    Function,
+    Grad,
+    LoopLabel,
+    Var,
+)
+from relay.ir.traverse import free_variables
 from relay.ir.types import (
     DataDefinition,
     DataType,
@@ -37,7 +43,6 @@ from relay.ir.types import (
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.abstract_values import (
     FUNCTIONS,
-    OPERATORS,
     AbstractValue,
     Context,
     DependsOnPoison,
@@ -57,10 +62,12 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.closures.returned_closures import as_function
-from relay.typecheck.elaboration.derivatives.templates import TemplateScope
+from relay.typecheck.elaboration.derivatives.template_scopes import TemplateScope
 from relay.typecheck.elaboration.dynamic_shapes.data_dependent import mentioned_in_number
+from relay.typecheck.elaboration.library.overloads import is_function
 from relay.typecheck.elaboration.restarts import Assumptions, Restart
 from relay.typecheck.elaboration.values.labels import is_label
+from relay.typecheck.elaboration.values.static_keys import static_key
 from relay.typecheck.mapping import map_type
 from relay.typecheck.unification import is_known, resolve, resolve_argument
 
@@ -76,7 +83,7 @@ class ValueNode:
 
 @attrs.frozen(repr=False)
 class ChosenFunctionNode:
-    """A function that was selected at run time, by the position of the value that it is (opened_functions.py)."""
+    """A function that was selected at run time, by the position of the value that it is (returned_closures.py)."""
 
     position: int
 
@@ -251,7 +258,7 @@ def has_functions(entity: AbstractValue) -> bool:
         case Tuple(items):
             return any(map(has_functions, items))
         case PythonObject(value):
-            return isinstance(value, OPERATORS) or is_label(value)
+            return is_function(value) or is_label(value)
         case DynamicValue():
             return holds_functions(entity.type)
         case _:
@@ -270,8 +277,6 @@ class _ResultPacker:
 
     def result(self, entity: AbstractValue, written: Type | None) -> Node:
         """What is known of a result, or a part of one, of the type that is written."""
-        from relay.typecheck.elaboration.values.function_values import function_value
-
         wanted: Type | None = None if written is None else prune(written)  # type: ignore[assignment]
         if not has_functions(entity):
             if isinstance(entity, Number) and not self.leaves and wanted is None:
@@ -291,7 +296,7 @@ class _ResultPacker:
         node = self._capture_node(entity)
         if wanted is None or isinstance(wanted, Unknown):
             return node
-        value = function_value(self.checker, self.out, entity, self.span)
+        value = self.checker.engine.function_value(self.checker, self.out, entity, self.span)
         without = map_type(wanted, function=lambda f: attrs.evolve(f, effects=None))
         self.checker.unify_at(value.type, without, self.span, "the result")
         return DeclaredFunctionNode(node, wanted)
@@ -307,8 +312,6 @@ class _ResultPacker:
 
     def _capture_node(self, entity: AbstractValue) -> Node:
         """What a function has captured."""
-        from relay.typecheck.elaboration.instances import static_key
-
         match entity:
             case DynamicValue():
                 return self._value(entity)
@@ -339,8 +342,6 @@ class _ResultPacker:
                 raise FunctionChosenAtRunTime
 
     def _closure(self, entity: LocalFunction) -> Node:
-        from relay.ir.traverse import free_variables
-
         if id(entity) in self._closures:
             return RecursiveClosureNode(self._closures[id(entity)])
         number = self._closures[id(entity)] = len(self._closures)
@@ -442,12 +443,29 @@ class _ResultUnpacker:
         return function
 
     def _declared_function(self, entity: AbstractValue, type_: Type) -> AbstractValue:
-        from relay.typecheck.elaboration.values.function_values import function_value
-
-        value = function_value(self.checker, self.out, entity, self.span)
+        value = self.checker.engine.function_value(self.checker, self.out, entity, self.span)
         fresh: dict[TypeId, object] = {}
         for variable in type_variables(type_):
             unknown = self.checker.solver.fresh(variable.kind, variable.name)
             fresh[variable] = (unknown,) if variable.kind is Kind.Shape else unknown
         self.checker.unify_at(value.type, substitute(type_, fresh), self.span, "the function")
         return value
+
+
+def takes_unseen(type_: Type) -> bool:
+    """Whether there is a function in tuples that nothing calls."""
+    match prune(type_):
+        case TupleType(items):
+            return any(map(takes_unseen, items))
+        case FunctionType(parameters, result):
+            return any(prune(p) is UNSEEN for p in parameters) or takes_unseen(result)
+        case _:
+            return False
+
+
+class _Unseen:
+    """The class of what nothing is ever given for."""
+
+
+UNSEEN = TupleType((), Form(_Unseen))
+"""The type of the parameters of functions that nothing calls."""

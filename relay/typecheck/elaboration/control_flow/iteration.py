@@ -16,7 +16,6 @@ from relay.operator import lookup
 from relay.typecheck.dims import at_least
 from relay.typecheck.elaboration.abstract_values import (
     FUNCTIONS,
-    OPERATORS,
     AbstractValue,
     Context,
     DeferredBinding,
@@ -34,13 +33,16 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import loop_copies, trip_counts
-from relay.typecheck.elaboration.control_flow.joins import Join, assign, assign_joined
+from relay.typecheck.elaboration.control_flow.joins import Join, assign, assign_joined, rename
 from relay.typecheck.elaboration.control_flow.loops import LoopState, elaborate_round
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-from relay.typecheck.elaboration.expressions import intrinsics, operators
-from relay.typecheck.elaboration.expressions.blocks import atom_entity, elaborate_block, handed_entities
+from relay.typecheck.elaboration.expressions import operators
+from relay.typecheck.elaboration.expressions.atoms import atom_entity, handed_entities
+from relay.typecheck.elaboration.library.overloads import is_function
+from relay.typecheck.elaboration.members.elements import elements
+from relay.typecheck.elaboration.members.subscripts import index
 from relay.typecheck.elaboration.values import data_iteration, range_numbers
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.records import iteration_items
@@ -67,7 +69,7 @@ def elaborate_for(
     iterable = loop_copies.with_ranges(checker, context, node, iterable)
     items = _static_items(checker, out, iterable, node.span)
     if items is None and loop_copies.is_copied(checker, context, node, iterable):
-        items = intrinsics.elements(checker, out, iterable, node.span)
+        items = elements(checker, out, iterable, node.span)
     if items is None and any(map(_is_function, handed_entities(context, node.initial))):
         items = _few_numbers(iterable, node.span)
     if items is not None:
@@ -81,7 +83,7 @@ def _is_function(entity: AbstractValue) -> bool:
     """Whether an entity is a function of the program, or has one in it."""
     if isinstance(entity, Tuple):
         return any(map(_is_function, entity.items))
-    return isinstance(entity, FUNCTIONS) or (isinstance(entity, PythonObject) and isinstance(entity.value, OPERATORS))
+    return isinstance(entity, FUNCTIONS) or (isinstance(entity, PythonObject) and is_function(entity.value))
 
 
 def _few_numbers(iterable: AbstractValue, span: Span | None) -> list[AbstractValue] | None:
@@ -132,8 +134,6 @@ def _element_at(
     checker: Checker, out: TypedBlockBuilder, part: AbstractValue, position: int, span: Span | None
 ) -> AbstractValue | None:
     """The element of a range, tensor or zip of these at a known position, None past its end."""
-    from relay.typecheck.elaboration.values.subscripts import index
-
     if isinstance(part, Range) and isinstance(part.start, Number) and not isinstance(part.stop, DynamicValue):
         start = dim_of(part.start)
         assert start is not None
@@ -224,8 +224,8 @@ def _simple_round(
         nonlocal result
         result = entities
 
-    context.handlers[node.label] = Handler(node.label, on_next, on_next, len(checker.scopes))
-    elaborate_block(checker, context, node.body, out, None)
+    context.handlers[node.label] = Handler(node.label, on_next, on_next, len(checker.frame.scopes))
+    checker.engine.elaborate_block(checker, context, node.body, out, None)
     return result
 
 
@@ -297,14 +297,14 @@ def _counted_rounds(
         leaves_early = True
         place.terminator = Exit(label, carried.fit(place, entities, span), span)
 
-    context.handlers[node.label] = Handler(label, on_next, on_exit, len(checker.scopes))
+    context.handlers[node.label] = Handler(label, on_next, on_exit, len(checker.frame.scopes))
     with checker.where_it_may_not_run(), checker.scope(body), loop_copies.uncopied_body(checker, node):
         number = DynamicValue(index, scalar(known.base))
         if first:
             number = trip_counts.call(checker, body, "add", [number, skipped], known.base, node.span)
         context.environment[node.element] = element(body, number)
         assign(context, node.parameters, carried.round_entities(body))
-        elaborate_block(checker, context, node.body, body, None)
+        checker.engine.elaborate_block(checker, context, node.body, body, None)
     results = [checker.variable(p.name, p.type or scalar(known.base), p.span) for p in carried.parameters]
     renamed = dict(zip(carried.parameters, results, strict=True))
     followed = None if leaves_early or not carried.has_lists or rounds is None else subtract(rounds, first)
@@ -316,17 +316,6 @@ def _counted_rounds(
     out.items.append(DeferredBinding(tuple(results), build))
     after = [rename(carried.exit_entity(e, followed), renamed) for e in carried.entities]
     return tuple(data_dependent.all_opened(checker, out, e, node.span) for e in after)
-
-
-def rename(entity: AbstractValue, renamed: dict[Var, Var]) -> AbstractValue:
-    """An entity with other variables."""
-    match entity:
-        case DynamicValue(Var() as var, type_, _, length):
-            return DynamicValue(renamed[var], type_, length=length)
-        case Tuple(items, form):
-            return Tuple(tuple(rename(i, renamed) for i in items), form)
-        case _:
-            return entity
 
 
 def _element(
@@ -359,7 +348,7 @@ def _element(
             if part.backward or not trip_counts.is_zero(start):
                 value = compute("add", value, first)
             if trip_counts.is_natural(checker, start if part.step > 0 else part.stop):
-                checker.naturals.add(value.atom)
+                checker.sizes.naturals.add(value.atom)
             return range_numbers.of_range(value)
         case Progression(start, _, step):
             by = trip_counts.bound_of(checker, body, step, base, span)

@@ -13,7 +13,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.types import BOOL, Form, Kind, TensorType, show
+from relay.ir.types import BOOL, NONE, Form, Kind, TensorType, prune, show
 from relay.typecheck.elaboration.abstract_values import (
     FUNCTIONS,
     AbstractValue,
@@ -142,7 +142,7 @@ class Join:
         ]
         named = self.checker.axes_of_any_size(name) if len(targets) == len(atoms[0]) else ()
         typed = self._pack_path_sizes(
-            typed, {*named, *(a for t in typed for a in self.checker.axes_of_any.get(t.atom, ()))}
+            typed, {*named, *(a for t in typed for a in self.checker.sizes.axes_of_any.get(t.atom, ()))}
         )
         if self.by_call and not all(conditional_types.is_same_type(typed[0].type, t.type) for t in typed[1:]):
             made = self.checker.solver.fresh(Kind.Type)
@@ -160,6 +160,7 @@ class Join:
                 if later[0] is not None and earlier[0] is not None and later[0].line < earlier[0].line:
                     earlier, later = later, earlier
                     notes = clash_notes(clash, later[1], earlier[1])
+                is_optional = NONE in (prune(earlier[1]), prune(later[1]))
                 labels = (Label(earlier[0], f"here it is {display_type(earlier[1])}"),) if earlier[0] else ()
                 raise TypeMismatch(
                     f"{_display_name(name)} is {display_type(earlier[1])} on one path and "
@@ -167,6 +168,9 @@ class Join:
                     later[0],
                     labels=labels,
                     notes=notes,
+                    help="None is known at compile time; a value that a run may lack is a relay.Option"
+                    if is_optional
+                    else None,
                 ) from None
         target = self.checker.variable(name, typed[0].type, self.paths[0][2])
         targets.append(target)
@@ -257,3 +261,14 @@ def assign(context: Context, targets: Sequence[Var], entities: Sequence[Abstract
     """Note what surface targets mean."""
     for target, entity in zip(targets, entities, strict=True):
         context.environment[target] = entity
+
+
+def rename(entity: AbstractValue, renamed: dict[Var, Var]) -> AbstractValue:
+    """An entity with other variables."""
+    match entity:
+        case DynamicValue(Var() as var, type_, _, length):
+            return DynamicValue(renamed[var], type_, length=length)
+        case Tuple(items, form):
+            return Tuple(tuple(rename(i, renamed) for i in items), form)
+        case _:
+            return entity

@@ -18,8 +18,9 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
+import attrs
 import numpy as np
 
 from relay.errors import RelayError
@@ -68,7 +69,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow.trip_counts import parts
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
-from relay.typecheck.elaboration.expressions.blocks import atom_entity, handed_entities
+from relay.typecheck.elaboration.expressions.atoms import atom_entity, handed_entities
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.relations import steps
 from relay.typecheck.unification import is_known
@@ -110,7 +111,7 @@ def is_copied(checker: Checker, context: Context, node: ForEach, iterable: Abstr
         if not must and _is_symbolic(iterable):
             checker.uncopied.add(node.label)
         return False
-    copies = rounds * checker.copies
+    copies = rounds * checker.frame.copies
     possible = rounds <= MOST_ROUNDS and copies <= MOST_COPIES
     if must or not possible:
         return possible
@@ -136,7 +137,7 @@ def with_ranges(checker: Checker, context: Context, node: ForEach, iterable: Abs
     numbers = [i.value for i in iterable.items if type(i) is Number and isinstance(i.value, int)]
     if len(numbers) < len(iterable.items):
         return iterable
-    weight = len(numbers) * checker.copies * _weight(checker, context, node.body)
+    weight = len(numbers) * checker.frame.copies * _weight(checker, context, node.body)
     if weight <= (EVALUATED if _StaticFlow(context, node, iterable).everything_known else SOME_BINDINGS):
         return iterable
     step = numbers[1] - numbers[0]
@@ -154,21 +155,13 @@ def uncopied_body(checker: Checker, node: ForEach) -> Iterator[None]:
     if node.label not in checker.uncopied:
         yield
         return
-    checker.entered.append(node.label)
-    try:
+    with checker.within(attrs.evolve(checker.frame, filling=(*checker.frame.filling, node.label))):
         yield
-    finally:
-        checker.entered.pop()
 
 
-@contextmanager
-def rounds(checker: Checker, count: int) -> Iterator[None]:
+def rounds(checker: Checker, count: int) -> AbstractContextManager[None]:
     """While this many copies of a body are elaborated."""
-    checker.copies *= max(1, count)
-    try:
-        yield
-    finally:
-        checker.copies //= max(1, count)
+    return checker.within(attrs.evolve(checker.frame, copies=checker.frame.copies * max(1, count)))
 
 
 def count_of(entity: AbstractValue, *, ask: bool = True) -> int | None:
@@ -273,10 +266,10 @@ def _weight_of_call(checker: Checker, context: Context, function: Atom, depth: i
             return 0
     else:
         return 0
-    if code not in checker.weights:
-        checker.weights[code] = 0  # of what calls itself
-        checker.weights[code] = _weight(checker, inner, code.body, depth + 1)
-    return min(times * checker.weights[code], HUGE)
+    if code not in checker.module.weights:
+        checker.module.weights[code] = 0  # of what calls itself
+        checker.module.weights[code] = _weight(checker, inner, code.body, depth + 1)
+    return min(times * checker.module.weights[code], HUGE)
 
 
 def _meaning(context: Context, atom: Atom) -> AbstractValue | None:

@@ -12,7 +12,6 @@ from relay.ir.types import show
 from relay.typecheck.elaboration.abstract_values import (
     FUNCTIONS,
     NOTHING,
-    OPERATORS,
     AbstractValue,
     Context,
     DeferredBinding,
@@ -33,7 +32,8 @@ from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, clash_n
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import weak_types
-from relay.typecheck.elaboration.expressions.blocks import elaborate_block, handed_entities
+from relay.typecheck.elaboration.expressions.atoms import handed_entities
+from relay.typecheck.elaboration.library.overloads import is_function
 from relay.typecheck.elaboration.restarts import FirstRoundDiffers, ListGrows, LoopUnrolls
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import records
@@ -99,15 +99,15 @@ class LoopState:
             items = enumerate(entity.items)
             return Tuple(tuple(self._start(out, name, item, (*place, i)) for i, item in items), entity.form)
         if isinstance(entity, (PythonObject, *FUNCTIONS)):
-            is_function = not isinstance(entity, PythonObject) or isinstance(entity.value, OPERATORS)
-            if not is_function or self._kept.keeps(place[0], place[1:]):
+            passes = not isinstance(entity, PythonObject) or is_function(entity.value)
+            if not passes or self._kept.keeps(place[0], place[1:]):
                 return entity
         typed = self.checker.materialize(out, weak_types.free_count(self.checker, out, entity), self.span)
-        self._of_any[place] = self.checker.axes_of_any.get(typed.atom, ())
+        self._of_any[place] = self.checker.sizes.axes_of_any.get(typed.atom, ())
         if (axes := self.checker.decisions.varying.get((self.label, place))) is not None:
             typed = data_dependent.widen_axes(self.checker, out, typed, axes, self.span)
         var = self.checker.variable(name, typed.type, self.span)
-        self.checker.axes_of_any[var] = self._of_any[place]
+        self.checker.sizes.axes_of_any[var] = self._of_any[place]
         self.parameters.append(var)
         self.initial.append(typed.atom)
         if not dynamic_lists.is_growing(typed):
@@ -229,8 +229,18 @@ class LoopState:
                     and isinstance(expected, PythonObject)
                     and entity.value is expected.value
                 )
-                if not same:
-                    raise TypeCheckError(f"the loop changes {name}, which is a compile-time value", span)
+                if same:
+                    return
+                begins_with_none = isinstance(expected, PythonObject) and expected.value is None
+                if begins_with_none and self._may_peel and self.label not in self.checker.decisions.peeled:
+                    raise FirstRoundDiffers(self.label)
+                if begins_with_none:
+                    raise TypeCheckError(
+                        f"{name} is None before the loop, and not in its rounds, of which there may be none",
+                        span,
+                        help="give it a value before the loop; what a run may lack is a relay.Option",
+                    )
+                raise TypeCheckError(f"the loop changes {name}, which is a compile-time value", span)
 
 
 def _is_another_record(expected: Tuple, entity: Tuple) -> bool:
@@ -268,21 +278,21 @@ def elaborate_loop(
     carried = LoopState(checker, out, node, handed_entities(context, node.initial))
     label = LoopLabel(node.label.name)
     join = Join(checker, [t.name for t in targets])
-    outside = checker.chosen_by_call, checker.chosen_by_sizes
+    outside = checker.frame.chosen_by_call, checker.frame.chosen_by_sizes
     chosen: list[tuple[bool, bool]] = []  # in a scheme: whether a call decides the ways out, or sizes
 
     def on_next(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], span: Span | None) -> None:
         place.terminator = Next(label, carried.fit(place, entities, span), span)
 
     def on_exit(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], span: Span | None) -> None:
-        chosen.append((checker.chosen_by_call > outside[0], checker.chosen_by_sizes > outside[1]))
+        chosen.append((checker.frame.chosen_by_call > outside[0], checker.frame.chosen_by_sizes > outside[1]))
         join.add(place, entities, span)
 
-    context.handlers[node.label] = Handler(label, on_next, on_exit, len(checker.scopes))
+    context.handlers[node.label] = Handler(label, on_next, on_exit, len(checker.frame.scopes))
     body, failures = TypedBlockBuilder(), checker.failures
     with checker.where_it_may_not_run(), checker.scope(body):
         assign(context, node.parameters, carried.round_entities(body))
-        elaborate_block(checker, context, node.body, body, None)
+        checker.engine.elaborate_block(checker, context, node.body, body, None)
     if node.label not in checker.decisions.endless and _is_of_several_types(checker, carried, chosen):
         raise LoopUnrolls(node.label, by_call=bool(chosen))
     bound, entities = join.close(lambda atoms, span: Exit(label, atoms, span))
@@ -339,9 +349,9 @@ def elaborate_round(
     inner = LoopLabel(node.label.name)
     join = Join(checker, [p.name for p in node.parameters])
     assign(context, node.parameters, current)
-    context.handlers[node.label] = Handler(inner, join.add, outer_join.add, len(checker.scopes), outside)
+    context.handlers[node.label] = Handler(inner, join.add, outer_join.add, len(checker.frame.scopes), outside)
     body, failures = TypedBlockBuilder(), checker.failures
-    elaborate_block(checker, context, node.body, body, None)
+    checker.engine.elaborate_block(checker, context, node.body, body, None)
     bound, entities = join.close(lambda atoms, span: Exit(inner, atoms, span))
     everything.items.append(DeferredBinding(bound, lambda: Loop(inner, (), (), body.block(), None, node.span)))
     entities = tuple(data_dependent.all_opened(checker, everything, e, node.span) for e in entities)

@@ -46,7 +46,7 @@ def note_recursive_use(checker: Checker, instance: Instance) -> None:
 
 def leave_open(checker: Checker, context: Context, binding: Binding, error: RelayError | DependsOnPoison) -> bool:
     """Leave a binding open that may need a result which is not known yet; False if there is none such."""
-    if checker.generic or not isinstance(error, SchemeOnly) or not any(i.used_early for i in checker.active):
+    if checker.generic or not isinstance(error, SchemeOnly) or not any(i.used_early for i in checker.frame.active):
         return False
     stuck_terms.open_binding(checker, context, binding)
     checker.left_open.append(error)
@@ -65,7 +65,7 @@ def earlier_result(checker: Checker, number: int, label: LoopLabel) -> Type | No
 def restart_if_used_early(checker: Checker, number: int, label: LoopLabel, instance: Instance, opened: int) -> None:
     """Start anew if bindings in a function (since the checker had this many open ones) needed its result, and it is
     known now."""
-    left = len(checker.opened) > opened
+    left = len(checker.scheme.opened) > opened
     if not left or not instance.used_early or number in checker.decisions.results or not is_known(instance.result):
         return
     result = map_dims(resolve(instance.result), _replacing(_by_name))

@@ -114,7 +114,7 @@ def is_natural(checker: Checker, bound: AbstractValue) -> bool:
     if isinstance(bound, Number):
         dim = dim_of(bound)
         return dim is not None and follows_at_least(dim, 0)
-    return isinstance(bound, DynamicValue) and bound.atom in checker.naturals
+    return isinstance(bound, DynamicValue) and bound.atom in checker.sizes.naturals
 
 
 def count(

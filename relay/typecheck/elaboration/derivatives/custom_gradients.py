@@ -11,7 +11,7 @@ from relay.errors import DifferentiationError, TypeCheckError
 from relay.ir.definition import DefinedGradient, Definition
 from relay.ir.derivative import cotangent_type
 from relay.ir.expr import CustomGradient
-from relay.ir.types import Kind, TupleType, Type, Unknown
+from relay.ir.types import NONE, Kind, TupleType, Type, Unknown
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DerivativeFunction,
@@ -21,9 +21,8 @@ from relay.typecheck.elaboration.abstract_values import (
     PythonObject,
 )
 from relay.typecheck.elaboration.checker import Checker, Instance
-from relay.typecheck.elaboration.derivatives.templates import TemplateScope
+from relay.typecheck.elaboration.derivatives.template_scopes import TemplateScope
 from relay.typecheck.elaboration.expressions.attributes import static_value
-from relay.typecheck.elaboration.instances import instantiate
 from relay.typecheck.unification import resolve, unknowns
 
 
@@ -66,18 +65,18 @@ def define_gradient(
         saved: Type = TupleType(tuple(types))
         forward = None
         try:
-            gradients = tuple(cotangent_type(t, checker.monomorphic) for t in types)
-            seed = cotangent_type(result, checker.monomorphic)
+            gradients = tuple(cotangent_type(t, checker.monomorphic, NONE) for t in types)
+            seed = cotangent_type(result, checker.monomorphic, NONE)
         except DifferentiationError as error:
             raise error.with_span(code.span) from None
         if gradient.forward is not None:
             span = gradient.forward.function.span
-            forward = instantiate(checker, GlobalFunction(gradient.forward), entities, values, span)
+            forward = checker.engine.instantiate(checker, GlobalFunction(gradient.forward), entities, values, span)
             instance.effects.include(forward.effects)  # derivatives have the effects of the function
             saved = checker.solver.fresh(Kind.Type)
             checker.unify_at(forward.result, TupleType((result, saved)), span, "the result of `saving`")
         arguments = [DynamicValue(checker.variable(n, t, code.span), t) for n, t in (("saved", saved), ("seed", seed))]
-        backward = instantiate(checker, of, arguments, arguments, code.span)
+        backward = checker.engine.instantiate(checker, of, arguments, arguments, code.span)
         instance.effects.include(backward.effects)
         expected = gradients[0] if len(gradients) == 1 else TupleType(gradients)
         help = "there is one cotangent for each parameter, None only for integers; zeros: relay.zeros_like(x)"

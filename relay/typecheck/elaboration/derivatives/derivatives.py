@@ -8,13 +8,13 @@ from typing import TypeGuard
 from relay.errors import Span, TypeCheckError
 from relay.ir.expr import Grad, Static
 from relay.support.foreign_names import argument_help
-from relay.typecheck.elaboration.abstract_values import AbstractValue, DerivativeFunction, TypedBlockBuilder
+from relay.typecheck.elaboration.abstract_values import AbstractValue, DerivativeFunction, Tuple, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.derivatives import templates
 from relay.typecheck.elaboration.effects.effects import evaluated_often
 from relay.typecheck.elaboration.expressions import weak_types
+from relay.typecheck.elaboration.expressions.arguments import static_positions
 from relay.typecheck.elaboration.expressions.attributes import static_value
-from relay.typecheck.elaboration.instances import call_function
 from relay.typecheck.elaboration.values.objects import position_of
 
 Keywords = Sequence[tuple[str, AbstractValue]]
@@ -126,7 +126,7 @@ def from_template(
         if template.of_gradient:
             wrt = [(name, v) for name, v in given.items() if name == "wrt"]
             function = grad(False)(checker, out, [function], wrt, span)
-        options = {name: static_value(v, name, span) for name, v in given.items()}
+        options = {name: _option(v, name, span) for name, v in given.items()}
         made = templates.instantiate(checker, out, template, function, None, options, span)
         if template.repeats:
             evaluated_often(made, function, template.name, span)
@@ -137,8 +137,22 @@ def from_template(
             f"{template.name} takes {_comma_list(('f', *(template.options or ('its arguments',))))}", span
         )
     made = templates.instantiate(checker, out, template, function, len(rest), {}, span)
-    rest = [weak_types.open_integer_bases(checker, out, argument) for argument in rest]
-    return call_function(checker, out, made, rest, (), span)
+    static = static_positions(made)
+    rest = [
+        argument if position in static else weak_types.open_integer_bases(checker, out, argument)
+        for position, argument in enumerate(rest)
+    ]
+    return checker.engine.call_function(checker, out, made, rest, (), span)
+
+
+def _option(entity: AbstractValue, name: str, span: Span | None) -> object:
+    """The value of an option: static, with the structures that hold it."""
+    if isinstance(entity, Tuple):
+        items = [_option(item, name, span) for item in entity.items]
+        if entity.form is not None and entity.form.cls is dict:
+            return dict(zip(entity.form.names, items, strict=True))
+        return items if entity.form is not None and entity.form.cls is list else tuple(items)
+    return static_value(entity, name, span)
 
 
 def _comma_list(names: Sequence[str]) -> str:

@@ -32,10 +32,15 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.traverse import operands
-from relay.ir.types import UNIT, BaseType, FunctionType, TensorType, TupleType, prune, show
-from relay.typecheck.elaboration.abstract_values import AbstractValue, DerivativeFunction, GlobalFunction, LocalFunction
+from relay.ir.types import NONE, UNIT, BaseType, FunctionType, TensorType, TupleType, prune, show
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DerivativeFunction,
+    GlobalFunction,
+    LocalFunction,
+    surface_function,
+)
 from relay.typecheck.elaboration.checker import Checker, Instance
-from relay.typecheck.elaboration.expressions.arguments import surface_function
 from relay.typecheck.unification import resolve
 
 
@@ -52,7 +57,7 @@ def explain(
         return error
     lost, source = (result, result) if _is_float(result) else graph.lost_gradient(result) or (result, result)
     span, type_ = graph.spans.get(lost), None if lost.type is None else resolve(lost.type)
-    if span is not None and type_ is not None and type_ != UNIT:
+    if span is not None and type_ is not None and type_ not in (UNIT, NONE):
         text = f"{graph.display_name(lost)}: {show(type_)}" if _is_float(lost) else f"{show(type_)} has no gradient"
         error.labels = (*error.labels, Label(span, text))
     path = graph.path(source)
@@ -99,7 +104,8 @@ def _typed_function(checker: Checker, entity: object) -> Function | None:
     code: object = entity.definition if isinstance(entity, GlobalFunction) else entity
     if not isinstance(entity, GlobalFunction | LocalFunction):
         return None
-    return _build_first(i for i in (*checker.globals.values(), *checker.instances.values()) if i.code is code)
+    made = (*checker.module.globals.values(), *checker.module.instances.values())
+    return _build_first(i for i in made if i.code is code)
 
 
 def _build_first(instances: Iterable[Instance]) -> Function | None:
@@ -139,6 +145,9 @@ class _Graph:
         self._parameters = function.parameters
         self._returned: dict[Function, list[Var]] = {}
         self._entry = function
+        for cast, source in checker.module.pending_casts.items():
+            self.spans[cast] = cast.span
+            self._flow((source,), (cast,))
         self._read(function)
 
     def _read(self, function: Function) -> list[Var]:
@@ -155,7 +164,7 @@ class _Graph:
     def _callee_function(self, function: Atom) -> Function | None:
         match function:
             case Global(name):
-                instance = self._checker.globals.get(name)
+                instance = self._checker.module.globals.get(name)
                 return None if instance is None else _build_first([instance])
             case Var():
                 made = self.values.get(function)
@@ -258,8 +267,9 @@ class _Graph:
                 names: list[str] = []
                 step: Var | None = var
                 while step is not None:
-                    name = self.display_name(step)
-                    if not names or names[-1] != name:
+                    name, place = self.display_name(step), self.spans.get(step)
+                    is_internal = place is not None and place.is_internal
+                    if not is_internal and (not names or names[-1] != name):
                         names.append(name)
                     step = after[step]
                 return names

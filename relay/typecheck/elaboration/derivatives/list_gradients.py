@@ -25,8 +25,10 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.derivatives.template_scopes import TemplateScope
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
-from relay.typecheck.elaboration.library import ordering
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
+from relay.typecheck.elaboration.library.library_calls import call_library
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import unknowns
 
@@ -67,8 +69,6 @@ def without_lists(
     span: Span | None,
 ) -> LocalFunction:
     """A function of this many parameters that calls another one, with stacked tensors for the lists at these places."""
-    from relay.typecheck.elaboration.derivatives.templates import TemplateScope
-
     parameters = tuple(Var(f"x{i}", None, span) for i in range(count))
     bindings, given = [], []
     for place, parameter in enumerate(parameters):
@@ -87,8 +87,6 @@ def without_lists(
 
 def stack_lists(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
     """An argument with stacked tensors in place of the lists in it."""
-    from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
-
     entity = _expand_solved(checker, out, entity)
     if isinstance(entity, Tuple) and _holds_list(entity):
         return Tuple(tuple(stack_lists(checker, out, item, span) for item in entity.items), entity.form)
@@ -110,27 +108,25 @@ def rows(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: 
 def _columns(
     checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, element: Type, span: Span | None
 ) -> AbstractValue:
-    from relay.typecheck.elaboration.expressions.operator_calls import call_operator
-
     known = prune(element)
     if not isinstance(known, TupleType):
-        return call_operator(checker, out, lookup("stack"), [xs], (), span, [])
+        return checker.engine.call_operator(checker, out, lookup("stack"), [xs], (), span, [])
     parts = []
     for place, item in enumerate(known.items):
-        column = ordering.call_library(checker, out, "column__", [xs, Number(place)], span)
+        column = call_library(checker, out, "column__", [xs, Number(place)], span)
         parts.append(_columns(checker, out, column, item, span))
     return Tuple(tuple(parts), known.form)
 
 
 def _rows(checker: Checker, out: TypedBlockBuilder, whole: AbstractValue, span: Span | None) -> AbstractValue:
     if not isinstance(whole, Tuple):
-        return ordering.call_library(checker, out, "rows__", [whole], span)
+        return call_library(checker, out, "rows__", [whole], span)
     first, *rest = (_rows(checker, out, _expand_solved(checker, out, item), span) for item in whole.items)
-    found = ordering.call_library(checker, out, "alone__", [first], span)
+    found = call_library(checker, out, "alone__", [first], span)
     for column in rest:
-        found = ordering.call_library(checker, out, "joined__", [found, column], span)
+        found = call_library(checker, out, "joined__", [found, column], span)
     if whole.form is not None:
-        found = ordering.call_library(checker, out, "as_lists__", [found], span)
+        found = call_library(checker, out, "as_lists__", [found], span)
     return found
 
 

@@ -208,12 +208,12 @@ class _TangentFunctions:
         result: Type,
         build: Callable[[str], Function],
     ) -> Global:
-        found = self.checker.instances.get(key)
+        found = self.checker.module.instances.get(key)
         if found is None:
-            name = self.checker.unique_name(name)
+            name = self.checker.module.unique_name(name)
             target = Global(name, FunctionType(types, result))
-            found = self.checker.instances[key] = Instance(name, key, types, (), result, target)
-            self.checker.globals[name] = found
+            found = self.checker.module.instances[key] = Instance(name, key, types, (), result, target)
+            self.checker.module.globals[name] = found
             function = build(name)
             found.build = lambda: function
         assert isinstance(found.target, Global)

@@ -16,8 +16,8 @@ about; the other names that end in two underscores are the structural operations
     axes__(x, a, b)          x with the names of the axes of a and then of b
     tensor__(x)              x as a tensor, if it is a static number
     by__(x, f, k)            x, the k-th argument of f, which has been called: an error if it has no gradient
-    unstacked__(a)           a with lists in place of what is stacked (`listed_gradients`)
-    labelled__(a, b)         a with the strings and functions of b (`labelled_structures`)
+    unstacked__(a)           a with lists in place of what is stacked (`list_gradients`)
+    labeled__(a, b)         a with the strings and functions of b (`labeled_structures`)
     merge__(g, a, b)         a with g(x, y) in place of its float tensors x, where y stands at the same place of b
 
 Tuples, lists, dicts and records are structures. A value of a data type is one thing to `dot__` and `blank__`
@@ -34,16 +34,14 @@ import attrs
 import numpy as np
 
 from relay.errors import DifferentiationError, InternalError, Span, TypeCheckError
-from relay.ir.definition import MISSING, Scope, complete_definition
+from relay.ir.definition import complete_definition
 from relay.ir.derivative import has_gradient
 from relay.ir.expr import Constant, Function, Parameter, PrintErased, Static
-from relay.ir.intrinsic import Intrinsic
 from relay.ir.types import UNIT, BaseType, DataType, Form, FunctionType, StackType, TensorType, Unknown, prune, show
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     Context,
-    DependsOnPoison,
     DerivativeFunction,
     DynamicValue,
     GlobalFunction,
@@ -52,28 +50,23 @@ from relay.typecheck.elaboration.abstract_values import (
     PythonObject,
     Tuple,
     TypedBlockBuilder,
+    surface_function,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.constraints import default_of
-from relay.typecheck.elaboration.derivatives import tangents
+from relay.typecheck.elaboration.derivatives import examples, list_gradients, tangents
 from relay.typecheck.elaboration.derivatives.gradient_paths import check_parameters, explain
+from relay.typecheck.elaboration.derivatives.template_scopes import TemplateScope
 from relay.typecheck.elaboration.diagnostics.descriptions import structure_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.effects.effects import writing_nothing
-from relay.typecheck.elaboration.expressions.arguments import surface_function
-from relay.typecheck.elaboration.expressions.operator_calls import call_operator
+from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.values import data, labels
 from relay.typecheck.elaboration.values.axis_names import names_of, with_names
-from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.expansion import settle
 from relay.typecheck.unification import is_known, resolve
-
-STRUCTURAL = (
-    *("dot__", "blank__", "pick__", "leaves__", "merge__", "lists__", "listed__"),
-    *("floats__", "often__", "partial__", "quiet__", "axes__", "tensor__", "by__", "unstacked__", "labelled__"),
-)
-"""The structural operations."""
 
 
 class Template(Protocol):
@@ -94,21 +87,6 @@ class Template(Protocol):
         ...
 
 
-@attrs.frozen(eq=False)
-class TemplateScope(Scope):
-    """The names that a template's code sees."""
-
-    found: Mapping[str, object]
-
-    def resolve(self, name: str) -> object:
-        """The object that a name means."""
-        return Intrinsic(name) if name in STRUCTURAL else self.found.get(name, MISSING)
-
-    def names(self) -> list[str]:
-        """All names."""
-        return [*self.found, *STRUCTURAL]
-
-
 def instantiate(
     checker: Checker,
     out: TypedBlockBuilder,
@@ -119,7 +97,7 @@ def instantiate(
     span: Span | None,
 ) -> LocalFunction:
     """The function that a template makes of a function. `count`: the number of arguments, if it is called at once."""
-    parameters = parameters_of(function, template.name, span) if count is None else positional_parameters(count)
+    parameters = parameters_of(function, template.name, span) if count is None else _given(function, count)
     try:
         code = template.function(parameters, options)
     except TypeCheckError as error:
@@ -131,6 +109,18 @@ def instantiate(
 def positional_parameters(count: int) -> list[tuple[str, Parameter]]:
     """This many parameters."""
     return [(f"x{i}", Parameter()) for i in range(count)]
+
+
+def static_parameters(count: int, static: Sequence[bool]) -> list[tuple[str, Parameter]]:
+    """This many parameters, those static that a function says so of."""
+    return [(f"x{i}", Parameter(static=i < len(static) and static[i])) for i in range(count)]
+
+
+def _given(function: AbstractValue, count: int) -> list[tuple[str, Parameter]]:
+    """The parameters of a call with so many arguments."""
+    known = isinstance(function, GlobalFunction | LocalFunction)
+    signature = surface_function(function).signature if known else None  # type: ignore[arg-type]
+    return static_parameters(count, [p.static for p in signature or ()])
 
 
 def parameters_of(function: AbstractValue, name: str, span: Span | None) -> list[tuple[str, Parameter]]:
@@ -175,16 +165,12 @@ def apply(
     span: Span | None,
 ) -> AbstractValue:
     """Call a structural operation."""
-    from relay.typecheck.elaboration.expressions import calls
-
     match name:
         case "dot__":
             return _dot(checker, out, arguments[0], arguments[1], span)
         case "blank__":
             return _blank(checker, context, out, arguments[0], arguments[1], span)
         case "unstacked__":
-            from relay.typecheck.elaboration.derivatives import list_gradients
-
             return list_gradients.rows(checker, out, arguments[0], span)
         case "floats__":
             if not _holds_floats(checker, out, arguments[0], span):
@@ -200,7 +186,7 @@ def apply(
             return attrs.evolve(of, function=function, partial=True)
         case "axes__":
             return _with_operand_names(arguments)
-        case "labelled__":
+        case "labeled__":
             return labels.put_back(arguments[0], arguments[1])
         case "tensor__":
             return checker.materialize(out, arguments[0], span) if isinstance(arguments[0], Number) else arguments[0]
@@ -213,28 +199,30 @@ def apply(
         case "leaves__":
 
             def call(leaf: AbstractValue, position: int) -> AbstractValue:
-                return calls.apply(checker, context, out, arguments[0], [leaf, Number(position)], (), span, [])
+                return checker.engine.call(checker, context, out, arguments[0], [leaf, Number(position)], (), span, [])
 
             return _map(checker, out, arguments[1], call, span)
         case "lists__":
 
             def change(part: AbstractValue) -> AbstractValue:
-                return calls.apply(checker, context, out, arguments[0], [part], (), span, [])
+                return checker.engine.call(checker, context, out, arguments[0], [part], (), span, [])
 
             return _with_lists(checker, out, arguments[1], arguments[1], change, span)
         case "listed__":
 
             def change(part: AbstractValue) -> AbstractValue:
-                return calls.apply(checker, context, out, arguments[0], [part], (), span, [])
+                return checker.engine.call(checker, context, out, arguments[0], [part], (), span, [])
 
             return _with_lists(checker, out, arguments[1], arguments[2], change, span)
         case "merge__":
             others = list(_matching_leaves(checker, out, arguments[1], arguments[2], span))
 
             def apply_pair(leaf: AbstractValue, position: int) -> AbstractValue:
-                return calls.apply(checker, context, out, arguments[0], [leaf, others[position]], (), span, [])
+                return checker.engine.call(checker, context, out, arguments[0], [leaf, others[position]], (), span, [])
 
             return _map(checker, out, arguments[1], apply_pair, span)
+        case _ if name in examples.OPERATIONS:
+            return examples.apply(checker, context, out, name, arguments, span)
         case _:
             raise InternalError(f"{name} is not a structural operation")
 
@@ -247,14 +235,12 @@ def _blank(
     arguments: AbstractValue,
     span: Span | None,
 ) -> AbstractValue:
-    from relay.typecheck.elaboration.expressions import calls, operators
-
     opened = _open_structure(checker, out, arguments, span)
     if not isinstance(opened, Tuple):
         raise TypeCheckError("the primals and the tangents are tuples, one component for each argument", span)
     # Of tensors only the type of what is written here is of interest, if it has no data-dependent size.
     aside = TypedBlockBuilder()
-    value = calls.apply(checker, context, aside, function, opened.items, (), span, [])
+    value = checker.engine.call(checker, context, aside, function, opened.items, (), span, [])
 
     def zeros(leaf: AbstractValue, position: int) -> AbstractValue:
         assert isinstance(leaf, DynamicValue)
@@ -307,7 +293,7 @@ def _position(entity: AbstractValue) -> int:
 def _operator(
     checker: Checker, out: TypedBlockBuilder, name: str, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
-    return call_operator(checker, out, lookup(name), arguments, (), span, [])
+    return checker.engine.call_operator(checker, out, lookup(name), arguments, (), span, [])
 
 
 def _open_structure(
@@ -318,22 +304,13 @@ def _open_structure(
     if isinstance(entity, Number):
         entity = checker.materialize(out, entity, span)
     if isinstance(entity, DynamicValue):
-        checker.solver.run()
-        entity = expand(checker, out, entity, span)
+        entity = settle(checker, out, entity, span)
     match entity:
         case Tuple():
             return entity
         case DynamicValue():
             type_ = prune(entity.type)
-            if isinstance(type_, Unknown) and not checker.generic:
-                checker.force()  # as at the end: nothing that follows tells more of its type
-                entity = expand(checker, out, entity, span)
-                if isinstance(entity, Tuple):
-                    return entity
-                type_ = prune(entity.type)  # type: ignore[union-attr]
             if isinstance(type_, Unknown):
-                if checker.errors:  # one of them is why
-                    raise DependsOnPoison
                 raise SchemeOnly(span, "the type of the function's result")
             if isinstance(type_, DataType):
                 return entity if tangents.has_tangents(checker, resolve(type_)) else PythonObject(None)

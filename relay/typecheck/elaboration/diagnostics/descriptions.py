@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from relay.errors import Span, TypeCheckError
+from relay.ir.dims import Dim
 from relay.ir.types import BaseType
 from relay.operator import Operator
 from relay.typecheck.elaboration.abstract_values import (
@@ -11,7 +13,6 @@ from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     Number,
-    NumpyFunction,
     PythonObject,
     Size,
     SizeExpression,
@@ -19,6 +20,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Tuple,
 )
 from relay.typecheck.elaboration.diagnostics.mistakes import display_type
+from relay.typecheck.elaboration.library.overloads import callable_name, is_function
 from relay.typecheck.type_differences import name_unknowns
 
 # How Python spells an operator, for messages.
@@ -44,8 +46,10 @@ def kind_of(entity: AbstractValue) -> str:
             return f"the string {text!r}"
         case PythonObject(BaseType() as base):
             return f"the dtype {base}"
-        case PythonObject(Operator() | NumpyFunction() as operator):
+        case PythonObject(Operator() as operator):
             return f"the operator {operator.name}, which is not called"
+        case PythonObject(value) if is_function(value):
+            return f"the function {callable_name(value)}, which is not called"
         case PythonObject(value):
             return f"a Python {type(value).__name__}"
         case Text():
@@ -87,3 +91,18 @@ def operand_notes(found: Sequence[DynamicValue | None], described: Sequence[str]
     told = [(value, text) for value, text in zip(found, described, strict=False) if value is not None]
     name_unknowns(*(value.type for value, _ in told))
     return tuple(dict.fromkeys(f"{text}: {display_type(value.type)}" for value, text in told))
+
+
+def nearest_index(index: Dim, extent: Dim) -> str | None:
+    """What to say of an index that is out of range: where the items end on its side. None if that is not a number."""
+    if not isinstance(extent, int) or extent == 0:
+        return None
+    if isinstance(index, int) and index < 0:
+        return f"the first index is 0, or {-extent}"
+    return f"the last index is {extent - 1}, or -1"
+
+
+def index_error(kind: str, index: int, length: int, span: Span | None) -> TypeCheckError:
+    """The error for an index that a list or tuple of this length does not have."""
+    message = f"index {index} is out of range for a {kind} of length {length}"
+    return TypeCheckError(message, span, help=nearest_index(index, length))

@@ -47,7 +47,7 @@ from relay.typecheck.type_differences import differences, name_unknowns
 from relay.typecheck.unification import Clash, resolve
 
 if TYPE_CHECKING:
-    from relay.typecheck.elaboration.checker import Instance
+    pass
 
 MANY_ERRORS = 100
 """Elaboration ends after this many mistakes."""
@@ -121,16 +121,13 @@ class DiagnosticCollector(EffectNotes):
         super().__init__()
         self.generic = generic
         self.decisions = decisions
-        self.active: list[Instance] = []
-        self.call_spans: list[tuple[str, Span | None]] = []
         self.errors: list[RelayError] = []
         self.failures = 0  # also those that follow from an error
         self.left_open: list[RelayError] = []  # what was left open until a function's result is known
         self.is_incomplete = False  # a scheme's body has ways out that were not looked at
         self.is_partial = False  # a scheme's body was not looked at where a call's types decide what it means
         self.unknown: DependsOnPoison | None = None  # of a subclass: what depends on a name that the scope cannot tell
-        self.uncopied: set[LoopLabel] = set()  # loops that fill lists, and might be copied for each round (copies.py)
-        self.entered: list[LoopLabel] = []  # of those, whose bodies are being elaborated
+        self.uncopied: set[LoopLabel] = set()  # loops that fill lists, and might be unrolled (loop_copies.py)
         self.blamed: set[LoopLabel] = set()  # of those, in whose bodies there are mistakes
         self._guesses: list[object] = []
         self._meaningless: set[str] = set()  # names and objects without a meaning that are reported already
@@ -154,7 +151,7 @@ class DiagnosticCollector(EffectNotes):
 
     def specialize_to_numbers(self) -> None:
         """Where a number is needed at compile time: start anew, if a call around this writes one."""
-        for instance in reversed(self.active):
+        for instance in reversed(self.frame.active):
             if new := instance.numbers - self.decisions.specializing:
                 raise NumbersSpecialize(new)
 
@@ -179,14 +176,14 @@ class DiagnosticCollector(EffectNotes):
                 return
             error = TypeCheckError(error.message, error.span, labels=error.labels, help=error.help)
         if is_of_template(error.span):
-            calls = [label.span for label in (self.labels() if labels is None else labels)]
+            calls = [label.span for label in (self.frame.labels() if labels is None else labels)]
             own = [span for span in calls if not is_of_template(span)]
             here = None if is_of_template(self.hints.span) else self.hints.span
             error.span, error.labels = own[0] if own else here, ()
         elif isinstance(error, TypeCheckError) and not error.labels:
-            calls_of = self.labels() if labels is None else labels
+            calls_of = self.frame.labels() if labels is None else labels
             error.labels = tuple(c for c in calls_of if not is_of_template(c.span))[:1]
-        self.blamed.update(self.entered)
+        self.blamed.update(self.frame.filling)
         if isinstance(error, FrontendError):
             if error.message in self._meaningless:
                 return
@@ -210,12 +207,7 @@ class DiagnosticCollector(EffectNotes):
         """A place, or the innermost call that led there where it is in the text of a template."""
         if not is_of_template(span):
             return span
-        return next((label.span for label in self.labels() if not is_of_template(label.span)), span)
-
-    def labels(self) -> tuple[Label, ...]:
-        """Where the function under elaboration was called from, innermost first."""
-        innermost = reversed(self.call_spans[-8:])
-        return tuple(Label(span, f"in this call of {name}") for name, span in innermost if span)
+        return next((label.span for label in self.frame.labels() if not is_of_template(label.span)), span)
 
 
 MOST_ELEMENTS = 1 << 18

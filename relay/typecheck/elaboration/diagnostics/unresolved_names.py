@@ -14,7 +14,8 @@ from relay.ir.surface import Attribute
 from relay.ir.traverse import all_blocks, blocks, operands, terminator_operands
 from relay.typecheck.elaboration.abstract_values import Context, DependsOnPoison, PythonObject, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.values.tensors import attribute
+from relay.typecheck.elaboration.expressions.atoms import atom_entity
+from relay.typecheck.elaboration.members.value_attributes import attribute
 
 
 def report(checker: Checker, context: Context, expression: Expr) -> None:
@@ -31,8 +32,6 @@ def report(checker: Checker, context: Context, expression: Expr) -> None:
 
 def report_operands(checker: Checker, context: Context, expression: Expr) -> None:
     """Report the names without a meaning that an expression mentions itself."""
-    from relay.typecheck.elaboration.expressions.blocks import atom_entity
-
     for atom in operands(expression):
         if isinstance(atom, Global):
             try:
@@ -57,8 +56,6 @@ def _nested_expressions(expression: Expr) -> Iterator[Expr]:
 
 def _look_at(checker: Checker, context: Context, expression: Attribute) -> None:
     """Find what an attribute of a module means."""
-    from relay.typecheck.elaboration.expressions.blocks import atom_entity
-
     entity = atom_entity(context, expression.value)
     if isinstance(entity, PythonObject) and isinstance(entity.value, ModuleType):
         attribute(checker, TypedBlockBuilder(), entity, expression.name, expression.span, "")

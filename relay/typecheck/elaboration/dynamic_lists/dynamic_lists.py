@@ -60,7 +60,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
-from relay.typecheck.elaboration.dynamic_lists import list_positions
+from relay.typecheck.elaboration.dynamic_lists import early_elements, list_positions
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import operators, weak_types
 from relay.typecheck.elaboration.restarts import ListGrows, Place, RoundsDiffer
@@ -128,6 +128,8 @@ def as_growing(
     element: Type = checker.solver.fresh(Kind.Type)
     if entity.parts is not None:
         element = TupleType(tuple(checker.solver.fresh(Kind.Type) for _ in range(entity.parts)))
+    elif entity.origin is not None:
+        element = early_elements.element_type(checker, entity.origin)
     xs = empty(checker, out, element, span)
     for item in entity.items:
         if isinstance(written, StackType) and isinstance(written.element, RefType):
@@ -188,7 +190,7 @@ def new_cell(
     else:
         made, value = value, data_dependent.pack_sizes(checker, out, value, None, element, span)
         typed = checker.materialize(out, weak_types.free_count(checker, out, value), span)
-    if checker.entered and isinstance(made, DynamicValue):
+    if checker.frame.filling and isinstance(made, DynamicValue):
         _refuse_sizes_of_rounds(checker, made)
     refuse_lengths(checker, typed.type, element)
     checker.unify_at(
@@ -205,8 +207,8 @@ def new_cell(
 def _refuse_sizes_of_rounds(checker: Checker, value: DynamicValue) -> None:
     """Begin anew with copies of the rounds of loops where the size of an element follows from the number of the round,
     so that each has a known one."""
-    if any(dim in checker.sizes_of_rounds for dim in data_dependent.data_dependent_dims(value.type)):
-        raise RoundsDiffer(checker.entered)
+    if any(dim in checker.sizes.of_rounds for dim in data_dependent.data_dependent_dims(value.type)):
+        raise RoundsDiffer(checker.frame.filling)
 
 
 def growing_inside(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:

@@ -33,6 +33,7 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import operators
+from relay.typecheck.elaboration.library.library_calls import as_sequence
 from relay.typecheck.elaboration.values.expansion import expand
 
 
@@ -149,13 +150,11 @@ def with_slice(
     span: Span | None,
 ) -> DynamicValue:
     """The list after `xs[start:stop] = new`, clipped as in Python."""
-    from relay.typecheck.elaboration.library import ordering
-
     size, low = list_positions.length64(checker, out, xs, span), list_positions.number(0)
     first = list_positions.slice_bound(checker, out, start, size, low, size, low, span)
     last = list_positions.slice_bound(checker, out, stop, size, low, size, size, span)
     last = list_positions.compute(checker, out, "maximum", first, last, span)
-    new = ordering.values(checker, out, new, span)
+    new = as_sequence(checker, out, new, span)
     if not dynamic_lists.is_growing(new) and not isinstance(new, Tuple):
         raise TypeCheckError("a slice of a list is replaced by a list", span, help="write `xs[i:j] = [v]`")
     changed = dynamic_lists.concatenate_lists(checker, out, [_first(checker, out, xs, first, span), new], span)

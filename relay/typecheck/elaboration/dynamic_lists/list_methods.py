@@ -15,11 +15,11 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.diagnostics.descriptions import index_error
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.values import data, records
 from relay.typecheck.elaboration.values.expansion import expand
-from relay.typecheck.elaboration.values.subscripts import index_error
 
 
 def pop(
@@ -43,7 +43,7 @@ def pop(
     ):
         items = list(xs.items)
         if not -len(items) <= index.value < len(items):
-            if checker.maybe:  # it may have more items when this runs
+            if checker.frame.maybe:  # it may have more items when this runs
                 grown = dynamic_lists.as_growing(checker, out, xs, span)
                 return Tuple(list_items.pop_item(checker, out, grown, index, span))
             raise index_error("list", index.value, len(items), span)

@@ -33,7 +33,6 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import operators
-from relay.typecheck.elaboration.expressions.python_operators import apply_named
 from relay.typecheck.elaboration.values import range_numbers
 
 LONGEST_LIST = 2**31 - 1
@@ -61,7 +60,9 @@ def length(checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, span: Spa
 def is_not_empty(checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, span: Span | None) -> AbstractValue:
     """What a list means as a condition."""
     if xs.length is not None and xs.length.absolute is not None:
-        return apply_named(checker, out, "greater", [length(checker, out, xs, span), Number(0, span)], {}, span, [])
+        return checker.engine.apply_operator(
+            checker, out, "greater", [length(checker, out, xs, span), Number(0, span)], {}, span, []
+        )
     return compare(checker, out, "greater", length64(checker, out, xs, span), number(0), span)
 
 

@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.dims import DataDependentDim, Dim, made_dim, product, resolve_dim, substitute, subtract, variables
+from relay.ir.dims import DataDependentDim, Dim, made_dim, resolve_dim, substitute, subtract, variables
 from relay.ir.expr import Ascribe, Assert, AxisSize, BindDim, Binding, Constant, Function, OpCall
 from relay.ir.sizes.facts import AT_LEAST, EQUAL, DimConstraint, mentions_made, solve
 from relay.ir.types import (
@@ -69,13 +69,13 @@ def make(
     if resolve(count.type) != scalar(INT64):
         call = OpCall("cast", (count.atom,), {"dtype": INT64}, span)
         count = checker.bind(out, call, scalar(INT64), "size", span)
-    number = checker.made[name] = checker.made.get(name, 0) + 1
+    number = checker.sizes.made[name] = checker.sizes.made.get(name, 0) + 1
     dim = made_dim(name if number == 1 else f"{name}_{number}", is_wide)
     out.items.append(Binding((), BindDim(dim, count.atom, span)))
-    checker.scopes[-1][1].append(dim)
-    checker.places_of_sizes[dim] = out.slot()
+    checker.frame.scopes[-1][1].append(dim)
+    checker.sizes.places[dim] = out.slot()
     if of_range:
-        checker.sizes_of_rounds.add(dim)
+        checker.sizes.of_rounds.add(dim)
     return dim
 
 
@@ -100,38 +100,6 @@ def as_sizes(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, sp
             return entity
         case _:
             return entity
-
-
-def with_found_extent(
-    checker: Checker, out: TypedBlockBuilder, value: AbstractValue, shape: object, span: Span | None
-) -> object:
-    """The shape `(n, -1)` of a tensor, where n is computed at run time, with a data-dependent size in place of -1. It
-    checks that there is one."""
-    from relay.typecheck.elaboration.expressions import operators
-
-    known = prune(value.type) if isinstance(value, DynamicValue) else None
-    if not isinstance(shape, Tuple) or not isinstance(known, TensorType):
-        return shape
-    dims = [dim_of(item) if isinstance(item, Number) else None for item in shape.items]
-    source = tuple(resolve_dim(dim) for dim in flat_shape(known.shape))
-    is_known = shape_variable(source) is None and ANY not in source and None not in dims
-    if not is_known or dims.count(-1) != 1 or not any(mentions_made(d) for d in dims if d is not None):
-        return shape
-    total, others = (number(checker, out, d, span) for d in (product(source), product(d for d in dims if d != -1)))  # type: ignore[misc]
-
-    def call(name: str, *operands: DynamicValue) -> DynamicValue:
-        return operators.apply(checker, out, lookup(name), list(operands), {}, span, [])
-
-    def check(holds: DynamicValue, text: str) -> None:
-        out.items.append(Binding((), Assert(holds.atom, text, span)))
-
-    one = number(checker, out, 1, span)
-    check(call("greater_equal", others, one), "an extent of the new shape must be at least 1 where another one is -1")
-    found = call("floor_divide", total, call("maximum", others, one))
-    text = "the elements of the tensor cannot be divided among the extents of the new shape"
-    check(call("equal", call("multiply", found, others), total), text)
-    extent = Size(make(checker, out, found, "extent", span), span)
-    return Tuple(tuple(extent if d == -1 else i for i, d in zip(shape.items, dims, strict=True)), shape.form)
 
 
 def _is_float(entity: DynamicValue) -> bool:
@@ -297,7 +265,7 @@ def place_of(checker: Checker, function: LocalFunction, parameters: Sequence[Typ
     later = {dim for dim in later if dim not in function.sizes}
     if not later:
         return function.slot
-    return checker.places_of_sizes[max(later, key=list(checker.places_of_sizes).index)]
+    return checker.sizes.places[max(later, key=list(checker.sizes.places).index)]
 
 
 def pack_argument(
@@ -315,8 +283,8 @@ def pack_argument(
         return value
     if not isinstance(value, DynamicValue | Size | SizeExpression):
         return value
-    if isinstance(known, Unknown) and known in checker.sizes_of_parameters:
-        return pack_sizes(checker, out, value, checker.sizes_of_parameters[known].complement(), None, span)
+    if isinstance(known, Unknown) and known in checker.sizes.of_parameters:
+        return pack_sizes(checker, out, value, checker.sizes.of_parameters[known].complement(), None, span)
     is_open = isinstance(known, Unknown)
     if isinstance(known, TensorType):
         is_open = any(isinstance(prune(d), Unknown) for d in flat_shape(known.shape))
@@ -371,7 +339,7 @@ def is_function_of_any(annotation: Type | None) -> bool:
 def refuse_one_size(checker: Checker, callee: DynamicValue, arguments: Sequence[DynamicValue]) -> None:
     """Begin anew where a function of tensors with `Any` is called at other sizes than before."""
     type_ = prune(callee.type)
-    place = checker.functions_of_any.get(callee.atom)
+    place = checker.sizes.functions_of_any.get(callee.atom)
     if place is None or not isinstance(type_, FunctionType):
         return
     for argument, wanted in zip(arguments, type_.parameters, strict=False):
@@ -391,7 +359,7 @@ def note_any(checker: Checker, entity: AbstractValue, written: Type | None) -> N
     """Note which axes of a parameter, or of the tensors in it, its annotation leaves open."""
     match entity, written:
         case DynamicValue(atom), TensorType() if axes := any_axes(written):
-            checker.axes_of_any[atom] = axes
+            checker.sizes.axes_of_any[atom] = axes
         case Tuple(items), TupleType(parts) if len(items) == len(parts):
             for item, part in zip(items, parts, strict=True):
                 note_any(checker, item, part)

@@ -16,16 +16,34 @@ import attrs
 from relay.errors import Span, TypeCheckError
 from relay.ir.dims import Dim, resolve_dim
 from relay.ir.expr import Function
-from relay.ir.types import Form, Kind, TensorType, TupleType, Type, TypeId, Unknown, map_dims, prune, type_variables
+from relay.ir.types import (
+    Form,
+    Kind,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeId,
+    Unknown,
+    map_dims,
+    prune,
+    type_variables,
+)
 from relay.operator.relation import substitute
-from relay.typecheck.elaboration.abstract_values import DynamicValue, GlobalFunction, LocalFunction, TypedBlockBuilder
+from relay.typecheck.elaboration.abstract_values import (
+    DynamicValue,
+    GlobalFunction,
+    LocalFunction,
+    TypedBlockBuilder,
+    surface_function,
+)
 from relay.typecheck.elaboration.annotated_types import annotation_type
 from relay.typecheck.elaboration.checker import Checker, Instance, InstanceKey
 from relay.typecheck.elaboration.diagnostics.mistakes import display_type
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.dynamic_shapes.data_dependent import any_axes, varying_axes
-from relay.typecheck.elaboration.expressions.arguments import definition_context, surface_function
+from relay.typecheck.elaboration.expressions.arguments import definition_context
 from relay.typecheck.elaboration.restarts import ListGrows, Place, SizeVaries
 from relay.typecheck.elaboration.schemes import rank_n_types
 from relay.typecheck.elaboration.schemes.schemes import close_type
@@ -35,14 +53,14 @@ from relay.typecheck.unification import flat_shape, resolve, shape_variable, unk
 def note_sizes(checker: Checker, key: InstanceKey, instance: Instance) -> None:
     """Let `at_equal_sizes` find an instance."""
     if checker.hints.is_open:
-        checker.instances_at_numbers.setdefault(_at_numbers(checker, key), instance)
+        checker.module.instances_at_numbers.setdefault(_at_numbers(checker, key), instance)
 
 
 def at_equal_sizes(checker: Checker, key: InstanceKey, types: Sequence[Type]) -> Instance | None:
     """For a function that calls itself at other symbolic sizes, an instance whose sizes are the same in this call: they
     become numbers then. Halves of `n`, rounded up and down, would be sizes of their own, and a recursion with two calls
     would have twice as many instances at each depth, for a program that is right for few sizes."""
-    found = checker.instances_at_numbers.get(_at_numbers(checker, key)) if checker.hints.is_open else None
+    found = checker.module.instances_at_numbers.get(_at_numbers(checker, key)) if checker.hints.is_open else None
     if found is None:
         return None
     for left, right in zip(_dims(types), _dims(found.parameters), strict=True):
@@ -200,11 +218,10 @@ def _general_result(
 ) -> Type:
     """The result of a function by the variables of its annotations, found by typing its body for all of them. Raises
     TypeCheckError if that does not tell it."""
-    from relay.typecheck.elaboration.instances import instantiate
 
     function = surface_function(callee)
-    if function.label in checker.general_results:
-        return checker.general_results[function.label]
+    if function.label in checker.scheme.general_results:
+        return checker.scheme.general_results[function.label]
     context = definition_context(callee)
     context.annotated = dict(context.annotated)  # variables of the functions around keep their meaning
     for variable in (v for p in function.parameters if p.type is not None for v in type_variables(p.type)):
@@ -220,7 +237,7 @@ def _general_result(
             DynamicValue(checker.variable(p.name, t, p.span), t)
             for p, t in zip(function.parameters, types, strict=True)
         ]
-        instance = instantiate(checker, callee, values, values, span, annotated=context.annotated)
+        instance = checker.engine.instantiate(checker, callee, values, values, span, annotated=context.annotated)
         checker.solver.run()
         if len(checker.errors) > errors:
             raise checker.errors[errors]
@@ -231,7 +248,7 @@ def _general_result(
                 span,
                 help=f"annotate the result of {function.name}",
             )
-    checker.general_results[function.label] = result
+    checker.scheme.general_results[function.label] = result
     return result
 
 
@@ -290,14 +307,15 @@ def _get_larger(running: Sequence[Instance], types: Sequence[Type]) -> bool:
 
 
 def has_other_structure(found: Type, expected: Type) -> bool:
-    """Whether two types cannot be equal, for one is a tuple, has other components, or another rank."""
+    """Whether two types cannot be equal: one is a tuple or a list, has other components, or another rank."""
     a, b = prune(found), prune(expected)
     if isinstance(a, TupleType) and isinstance(b, TupleType):
         return len(a.items) != len(b.items) or any(map(has_other_structure, a.items, b.items))
     if isinstance(a, TensorType) and isinstance(b, TensorType):
         ranks_known = shape_variable(flat_shape(a.shape)) is None and shape_variable(flat_shape(b.shape)) is None
         return ranks_known and len(flat_shape(a.shape)) != len(flat_shape(b.shape))
-    return isinstance(a, TupleType | TensorType) and isinstance(b, TupleType | TensorType)
+    known = TupleType | TensorType | StackType
+    return isinstance(a, known) and isinstance(b, known) and type(a) is not type(b)
 
 
 def _count(type_: Type) -> int:

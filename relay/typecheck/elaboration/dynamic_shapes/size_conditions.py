@@ -60,7 +60,7 @@ def note(checker: Checker, name: str, operands: Sequence[AbstractValue], result:
         case _, [Number() as left, Number() as right]:
             found = _comparison(name, left, right)
     if found is not None:
-        checker.size_conditions[result.atom] = found
+        checker.sizes.conditions[result.atom] = found
 
 
 def _comparison(name: str, left: Number, right: Number) -> SizeCondition | None:
@@ -86,7 +86,7 @@ def _comparison(name: str, left: Number, right: Number) -> SizeCondition | None:
 
 def condition_of(checker: Checker, condition: DynamicValue) -> SizeCondition | None:
     """What a condition says of sizes; None if nothing."""
-    return checker.size_conditions.get(condition.atom)
+    return checker.sizes.conditions.get(condition.atom)
 
 
 @attrs.frozen
@@ -137,7 +137,7 @@ def note_joined(checker: Checker, result: AbstractValue, paths: Sequence[Path]) 
             false.append((*path.known, *said.fails))
     found = SizeCondition(_common(true), _common(false), decided)
     if found.holds or found.fails or decided:
-        checker.size_conditions[result.atom] = found
+        checker.sizes.conditions[result.atom] = found
 
 
 def _common(ways: Sequence[Sequence[DimConstraint]]) -> tuple[DimConstraint, ...]:
@@ -162,12 +162,11 @@ def _weaker(constraint: DimConstraint) -> tuple[DimConstraint, ...]:
 @contextlib.contextmanager
 def arm(checker: Checker, known: Sequence[DimConstraint], is_chosen: bool) -> Iterator[None]:
     """While an arm is elaborated in which these hold; `is_chosen`: sizes choose it."""
-    checker.chosen_by_sizes += is_chosen
-    try:
-        with checker.where_it_may_not_run(), checker.hints.where_holds(known):
-            yield
-    finally:
-        checker.chosen_by_sizes -= is_chosen
+    frame = checker.frame
+    if is_chosen:
+        frame = attrs.evolve(frame, chosen_by_sizes=frame.chosen_by_sizes + 1)
+    with checker.within(frame), checker.where_it_may_not_run(), checker.hints.where_holds(known):
+        yield
 
 
 def later_arm(
@@ -179,4 +178,4 @@ def later_arm(
 
 def is_lenient(checker: Checker) -> bool:
     """Whether the place at hand may be reached for some of the annotated sizes only."""
-    return checker.generic and checker.chosen_by_sizes > 0
+    return checker.generic and checker.frame.chosen_by_sizes > 0

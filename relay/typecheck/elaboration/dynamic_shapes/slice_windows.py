@@ -58,7 +58,7 @@ def note(checker: Checker, name: str, operands: Sequence[AbstractValue], result:
         for variable, coefficient in right.items():
             combined[variable] = dims.add(combined.get(variable, 0), dims.multiply(coefficient, sign))
         found = ({v: c for v, c in combined.items() if c != 0}, dims.add(constant, dims.multiply(other, sign)))
-    checker.linear[result.atom] = found
+    checker.sizes.linear[result.atom] = found
 
 
 def _linear(checker: Checker, entity: AbstractValue) -> Linear | None:
@@ -71,7 +71,7 @@ def _linear(checker: Checker, entity: AbstractValue) -> Linear | None:
             base = prune(found.base) if isinstance(found, TensorType) and found.shape == () else None
             if base is None or (isinstance(base, BaseType) and base.base_class is not BaseClass.INTEGER):
                 return None
-            return checker.linear.get(var, ({var: 1}, 0))
+            return checker.sizes.linear.get(var, ({var: 1}, 0))
         case _:
             return None
 

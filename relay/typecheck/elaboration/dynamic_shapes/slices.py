@@ -26,6 +26,7 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.dynamic_lists import list_positions
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import operators
+from relay.typecheck.elaboration.library.creation import array
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.guards import fits_int32
 from relay.typecheck.unification import flat_shape, resolve
@@ -45,9 +46,8 @@ def list_as_tensor(
         is_list = isinstance(item, DynamicValue) and isinstance(prune(item.type), StackType)
     if not is_list or isinstance(item, SliceItem):
         return item
-    from relay.typecheck.elaboration.library.python_builtins import array
 
-    return array(checker, out, [item], span)
+    return array(checker, out, item, span)
 
 
 def _is_of_run(entity: AbstractValue) -> bool:

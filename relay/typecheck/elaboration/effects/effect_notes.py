@@ -13,6 +13,7 @@ from relay.ir.definition import complete_definition
 from relay.ir.effects import Effect, Effects, Purity
 from relay.ir.expr import Atom, Var
 from relay.ir.types import DataDefinition, FunctionType, Type, Unknown, mentioned_definitions
+from relay.typecheck.elaboration.frame import Frame
 from relay.typecheck.mapping import map_type
 
 IMPURE = "write Fn[[A], B] for a function that may have effects"
@@ -30,7 +31,7 @@ class EffectNotes:
     """The effects of the functions of one elaboration."""
 
     def __init__(self) -> None:
-        self.effects = Effects()  # of the function that is being elaborated
+        self.frame = Frame()  # where elaboration stands
         self.pure: list[tuple[Effects, Purity]] = []  # what must have none
         self._stored: dict[tuple[Field, int], Effects] = {}  # of functions in the fields of data types
         # what uses values whose types are not known yet, by calling a function in them, or a method of this name
@@ -50,14 +51,23 @@ class EffectNotes:
         """Note a reference that the function at hand makes."""
         self.effects.own.add(reference)
 
+    @property
+    def effects(self) -> Effects:
+        """Those of the function that is being elaborated."""
+        return self.frame.effects
+
     @contextlib.contextmanager
-    def effects_of(self, effects: Effects) -> Iterator[None]:
-        """While the body of a function with these effects is elaborated."""
-        outer, self.effects = self.effects, effects
+    def within(self, frame: Frame) -> Iterator[None]:
+        """While elaboration stands elsewhere."""
+        outer, self.frame = self.frame, frame
         try:
             yield
         finally:
-            self.effects = outer
+            self.frame = outer
+
+    def effects_of(self, effects: Effects) -> contextlib.AbstractContextManager[None]:
+        """While the body of a function with these effects is elaborated."""
+        return self.within(attrs.evolve(self.frame, effects=effects))
 
     def with_effects(
         self,

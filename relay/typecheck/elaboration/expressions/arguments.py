@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from relay.errors import Label, Span, TypeCheckError, TypeMismatch
 from relay.ir.expr import Atom, Constant, Function, Parameter, Static
-from relay.ir.types import BaseType, FunctionType, QuantifiedType, TensorType, TupleType, TypeId, show
+from relay.ir.types import NONE, BaseType, FunctionType, QuantifiedType, TensorType, TypeId, show
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     Context,
@@ -18,13 +18,10 @@ from relay.typecheck.elaboration.abstract_values import (
     Number,
     PythonObject,
     Tuple,
+    surface_function,
 )
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
-
-
-def surface_function(entity: GlobalFunction | LocalFunction) -> Function:
-    """The surface code of a function."""
-    return entity.definition.function if isinstance(entity, GlobalFunction) else entity.function
+from relay.typecheck.elaboration.expressions.atoms import atom_entity
 
 
 def static_positions(callee: GlobalFunction | LocalFunction) -> frozenset[int]:
@@ -59,7 +56,7 @@ def require_fitting(entity: AbstractValue, function: Function, position: int, sp
         return
     match entity:
         case PythonObject(None):
-            fits = written == TupleType(()) or (isinstance(default, Static) and default.value is None)
+            fits = written == NONE or (isinstance(default, Static) and default.value is None)
         case GlobalFunction() | LocalFunction() | DerivativeFunction():
             fits = isinstance(written, FunctionType)
         case PythonObject(value):
@@ -140,8 +137,6 @@ def bind_arguments(
 
 
 def _default(callee: GlobalFunction | LocalFunction, default: Atom) -> AbstractValue:
-    from relay.typecheck.elaboration.expressions.blocks import atom_entity
-
     return atom_entity(definition_context(callee), default)
 
 

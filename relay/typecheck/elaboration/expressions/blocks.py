@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from relay.errors import InternalError, RelayError, Span, TypeCheckError, TypeMismatch
-from relay.ir.dims import Dim, resolve_dim
+from relay.ir.debugging.source_names import collected, is_written
+from relay.ir.debugging.source_places import collected_values
 from relay.ir.expr import (
     Arm,
     Assert,
@@ -44,7 +45,7 @@ from relay.ir.surface import (
     Unpack,
 )
 from relay.ir.traverse import free_variables
-from relay.ir.types import ANY, BOOL, Kind, RefType, StackType, TensorType, TupleType, Type, TypeId, prune, show
+from relay.ir.types import ANY, Kind, StackType, TensorType, TupleType, Type, prune, show
 from relay.operator import Undetermined
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -56,29 +57,30 @@ from relay.typecheck.elaboration.abstract_values import (
     Number,
     Poison,
     PythonObject,
-    Size,
-    SizeExpression,
     Tuple,
     TypedBlockBuilder,
     is_constant_bool,
-    size,
 )
 from relay.typecheck.elaboration.annotated_types import annotation_type
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.control_flow import recursive_results
+from relay.typecheck.elaboration.control_flow import iteration, loops, recursive_results
 from relay.typecheck.elaboration.control_flow.joins import Join, assign
 from relay.typecheck.elaboration.diagnostics import unresolved_names
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, reportable_error
-from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, list_positions
-from relay.typecheck.elaboration.dynamic_shapes import data_dependent, size_conditions
-from relay.typecheck.elaboration.expressions import comparisons
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
+from relay.typecheck.elaboration.dynamic_shapes import data_dependent, masks, size_conditions
+from relay.typecheck.elaboration.expressions import calls, references
+from relay.typecheck.elaboration.expressions.atoms import atom_entity, describe, handed_entities, index_items
+from relay.typecheck.elaboration.expressions.conditions import require_bool
 from relay.typecheck.elaboration.expressions.python_operators import apply_named
 from relay.typecheck.elaboration.library import formatting
+from relay.typecheck.elaboration.members import item_updates, subscripts
+from relay.typecheck.elaboration.members.value_attributes import attribute
+from relay.typecheck.elaboration.patterns import matching
 from relay.typecheck.elaboration.schemes import conditional_types, rank_polymorphism, stuck_terms
-from relay.typecheck.elaboration.values import axis_names, subscripts
+from relay.typecheck.elaboration.values import axis_names
 from relay.typecheck.elaboration.values.expansion import expand
-from relay.typecheck.elaboration.values.objects import object_entity, resolve_name
-from relay.typecheck.unification import Clash, resolve
+from relay.typecheck.unification import Clash
 
 OnYield = Callable[[TypedBlockBuilder, tuple[AbstractValue, ...], "Span | None"], None]
 
@@ -97,23 +99,37 @@ def elaborate_block(
 def _elaborate_block(
     checker: Checker, context: Context, block: Block, out: TypedBlockBuilder, on_yield: OnYield | None, depth: int
 ) -> None:
+    names, values = collected(), collected_values()
+    if names is not None:
+        introduced = names.introduced(block, context.environment)
+        _note_names(out, context, introduced)
+        if values is not None:
+            values.note(_meanings(context, introduced), None)
     for binding in block.bindings:
         checker.hints.span = binding.value.span or checker.hints.span
-        opened = len(checker.opened)
+        opened = len(checker.scheme.opened)
         if checker.is_partial:
             stuck_terms.doubt(checker, binding)
+        if names is not None:
+            names.enter(binding.value)
         try:
             elaborate_binding(checker, context, binding, out)
+            if names is not None:
+                _note_names(out, context, binding.targets)
+            if values is not None:
+                values.note(_meanings(context, binding.targets), binding.value.span)
             checker.solver.run()
-            if len(checker.opened) > opened:
-                checker.doubtful.update(binding.targets)
+            if len(checker.scheme.opened) > opened:
+                checker.scheme.doubtful.update(binding.targets)
             if checker.generic:
-                conditional_types.note(checker, context, binding, len(checker.opened) > opened)
+                conditional_types.note(checker, context, binding, len(checker.scheme.opened) > opened)
         except (DependsOnPoison, RelayError, Undetermined, Clash) as error:
             error = reportable_error(error, checker.hints.span)
             if checker.generic and stuck_terms.is_open(checker, context, binding, error):
                 unresolved_names.report_operands(checker, context, binding.value)
                 stuck_terms.open_binding(checker, context, binding)
+                if values is not None:
+                    values.note(_meanings(context, binding.targets), binding.value.span)
                 conditional_types.note(checker, context, binding, True)
                 continue
             if recursive_results.leave_open(checker, context, binding, error):
@@ -128,6 +144,22 @@ def _elaborate_block(
     except (DependsOnPoison, RelayError, Undetermined, Clash) as error:
         checker.report(reportable_error(error, checker.hints.span))
         out.terminator = Dead()
+
+
+def _meanings(context: Context, variables: Iterable[Var]) -> Iterator[tuple[Var, AbstractValue]]:
+    """What variables mean from here on."""
+    for variable in variables:
+        value = context.environment.get(variable)
+        if value is not None and not isinstance(value, Poison):
+            yield variable, value
+
+
+def _note_names(out: TypedBlockBuilder, context: Context, variables: Iterable[Var]) -> None:
+    """What the user's variables among these mean from here on."""
+    for variable in variables:
+        value = context.environment.get(variable)
+        if value is not None and is_written(variable.name, variable.span):
+            out.names.append((len(out.items), variable.name, value))
 
 
 def _terminate(
@@ -157,42 +189,8 @@ def _terminate(
             out.terminator = Dead()
 
 
-def handed_entities(context: Context, atoms: Sequence[Atom]) -> tuple[AbstractValue, ...]:
-    """What the operands of control flow mean: of a `yield`, `next` or `exit`, or where a loop starts. Some may be
-    Failed."""
-    return tuple(context.lookup(atom) if isinstance(atom, Var) else atom_entity(context, atom) for atom in atoms)
-
-
-def atom_entity(context: Context, atom: Atom) -> AbstractValue:
-    """What a surface atom means. Raises Consequence if a mistake left it without a meaning."""
-    match atom:
-        case Var():
-            return context.value(atom)
-        case Constant():
-            return DynamicValue(atom, atom.type)
-        case Static(value, span):
-            return object_entity(value, span)
-        case Global(name, _, span):
-            if (dim := _dim_variable(context, context.scope.resolve(name))) is not None:
-                return size(dim, span)
-            return resolve_name(context.scope, name, span, context.names())
-
-
-def _dim_variable(context: Context, value: object) -> Dim | None:
-    """The size that a variable of the annotations has here; None for everything else."""
-    if not isinstance(value, TypeId) or value.kind is not Kind.Dim or value not in context.annotated:
-        return None
-    return resolve_dim(context.annotated[value])  # type: ignore[arg-type]
-
-
 def elaborate_binding(checker: Checker, context: Context, binding: Binding, out: TypedBlockBuilder) -> None:
     """Elaborate one binding: write what exists at run time, and note what its targets mean."""
-    from relay.typecheck.elaboration.control_flow import iteration, loops
-    from relay.typecheck.elaboration.dynamic_shapes import masks
-    from relay.typecheck.elaboration.expressions import calls, references
-    from relay.typecheck.elaboration.patterns import matching
-    from relay.typecheck.elaboration.values import item_updates, subscripts, tensors
-
     targets, value = binding.targets, binding.value
     entity: AbstractValue | None
 
@@ -212,9 +210,9 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             checker.rounds.store(arguments, given)
             entity = calls.apply(checker, context, out, callee, given, named, span, described, describe(function))
         case Attribute(atom, name, span):
-            entity = tensors.attribute(checker, out, entity_of(atom), name, span, describe(atom))
+            entity = attribute(checker, out, entity_of(atom), name, span, describe(atom))
         case Index(atom, items, span, updated):
-            whole, subscript = entity_of(atom), subscripts.index_items(context, items)
+            whole, subscript = entity_of(atom), index_items(context, items)
             entity = masks.masked_elements(checker, out, whole, subscript, span) if updated else None
             if entity is None:
                 try:
@@ -229,7 +227,7 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
                         raise
         case IndexUpdate(atom, items, new, span, inside):
             entity = item_updates.index_update(
-                checker, out, entity_of(atom), subscripts.index_items(context, items), entity_of(new), span, inside
+                checker, out, entity_of(atom), index_items(context, items), entity_of(new), span, inside
             )
         case MakeTuple(items, _):
             entity = Tuple(tuple(entity_of(a) for a in items))
@@ -251,7 +249,7 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             defaults = [p.default for p in function.signature if isinstance(p.default, Var)]
             used = (*free_variables(function), *defaults)
             captured = {v: context.lookup(v) for v in used if _is_bound(context, v)}
-            around = checker.active[-1] if checker.active else None
+            around = checker.frame.active[-1] if checker.frame.active else None
             sizes = checker.sizes_in_scope()
             entity = LocalFunction(function, captured, out.slot(), sizes, context, function.name, inside=around)
             checker.unseen_functions.setdefault(id(function), (entity, value))
@@ -268,11 +266,7 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
                 checker, context, out, entity_of(function), [entity_of(a) for a in arguments], [], span, []
             )
         case RefNew(atom, span):
-            typed = checker.materialize(
-                out, data_dependent.pack_sizes(checker, out, entity_of(atom), None, None, span), span
-            )
-            entity = checker.bind(out, RefNew(typed.atom, span), RefType(typed.type), "ref", span)
-            checker.made_reference(entity.atom)
+            entity = references.new(checker, out, entity_of(atom), span)
         case RefRead(atom, span):
             entity = references.read(checker, out, entity_of(atom), span)
         case RefWrite(atom, new, span):
@@ -300,7 +294,7 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
         case _:
             raise InternalError(f"the surface IR holds {type(value).__name__}")
     if targets:
-        context.environment[targets[0]] = entity if entity is not None else Tuple(())
+        context.environment[targets[0]] = entity if entity is not None else PythonObject(None)
         if isinstance(value, OpCall | Apply) and isinstance(entity, DynamicValue) and isinstance(entity.atom, Var):
             entity.atom.name = targets[0].name
 
@@ -312,52 +306,6 @@ def _is_bound(context: Context, var: Var) -> bool:
             return True
         current = current.outer
     return False
-
-
-def describe(atom: Atom) -> str:
-    """An operand as the user wrote it, for messages."""
-    match atom:
-        case Var(name, _, span) | Global(name, _, span):
-            if span is not None and span.line == span.end_line:
-                text = span.source.line(span.line)[span.column - 1 : span.end_column - 1]
-                if 0 < len(text) <= 30:
-                    return text
-            return name
-        case Static(value):
-            return repr(value)
-        case Constant(value):
-            return str(value) if value.ndim == 0 else "constant"
-
-
-def require_bool(
-    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None, what: str
-) -> DynamicValue:
-    """The entity as a rank-0 bool. Raises TypeMismatch."""
-    if isinstance(entity, PythonObject) and isinstance(entity.value, bool):
-        import numpy as np
-
-        constant = Constant(np.asarray(entity.value), span)
-        return DynamicValue(constant, constant.type, entity.value)
-    if isinstance(entity, DynamicValue) and isinstance(prune(entity.type), TupleType):
-        entity = expand(checker, out, entity, span)
-    if isinstance(entity, Tuple):
-        return comparisons.truth(len(entity.items) > 0, span)
-    if isinstance(entity, DynamicValue) and dynamic_lists.is_growing(entity):
-        entity = list_positions.is_not_empty(checker, out, entity, span)
-    if isinstance(entity, Number):
-        number = (
-            entity.dim if isinstance(entity, Size) else None if isinstance(entity, SizeExpression) else entity.value
-        )
-        text = "a number" if number is None else f"the number {number}"
-        raise TypeMismatch(f"{what} must be a bool, found {text}", span, help="compare it: `n != 0`")
-    typed = checker.materialize(out, entity, span)
-    found = resolve(typed.type)
-    is_mask = isinstance(found, TensorType) and found.base == BOOL
-    help = "compare with something: `x > 0`; or reduce: relay.any(x)"
-    if is_mask:
-        help = "reduce: relay.any(x), relay.all(x); elementwise, `and` and `or` are `(x > 0) & (y > 0)` and `|`"
-    checker.unify_at(typed.type, TensorType(BOOL, ()), span, what, help=help)
-    return typed
 
 
 def unpack(
@@ -519,7 +467,7 @@ def _condition(
         known = is_constant_bool(entities[0])
         try:
             typed = require_bool(checker, place, entities[0], at or span, "a condition")
-        except TypeMismatch as error:  # the arms can be checked all the same
+        except (TypeMismatch, DependsOnPoison) as error:  # the arms can be checked all the same
             checker.report(error)
             typed = checker.constant_bool(span)
         found.append(typed if known is None else DynamicValue(typed.atom, typed.type, known))

@@ -34,11 +34,10 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_reductions
 from relay.typecheck.elaboration.expressions import operators
-from relay.typecheck.elaboration.expressions.python_operators import apply_named
 from relay.typecheck.elaboration.library import text_equality
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import data, special_methods
-from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.expansion import expand, settle
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import resolve
 
@@ -69,7 +68,7 @@ def equal(
     checker: Checker, out: TypedBlockBuilder, left: AbstractValue, right: AbstractValue, span: Span | None
 ) -> AbstractValue:
     """`left == right` where at least one side is a structure, and inside of structures."""
-    left, right = (expand(checker, out, e, span) if isinstance(e, DynamicValue) else e for e in (left, right))
+    left, right = (settle(checker, out, e, span) if isinstance(e, DynamicValue) else e for e in (left, right))
     if isinstance(left, Tuple) and isinstance(right, Tuple):
         if len(left.items) != len(right.items) or _class(left.form) != _class(right.form):
             return truth(False, span)
@@ -81,7 +80,11 @@ def equal(
         if isinstance(one, DynamicValue) and (type_ := tensor_type(one)) is not None and type_.rank > 0:
             what = "a tuple with a tensor" if isinstance(other, Tuple) else "structures that hold tensors"
             raise TypeMismatch(f"`==` of {what} has no single answer", span, help="compare the tensors: (x == y).all()")
-    return apply_named(checker, out, "equal", [left, right], {}, span, [])
+        if isinstance(one, Tuple) and isinstance(other, DynamicValue):
+            if checker.is_open(other):
+                raise SchemeOnly(span, "the type of an operand of `==`")
+            return truth(False, span)
+    return checker.engine.apply_operator(checker, out, "equal", [left, right], {}, span, [])
 
 
 def _class(form: Form | None) -> object:
@@ -115,7 +118,7 @@ def contains(
         case Progression():
             raise TypeCheckError("`in` of a range needs a step that is known", span, help="compare with the bounds")
         case DynamicValue() if (type_ := tensor_type(container)) is not None and type_.rank > 0:
-            same = apply_named(checker, out, "equal", [container, item], {}, span, [])
+            same = checker.engine.apply_operator(checker, out, "equal", [container, item], {}, span, [])
             return operators.apply(checker, out, lookup("any"), [same], {}, span, [])
         case _ if (own := special_methods.call(checker, out, "__contains__", container, [item], span)) is not None:
             return own
@@ -131,7 +134,7 @@ def _in_range(
     checker: Checker, out: TypedBlockBuilder, item: AbstractValue, container: Range, span: Span | None
 ) -> AbstractValue:
     def compute(name: str, *operands: AbstractValue) -> AbstractValue:
-        return apply_named(checker, out, name, list(operands), {}, span, [])
+        return checker.engine.apply_operator(checker, out, name, list(operands), {}, span, [])
 
     upward = container.step > 0
     conditions = [compute("greater_equal" if upward else "less_equal", item, container.start)]

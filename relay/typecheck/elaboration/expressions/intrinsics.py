@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.sizes.facts import facts
+from relay.ir.intrinsic import Intrinsic
 from relay.ir.types import Form, Kind
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
-    Context,
     DynamicValue,
     Method,
     Number,
     PythonObject,
-    Range,
     Tuple,
     TypedBlockBuilder,
     Zip,
@@ -23,118 +21,54 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import loop_copies
 from relay.typecheck.elaboration.control_flow.loop_copies import count_of
-from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, refuse_many
-from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, list_methods, list_reductions
+from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, list_methods
 from relay.typecheck.elaboration.expressions import comparisons
 from relay.typecheck.elaboration.library import formatting
+from relay.typecheck.elaboration.library.library_calls import as_sequence
+from relay.typecheck.elaboration.library.overloads import Call, implements
+from relay.typecheck.elaboration.members.elements import elements
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import data, records
-from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.expansion import expand, settle
 from relay.typecheck.elaboration.values.objects import object_entity
-from relay.typecheck.elaboration.values.subscripts import index
-from relay.typecheck.elaboration.values.tensors import tensor_type
 
 CHANGES = ("append", "insert", "clear", "reverse", "update", "sort", "remove")
 """The methods that change a list, if it is one."""
 
-Keywords = Sequence[tuple[str, AbstractValue]]
 Rule = Callable[[Checker, TypedBlockBuilder, Sequence[AbstractValue], "Span | None"], AbstractValue]
 
 
-def elements(
-    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None
-) -> list[AbstractValue] | None:
-    """The elements of what can be iterated over, one by one; None where their number is not known."""
-    if isinstance(entity, DynamicValue):
-        entity = expand(checker, out, entity, span)
-    match entity:
-        case Tuple():
-            return list(records.iteration_items(entity, span))
-        case Range(Number(int(start)), Number(int(stop)), step):
-            numbers = range(start, stop, step)
-            refuse_many(max(0, -((start - stop) // step)), span)
-            return [Number(i, span) for i in numbers]
-        case DynamicValue() if dynamic_lists.is_growing(entity):
-            if dynamic_lists.count(entity) is None:
-                return None
-            return list(list_reductions.element_tuple(checker, out, entity, span).items)
-        case DynamicValue():
-            known = tensor_type(entity)
-            count = facts().number(known.shape[0]) if known is not None and known.shape else None
-            if count is None:
-                return None
-            refuse_many(count, span)
-            return [index(checker, out, entity, [Number(i, span)], span) for i in range(count)]
-        case Zip(parts):
-            columns = [_column(checker, out, part, span) for part in parts]
-            finite = [c for c in columns if not isinstance(c, Range)]
-            if not finite or any(c is None for c in finite):
-                return None
-            count = min(len(c) for c in finite if c is not None)
-            return [Tuple(tuple(_row(c, i, span) for c in columns)) for i in range(count)]
-        case _:
-            return None
-
-
-def make_zip(arguments: Sequence[AbstractValue], keywords: Keywords, span: Span | None) -> AbstractValue:
+def make_zip(
+    arguments: Sequence[AbstractValue], strict: AbstractValue | None = None, span: Span | None = None
+) -> AbstractValue:
     """`zip(x, ..)`; with `strict=True` the lengths must be known and equal."""
     if not arguments:
         raise TypeCheckError("zip needs at least one iterable", span)
-    for name, value in keywords:
-        strict = is_constant_bool(value)
-        if name != "strict" or strict is None:
-            raise TypeCheckError(f"zip takes no argument {name!r} but strict, which is True or False", span)
-
+    is_strict = False if strict is None else is_constant_bool(strict)
+    if is_strict is None:
+        raise TypeCheckError("the argument `strict` of zip is True or False", span)
+    if is_strict:
         counts = [count_of(a) for a in arguments]
-        if strict and None in counts:
+        if None in counts:
             raise TypeCheckError("zip(strict=True) needs lengths that are known", span, help="leave strict out")
-        if strict and len(set(counts)) > 1:
+        if len(set(counts)) > 1:
             raise TypeCheckError(f"zip(strict=True) of lengths {', '.join(map(str, counts))}", span)
     return Zip(tuple(arguments))
 
 
-def _column(
-    checker: Checker, out: TypedBlockBuilder, part: AbstractValue, span: Span | None
-) -> list[AbstractValue] | Range | None:
-    if isinstance(part, Range) and isinstance(part.stop, PythonObject) and isinstance(part.start, Number):
-        return part  # the numbers of an enumerate, without end
-    return elements(checker, out, part, span)
+def _implement(name: str, rule: Rule) -> None:
+    """Enter the rule for an intrinsic. What changes a list is, for a value of a data type, a method of its class, which
+    may write to references."""
+    changes = name in CHANGES
 
+    def apply(call: Call, *arguments: AbstractValue) -> AbstractValue:
+        if changes and data.data_type(arguments[0]) is not None:
+            data.call_method(call.checker, call.out, Method(arguments[0], name), arguments[1:], (), call.span)
+            return arguments[0]
+        return rule(call.checker, call.out, arguments, call.span)
 
-def _row(column: list[AbstractValue] | Range | None, position: int, span: Span | None) -> AbstractValue:
-    if isinstance(column, Range):
-        assert isinstance(column.start, Number)
-        return Number(column.start.value + position * column.step, span)
-    assert column is not None
-    return column[position]
-
-
-def apply(
-    checker: Checker,
-    context: Context,
-    out: TypedBlockBuilder,
-    name: str,
-    arguments: Sequence[AbstractValue],
-    keywords: Keywords,
-    span: Span | None,
-) -> AbstractValue:
-    """Call the intrinsic of this name."""
-    if name == "call":
-        return _call(checker, context, out, arguments, keywords, span)
-    if name == "print":
-        return formatting.print_(checker, out, arguments, keywords, span)
-    if name in CHANGES and data.data_type(arguments[0]) is not None:
-        data.call_method(checker, out, Method(arguments[0], name), arguments[1:], keywords, span)
-        return arguments[0]  # a method of the user's, which may write to references
-    if name in ("sort", "remove"):
-        from relay.typecheck.elaboration.library import ordering
-
-        if name == "remove":
-            return ordering.remove(checker, out, arguments, span)
-        return ordering.sort(checker, context, out, arguments[0], keywords, span)
-    if name == "list":
-        return _list(arguments, keywords)
-    return _RULES[name](checker, out, arguments, span)
+    implements(Intrinsic(name), name=name)(apply)
 
 
 def _known_elements(
@@ -172,13 +106,11 @@ def _unpack(
 def _spread_items(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
-    from relay.typecheck.elaboration.library import ordering
-
     grows = any(map(dynamic_lists.is_growing, arguments))
     arguments = [
         a
         if isinstance(a, Tuple) or not (grows or loop_copies.count_of(a) is None)
-        else ordering.values(checker, out, a, span)
+        else as_sequence(checker, out, a, span)
         for a in arguments
     ]
     if any(map(dynamic_lists.is_growing, arguments)):
@@ -189,9 +121,10 @@ def _spread_items(
     return Tuple(tuple(items), Form(list) if grown else None)
 
 
-def _list(items: Sequence[AbstractValue], keywords: Keywords) -> Tuple:
-    parts = dict(keywords).get("parts")
-    return Tuple(tuple(items), Form(list), int(parts.value) if isinstance(parts, Number) else None)
+@implements(Intrinsic("list"), name="list")
+def _list(call: Call, *items: AbstractValue, parts: AbstractValue | None = None) -> AbstractValue:
+    count = int(parts.value) if isinstance(parts, Number) else None
+    return Tuple(items, Form(list), count, None if items else call.span)
 
 
 def _comprehension_items(
@@ -246,26 +179,20 @@ def _is_none(
 ) -> AbstractValue:
     (entity,) = arguments
     if isinstance(entity, DynamicValue):
-        entity = expand(checker, out, entity, span)
+        entity = settle(checker, out, entity, span)
     if checker.is_open(entity):
         return conditional_types.condition(checker, span)
-    nothing = isinstance(entity, Tuple) and not entity.items and entity.form is None  # that of an empty `return`
-    return object_entity(nothing or (isinstance(entity, PythonObject) and entity.value is None), span)
+    return object_entity(isinstance(entity, PythonObject) and entity.value is None, span)
 
 
+@implements(Intrinsic("call"), name="call")
 def _call(
-    checker: Checker,
-    context: Context,
-    out: TypedBlockBuilder,
-    arguments: Sequence[AbstractValue],
-    keywords: Keywords,
-    span: Span | None,
+    call: Call, function: AbstractValue, positional: AbstractValue, /, *named: AbstractValue, **keywords: AbstractValue
 ) -> AbstractValue:
-    from relay.typecheck.elaboration.expressions import calls
-
-    function, positional, *named = arguments
+    """`f(*positional, **named, key=value)`."""
+    checker, out, span = call.site
     given = _known_elements(checker, out, positional, "`*` in a call", span)
-    words = list(keywords)
+    words = list(keywords.items())
     for part in named:
         record = records.as_record(checker, out, part, span)
         if record is None or record.form is None or record.form.cls is not dict:
@@ -273,7 +200,12 @@ def _call(
         words += zip(record.form.names, record.items, strict=True)
     if len({name for name, _ in words}) < len(words):
         raise TypeCheckError("two values for one keyword argument", span)
-    return calls.apply(checker, context, out, function, given, words, span, [])
+    return checker.engine.call(checker, call.context, out, function, given, words, span, [])
+
+
+@implements(Intrinsic("print"), name="print")
+def _print(call: Call, /, *values: AbstractValue, **options: AbstractValue) -> AbstractValue:
+    return formatting.print_(call.checker, call.out, values, call.keywords, call.span)
 
 
 _RULES: dict[str, Rule] = {
@@ -295,3 +227,6 @@ _RULES: dict[str, Rule] = {
     "format": formatting.make_text,
     "assert": formatting.assert_,
 }
+
+for _name, _rule in _RULES.items():
+    _implement(_name, _rule)

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relay.errors import Span, TypeMismatch
-from relay.ir.types import BOOL, BaseClass, BaseType, Unknown, prune
+from relay.errors import Span, TypeCheckError, TypeMismatch
+from relay.ir.types import BOOL, BaseClass, BaseType, Kind, Unknown, prune
 from relay.operator import Operator
 from relay.operator.relation import BaseToken, class_names
-from relay.typecheck.elaboration.abstract_values import Number, Text
+from relay.typecheck.elaboration.abstract_values import (
+    Number,
+    Text,
+)
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.constraints import default_of
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of, operator_name
 from relay.typecheck.unification import Clash
 
@@ -106,3 +110,20 @@ def result_base(
     if token.is_variable and token.text not in bound:
         raise TypeMismatch(f"{operator_name(operator)} needs at least one tensor")
     return bound[token.text] if token.is_variable else BaseType(token.text)
+
+
+def decide_dtype(checker: Checker, value: object, span: Span | None) -> object:
+    """A dtype that is compared, which has to be known: that of numbers is the one that they have alone, from here on.
+    What only ever holds integers stays as it is."""
+    if not isinstance(value, Unknown) or value.kind is not Kind.BaseType:
+        return value
+    checker.solver.run()
+    base = prune(value)
+    if isinstance(base, Unknown) and base.literals and base.weak:
+        return default_of(base)
+    if isinstance(base, Unknown) and base.literals:
+        checker.default_literal(base)
+        base = prune(base)
+    if isinstance(base, Unknown):
+        raise TypeCheckError("the dtype is not known here", span, help="annotate the tensor, or give it a dtype")
+    return base

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
-from relay.ir.types import BOOL, BaseType, TensorType, prune
+from relay.ir.dims import product, resolve_dim
+from relay.ir.expr import Assert, Binding
+from relay.ir.sizes.facts import mentions_made
+from relay.ir.types import (
+    ANY,
+    BOOL,
+    BaseType,
+    TensorType,
+    prune,
+)
 from relay.operator import Operator, lookup
 from relay.typecheck.elaboration.abstract_values import (
     FUNCTIONS,
@@ -21,6 +30,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Tuple,
     TypedBlockBuilder,
     Zip,
+    dim_of,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.derivatives import tangents
@@ -32,6 +42,7 @@ from relay.typecheck.elaboration.expressions.python_operators import numbers_alo
 from relay.typecheck.elaboration.library import creation
 from relay.typecheck.elaboration.values import axis_names, range_numbers
 from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.unification import flat_shape, shape_variable
 
 Keywords = Sequence[tuple[str, AbstractValue]]
 
@@ -80,7 +91,7 @@ def call_operator(
     for name in operator.sizes & named.keys():
         named[name] = data_dependent.as_sizes(checker, out, named[name], span)
     if operator is lookup("reshape"):
-        named["shape"] = data_dependent.with_found_extent(checker, out, operands[0], named["shape"], span)
+        named["shape"] = with_found_extent(checker, out, operands[0], named["shape"], span)
     made = creation.call_full(checker, out, operator, named, span)
     if made is not None:
         return made
@@ -173,3 +184,35 @@ def _is_entity(value: object) -> bool:
 def arity(name: str, arguments: Sequence[AbstractValue], count: int, span: Span | None) -> None:
     if len(arguments) != count:
         raise TypeCheckError(f"{name} takes {count} argument{'s' * (count != 1)}, found {len(arguments)}", span)
+
+
+def with_found_extent(
+    checker: Checker, out: TypedBlockBuilder, value: AbstractValue, shape: object, span: Span | None
+) -> object:
+    """The shape `(n, -1)` of a tensor, where n is computed at run time, with a data-dependent size in place of -1. It
+    checks that there is one."""
+
+    known = prune(value.type) if isinstance(value, DynamicValue) else None
+    if not isinstance(shape, Tuple) or not isinstance(known, TensorType):
+        return shape
+    dims = [dim_of(item) if isinstance(item, Number) else None for item in shape.items]
+    source = tuple(resolve_dim(dim) for dim in flat_shape(known.shape))
+    is_known = shape_variable(source) is None and ANY not in source and None not in dims
+    if not is_known or dims.count(-1) != 1 or not any(mentions_made(d) for d in dims if d is not None):
+        return shape
+    products = (product(source), product(d for d in dims if d is not None and d != -1))
+    total, others = (data_dependent.number(checker, out, dim, span) for dim in products)
+
+    def call(name: str, *operands: DynamicValue) -> DynamicValue:
+        return operators.apply(checker, out, lookup(name), list(operands), {}, span, [])
+
+    def check(holds: DynamicValue, text: str) -> None:
+        out.items.append(Binding((), Assert(holds.atom, text, span)))
+
+    one = data_dependent.number(checker, out, 1, span)
+    check(call("greater_equal", others, one), "an extent of the new shape must be at least 1 where another one is -1")
+    found = call("floor_divide", total, call("maximum", others, one))
+    text = "the elements of the tensor cannot be divided among the extents of the new shape"
+    check(call("equal", call("multiply", found, others), total), text)
+    extent = Size(data_dependent.make(checker, out, found, "extent", span), span)
+    return Tuple(tuple(extent if d == -1 else i for i, d in zip(shape.items, dims, strict=True)), shape.form)

@@ -108,7 +108,7 @@ def _apply(
             error.notes = (*error.notes, *operand_notes(found, described))
         raise
     values = [v for v in found if v is not None]
-    checker.pending_attributes.append(attributes)
+    checker.module.pending_attributes.append(attributes)
     if operator.requirements or operator.composition is not None:
         _require(checker, out, operator, values, attributes, span)
     call = OpCall(operator.name, tuple(v.atom for v in values), attributes, span)  # type: ignore[arg-type]
@@ -495,7 +495,7 @@ def _require(
                 emitter.bindings.append(Binding((), Assert(holds.atom, requirement.message, span)))
         place.items += emitter.bindings
 
-    checker.finishers.append(finish)
+    checker.module.finishers.append(finish)
 
 
 def _ask_for_numbers(operator: Operator, values: Sequence[DynamicValue], attributes: dict[str, object]) -> None:

@@ -7,9 +7,9 @@ import operator as python
 import types
 from collections.abc import Callable, Sequence
 
-from relay.errors import Span, TypeCheckError, TypeMismatch
+from relay.errors import Span, TypeMismatch
 from relay.ir.structure import is_named_tuple
-from relay.ir.types import BASE_TYPES, INT64, Form, Kind, StackType, Unknown, prune
+from relay.ir.types import BASE_TYPES, INT64, Form, StackType, Unknown, prune
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -26,14 +26,17 @@ from relay.typecheck.elaboration.abstract_values import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.constraints import default_of
 from relay.typecheck.elaboration.diagnostics.descriptions import operator_name
 from relay.typecheck.elaboration.diagnostics.mistakes import MOST_ELEMENTS, SchemeOnly, refuse_many
-from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-from relay.typecheck.elaboration.expressions import operators
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
+from relay.typecheck.elaboration.dynamic_shapes import data_dependent, masks, size_conditions, slice_windows
+from relay.typecheck.elaboration.expressions import comparisons, operators
 from relay.typecheck.elaboration.expressions.attributes import dtype_of
+from relay.typecheck.elaboration.expressions.conditions import require_bool
+from relay.typecheck.elaboration.expressions.operand_dtypes import decide_dtype
 from relay.typecheck.elaboration.expressions.operators import truth
-from relay.typecheck.elaboration.library import formatting, text_equality
+from relay.typecheck.elaboration.library import formatting, ordering, text_equality
+from relay.typecheck.elaboration.library.library_calls import call_library
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import range_numbers, records, sizes, special_methods
 
@@ -96,7 +99,6 @@ def apply_named(
 ) -> AbstractValue:
     """An operator that Python's syntax calls: numbers are computed at once, and so are comparisons of Python
     objects."""
-    from relay.typecheck.elaboration.dynamic_shapes import masks, size_conditions, slice_windows
 
     if any(isinstance(o, MaskedElements) for o in operands):
         return masks.combine_masked(checker, out, name, operands, span)
@@ -125,11 +127,6 @@ def _apply_to_structures(
     checker: Checker, out: TypedBlockBuilder, name: str, operands: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue | None:
     """Python's operators of tuples and lists: `+` joins them, `*` repeats one, `==` compares them."""
-    from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
-    from relay.typecheck.elaboration.expressions import comparisons
-    from relay.typecheck.elaboration.expressions.blocks import require_bool
-    from relay.typecheck.elaboration.library import ordering
-
     match name, list(operands):
         case "logical_not", [only]:
             condition = require_bool(checker, out, only, span, "the operand of `not`")
@@ -143,7 +140,7 @@ def _apply_to_structures(
             return None
         case (("equal" | "not_equal"), [left, right]) if _are_lists_to_loop_over(left, right):
             lists = [dynamic_lists.as_growing(checker, out, side, span) for side in (left, right)]
-            same = ordering.call_library(checker, out, "same__", lists, span)
+            same = call_library(checker, out, "same__", lists, span)
             return same if name == "equal" else apply_named(checker, out, "logical_not", [same], {}, span, [])
         case _ if any(map(dynamic_lists.is_growing, operands)):
             return None
@@ -191,8 +188,6 @@ def _apply_to_structures(
 
 def _are_lists_to_loop_over(left: AbstractValue, right: AbstractValue) -> bool:
     """Whether both are lists, and not both of them lists whose items are known one by one."""
-    from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
-
     both_known = isinstance(left, Tuple) and isinstance(right, Tuple)
     return dynamic_lists.is_list(left) and dynamic_lists.is_list(right) and not both_known
 
@@ -236,7 +231,7 @@ def _fold(
         if dtype_is_open or any(map(checker.is_open, operands)):
             return conditional_types.condition(checker, span)
         if left is not right:
-            left, right = (_decide_dtype(checker, side, span) for side in (left, right))
+            left, right = (decide_dtype(checker, side, span) for side in (left, right))
         return truth((left == right) is (name == "equal"), span)
     if name == "bitwise_or":
         classes = [
@@ -284,23 +279,6 @@ def numbers_alone(
     if name not in _FOLD or name in ("divide", "power") or not all(type(o) is Number for o in operands):
         return None
     return _fold(checker, out, name, list(operands), span)
-
-
-def _decide_dtype(checker: Checker, value: object, span: Span | None) -> object:
-    """A dtype that is compared, which has to be known: that of numbers is the one that they have alone, from here on.
-    What only ever holds integers stays as it is."""
-    if not isinstance(value, Unknown) or value.kind is not Kind.BaseType:
-        return value
-    checker.solver.run()
-    base = prune(value)
-    if isinstance(base, Unknown) and base.literals and base.weak:
-        return default_of(base)
-    if isinstance(base, Unknown) and base.literals:
-        checker.default_literal(base)
-        base = prune(base)
-    if isinstance(base, Unknown):
-        raise TypeCheckError("the dtype is not known here", span, help="annotate the tensor, or give it a dtype")
-    return base
 
 
 def _comparison_key(entity: AbstractValue) -> object:

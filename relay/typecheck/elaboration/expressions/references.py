@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from relay.errors import Span
 from relay.ir.expr import Binding, RefNew, RefRead, RefWrite
 from relay.ir.types import Kind, RefType, StackType, TensorType, prune
-from relay.typecheck.elaboration.abstract_values import AbstractValue, Number, Tuple, TypedBlockBuilder
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DynamicValue,
+    Number,
+    Tuple,
+    TypedBlockBuilder,
+)
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.effects.effect_notes import READS, WRITES
 from relay.typecheck.elaboration.expressions import weak_types
-from relay.typecheck.elaboration.expressions.operator_calls import Keywords, arity
 from relay.typecheck.elaboration.restarts import ListGrows
 from relay.typecheck.elaboration.values.expansion import expand
 
@@ -52,31 +55,19 @@ def write(
 
 
 def make_reference(
-    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], keywords: Keywords, span: Span | None
+    checker: Checker, out: TypedBlockBuilder, content: AbstractValue, span: Span | None
 ) -> AbstractValue:
-    arity("ref", arguments, 1, span)
-    content = arguments[0]
+    """A new reference to this content."""
     if dynamic_lists.is_literal(content) and isinstance(content, Tuple) and not content.items:
         content = dynamic_lists.as_growing(checker, out, content, span)  # nothing else can be written to it
-    elif dynamic_lists.IN_REFERENCES in checker.decisions.growing:
+    return new(checker, out, weak_types.free_count(checker, out, content), span)
+
+
+def new(checker: Checker, out: TypedBlockBuilder, content: AbstractValue, span: Span | None) -> DynamicValue:
+    """A reference to a value, as a variable that functions capture is kept in one."""
+    if dynamic_lists.IN_REFERENCES in checker.decisions.growing:
         content = dynamic_lists.growing_inside(checker, out, content, span)
-    content = weak_types.free_count(checker, out, data_dependent.pack_sizes(checker, out, content, None, None, span))
-    typed = checker.materialize(out, content, span)
+    typed = checker.materialize(out, data_dependent.pack_sizes(checker, out, content, None, None, span), span)
     made = checker.bind(out, RefNew(typed.atom, span), RefType(typed.type), "ref", span)
     checker.made_reference(made.atom)
     return made
-
-
-def call_read(
-    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], keywords: Keywords, span: Span | None
-) -> AbstractValue:
-    arity("read", arguments, 1, span)
-    return read(checker, out, arguments[0], span)
-
-
-def call_write(
-    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], keywords: Keywords, span: Span | None
-) -> AbstractValue:
-    arity("write", arguments, 2, span)
-    write(checker, out, arguments[0], arguments[1], span)
-    return Tuple(())

@@ -180,7 +180,8 @@ def cast_weak(
     var = checker.variable(name, result, span)
     place = out.slot()
     attributes: dict[str, object] = {"dtype": base}
-    checker.pending_attributes.append(attributes)
+    checker.module.pending_attributes.append(attributes)
+    checker.module.pending_casts[var] = value.atom
 
     def finish() -> None:
         source, target = prune(own), prune(base)
@@ -191,15 +192,15 @@ def cast_weak(
         call = OpCall(lookup("cast").name, (value.atom,), attributes, span)  # type: ignore[arg-type]
         place.items.append(Binding((var,), call))
 
-    checker.finishers.append(finish)
+    checker.module.finishers.append(finish)
     if is_weak(value):
         checker.defer(lambda: _follows(checker, own, base, span), span, "the dtype of a number")
-    notes: tuple[dict[Any, Any], ...] = (checker.linear, checker.places_of_numbers, checker.axes_of_any)
+    notes: tuple[dict[Any, Any], ...] = (checker.sizes.linear, checker.places_of_numbers, checker.sizes.axes_of_any)
     for known in notes:
         if value.atom in known:
             known[var] = known[value.atom]
-    if value.atom in checker.naturals:
-        checker.naturals.add(var)
+    if value.atom in checker.sizes.naturals:
+        checker.sizes.naturals.add(var)
     return DynamicValue(var, result)
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
 
-from relay.errors import Span, TypeCheckError, TypeMismatch
+from relay.errors import TypeCheckError, TypeMismatch
 from relay.ir.expr import Assert, Binding, OpCall
 from relay.ir.types import BOOL, INT32, BaseClass, BaseType, Form, Kind, TensorType, prune, show
 from relay.operator import lookup
@@ -20,26 +19,27 @@ from relay.typecheck.elaboration.abstract_values import (
     SizeExpression,
     Text,
     Tuple,
-    TypedBlockBuilder,
     Zip,
 )
-from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import trip_counts
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions, list_reductions
 from relay.typecheck.elaboration.expressions import intrinsics
-from relay.typecheck.elaboration.expressions.operator_calls import Keywords, arity, call_operator
-from relay.typecheck.elaboration.expressions.python_operators import apply_named
+from relay.typecheck.elaboration.expressions.conditions import require_bool
+from relay.typecheck.elaboration.expressions.whole_numbers import whole_number
 from relay.typecheck.elaboration.library import ordering
-from relay.typecheck.elaboration.values import range_numbers, records, sizes, special_methods, tensors
+from relay.typecheck.elaboration.library.library_calls import as_sequence, list_elements
+from relay.typecheck.elaboration.library.overloads import Call, Rule, implements
+from relay.typecheck.elaboration.members.elements import elements
+from relay.typecheck.elaboration.members.value_attributes import attribute
+from relay.typecheck.elaboration.values import range_numbers, records, sizes, special_methods
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import resolve
 
 
-def _len(
-    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
-) -> AbstractValue:
-    arity("len", arguments, 1, span)
-    entity = arguments[0]
+@implements(builtins.len)
+def _len(call: Call, obj: AbstractValue, /) -> AbstractValue:
+    checker, out, span = call.site
+    entity = obj
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
     if isinstance(entity, Tuple):
@@ -54,20 +54,20 @@ def _len(
         )
     if isinstance(entity, Range | Progression):
         return trip_counts.length(checker, out, entity, span)
-    shape = tensors.attribute(checker, out, entity, "shape", span, "the argument of len")
+    shape = attribute(checker, out, entity, "shape", span, "the argument of len")
     if not isinstance(shape, Tuple) or not shape.items:
         raise TypeCheckError("a scalar has no length", span, help="tensors with axes, tuples, lists and dicts have")
     return shape.items[0]
 
 
+@implements(builtins.range)
 def _range(
-    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+    call: Call, first: AbstractValue, second: AbstractValue | None = None, third: AbstractValue | None = None, /
 ) -> AbstractValue:
-    if not 1 <= len(arguments) <= 3:
-        raise TypeCheckError(f"range takes 1 to 3 arguments, found {len(arguments)}", span)
-    start: AbstractValue = arguments[0] if len(arguments) > 1 else Number(0, span)
-    stop = arguments[1] if len(arguments) > 1 else arguments[0]
-    step = arguments[2] if len(arguments) == 3 else Number(1, span)
+    checker, out, span = call.site
+    start: AbstractValue = first if second is not None else Number(0, span)
+    stop = first if second is None else second
+    step = Number(1, span) if third is None else third
     if isinstance(step, Number) and (step.is_float or step.value == 0):
         raise TypeCheckError(
             f"the step of range must be an integer and not 0, found {step.value}",
@@ -91,37 +91,27 @@ def _range(
     if isinstance(step, Number):
         return Range(start, stop, int(step.value))
     typed = checker.materialize(out, step, span)
-    some = apply_named(checker, out, "not_equal", [typed, Number(0, span)], {}, span, [])
+    some = checker.engine.apply_operator(checker, out, "not_equal", [typed, Number(0, span)], {}, span, [])
     held = checker.materialize(out, some, span).atom
     out.items.append(Binding((), Assert(held, "the step of range must not be 0", span)))
     return Progression(start, stop, typed)
 
 
-def start_argument(keywords: Keywords, span: Span | None) -> list[AbstractValue]:
-    """The keyword argument of `enumerate`."""
-    if len(keywords) > 1 or any(name != "start" for name, _ in keywords):
-        raise TypeCheckError("enumerate takes no keyword argument but start", span)
-    return [start for _, start in keywords]
+@implements(builtins.enumerate)
+def _enumerate(call: Call, iterable: AbstractValue, start: AbstractValue | None = None) -> AbstractValue:
+    first = Number(0, call.span) if start is None else start
+    return Zip((Range(first, PythonObject(None), 1), iterable))
 
 
-def _enumerate(
-    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
-) -> AbstractValue:
-    if not 1 <= len(arguments) <= 2:
-        raise TypeCheckError(f"enumerate takes an iterable and a start, found {len(arguments)}", span)
-    start = arguments[1] if len(arguments) == 2 else Number(0, span)
-    return Zip((Range(start, PythonObject(None), 1), arguments[0]))
+@implements(builtins.zip)
+def _zip(call: Call, *iterables: AbstractValue, strict: AbstractValue | None = None) -> AbstractValue:
+    return intrinsics.make_zip(iterables, strict, call.span)
 
 
-def _convert(base: BaseType | None) -> Callable[..., AbstractValue]:
-    from relay.typecheck.elaboration.expressions.blocks import require_bool
-
-    def rule(
-        checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
-    ) -> AbstractValue:
+def _convert(base: BaseType | None) -> Rule:
+    def rule(call: Call, entity: AbstractValue, /) -> AbstractValue:
+        checker, out, span = call.site
         name = "float" if base is None else "int" if base is INT32 else "bool"
-        arity(name, arguments, 1, span)
-        entity = arguments[0]
         if base is BOOL and (isinstance(entity, Tuple) or dynamic_lists.is_growing(entity)):
             return require_bool(checker, out, entity, span, "the argument of bool")
         if isinstance(entity, PythonObject) and isinstance(entity.value, str) and base is not BOOL:
@@ -136,6 +126,8 @@ def _convert(base: BaseType | None) -> Callable[..., AbstractValue]:
             return SizeExpression("multiply", (entity, Number(1.0)), lambda a, b: a * b, True, span)
         if isinstance(entity, Number) and base is not BOOL:
             return Number(float(entity.value) if base is None else int(entity.value), span)
+        if base is INT32:
+            return whole_number(checker, out, entity, span, name)
         target: object = base
         if base is None:
             target = checker.solver.literal_base(0.0, span)
@@ -145,35 +137,38 @@ def _convert(base: BaseType | None) -> Callable[..., AbstractValue]:
         )
         result = TensorType(target, ())  # type: ignore[arg-type]
         attributes: dict[str, object] = {"dtype": target}
-        checker.pending_attributes.append(attributes)
+        checker.module.pending_attributes.append(attributes)
         return checker.bind(out, OpCall("cast", (typed.atom,), attributes, span), result, name, span)  # type: ignore[arg-type]
 
     return rule
 
 
-def _operator(name: str) -> Callable[..., AbstractValue]:
+@implements(builtins.abs)
+def _abs(call: Call, x: AbstractValue, /) -> AbstractValue:
+    checker, out, span = call.site
+    if isinstance(x, Number):
+        return Number(abs(x.value), span)
+    own = special_methods.call(checker, out, "__abs__", x, (), span)
+    return own or checker.engine.call_operator(checker, out, lookup("abs"), [x], (), span, [])
+
+
+def _extreme(pair: str, reduction: str) -> Rule:
     def rule(
-        checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+        call: Call, *arguments: AbstractValue, key: AbstractValue | None = None, default: AbstractValue | None = None
     ) -> AbstractValue:
-        if len(arguments) == 1 and isinstance(arguments[0], Number) and name == "abs":
-            return Number(abs(arguments[0].value), span)
-        own = special_methods.call(checker, out, f"__{name}__", arguments[0], (), span) if arguments else None
-        return own or call_operator(checker, out, lookup(name), arguments, (), span, [])
-
-    return rule
-
-
-def _extreme(pair: str, reduction: str) -> Callable[..., AbstractValue]:
-    def rule(
-        checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
-    ) -> AbstractValue:
+        checker, out, span = call.site
+        given = (("key", key), ("default", default))
+        options = {n: v for n, v in given if v is not None and not ordering.is_none(v)}
+        found = ordering.extreme(checker, call.context, out, reduction == "max", arguments, options, span)
+        if found is not None:
+            return found
         parts = list(arguments)
         if len(parts) == 1:
-            only = ordering.values(checker, out, parts[0], span)
+            only = as_sequence(checker, out, parts[0], span)
             if isinstance(only, DynamicValue) and dynamic_lists.is_growing(only):
                 return list_reductions.extreme(checker, out, only, pair, span)
             if not isinstance(only, Tuple):
-                return call_operator(checker, out, lookup(reduction), [only], (), span, [])
+                return checker.engine.call_operator(checker, out, lookup(reduction), [only], (), span, [])
             parts = list(only.items)
         if not parts:
             raise TypeCheckError(f"{reduction} of an empty sequence", span)
@@ -185,36 +180,36 @@ def _extreme(pair: str, reduction: str) -> Callable[..., AbstractValue]:
             return Number(min(values) if reduction == "min" else max(values), span)
         result = parts[0]
         for part in parts[1:]:
-            result = call_operator(checker, out, lookup(pair), [result, part], (), span, [])
+            result = checker.engine.call_operator(checker, out, lookup(pair), [result, part], (), span, [])
         return result
 
     return rule
 
 
-def _sum(
-    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
-) -> AbstractValue:
-    if len(arguments) == 2:
-        total = _sum(checker, out, arguments[:1], span)
-        return apply_named(checker, out, "add", [arguments[1], total], {}, span, [])
-    arity("sum", arguments, 1, span)
-    only = ordering.values(checker, out, arguments[0], span)
+@implements(builtins.sum)
+def _sum(call: Call, iterable: AbstractValue, /, start: AbstractValue | None = None) -> AbstractValue:
+    total = _total(call, iterable)
+    return total if start is None else call.apply("add", start, total)
+
+
+def _total(call: Call, xs: AbstractValue) -> AbstractValue:
+    checker, out, span = call.site
+    only = as_sequence(checker, out, xs, span)
     if isinstance(only, DynamicValue) and dynamic_lists.is_growing(only):
         return list_reductions.total(checker, out, only, span)
     if isinstance(only, Tuple):
         result: AbstractValue = Number(0, span)
         for position, part in enumerate(only.items):
-            result = part if position == 0 else apply_named(checker, out, "add", [result, part], {}, span, [])
+            result = part if position == 0 else call.apply("add", result, part)
         return result
-    return call_operator(checker, out, lookup("sum"), [only, Number(0, span)], (), span, [])
+    return checker.engine.call_operator(checker, out, lookup("sum"), [only, Number(0, span)], (), span, [])
 
 
-def _tuple(
-    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
-) -> AbstractValue:
-    arity("tuple", arguments, 1, span)
-    only = expand(checker, out, arguments[0], span) if isinstance(arguments[0], DynamicValue) else arguments[0]
-    found = intrinsics.elements(checker, out, only, span)
+@implements(builtins.tuple)
+def _tuple(call: Call, iterable: AbstractValue, /) -> AbstractValue:
+    checker, out, span = call.site
+    only = expand(checker, out, iterable, span) if isinstance(iterable, DynamicValue) else iterable
+    found = elements(checker, out, only, span)
     if found is None:
         raise TypeCheckError(
             "only something whose length is known can be made a tuple", span, help="make a list: `[x for x in xs]`"
@@ -222,32 +217,21 @@ def _tuple(
     return Tuple(tuple(found))
 
 
-def _list(
-    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
-) -> AbstractValue:
-    if not arguments:
+@implements(builtins.list)
+def _list(call: Call, iterable: AbstractValue | None = None, /) -> AbstractValue:
+    checker, out, span = call.site
+    if iterable is None:
         return Tuple((), Form(list))
-    arity("list", arguments, 1, span)
-    only = expand(checker, out, arguments[0], span) if isinstance(arguments[0], DynamicValue) else arguments[0]
+    only = expand(checker, out, iterable, span) if isinstance(iterable, DynamicValue) else iterable
     if dynamic_lists.is_growing(only):
         return only
     if isinstance(only, Tuple):
         return Tuple(tuple(records.iteration_items(only, span)), Form(list))
-    return ordering.list_elements(checker, out, only, span)
+    return list_elements(checker, out, only, span)
 
 
-BUILTINS: dict[object, Callable[..., AbstractValue]] = {
-    builtins.len: _len,
-    builtins.range: _range,
-    builtins.zip: lambda checker, out, arguments, span: intrinsics.make_zip(arguments, (), span),
-    builtins.enumerate: _enumerate,
-    builtins.float: _convert(None),
-    builtins.int: _convert(INT32),
-    builtins.bool: _convert(BOOL),
-    builtins.abs: _operator("abs"),
-    builtins.min: _extreme("minimum", "min"),
-    builtins.max: _extreme("maximum", "max"),
-    builtins.sum: _sum,
-    builtins.tuple: _tuple,
-    builtins.list: _list,
-}
+implements(builtins.float)(_convert(None))
+implements(builtins.int)(_convert(INT32))
+implements(builtins.bool)(_convert(BOOL))
+implements(builtins.min)(_extreme("minimum", "min"))
+implements(builtins.max)(_extreme("maximum", "max"))

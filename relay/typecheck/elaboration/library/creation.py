@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from relay.errors import Span
+from relay.errors import Span, TypeCheckError
 from relay.ir.dims import LARGEST_SIZE
 from relay.ir.expr import Binding, Constant, OpCall
 from relay.ir.sizes.facts import AT_LEAST, DimConstraint
@@ -25,14 +25,18 @@ from relay.typecheck.elaboration.abstract_values import (
     Range,
     Size,
     SizeExpression,
+    Tuple,
     TypedBlockBuilder,
     is_constant_bool,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import trip_counts
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_reductions
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.expressions.attributes import checked_attribute, normalize_attribute, static_value
+from relay.typecheck.elaboration.library.library_calls import as_sequence
+from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.guards import fits_int32
 from relay.typecheck.unification import flat_shape
@@ -87,7 +91,7 @@ def _check_numbers(checker: Checker, out: TypedBlockBuilder, size: Size, base: B
             text = f"an arange of int32 has {LARGEST_SIZE} numbers at most: give dtype=relay.Int64"
             data_dependent.require(checker, place, DimConstraint(LARGEST_SIZE, AT_LEAST, size.dim), span, text)
 
-    checker.finishers.append(finish)
+    checker.module.finishers.append(finish)
 
 
 def _largest(operator: Operator, named: Mapping[str, object]) -> int:
@@ -126,7 +130,6 @@ def run_time_arange(
 ) -> AbstractValue | None:
     """`arange(a, b, step)` with run-time bounds, as NumPy has it: there may be none, and negative ones. None for what
     is something else, and for `arange(n)`, whose stop becomes the number of its elements."""
-    from relay.typecheck.elaboration.expressions.operator_calls import call_operator
 
     start, stop, step = (named.get(name) for name in ("start", "stop", "step"))
     if operator is not lookup("arange") or not any(_is_count(checker, out, n) for n in (start, stop)):
@@ -146,7 +149,7 @@ def run_time_arange(
     given = [(name, value) for name, value in keywords if name == "dtype"]
     if not given and named["dtype"] != operator.attributes["dtype"]:  # the fourth argument
         given = [("dtype", named["dtype"])]  # type: ignore[list-item]
-    places = call_operator(checker, out, operator, [found], given, span, [])
+    places = checker.engine.call_operator(checker, out, operator, [found], given, span, [])
     if part.step != 1:
         places = operators.apply(checker, out, lookup("multiply"), [places, Number(part.step, span)], {}, span, [])
     if isinstance(part.start, DynamicValue):
@@ -180,5 +183,36 @@ def _cast_later(
         if isinstance(final := prune(base), BaseType):  # or it is a scheme, which is not run
             place.items.append(Binding((var,), OpCall("cast", (value.atom,), {"dtype": final}, span)))
 
-    checker.finishers.append(finish)
+    checker.module.finishers.append(finish)
     return DynamicValue(var, type_)
+
+
+# ---- arrays of nested tuples and lists
+
+
+def tuple_items(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None
+) -> list[AbstractValue] | None:
+    """The components of a tuple; None for a tensor."""
+    if isinstance(entity, DynamicValue):
+        entity = expand(checker, out, entity, span)
+    return list(entity.items) if isinstance(entity, Tuple) else None
+
+
+def array(checker: Checker, out: TypedBlockBuilder, value: AbstractValue, span: Span | None) -> AbstractValue:
+    """`np.array([[a, b], [c, d]])`: stacked, from the inside out."""
+    entity = as_sequence(checker, out, value, span)
+    if isinstance(entity, DynamicValue) and dynamic_lists.is_growing(entity):
+        whole = list_reductions.as_tensor(
+            checker, out, entity, span, lambda body, element: array(checker, body, element, span)
+        )
+        if whole is not None:
+            return whole
+        entity = list_reductions.element_tuple(checker, out, entity, span)
+    items = tuple_items(checker, out, entity, span)
+    if items is None:
+        return checker.materialize(out, entity, span)
+    if not items:
+        raise TypeCheckError("an empty array has no dtype", span, help="use relay.zeros((0,))")
+    rows = [array(checker, out, i, span) if isinstance(i, Tuple | DynamicValue) else i for i in items]
+    return operators.apply(checker, out, lookup("stack"), rows, {}, span, [])

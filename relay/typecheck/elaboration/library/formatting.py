@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir.expr import Assert, Binding, Print
-from relay.ir.printing import check_format
 from relay.ir.types import TensorType, show
+from relay.text.program_output import check_format
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
@@ -17,9 +17,11 @@ from relay.typecheck.elaboration.abstract_values import (
     Tuple,
     TypedBlockBuilder,
     is_constant_bool,
+    is_of_template,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
+from relay.typecheck.elaboration.expressions.conditions import require_bool
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import resolve
 
@@ -148,7 +150,7 @@ def print_(
     node = Print(tuple(writer.pieces), tuple(v.atom for v in writer.values), tuple(writer.formats), span)
     out.items.append(Binding((), node))
     _check_formats(checker, writer.values, writer.formats, span)
-    return Tuple(())
+    return PythonObject(None)
 
 
 def _check_formats(checker: Checker, values: Sequence[DynamicValue], formats: Sequence[str], span: Span | None) -> None:
@@ -165,32 +167,38 @@ def _check_formats(checker: Checker, values: Sequence[DynamicValue], formats: Se
                 raise TypeMismatch(wrong, span)
 
     if not checker.generic:
-        checker.finishers.append(check)
+        checker.module.finishers.append(check)
 
 
 def never_holds(message: str, span: Span | None) -> TypeCheckError:
     """The error for an assertion whose condition the checker knows not to hold. (`assert False` is one at run time.)"""
+    if is_of_template(span):  # the library says what a call of its must be
+        return TypeCheckError(message, span)
     return TypeCheckError(f"this assertion cannot hold: {message}", span)
+
+
+def plain_text(text: AbstractValue) -> str:
+    """What is known of a text."""
+    if isinstance(text, PythonObject):
+        return str(text.value)
+    return "".join(text.pieces) if isinstance(text, Text) else ""
 
 
 def assert_(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
     """`assert c, f".."`, where c does not hold."""
-    from relay.typecheck.elaboration.expressions.blocks import require_bool
-
     checker.effect("assert", "may fail in an assertion", span)
     condition, text = arguments
     if isinstance(condition, DynamicValue) and condition.known is False:
-        shown = text.value if isinstance(text, PythonObject) else "".join(text.pieces) if isinstance(text, Text) else ""
-        raise never_holds(str(shown), span)
+        raise never_holds(plain_text(text), span)
     if isinstance(text, PythonObject) and isinstance(text.value, str):
         typed = require_bool(checker, out, condition, span, "the condition of assert")
         out.items.append(Binding((), Assert(typed.atom, text.value, span)))
-        return Tuple(())
+        return PythonObject(None)
     if not isinstance(text, Text):
         raise SchemeOnly(span, "the text of the assertion")
     values = tuple(v.atom for v in text.values)
     out.items.append(Binding((), Print(text.pieces, values, text.formats, span, fails=True)))
     _check_formats(checker, text.values, text.formats, span)
-    return Tuple(())
+    return PythonObject(None)

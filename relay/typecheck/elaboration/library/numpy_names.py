@@ -9,21 +9,19 @@ as here, and need none of this.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 import numpy as np
 
-from relay.errors import Span, TypeCheckError, TypeMismatch
+from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
 from relay.ir.types import BOOL, INT32, UINT32, BaseClass, BaseType, TensorType, prune
 from relay.operator import lookup
-from relay.operator import resolve_name as resolve_operator
 from relay.support.foreign_names import argument_help
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     Number,
-    NumpyFunction,
     PythonObject,
     Tuple,
     TypedBlockBuilder,
@@ -32,96 +30,24 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.expressions.attributes import checked_attribute, normalize_attribute, static_value
-from relay.typecheck.elaboration.library import numpy_matrices
+from relay.typecheck.elaboration.library.numpy_signatures import (
+    METHODS,
+    SIGNATURES,
+    NumpyFunction,
+    numpy_function,
+    required_count,
+)
+from relay.typecheck.elaboration.library.overloads import Call, implements
+from relay.typecheck.elaboration.members.subscripts import ranked_type
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.tensors import tensor_type
 
 Keywords = Sequence[tuple[str, AbstractValue]]
 
-_SIGNATURES: dict[str, Callable[..., None]] = {
-    "all": lambda a, axis=None, out=None, keepdims=False, *, where=True: None,
-    "any": lambda a, axis=None, out=None, keepdims=False, *, where=True: None,
-    "argmax": lambda a, axis=None, out=None, *, keepdims=False: None,
-    "argmin": lambda a, axis=None, out=None, *, keepdims=False: None,
-    "argsort": lambda a, axis=-1, kind=None, order=None, *, stable=None: None,
-    "broadcast_to": lambda array, shape, subok=False: None,
-    "concatenate": lambda arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind": None,
-    "copy": lambda a, order="K", subok=False: None,
-    "cumprod": lambda a, axis=None, dtype=None, out=None: None,
-    "cumsum": lambda a, axis=None, dtype=None, out=None: None,
-    "diag": lambda v, k=0: None,
-    "diagonal": lambda a, offset=0, axis1=0, axis2=1: None,
-    "dot": lambda a, b, out=None: None,
-    "einsum": lambda *operands, out=None, optimize=False, dtype=None, order="K", casting="safe": None,
-    "expand_dims": lambda a, axis: None,
-    "eye": lambda N, M=None, k=0, dtype=None, order="C", *, device=None, like=None: None,
-    "fix": lambda x, out=None: None,
-    "flip": lambda m, axis=None: None,
-    "full": lambda shape, fill_value, dtype=None, order="C", *, device=None, like=None: None,
-    "full_like": lambda a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None: None,
-    "linspace": lambda start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None: None,
-    "max": lambda a, axis=None, out=None, keepdims=False, initial=None, where=True: None,
-    "mean": lambda a, axis=None, dtype=None, out=None, keepdims=False, *, where=True: None,
-    "meshgrid": lambda *xi, copy=True, sparse=False, indexing="xy": None,
-    "min": lambda a, axis=None, out=None, keepdims=False, initial=None, where=True: None,
-    "moveaxis": lambda a, source, destination: None,
-    "ones": lambda shape, dtype=None, order="C", *, device=None, like=None: None,
-    "ones_like": lambda a, dtype=None, order="K", subok=True, shape=None, *, device=None: None,
-    "outer": lambda a, b, out=None: None,
-    "pad": lambda array, pad_width, mode="constant", *, constant_values=0: None,
-    "prod": lambda a, axis=None, dtype=None, out=None, keepdims=False, initial=1, where=True: None,
-    "ravel": lambda a, order="C": None,
-    "repeat": lambda a, repeats, axis=None: None,
-    "reshape": lambda a, /, shape, order="C", *, copy=None: None,
-    "roll": lambda a, shift, axis=None: None,
-    "round": lambda a, decimals=0, out=None: None,
-    "searchsorted": lambda a, v, side="left", sorter=None: None,
-    "sort": lambda a, axis=-1, kind=None, order=None, *, stable=None: None,
-    "split": lambda ary, indices_or_sections, axis=0: None,
-    "squeeze": lambda a, axis=None: None,
-    "stack": lambda arrays, axis=0, out=None, *, dtype=None, casting="same_kind": None,
-    "std": lambda a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, mean=None, correction=0: (
-        None
-    ),
-    "sum": lambda a, axis=None, dtype=None, out=None, keepdims=False, initial=0, where=True: None,
-    "swapaxes": lambda a, axis1, axis2: None,
-    "take": lambda a, indices, axis=None, out=None, mode="raise": None,
-    "take_along_axis": lambda arr, indices, axis=-1: None,
-    "tensordot": lambda a, b, axes=2: None,
-    "tile": lambda A, reps: None,
-    "trace": lambda a, offset=0, axis1=0, axis2=1, dtype=None, out=None: None,
-    "transpose": lambda a, axes=None: None,
-    "tri": lambda N, M=None, k=0, dtype=None, *, like=None: None,
-    "tril": lambda m, k=0: None,
-    "triu": lambda m, k=0: None,
-    "var": lambda a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, mean=None, correction=0: (
-        None
-    ),
-    "where": lambda condition, x, y, /: None,
-    "zeros": lambda shape, dtype=None, order="C", *, device=None, like=None: None,
-    "zeros_like": lambda a, dtype=None, order="K", subok=True, shape=None, *, device=None: None,
-    "linalg.cholesky": lambda a, /, *, upper=False: None,
-    "linalg.diagonal": lambda x, /, *, offset=0: None,
-    "linalg.matmul": lambda x1, x2, /: None,
-    "linalg.norm": lambda x, ord=None, axis=None, keepdims=False: None,
-    "linalg.outer": lambda x1, x2, /: None,
-    "linalg.tensordot": lambda x1, x2, /, *, axes=2: None,
-    "linalg.trace": lambda x, /, *, offset=0, dtype=None: None,
-}
-"""NumPy's signatures; a default of an argument that an operator has no meaning for changes nothing."""
-
-_OPERATORS = {"ravel": "flatten", "fix": "trunc", "dot": "matmul"}
-"""What the operator is called, where that is another name."""
 
 _ATTRIBUTES = {"N": "n", "M": "m", "fill_value": "value", "pad_width": "widths", "constant_values": "value"}
 """What an operator calls NumPy's argument."""
 
-METHODS = (
-    "all", "any", "argmax", "argmin", "argsort", "cumprod", "cumsum", "diagonal", "dot", "flatten", "max", "mean",
-    "min", "prod", "ravel", "repeat", "round", "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take",
-    "trace", "var",
-)  # fmt: skip
-"""The methods of arrays that are these functions, with the array as their first argument."""
 
 _HARMLESS: dict[str, tuple[object, ...]] = {
     "casting": ("same_kind", "safe", "unsafe"),
@@ -149,31 +75,6 @@ _INSTEAD = {
     "upper": "the upper one is np.linalg.cholesky(a).T",
     "mean": "it is computed once in any case",
 }
-
-
-def numpy_function(function: object) -> NumpyFunction | None:
-    """What a function of NumPy is here; None for one that is an operator by itself, and for all others."""
-    name = getattr(function, "__name__", "")
-    if isinstance(function, np.ufunc) or not isinstance(name, str):
-        return None
-    is_linear = (getattr(function, "__module__", None) or "") == "numpy.linalg"
-    return _numpy_function(f"linalg.{name}" if is_linear else name, name)
-
-
-def method(name: str) -> NumpyFunction | None:
-    """What a method of NumPy's arrays is here; None for all others."""
-    return _numpy_function("ravel" if name == "flatten" else name, name) if name in METHODS else None
-
-
-def _numpy_function(key: str, name: str) -> NumpyFunction | None:
-    operator = resolve_operator(_OPERATORS.get(name, name)) if key in _SIGNATURES else None
-    return None if operator is None else NumpyFunction(key, operator, _required_count(key))
-
-
-def _required_count(key: str) -> int:
-    """How many arguments a call needs."""
-    parameters = inspect.signature(_SIGNATURES[key]).parameters.values()
-    return sum(p.default is p.empty and p.kind is not p.VAR_POSITIONAL for p in parameters)
 
 
 @attrs.define
@@ -223,23 +124,13 @@ class _Call:
         return None if known is None else known.rank
 
 
-def call(
-    checker: Checker,
-    out: TypedBlockBuilder,
-    function: NumpyFunction,
-    arguments: Sequence[AbstractValue],
-    keywords: Keywords,
-    span: Span | None,
-    described: Sequence[str],
-    own: Sequence[str] = (),
-) -> AbstractValue:
+def call(site: Call, function: NumpyFunction, own: Sequence[str] = ()) -> AbstractValue:
     """Call a function of NumPy. `own` are attributes of the operator that a method takes besides. Raises TypeCheckError
     for arguments that NumPy does not take there, or that have no meaning here."""
-    from relay.typecheck.elaboration.expressions.operator_calls import call_operator
-
-    arguments = [expand(checker, out, a, span) if isinstance(a, DynamicValue) else a for a in arguments]
-    operands, attributes = _bind_arguments(function, arguments, keywords, own, span)
-    made = _Call(checker, out, function, operands, attributes, span, described)
+    checker, out, span = site.site
+    arguments = [expand(checker, out, a, span) if isinstance(a, DynamicValue) else a for a in site.arguments]
+    operands, attributes = _bind_arguments(function, arguments, site.keywords, own, span)
+    made = _Call(checker, out, function, operands, attributes, span, site.described)
     for name in [n for n in attributes if n not in function.operator.attributes and n not in _CHANGED]:
         _demand_harmless(function, name, attributes.pop(name), span)
     rule = _RULES.get(function.key)
@@ -248,7 +139,7 @@ def call(
         return found
     for name in [n for n in attributes if n not in function.operator.attributes]:
         _demand_harmless(function, name, attributes.pop(name), span)
-    return call_operator(
+    return checker.engine.call_operator(
         checker, out, function.operator, made.operands, list(made.attributes.items()), span, made.described
     )
 
@@ -262,7 +153,7 @@ def _bind_arguments(
 ) -> tuple[list[AbstractValue], dict[str, AbstractValue]]:
     """The arguments of a call by NumPy's signature as operands and, by the operator's names, attributes."""
     operator, name = function.operator, function.name
-    parameters = inspect.signature(_SIGNATURES[function.key]).parameters
+    parameters = inspect.signature(SIGNATURES[function.key]).parameters
     kinds = {n: p.kind for n, p in parameters.items()}
     positional = [n for n, p in parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     spread = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
@@ -306,7 +197,7 @@ def _entity(value: object, span: Span | None) -> AbstractValue:
 
 def _demand_harmless(function: NumpyFunction, name: str, entity: AbstractValue, span: Span | None) -> None:
     """Raise TypeCheckError for an argument that has no meaning here, if it changes anything."""
-    parameters = inspect.signature(_SIGNATURES[function.key]).parameters
+    parameters = inspect.signature(SIGNATURES[function.key]).parameters
     value: object = entity
     known = is_constant_bool(entity)
     if isinstance(entity, PythonObject | Number) or known is not None:
@@ -417,7 +308,7 @@ def _planes(call: _Call) -> None:
         axes.append(value)
     rank = call.rank()
     if rank is None:
-        rank = len(numpy_matrices.ranked_type(call.tensor(), call.span).shape)
+        rank = len(ranked_type(call.tensor(), call.span).shape)
     if not all(isinstance(a, int) and not isinstance(a, bool) and -rank <= a < rank for a in axes):
         raise TypeCheckError(f"{call.function.name} of rank {rank} has no axes {axes[0]} and {axes[1]}", call.span)
     first, second = (a % rank for a in axes)  # type: ignore[operator]
@@ -427,13 +318,60 @@ def _planes(call: _Call) -> None:
         call.operands[0] = call.apply("moveaxis", call.tensor(), source=(first, second), destination=(-2, -1))
 
 
+def _norm_along(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    x: DynamicValue,
+    order: object,
+    axis: object,
+    keepdims: bool,
+    span: Span | None,
+) -> DynamicValue:
+    """`np.linalg.norm(x, ord, axis, keepdims)`: of the elements as a vector without an order and axis, along one axis
+    that of vectors, and along two that of matrices. Raises ShapeError, TypeCheckError."""
+    rank = len(tuple(ranked_type(x, span).shape))
+
+    def call(name: str, operand: DynamicValue, **attributes: object) -> DynamicValue:
+        return operators.apply(checker, out, lookup(name), [operand], attributes, span, [])
+
+    if axis is None and order is None:
+        return call("norm", x, ord=2, axis=None, keepdims=keepdims)
+    axes = tuple(range(rank)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if len(axes) not in (1, 2):
+        what = f"along {len(axes)} axes" if axis is not None else f"of rank {rank}"
+        raise ShapeError(f"np.linalg.norm {what}", span, help="it is about one axis, for vectors, or two, for matrices")
+    if not all(isinstance(a, int) and not isinstance(a, bool) and -rank <= a < rank for a in axes):
+        raise ShapeError(f"np.linalg.norm of rank {rank} has no axis {axis}", span)
+    places = tuple(a % rank for a in axes)
+    if len(set(places)) < len(places):
+        raise ShapeError(f"np.linalg.norm needs two axes, found {axis}", span)
+    is_number = isinstance(order, int | float) and not isinstance(order, bool)
+    if len(places) == 1:
+        if order is not None and not is_number:
+            raise TypeCheckError(f"the order of a vector's norm is a number, found {order!r}", span)
+        return call("norm", x, ord=2 if order is None else order, axis=places[0], keepdims=keepdims)
+    if order is None or order == "fro":
+        return call("norm", x, ord=2, axis=places, keepdims=keepdims)
+    if order not in (1, -1, float("inf"), float("-inf")):
+        raise TypeCheckError(
+            f"the norm of order {order!r} of matrices is not part of Relay",
+            span,
+            help="np.linalg.norm(A) is the Frobenius norm, orders 1 and inf are sums along columns and rows;"
+            " the norm of all elements as a vector: np.linalg.norm(A.ravel(), ord)",
+        )
+    summed, compared = places if order in (1, -1) else (places[1], places[0])
+    sums = call("sum", call("abs", x), axis=summed, keepdims=True)
+    most = call("max" if order in (1, float("inf")) else "min", sums, axis=compared, keepdims=True)
+    return most if keepdims else call("squeeze", most, axis=places)
+
+
 def _norm(call: _Call) -> AbstractValue | None:
     keepdims = checked_attribute(call.function.operator, "keepdims", call.static("keepdims") or False, call.span)
     order, axis = call.static("ord"), call.static("axis")
     if isinstance(axis, str) and (order is None or isinstance(order, int | float)):  # one axis by its name
         call.attributes["ord"] = Number(2 if order is None else order, call.span)
         return None
-    return numpy_matrices.norm(call.checker, call.out, call.tensor(), order, axis, keepdims is True, call.span)
+    return _norm_along(call.checker, call.out, call.tensor(), order, axis, keepdims is True, call.span)
 
 
 def _dot(call: _Call) -> AbstractValue | None:
@@ -442,7 +380,7 @@ def _dot(call: _Call) -> AbstractValue | None:
         return call.apply("multiply", *call.operands)
     left, right = call.rank(0), call.rank(1)
     if (left is None or right is None) and not call.checker.generic:
-        left, right = (len(numpy_matrices.ranked_type(call.tensor(i), call.span).shape) for i in (0, 1))
+        left, right = (len(ranked_type(call.tensor(i), call.span).shape) for i in (0, 1))
     if left is None or right is None:
         return None
     if left == 0 or right == 0:
@@ -506,9 +444,32 @@ _RULES: dict[str, Callable[[_Call], AbstractValue | None]] = {
 }
 
 
-def signatures() -> Mapping[str, inspect.Signature]:
-    """NumPy's signatures as this file has them, by key."""
-    return {key: inspect.signature(function) for key, function in _SIGNATURES.items()}
+def _implement(key: str) -> None:
+    """Enter a function of NumPy's, and the method of arrays that is the same."""
+
+    def rule(site: Call, *arguments: AbstractValue, **keywords: AbstractValue) -> AbstractValue:
+        return call(site, numpy_function(key))
+
+    module, name = (np.linalg, key.removeprefix("linalg.")) if key.startswith("linalg.") else (np, key)
+    for other in (name, *(alias for alias, meant in _ALIASES.items() if meant == key)):
+        function = getattr(module, other)
+        implements(function, name=f"np.{key}" if other == name else f"np.{other}", arity=required_count(key))(rule)
 
 
-__all__ = ["METHODS", "NumpyFunction", "call", "method", "numpy_function", "signatures"]
+def _implement_method(name: str) -> None:
+    key = "ravel" if name == "flatten" else name
+
+    def rule(site: Call, *arguments: AbstractValue, **keywords: AbstractValue) -> AbstractValue:
+        function = numpy_function(key)
+        return call(site, function, (*function.operator.attributes,))
+
+    implements(getattr(np.ndarray, name), name=f"np.ndarray.{name}")(rule)
+
+
+_ALIASES = {"amax": "max", "amin": "min", "around": "round"}
+"""Functions of NumPy that have two names."""
+
+for _key in SIGNATURES:
+    _implement(_key)
+for _name in METHODS:
+    _implement_method(_name)

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import builtins
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
-from relay.ir.definition import Definition
 from relay.ir.expr import Assert, Binding
+from relay.ir.intrinsic import Intrinsic
 from relay.ir.types import Form, TensorType, Type, prune, show
 from relay.operator import lookup
 from relay.typecheck.elaboration import constant_results
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     Context,
-    DependsOnPoison,
     DynamicValue,
     GlobalFunction,
-    Handler,
     ListLength,
+    Method,
     Number,
     Progression,
     PythonObject,
@@ -39,78 +38,17 @@ from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, list_methods, list_positions
 from relay.typecheck.elaboration.expressions import comparisons, operators
 from relay.typecheck.elaboration.expressions.attributes import static_value
-from relay.typecheck.elaboration.expressions.blocks import elaborate_block
-from relay.typecheck.elaboration.expressions.intrinsics import elements
-from relay.typecheck.elaboration.expressions.python_operators import apply_named
-from relay.typecheck.elaboration.instances import call_function
+from relay.typecheck.elaboration.library.library_calls import call_library, library_function, list_elements
+from relay.typecheck.elaboration.library.overloads import Call, implements
+from relay.typecheck.elaboration.members.elements import elements
 from relay.typecheck.elaboration.values import data
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import is_known, resolve
 
-Keywords = Sequence[tuple[str, AbstractValue]]
-
 FEW = 32
 """How many elements are compared one by one, each with each."""
-
-FUNCTIONS = (builtins.sorted, builtins.max, builtins.min)
-LIST_METHODS = ("index", "count", "copy")
-
-_library: Callable[[str], Definition]
-
-
-def use_library(found: Callable[[str], Definition]) -> None:
-    """Say where the functions that are written in the language come from."""
-    global _library
-    _library = found
-
-
-def call_library(
-    checker: Checker, out: TypedBlockBuilder, name: str, arguments: Sequence[AbstractValue], span: Span | None
-) -> AbstractValue:
-    """Call one of them."""
-    return call_function(checker, out, GlobalFunction(_library(name)), arguments, (), span)
-
-
-def written_in_place(
-    checker: Checker,
-    out: TypedBlockBuilder,
-    definition: Definition,
-    arguments: Sequence[AbstractValue],
-    span: Span | None,
-) -> AbstractValue:
-    """The result of one of them, elaborated where it is called: arguments may be static values, as a range
-    is. It returns at its end only."""
-    function = definition.function
-    context = Context(dict(zip(function.parameters, arguments, strict=True)), {}, definition.scope)
-    returned: list[AbstractValue] = []
-
-    def on_exit(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], at: Span | None) -> None:
-        returned.extend(entities)
-
-    context.handlers[function.label] = Handler(function.label, None, on_exit, len(checker.scopes))
-    checker.call_spans.append((function.name, span))
-    try:
-        elaborate_block(checker, context, function.body, out, None)
-    finally:
-        checker.call_spans.pop()
-    if not returned:  # which has been reported
-        raise DependsOnPoison
-    (result,) = returned
-    return result
-
-
-def list_elements(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Span | None) -> AbstractValue:
-    """`list(xs)` of what a `for` goes through: `[x for x in xs]`."""
-    return written_in_place(checker, out, _library("listed__"), [xs], span)
-
-
-def values(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
-    """What a function of all elements takes: a tensor, a tuple or a list."""
-    if isinstance(entity, Range | Zip | Progression):
-        return list_elements(checker, out, entity, span)
-    return expand(checker, out, entity, span) if isinstance(entity, DynamicValue) else entity
 
 
 def _as_value(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Span | None) -> AbstractValue:
@@ -148,25 +86,18 @@ def compare_sequences(
 # ---- sorted, max and min
 
 
-def call(
-    checker: Checker,
-    context: Context,
-    out: TypedBlockBuilder,
-    function: object,
-    arguments: Sequence[AbstractValue],
-    keywords: Keywords,
-    span: Span | None,
-) -> AbstractValue | None:
-    """Call `sorted`, or `max` and `min` of other things than numbers; None for all other calls."""
-    if function is builtins.sorted:
-        options = _options("sorted", keywords, ("key", "reverse"), span)
-        if len(arguments) != 1:
-            raise TypeCheckError(f"sorted takes what it sorts, key and reverse, found {len(arguments)} arguments", span)
-        reverse = options.get("reverse", object_entity(False, span))
-        return sort_elements(checker, context, out, arguments[0], options.get("key"), reverse, span)
-    if function is not builtins.max and function is not builtins.min:
-        return None
-    return _extreme(checker, context, out, function is builtins.max, arguments, keywords, span)
+@implements(builtins.sorted)
+def _sorted(
+    call: Call, iterable: AbstractValue, /, *, key: AbstractValue | None = None, reverse: AbstractValue | None = None
+) -> AbstractValue:
+    reverse = object_entity(False, call.span) if reverse is None else reverse
+    by = None if is_none(key) else key
+    return sort_elements(call.checker, call.context, call.out, iterable, by, reverse, call.span)
+
+
+def is_none(entity: AbstractValue | None) -> bool:
+    """Whether an argument is not given, or None."""
+    return entity is None or (isinstance(entity, PythonObject) and entity.value is None)
 
 
 def _few(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Span | None) -> list[AbstractValue] | None:
@@ -181,13 +112,6 @@ def _is_few(xs: AbstractValue) -> bool:
     return count is not None and count <= FEW
 
 
-def _options(name: str, keywords: Keywords, known: Sequence[str], span: Span | None) -> dict[str, AbstractValue]:
-    for given, _ in keywords:
-        if given not in known:
-            raise TypeCheckError(f"{name} takes no argument {given!r}", span, help=f"it has {' and '.join(known)}")
-    return {k: v for k, v in keywords if not (isinstance(v, PythonObject) and v.value is None)}
-
-
 def _key(
     checker: Checker,
     context: Context,
@@ -196,9 +120,7 @@ def _key(
     item: AbstractValue,
     span: Span | None,
 ) -> AbstractValue:
-    from relay.typecheck.elaboration.expressions import calls
-
-    return item if key is None else calls.apply(checker, context, out, key, [item], (), span, [], "the key")
+    return item if key is None else checker.engine.call(checker, context, out, key, [item], (), span, [], "the key")
 
 
 def sort_elements(
@@ -282,7 +204,7 @@ def _less(
     for side in (left, right):
         if isinstance(side, DynamicValue):
             _require_order(side.type, span)
-    return apply_named(checker, out, "less", [left, right], {}, span, [])
+    return checker.engine.apply_operator(checker, out, "less", [left, right], {}, span, [])
 
 
 def _require_order(type_: Type, span: Span | None) -> None:
@@ -296,18 +218,17 @@ def _require_order(type_: Type, span: Span | None) -> None:
         )
 
 
-def _extreme(
+def extreme(
     checker: Checker,
     context: Context,
     out: TypedBlockBuilder,
     largest: bool,
     arguments: Sequence[AbstractValue],
-    keywords: Keywords,
+    options: Mapping[str, AbstractValue],
     span: Span | None,
 ) -> AbstractValue | None:
     """`max` and `min` by a key, of tuples, and with a default; None for all others."""
     name = "max" if largest else "min"
-    options = _options(name, keywords, ("key", "default"), span)
     whole: AbstractValue = arguments[0] if len(arguments) == 1 else Tuple(tuple(arguments))
     whole = expand(checker, out, whole, span) if isinstance(whole, DynamicValue) else whole
     if checker.is_open(whole):
@@ -319,7 +240,7 @@ def _extreme(
         is_plain = isinstance(prune(dynamic_lists.element_type(whole)), TensorType)
         if key is None and default is None and is_plain:
             return None
-        function = key if key is not None else GlobalFunction(_library("itself__"))
+        function = key if key is not None else GlobalFunction(library_function("itself__"))
         given = [whole, function, object_entity(largest, span)]
         if default is None:
             some = list_positions.is_not_empty(checker, out, whole, span)
@@ -371,16 +292,12 @@ def list_method(
     out: TypedBlockBuilder,
     name: str,
     xs: AbstractValue,
-    arguments: Sequence[AbstractValue],
+    value: AbstractValue,
     span: Span | None,
 ) -> AbstractValue:
-    """`xs.index(v)` and `xs.count(v)` of a list or tuple, and `xs.copy()`, which is the value itself."""
-    if name == "copy" and not arguments:
-        return xs
-    if len(arguments) != 1:
-        raise TypeCheckError(f"{name} takes the value that it looks for, found {len(arguments)} arguments", span)
+    """`xs.index(v)` and `xs.count(v)` of a list or tuple."""
     if isinstance(xs, Tuple):
-        found = _known_places(checker, xs, arguments[0], span)
+        found = _known_places(checker, xs, value, span)
         if found is not None and name == "count":
             return Number(len(found), span)
         if found is not None:
@@ -388,9 +305,9 @@ def list_method(
                 raise TypeCheckError("the value is not in the list", span, help="test before: `if v in xs:`")
             return Number(found[0], span)
         xs = dynamic_lists.as_growing(checker, out, Tuple(xs.items, Form(list)), span)
-    result = call_library(checker, out, f"{name}__", [xs, arguments[0]], span)
+    result = call_library(checker, out, f"{name}__", [xs, value], span)
     if name == "index":
-        found_ = apply_named(checker, out, "greater_equal", [result, Number(0)], {}, span, [])
+        found_ = checker.engine.apply_operator(checker, out, "greater_equal", [result, Number(0)], {}, span, [])
         _require(checker, out, found_, "the value is not in the list", span)
     return result
 
@@ -407,30 +324,40 @@ def _known_places(checker: Checker, xs: Tuple, value: AbstractValue, span: Span 
     return None if None in answers else [i for i, same in enumerate(answers) if same]
 
 
-def sort(
-    checker: Checker, context: Context, out: TypedBlockBuilder, xs: AbstractValue, keywords: Keywords, span: Span | None
-) -> AbstractValue:
+@implements(Intrinsic("sort"), name="sort")
+def _sort(call: Call, xs: AbstractValue, /, *given: AbstractValue, **options: AbstractValue) -> AbstractValue:
     """What `xs.sort(key=key, reverse=reverse)` makes of the list xs, or of a tensor, as NumPy's method does."""
+    checker, out, span = call.site
+    if data.data_type(xs) is not None:
+        data.call_method(checker, out, Method(xs, "sort"), given, call.keywords, span)
+        return xs
     opened = expand(checker, out, xs, span) if isinstance(xs, DynamicValue) else xs
     if isinstance(opened, DynamicValue) and not dynamic_lists.is_growing(opened):
-        attributes = {k: static_value(v, k, span) for k, v in keywords}
+        attributes = {k: static_value(v, k, span) for k, v in options.items()}
         return operators.apply(checker, out, lookup("sort"), [opened], attributes, span, [])
     if not dynamic_lists.is_list(opened):
         raise TypeCheckError("only a list or a tensor has `sort`", span, help="make a list: `xs = sorted(t)`")
-    options = _options("sort", keywords, ("key", "reverse"), span)
+    if given or not options.keys() <= {"key", "reverse"}:
+        raise TypeCheckError("sort takes key and reverse, by name", span)
+    options = {name: value for name, value in options.items() if not is_none(value)}
     reverse = options.get("reverse", object_entity(False, span))
-    return sort_elements(checker, context, out, opened, options.get("key"), reverse, span)
+    return sort_elements(checker, call.context, out, opened, options.get("key"), reverse, span)
 
 
-def remove(
-    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
-) -> AbstractValue:
+@implements(Intrinsic("remove"), name="remove")
+def _remove(call: Call, xs: AbstractValue, *given: AbstractValue) -> AbstractValue:
     """The list after `xs.remove(v)`."""
-    xs, value = arguments
+    checker, out, span = call.site
+    if data.data_type(xs) is not None:
+        data.call_method(checker, out, Method(xs, "remove"), given, (), span)
+        return xs
+    if len(given) != 1:
+        raise TypeCheckError(f"remove takes the value to remove, found {len(given)} arguments", span)
+    (value,) = given
     xs = expand(checker, out, xs, span) if isinstance(xs, DynamicValue) else xs
     if not dynamic_lists.is_list(xs):
         raise TypeCheckError("only a list has `remove`", span, help="start with `xs = []`")
-    place = list_method(checker, out, "index", xs, [value], span)
+    place = list_method(checker, out, "index", xs, value, span)
     popped = list_methods.pop(checker, out, [xs, place], span)
     assert isinstance(popped, Tuple)
     return popped.items[1]

@@ -99,9 +99,7 @@ def _of_two(checker: Checker, out: TypedBlockBuilder, left: Text, right: Text, s
 def _apply(
     checker: Checker, out: TypedBlockBuilder, name: str, operands: list[AbstractValue], span: Span | None
 ) -> AbstractValue:
-    from relay.typecheck.elaboration.expressions.python_operators import apply_named
-
-    return apply_named(checker, out, name, operands, {}, span, [])
+    return checker.engine.apply_operator(checker, out, name, operands, {}, span, [])
 
 
 def _is_of(checker: Checker, value: DynamicValue, wanted: BaseClass) -> bool:

@@ -18,7 +18,7 @@ from relay.ir import tree
 from relay.ir.annotations.annotation import Ref
 from relay.ir.definition import DataClass, Definition, complete_definition, data_class
 from relay.ir.tree import LEAF, InnerNode, Node, StaticNode, Structure
-from relay.ir.types import DataType, Form, RefType, StackType, TensorType, Unknown, prune
+from relay.ir.types import DataType, Form, RefType, StackType, TensorType, prune
 from relay.typecheck.elaboration.abstract_values import (
     FUNCTIONS,
     AbstractValue,
@@ -37,7 +37,8 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.expressions import references
 from relay.typecheck.elaboration.instances import call_function
 from relay.typecheck.elaboration.values import data
-from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.data_construction import construct
+from relay.typecheck.elaboration.values.expansion import settle
 from relay.typecheck.elaboration.values.objects import object_entity
 
 Keywords = Sequence[tuple[str, AbstractValue]]
@@ -134,17 +135,13 @@ class _Trees:
         checker = self.checker
         if not isinstance(entity, DynamicValue):
             return entity
-        checker.solver.run()
-        entity = expand(checker, self.out, entity, self.span)
-        if isinstance(entity, DynamicValue) and isinstance(prune(entity.type), Unknown):
-            if checker.generic:
-                raise SchemeOnly(self.span, f"the argument of {self.name}")
-            checker.force()  # as at the end: nothing that follows tells more of its type
-            entity = expand(checker, self.out, entity, self.span)
+        entity = settle(checker, self.out, entity, self.span)
+        if checker.is_open(entity):
+            raise SchemeOnly(self.span, f"the argument of {self.name}")
         return entity
 
     def inner(self, entity: AbstractValue) -> _Inner | None:
-        """The node and the parts of a structure; None for other values. A part that is None may also be unit."""
+        """The node and the parts of a structure; None for other values."""
         if isinstance(entity, Tuple):
             form = entity.form
             if form is None:
@@ -207,9 +204,7 @@ class _Trees:
 
     def apply(self, function: AbstractValue, arguments: Sequence[AbstractValue]) -> AbstractValue:
         """Call a function that the user gave."""
-        from relay.typecheck.elaboration.expressions import calls
-
-        return calls.apply(self.checker, self.context, self.out, function, arguments, (), self.span, [])
+        return self.checker.engine.call(self.checker, self.context, self.out, function, arguments, (), self.span, [])
 
     def build(self, node: InnerNode, parts: Sequence[AbstractValue]) -> AbstractValue:
         """The structure of a node with these parts."""
@@ -217,15 +212,17 @@ class _Trees:
         if form.cls is tuple:
             return Tuple(tuple(parts))
         if form.cls is Ref:
-            return references.make_reference(self.checker, self.out, [parts[0]], (), self.span)
+            return references.make_reference(self.checker, self.out, parts[0], self.span)
         if data.is_data_class(form.cls):
-            return data.construct(self.checker, self.out, form.cls, parts, (), self.span)
+            return construct(self.checker, self.out, form.cls, parts, (), self.span)
         if node.order is not None:
             names = tuple(str(form.names[place]) for place in node.order)
             return Tuple(tuple(parts[place] for place in node.order), Form(dict, names))
         return Tuple(tuple(parts), form)
 
-    def written(self, name: str, arguments: Sequence[AbstractValue], of: DataClass | None, count: int) -> AbstractValue:
+    def call_library(
+        self, name: str, arguments: Sequence[AbstractValue], of: DataClass | None, count: int
+    ) -> AbstractValue:
         """Call one of the functions that are written in the language."""
         function = GlobalFunction(_written(name, count, of))
         is_leaf = PythonObject(None) if self.is_leaf is None else self.is_leaf
@@ -272,7 +269,7 @@ class _Trees:
         if owner is None:
             rows = [dynamic_lists.given_as_list(self.checker, self.out, xs, self.span) for xs in rows]
         name = "map_list" if owner is None else "map_data"
-        return self.written(name, [f, *rows], owner, len(rows))
+        return self.call_library(name, [f, *rows], owner, len(rows))
 
     def reduce(self, f: AbstractValue, entity: AbstractValue, so_far: AbstractValue | None) -> AbstractValue | None:
         """`f(so_far, leaf)` for one leaf after the other; None if there is neither a first value nor a leaf."""
@@ -286,7 +283,7 @@ class _Trees:
                     raise TypeMismatch(message, self.span, help=help)
                 owner = self.data_class(entity)
                 name = "reduce_list" if owner is None else "reduce_data"
-                return self.written(name, [f, so_far, entity], owner, 1)
+                return self.call_library(name, [f, so_far, entity], owner, 1)
             if self.is_static(entity):
                 return so_far
             inner = self.inner(entity)
@@ -324,7 +321,7 @@ class _Trees:
         """The leaves as a list, of any length where the tree is such a list."""
         entity = self.value(entity)
         if dynamic_lists.is_growing(entity) and not self.stops(entity):
-            return self.written("leaves_list", [entity], None, 1)
+            return self.call_library("leaves_list", [entity], None, 1)
         return _list(self.flatten(entity, []))
 
     def unflatten(self, structure: AbstractValue, leaves: AbstractValue) -> AbstractValue:
@@ -360,8 +357,6 @@ class _Trees:
     def matching(self, node: InnerNode, other: AbstractValue, path: str) -> tuple[AbstractValue, ...]:
         """The parts of another structure with the node of the first one."""
         inner = None if self.is_open(other) or self.is_static(other) else self.inner(other)
-        if node.count == 0 and node.form.cls is tuple and _is_none(other):
-            return ()
         if inner is None or inner.node != node:
             found = None if inner is None else inner.node
             raise tree.different(path, node, self.describe(other), found).with_span(self.span)
@@ -385,8 +380,6 @@ class _Trees:
     def describe(self, entity: AbstractValue) -> str:
         """A part of a tree, for messages."""
         match entity:
-            case Tuple() if _is_none(entity):
-                return "None"
             case Tuple():
                 inner = self.inner(entity)
                 assert inner is not None
@@ -405,10 +398,7 @@ class _Trees:
 
 
 def _is_none(entity: AbstractValue) -> bool:
-    """Whether a value is None, or unit, which None is at run time."""
-    return (isinstance(entity, PythonObject) and entity.value is None) or (
-        isinstance(entity, Tuple) and entity.form is None and not entity.items
-    )
+    return isinstance(entity, PythonObject) and entity.value is None
 
 
 def _list(items: Sequence[AbstractValue]) -> Tuple:

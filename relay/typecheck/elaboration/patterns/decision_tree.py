@@ -35,8 +35,8 @@ from relay.ir.surface import (
     ValuePattern,
     WildcardPattern,
 )
-from relay.ir.traverse import pattern_variables
-from relay.ir.types import Constructor, DataDefinition, DataType, Kind, TupleType, Unknown, prune
+from relay.ir.traverse import bound_variables
+from relay.ir.types import NONE, Constructor, DataDefinition, DataType, Kind, TupleType, Unknown, prune
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     Context,
@@ -53,7 +53,8 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow.joins import assign
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
-from relay.typecheck.elaboration.expressions.blocks import atom_entity, elaborate_block, require_bool
+from relay.typecheck.elaboration.expressions.atoms import atom_entity
+from relay.typecheck.elaboration.expressions.conditions import require_bool
 from relay.typecheck.elaboration.library import text_equality
 from relay.typecheck.elaboration.patterns.literals import (
     describe_value,
@@ -74,7 +75,7 @@ from relay.typecheck.elaboration.patterns.pattern_rows import (
     simple_rows,
 )
 from relay.typecheck.elaboration.values import data
-from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.expansion import expand, settle
 
 
 class DecisionTree:
@@ -109,7 +110,7 @@ class DecisionTree:
 
     def variables(self, case: int) -> tuple[Var, ...]:
         """The variables that the pattern of a case binds."""
-        return tuple(dict.fromkeys(pattern_variables(self.node.cases[case].pattern)))
+        return tuple(dict.fromkeys(bound_variables(self.node.cases[case].pattern)))
 
     def _compile(self, rows: Sequence[Row], out: TypedBlockBuilder) -> None:
         if not rows:
@@ -168,7 +169,7 @@ class DecisionTree:
             typed = require_bool(self.checker, place, entities[0], at, "a guard")
             found.append(typed if known is None else DynamicValue(typed.atom, typed.type, known))
 
-        elaborate_block(self.checker, self.context, block, out, on_yield)
+        self.checker.engine.elaborate_block(self.checker, self.context, block, out, on_yield)
         if not found:
             raise DependsOnPoison
         return found[0]
@@ -468,6 +469,11 @@ class DecisionTree:
             self._decide(occurrence, static[0], rows, out)
             return
         literal = literal_of(self.context, pattern)
+        if literal is None and isinstance(entity, DynamicValue):
+            entity = settle(self.checker, out, entity, pattern.span)
+            if isinstance(entity, PythonObject):
+                self._decide(occurrence, None, rows, out)
+                return
         if literal is None and is_something(entity):
             self.decided = True
             self._compile([row for row in rows if not self._wants_none(row.pattern_at(occurrence))], out)
@@ -482,8 +488,7 @@ class DecisionTree:
         if self.checker.is_open(entity) and (literal is None or isinstance(literal, str) or mixed):  # a call will tell
             raise SchemeOnly(pattern.span, "the type of the matched value")
         if literal is None:
-            unit = TupleType(())
-            self.checker.unify_at(entity.type, unit, pattern.span, "the matched value")
+            self.checker.unify_at(entity.type, NONE, pattern.span, "the matched value")
             self._decide(occurrence, None, rows, out)
             return
         if isinstance(literal, str):

@@ -9,7 +9,7 @@ from relay.ir.expr import Constant
 from relay.ir.surface import (
     ValuePattern,
 )
-from relay.ir.types import Kind, TupleType, Unknown, prune, scalar, show
+from relay.ir.types import NONE, Kind, Unknown, prune, scalar, show
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     Context,
@@ -20,8 +20,8 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.expressions.blocks import atom_entity, require_bool
-from relay.typecheck.elaboration.expressions.python_operators import apply_named
+from relay.typecheck.elaboration.expressions.atoms import atom_entity
+from relay.typecheck.elaboration.expressions.conditions import require_bool
 from relay.typecheck.elaboration.patterns.pattern_rows import (
     Occurrence,
     Row,
@@ -46,9 +46,9 @@ def describe_value(entity: AbstractValue) -> str:
 def is_something(entity: AbstractValue) -> bool:
     """Whether a value is known not to be None, as `is None` decides it."""
     if isinstance(entity, Tuple):
-        return bool(entity.items)
+        return True
     type_ = prune(entity.type) if isinstance(entity, DynamicValue) else None
-    return type_ is not None and not isinstance(type_, Unknown) and type_ != TupleType(())
+    return type_ is not None and not isinstance(type_, Unknown) and type_ != NONE
 
 
 def literal_of(context: Context, pattern: ValuePattern) -> bool | int | float | str | None:
@@ -106,7 +106,7 @@ def equals_literal(
         condition = require_bool(checker, out, typed, span, "the matched value")
         if literal:
             return condition
-        entity = apply_named(checker, out, "logical_not", [condition], {}, span, [])
+        entity = checker.engine.apply_operator(checker, out, "logical_not", [condition], {}, span, [])
     else:
         assert isinstance(literal, int | float)
         checker.unify_at(
@@ -116,6 +116,6 @@ def equals_literal(
             "the matched value",
             help="use a guard",
         )
-        entity = apply_named(checker, out, "equal", [typed, Number(literal, span)], {}, span, [])
+        entity = checker.engine.apply_operator(checker, out, "equal", [typed, Number(literal, span)], {}, span, [])
     assert isinstance(entity, DynamicValue)
     return entity

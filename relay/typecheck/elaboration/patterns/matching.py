@@ -14,7 +14,6 @@ from relay.ir.surface import PatternMatch
 from relay.typecheck.elaboration.abstract_values import AbstractValue, Context, DeferredBinding, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow.joins import Join, assign, assign_joined
-from relay.typecheck.elaboration.expressions.blocks import elaborate_block
 from relay.typecheck.elaboration.patterns.decision_tree import DecisionTree
 
 
@@ -51,7 +50,7 @@ class _CaseBodies:
         def on_yield(_: TypedBlockBuilder, values: tuple[AbstractValue, ...], __: Span | None) -> None:
             assign(self.context, self.targets, values)
 
-        elaborate_block(self.checker, self.context, self.cases[case].body, out, on_yield)
+        self.checker.engine.elaborate_block(self.checker, self.context, self.cases[case].body, out, on_yield)
 
     def elaborate_cases(self, out: TypedBlockBuilder, tests: TypedBlockBuilder) -> None:
         """Cases that meet after the match."""
@@ -63,7 +62,7 @@ class _CaseBodies:
             if case not in shared:
                 ((leaf, entities),) = places
                 self._bind(case, entities)
-                elaborate_block(self.checker, self.context, self.cases[case].body, leaf, join.add)
+                self.checker.engine.elaborate_block(self.checker, self.context, self.cases[case].body, leaf, join.add)
         for case in shared:
             tests = self._elaborate_shared(case, tests, join)
         if flat:
@@ -88,7 +87,7 @@ class _CaseBodies:
         after = TypedBlockBuilder()
         after.items.append(DeferredBinding(bound, lambda: Loop(label, (), (), tests.block(), None, self.span)))
         self._bind(case, merged)
-        elaborate_block(self.checker, self.context, self.cases[case].body, after, join.add)
+        self.checker.engine.elaborate_block(self.checker, self.context, self.cases[case].body, after, join.add)
         return after
 
     def _bind(self, case: int, entities: Sequence[AbstractValue]) -> None:

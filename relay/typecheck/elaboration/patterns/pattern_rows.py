@@ -97,8 +97,6 @@ def known_value(entity: AbstractValue) -> tuple[object] | None:
         case DynamicValue():
             known = is_constant_bool(entity)
             return None if known is None else (known,)
-        case Tuple((), None):
-            return (None,)
         case _:
             return None
 

@@ -27,6 +27,7 @@ from relay.ir.types import (
     show,
 )
 from relay.typecheck.elaboration.checker import Checker, Instance
+from relay.typecheck.elaboration.expressions.atoms import describe
 from relay.typecheck.elaboration.schemes.stuck_terms import StuckTerm
 from relay.typecheck.type_differences import name_unknowns
 from relay.typecheck.unification import outer_unknowns, resolve, unknowns
@@ -107,8 +108,8 @@ def refuse(checker: Checker, found: Sequence[StuckTerm], type_: FunctionType) ->
 
 def _uncalled_parameter_types(checker: Checker) -> Iterator[Type]:
     """The parameters of function values that nothing calls, whose types nobody needs."""
-    called = {u for type_ in checker.called_values for u in unknowns(_parameters(type_))}
-    for type_ in checker.function_values:
+    called = {u for type_ in checker.scheme.called_values for u in unknowns(_parameters(type_))}
+    for type_ in checker.scheme.function_values:
         yield from (p for p in type_.parameters if called.isdisjoint(unknowns(p)))
 
 
@@ -124,7 +125,7 @@ def refuse_results(checker: Checker) -> None:
     places = _origins(checker, wanted)
     if places:
         unknown = min(places, key=lambda u: _position(places[u].span))
-        needed = next((o for o in checker.opened if any(u is unknown for u in unknowns(o.awaited))), None)
+        needed = next((o for o in checker.scheme.opened if any(u is unknown for u in unknowns(o.awaited))), None)
         raise ambiguous(checker, places[unknown], unknown, needed)
 
 
@@ -151,7 +152,7 @@ def _origins(checker: Checker, wanted: Collection[Unknown]) -> dict[Unknown, Var
     """The variables of the program in whose types variables of the solver arose: the earliest ones, those
     that hold it in something else last."""
     found: dict[Unknown, Var] = {}
-    for variable in checker.variables if wanted else ():
+    for variable in checker.module.variables if wanted else ():
         if variable.span is not None:
             for unknown in unknowns(variable.type):
                 if unknown in wanted and (unknown not in found or _rank(variable) < _rank(found[unknown])):
@@ -164,8 +165,6 @@ def _rank(variable: Var) -> tuple[bool, tuple[int, int, int, int]]:
 
 
 def _describe_place(place: Var) -> str:
-    from relay.typecheck.elaboration.expressions.blocks import describe
-
     text = describe(place)
     return place.name if text.startswith(("for ", "while ", "def ")) else text
 
@@ -176,5 +175,5 @@ def _position(span: Span | None) -> tuple[int, int, int, int]:
 
 def _recursive(checker: Checker, unknown: Unknown) -> Instance | None:
     """The function that calls itself whose result has a variable."""
-    instances = (*checker.used_early, *checker.globals.values())
+    instances = (*checker.used_early, *checker.module.globals.values())
     return next((i for i in instances if any(u is unknown for u in unknowns(i.result))), None)

@@ -16,16 +16,16 @@ result without a recursion; if others are not equal then, elaboration starts ane
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 
 from relay.errors import RelayError, Span
 from relay.ir.dims import DimExpr
-from relay.ir.expr import Binding, Block, Constant, Exit, Expr, Function, Global, If, Loop, OpCall, Static, Var, Yield
+from relay.ir.expr import Binding, Block, Constant, Expr, Function, Global, If, Loop, OpCall, Static, Var, Yield
 from relay.ir.surface import Apply, Attribute, ForEach, Index
-from relay.ir.traverse import blocks, operands
+from relay.ir.traverse import operands
 from relay.ir.types import Application, FunctionType, Kind, TensorType, TupleType, Type, TypeId, Unknown, prune
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.abstract_values import Context, DynamicValue
@@ -56,18 +56,18 @@ def condition(checker: Checker, span: Span | None) -> DynamicValue:
     """The answer to a question that a call answers: `isinstance(t, tuple)`, `o is None`, `mode == "sum"`."""
     found = checker.constant_bool(span)
     assert isinstance(found.atom, Var)
-    checker.decided_by_call.add(found.atom)
+    checker.scheme.decided_by_call.add(found.atom)
     return found
 
 
 def note(checker: Checker, context: Context, binding: Binding, is_open: bool) -> None:
     """Remember what a call knows at compile time: answers, shapes that are open here, and what is computed of them."""
     if _is_decided(checker, context, binding.value, binding.targets, is_open):
-        checker.decided_by_call.update(binding.targets)
+        checker.scheme.decided_by_call.update(binding.targets)
 
 
 def _is_decided(checker: Checker, context: Context, value: Expr, targets: Sequence[Var], is_open: bool) -> bool:
-    known = checker.decided_by_call
+    known = checker.scheme.decided_by_call
     match value:
         case Attribute(name=name) if is_open and name in _TELLS:
             return True
@@ -87,7 +87,7 @@ def _is_decided(checker: Checker, context: Context, value: Expr, targets: Sequen
 def decides(checker: Checker, block: Block) -> bool:
     """Whether a block yields what a call knows at compile time."""
     end = block.terminator
-    return isinstance(end, Yield) and any(v in checker.decided_by_call for v in end.values)
+    return isinstance(end, Yield) and any(v in checker.scheme.decided_by_call for v in end.values)
 
 
 def _is_constant(block: Block) -> bool:
@@ -95,14 +95,11 @@ def _is_constant(block: Block) -> bool:
     return isinstance(end, Yield) and all(isinstance(v, Constant | Static) for v in end.values)
 
 
-@contextlib.contextmanager
-def arm(checker: Checker, is_chosen: bool) -> Iterator[None]:
+def arm(checker: Checker, is_chosen: bool) -> contextlib.AbstractContextManager[None]:
     """While an arm is elaborated; `is_chosen`: a call decides whether it is taken."""
-    checker.chosen_by_call += is_chosen
-    try:
-        yield
-    finally:
-        checker.chosen_by_call -= is_chosen
+    if not is_chosen:
+        return contextlib.nullcontext()
+    return checker.within(attrs.evolve(checker.frame, chosen_by_call=checker.frame.chosen_by_call + is_chosen))
 
 
 # ---- what the arms make
@@ -131,7 +128,7 @@ def either(checker: Checker, types: Sequence[Type], value: Type, span: Span | No
             different.append(type_)
     awaited = tuple(t for t in different if not isinstance(prune(t), FunctionType))  # functions take what calls give
     application = Application("either", tuple(map(resolve, different)))
-    checker.opened.append(StuckTerm(application, value, span, awaited, any_=True))
+    checker.scheme.opened.append(StuckTerm(application, value, span, awaited, any_=True))
 
 
 # ---- results of functions
@@ -145,14 +142,14 @@ class ReturnTypes:
         self.instance = instance
         self.number = number
         self.is_declared = is_declared
-        self.level = checker.chosen_by_call
+        self.level = checker.frame.chosen_by_call
         self.is_chosen = False
         self.types: list[tuple[Type, Span | None]] = []
         self.of_loops: list[tuple[Type, Span | None]] = []
 
     def is_apart(self, type_: Type, span: Span | None) -> bool:
         """Note a result. True if it may be of another type than the function's other results."""
-        self.is_chosen = self.is_chosen or (self.checker.chosen_by_call > self.level and not self.is_declared)
+        self.is_chosen = self.is_chosen or (self.checker.frame.chosen_by_call > self.level and not self.is_declared)
         self.types.append((type_, span))
         return self.is_chosen
 
@@ -208,8 +205,8 @@ class ReturnTypes:
         """Let a recursive call give the result that the function has at its arguments; False if that is not known."""
         if not self._is_from_parameters(result):
             if not set(unknowns(result)).isdisjoint(unknowns(use.opened.value)):  # nothing else tells it
-                position = self.checker.opened.index(use.opened)
-                self.checker.opened[position] = attrs.evolve(use.opened, awaited=(result,))
+                position = self.checker.scheme.opened.index(use.opened)
+                self.checker.scheme.opened[position] = attrs.evolve(use.opened, awaited=(result,))
             return False
         there: dict[Unknown, object] = {}
         for own, found in zip(self.instance.parameters, use.types, strict=True):
@@ -220,7 +217,7 @@ class ReturnTypes:
         names = {u: TypeId(u.name, u.kind) for u in wanted}
         general = close_type(result, names)
         here = substitute(general, {names[u]: there[u] for u in wanted})  # type: ignore[arg-type]
-        self.checker.opened.remove(use.opened)
+        self.checker.scheme.opened.remove(use.opened)
         self.instance.uses.remove(use)
         self.checker.unify_at(use.opened.value, here, use.opened.span, "the result of the recursion")  # type: ignore[arg-type]
         return True
@@ -263,7 +260,7 @@ def use_at_other_types(
             checker.unify_at(found, expected, span, f"argument {parameter.name} of {function.name}")
     result = checker.solver.fresh(Kind.Type)
     opened = StuckTerm(Application(function.name.strip("<>"), tuple(types)), result, span, tuple(types))
-    checker.opened.append(opened)
+    checker.scheme.opened.append(opened)
     running.uses.append(PolymorphicRecursiveCall(tuple(types), opened))
     return attrs.evolve(running, result=result, known=None)
 
@@ -271,7 +268,7 @@ def use_at_other_types(
 def _changes(checker: Checker) -> Callable[[Type, Type], bool]:
     """Whether an argument of a recursive call cannot be taken to have its parameter's type: what a subscript or a shape
     rule makes."""
-    made = {u for o in checker.opened for u in unknowns(o.value)}
+    made = {u for o in checker.scheme.opened for u in unknowns(o.value)}
     made |= {p.result for p in checker.pending if not p.done and p.result is not None}
 
     def is_changed(found: Type, expected: Type) -> bool:
@@ -289,12 +286,3 @@ def _changes(checker: Checker) -> Callable[[Type, Type], bool]:
         )
 
     return is_changed
-
-
-def exits(value: Expr) -> Iterator[Exit]:
-    """Where the blocks of an expression leave what is around it, or a part of it."""
-    for block in blocks(value):
-        if isinstance(block.terminator, Exit):
-            yield block.terminator
-        for binding in block.bindings:
-            yield from exits(binding.value)

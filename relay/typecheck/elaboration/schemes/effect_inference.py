@@ -57,7 +57,6 @@ from relay.typecheck.elaboration.abstract_values import (
     GlobalFunction,
     LocalFunction,
     Method,
-    NumpyFunction,
     Poison,
     PythonObject,
     Tuple,
@@ -65,6 +64,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.effects.effect_notes import READS, WRITES
+from relay.typecheck.elaboration.library.overloads import is_function
 from relay.typecheck.elaboration.values import data, records
 from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.elaboration.values.tensors import is_attribute
@@ -260,7 +260,9 @@ class _EffectWalker:
         match callee:
             case GlobalFunction() | LocalFunction():
                 self.note_callee(callee, passed, rest)
-            case PythonObject(Operator() | NumpyFunction() | type()):
+            case PythonObject(Operator() | type()):
+                pass
+            case PythonObject(value) if is_function(value):
                 pass
             case PythonObject(functools.partial() as partial):
                 self._call(object_entity(partial.func, None), (), [*arguments, *others], meaning)

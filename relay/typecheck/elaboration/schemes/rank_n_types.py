@@ -15,11 +15,11 @@ import attrs
 
 from relay.errors import Label, RelayError, Span, TypeCheckError, TypeMismatch
 from relay.ir.definition import Definition
+from relay.ir.effects import Effects
 from relay.ir.expr import Var
 from relay.ir.types import FunctionType, Kind, QuantifiedType, TypeId, Unknown, show
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.abstract_values import (
-    OPERATORS,
     AbstractValue,
     Context,
     DependsOnPoison,
@@ -30,10 +30,12 @@ from relay.typecheck.elaboration.abstract_values import (
     PythonObject,
     TypedBlockBuilder,
     local_function,
+    surface_function,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.constraints import DeferredConstraint
-from relay.typecheck.elaboration.expressions.arguments import surface_function
+from relay.typecheck.elaboration.library.overloads import is_function
+from relay.typecheck.elaboration.values.operator_functions import operator_function
 from relay.typecheck.type_differences import name_unknowns
 from relay.typecheck.unification import unknowns
 
@@ -62,13 +64,12 @@ def check_polymorphic_argument(
 
     Raises TypeMismatch if it is not a function, or has the declared type for some of its variables only.
     """
-    from relay.typecheck.elaboration.values.function_values import operator_function
 
     declared = parameter.type
     assert isinstance(declared, QuantifiedType)
     what = f"argument {parameter.name} of {function}"
     labels = (Label(parameter.span, f"declared as {show(declared)}"),) if parameter.span is not None else ()
-    if isinstance(entity, PythonObject) and isinstance(entity.value, OPERATORS):
+    if isinstance(entity, PythonObject) and is_function(entity.value):
         entity = operator_function(checker, entity.value, out, span)
     if not isinstance(entity, GlobalFunction | LocalFunction):
         if isinstance(entity, DynamicValue):
@@ -96,8 +97,6 @@ def _mistake(
     checker: Checker, entity: GlobalFunction | LocalFunction, wanted: FunctionType, span: Span | None
 ) -> RelayError | None:
     """What keeps a function from having a type whose variables are bound to nothing."""
-    from relay.typecheck.elaboration.instances import instantiate
-
     function = surface_function(entity)
     if len(function.parameters) != len(wanted.parameters):
         count, found = len(wanted.parameters), len(function.parameters)
@@ -110,7 +109,7 @@ def _mistake(
                 DynamicValue(checker.variable(p.name, t, p.span), t)
                 for p, t in zip(function.parameters, wanted.parameters, strict=True)
             ]
-            instance = instantiate(checker, probe, values, values, span)
+            instance = checker.engine.instantiate(checker, probe, values, values, span)
             checker.unify_at(instance.result, wanted.result, function.span, f"the result of {function.name}")
             checker.solver.run()
         except DependsOnPoison:
@@ -137,23 +136,25 @@ def _is_refuted(pending: DeferredConstraint) -> bool:
 def discarded_elaboration(checker: Checker) -> Iterator[None]:
     """While something is elaborated of which only the mistakes matter, as for all sizes."""
     lists: Sequence[list[Any]] = (
-        checker.pending, checker.variables, checker.finishers, checker.pending_attributes, checker.errors,
-        checker.opened, checker.solver.literal_bases, checker.hints.assumed, checker.pure,
-        checker.unseen, checker.used_early,
+        checker.pending, checker.module.variables, checker.module.finishers, checker.module.pending_attributes,
+        checker.errors,
+        checker.scheme.opened, checker.solver.literal_bases, checker.hints.assumed, checker.pure,
+        checker.scheme.unseen, checker.used_early,
     )  # fmt: skip
     lengths = [len(items) for items in lists]
-    instances, functions = dict(checker.instances), dict(checker.globals)
-    failures, generic, is_partial, effects = checker.failures, checker.generic, checker.is_partial, checker.effects
-    checker.generic, checker.effects = True, type(effects)()
+    instances, functions = dict(checker.module.instances), dict(checker.module.globals)
+    failures, generic, is_partial = checker.failures, checker.generic, checker.is_partial
+    checker.generic = True
     checker.hints.generic, was_generic = True, checker.hints.generic
     try:
-        yield
+        with checker.effects_of(Effects()):
+            yield
     finally:
         for items, length in zip(lists, lengths, strict=True):
             del items[length:]
-        checker.instances, checker.globals = instances, functions
+        checker.module.instances, checker.module.globals = instances, functions
         checker.failures, checker.generic, checker.is_partial = failures, generic, is_partial
-        checker.effects, checker.hints.generic = effects, was_generic
+        checker.hints.generic = was_generic
 
 
 def localize_callee(
@@ -164,7 +165,7 @@ def localize_callee(
     local = any(local_function(e) is not None for e in entities)
     if not local or isinstance(callee, LocalFunction):
         return callee
-    for instance in reversed(checker.active):
+    for instance in reversed(checker.frame.active):
         if isinstance(instance.code, LocalFunction) and instance.code.function is callee.definition.function:
             return instance.code
     definition = callee.definition
@@ -175,8 +176,6 @@ def localize_callee(
 
 def require_right(checker: Checker, definition: Definition) -> None:
     """Check, once in a program, that a function uses its polymorphic parameters as they are declared."""
-    from relay.typecheck.elaboration import scheme
-
     if definition not in checker.right:
         checker.right.add(definition)
-        scheme(definition)
+        checker.engine.elaborate_scheme(checker.engine, definition)

@@ -74,8 +74,6 @@ def indexed_at_any_rank(
     checker: Checker, entity: AbstractValue, items: Sequence[AbstractValue | SliceItem], span: Span | None
 ) -> DynamicValue | None:
     """`x[items]` of a tensor with dims around one open shape, if that does not matter: `x[0]` for `(n, *s)`."""
-    from relay.typecheck.elaboration.values import subscripts
-
     type_ = resolve(entity.type) if isinstance(entity, DynamicValue) else None
     if not isinstance(type_, TensorType) or any(isinstance(i, DynamicValue) for i in items):
         return None
@@ -85,7 +83,7 @@ def indexed_at_any_rank(
     def rule(shapes: Sequence[Shape]) -> Shape:
         before, assumed = checker.hints.snapshot(), len(checker.hints.assumed)
         try:
-            found = subscripts.index(
+            found = checker.engine.index(
                 checker, TypedBlockBuilder(), DynamicValue(atom, TensorType(type_.base, shapes[0])), items, span
             )
         except (DependsOnPoison, RelayError):

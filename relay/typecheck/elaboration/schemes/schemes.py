@@ -3,9 +3,9 @@
     forall (bt: BaseType) (s1: Shape) (s2: Shape). fn(Tensor[bt, s1], Tensor[bt, s2]) -> Tensor[bt, broadcast(s1, s2)]
 
 The body is elaborated once, with variables for what the annotations leave open. What then still waits for them is part
-of the type: shape rules of operators, and what a binding gives whose meaning a call decides (`open_bindings.py`), as
+of the type: shape rules of operators, and what a binding gives whose meaning a call decides (`stuck_terms.py`), as
 applications of type-level functions. A rule over one shape variable that does not depend on its rank is solved
-(`any_rank.py`); what no parameter decides is refused (`ambiguity.py`).
+(`rank_polymorphism.py`); what no parameter decides is refused (`ambiguity.py`).
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from relay.ir.types import (
     type_variables,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.effects.effect_names import name_effects
 from relay.typecheck.elaboration.schemes import ambiguity
 from relay.typecheck.elaboration.schemes.stuck_terms import StuckTerm, attribute_items
 from relay.typecheck.unification import erase_forms, flat_shape, resolve, unknowns
@@ -54,12 +55,10 @@ _LETTERS = {Kind.BaseType: "bt", Kind.Shape: "s", Kind.Dim: "n", Kind.Type: "A"}
 
 def generalize(checker: Checker, type_: FunctionType, where: Sequence[DimConstraint]) -> Type:
     """The type with what it leaves open quantified, under the constraints that hold of it. Its effects get names."""
-    from relay.typecheck.elaboration.effects.effect_names import name_effects
-
     found = _simplify_applications(list(_applications(checker)))
     is_unseen = any(p.force is not None and not p.done for p in checker.pending)  # functions that only a call looks at
     if not checker.is_incomplete and not is_unseen:
-        ambiguity.refuse(checker, [*found, *checker.unseen], type_)
+        ambiguity.refuse(checker, [*found, *checker.scheme.unseen], type_)
     open_ = _reachable(found, type_)
     constraints: list[Constraint] = list(where)
     used = _values_used(type_, open_)
@@ -101,7 +100,7 @@ def _applications(checker: Checker) -> Iterator[StuckTerm]:
             yield StuckTerm(
                 application, value, pending.span, (*application.arguments, *dict(application.attributes).values())
             )
-    yield from checker.opened
+    yield from checker.scheme.opened
 
 
 def _simplify_applications(found: list[StuckTerm]) -> list[StuckTerm]:
@@ -257,7 +256,7 @@ def unused_name(unknown: Unknown, used: set[str]) -> str:
 def name_the_rest(checker: Checker, named: Sequence[TypeId]) -> None:
     """Name the variables in a scheme's body that do not stand in its type."""
     used = {v.name for v in named}
-    for var in checker.variables:
+    for var in checker.module.variables:
         for unknown in unknowns(var.type):
             if unknown.name == "_":
                 unknown.name = unused_name(unknown, used)

@@ -13,7 +13,19 @@ import attrs
 
 from relay.errors import RelayError, Span
 from relay.ir.dims import DimExpr
-from relay.ir.expr import Atom, Binding, Call, Constant, Expr, Global, Loop, OpCall, Static, Var
+from relay.ir.expr import (
+    Atom,
+    Binding,
+    Call,
+    Constant,
+    Exit,
+    Expr,
+    Global,
+    Loop,
+    OpCall,
+    Static,
+    Var,
+)
 from relay.ir.surface import Apply, Attribute, ForEach, Index, IndexUpdate, PatternMatch, Slice, Unpack
 from relay.ir.traverse import blocks, bound_variables, free_variables, operands
 from relay.ir.types import (
@@ -44,6 +56,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
+from relay.typecheck.elaboration.schemes import effect_inference
 from relay.typecheck.unification import flat_shape, unknowns
 
 _NAMES = {"max": "largest", "min": "smallest"}  # which are functions of dims in a type
@@ -107,7 +120,7 @@ def is_open(checker: Checker, context: Context, binding: Binding, error: RelayEr
     if not checker.is_partial or isinstance(error, DependsOnPoison):
         return False
     used = [atom for atom in _used_atoms(binding.value) if isinstance(atom, Var)]
-    return any(v in checker.doubtful for v in used) or any(_has_open_type(context.lookup(v)) for v in used)
+    return any(v in checker.scheme.doubtful for v in used) or any(_has_open_type(context.lookup(v)) for v in used)
 
 
 def _has_open_type(entity: AbstractValue) -> bool:
@@ -125,14 +138,12 @@ def _has_open_type(entity: AbstractValue) -> bool:
 
 def doubt(checker: Checker, binding: Binding) -> None:
     """Note that what a binding makes comes from what is open, if an operand does."""
-    if not checker.doubtful.isdisjoint(_used_atoms(binding.value)):
-        checker.doubtful.update(binding.targets, bound_variables(binding.value))
+    if not checker.scheme.doubtful.isdisjoint(_used_atoms(binding.value)):
+        checker.scheme.doubtful.update(binding.targets, bound_variables(binding.value))
 
 
 def open_binding(checker: Checker, context: Context, binding: Binding) -> None:
     """A binding whose meaning a call decides: its targets are of types that stand for themselves."""
-    from relay.typecheck.elaboration.schemes import effect_inference
-
     effect_inference.note(checker, context, binding)
     arguments = tuple(t for atom in _used_atoms(binding.value) if (t := _argument(context, atom)) is not None)
     name = _callee_name(context, binding.value) or _name(binding.value)
@@ -146,27 +157,27 @@ def open_binding(checker: Checker, context: Context, binding: Binding) -> None:
             item += subscript
         application = Application(name, arguments, item)
         awaited = subject if subject is not None else arguments
-        checker.opened.append(StuckTerm(application, unknown, span, awaited, subject is None, mentioned))
+        checker.scheme.opened.append(StuckTerm(application, unknown, span, awaited, subject is None, mentioned))
         context.environment[target] = DynamicValue(checker.variable(target.name, unknown, target.span), unknown)
     _note_exits(checker, context, binding, StuckTerm(Application(name, arguments), (), span, subject or arguments))
     if not binding.targets:
         awaited = subject if subject is not None else arguments
-        checker.unseen.append(StuckTerm(Application(name, arguments), (), span, awaited, subject is None, mentioned))
-    checker.doubtful.update(binding.targets)
+        checker.scheme.unseen.append(
+            StuckTerm(Application(name, arguments), (), span, awaited, subject is None, mentioned)
+        )
+    checker.scheme.doubtful.update(binding.targets)
     checker.is_partial = True
 
 
 def _note_exits(checker: Checker, context: Context, binding: Binding, opened: StuckTerm) -> None:
     """Note that the functions in which a binding stands may return there."""
-    from relay.typecheck.elaboration.schemes.conditional_types import exits
-
     if not checker.generic:
         return
     labels = dict.fromkeys(end.label for end in exits(binding.value) if end.label in context.handlers)
     for handler in (context.handlers[label] for label in labels):
         if handler.on_open_exit is not None:
             result = checker.solver.fresh(Kind.Type)
-            checker.opened.append(attrs.evolve(opened, value=result))
+            checker.scheme.opened.append(attrs.evolve(opened, value=result))
             handler.on_open_exit(binding.value, result)
 
 
@@ -186,7 +197,7 @@ def _mentioned_types(checker: Checker, context: Context, expression: Expr) -> tu
     """The types of which an expression may tell more once it has a meaning."""
     found = [t for atom in _used_atoms(expression) if isinstance(atom, Var) for t in _types(context.lookup(atom))]
     if next(iter(blocks(expression)), None) is not None:  # it may return
-        found += [instance.result for instance in checker.active]
+        found += [instance.result for instance in checker.frame.active]
     return tuple(found)
 
 
@@ -305,3 +316,12 @@ def _name(expression: Expr) -> str:
             return "unpack"
         case _:
             return "call"
+
+
+def exits(value: Expr) -> Iterator[Exit]:
+    """Where the blocks of an expression leave what is around it, or a part of it."""
+    for block in blocks(value):
+        if isinstance(block.terminator, Exit):
+            yield block.terminator
+        for binding in block.bindings:
+            yield from exits(binding.value)

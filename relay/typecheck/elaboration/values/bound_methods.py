@@ -15,17 +15,21 @@ from relay.ir.definition import Scope, complete_definition, data_class
 from relay.ir.expr import Binding, Block, Exit, Function, LoopLabel, Parameter, Static, Var
 from relay.ir.partial_calls import PartialCall
 from relay.ir.surface import Apply
+from relay.ir.types import Form, TensorType, prune
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     Context,
+    DynamicValue,
     GlobalFunction,
     LocalFunction,
     Method,
+    PythonObject,
+    TensorMethod,
     Tuple,
     TypedBlockBuilder,
+    surface_function,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.expressions.arguments import surface_function
 from relay.typecheck.elaboration.values import data, records
 
 
@@ -41,14 +45,19 @@ class _NoScope(Scope):
 
 def as_function(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
     """The function that a method is which the class of a value defines, or that Python has given some of its arguments;
-    anything else as it is."""
+    a method of a tensor as a partial call; anything else as it is."""
     if isinstance(entity, Tuple) and entity.form is not None and entity.form.cls is PartialCall:
         function, given, named = parts_of(entity)
         if isinstance(function, GlobalFunction):
             return _with_arguments(checker, out, function, given, named, function.definition.function.name, span)
         return entity
-    method = _function(entity) if isinstance(entity, Method) else None
-    if method is None or not isinstance(entity, Method):
+    if not isinstance(entity, Method):
+        return entity
+    method = _function(entity)
+    if method is None and isinstance(entity.value, DynamicValue) and isinstance(prune(entity.value.type), TensorType):
+        parts = PythonObject(TensorMethod(entity.name)), Tuple((entity.value,)), Tuple((), Form(dict))
+        return Tuple(parts, Form(PartialCall, ("func", "args", "keywords")))
+    if method is None:
         return entity
     if _is_static(entity):
         return method

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.definition import DataClass, complete_definition, data_class
-from relay.ir.expr import Block, Construct, Match, MatchArm, Yield
+from relay.ir.expr import Block, Match, MatchArm, Yield
 from relay.ir.types import (
     Constructor,
     DataDefinition,
@@ -19,7 +19,6 @@ from relay.ir.types import (
     FunctionType,
     RefType,
     StackType,
-    TensorType,
     TupleType,
     Type,
     prune,
@@ -32,12 +31,10 @@ from relay.typecheck.elaboration.abstract_values import (
     DynamicValue,
     GlobalFunction,
     Method,
-    Number,
     PythonObject,
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.monomorphization import fresh_arguments
@@ -112,75 +109,16 @@ def constructor_of(value: object, span: Span | None) -> tuple[DataClass, Constru
 # ---- construction
 
 
-def construct(
-    checker: Checker,
-    out: TypedBlockBuilder,
-    value: type,
-    arguments: Sequence[AbstractValue],
-    keywords: Sequence[tuple[str, AbstractValue]],
-    span: Span | None,
-) -> AbstractValue:
-    """`Tree.Leaf(x)`."""
-    owner, constructor = constructor_of(value, span)
-    what = _name(owner.definition, constructor)
-    if len(arguments) > len(constructor.names):
-        count = f"{len(constructor.names)} field{'s' * (len(constructor.names) != 1)}"
-        raise TypeCheckError(f"{what} has {count}, found {len(arguments)} values", span)
-    found = dict(zip(constructor.names, arguments, strict=False))
-    for name, entity in keywords:
-        if name not in constructor.names:
-            raise _no_field(owner.definition, constructor, name, span)
-        if name in found:
-            raise TypeCheckError(f"{what} got two values for the field {name!r}", span)
-        found[name] = entity
-    defaults = owner.defaults[constructor.name]
-    for name in constructor.names:
-        if name not in found:
-            if name not in defaults:
-                raise TypeCheckError(f"{what} needs a value for the field {name!r}", span)
-            found[name] = object_entity(defaults[name], span)
-    type_ = fresh_type(checker, owner.definition)
-    return _build(checker, out, type_, constructor, [found[name] for name in constructor.names], span)
-
-
-def _build(
-    checker: Checker,
-    out: TypedBlockBuilder,
-    type_: DataType,
-    constructor: Constructor,
-    fields: Sequence[AbstractValue],
-    span: Span | None,
-) -> DynamicValue:
-    atoms = []
-    for name, entity, expected in zip(constructor.names, fields, field_types(checker, type_, constructor), strict=True):
-        scalar = prune(expected)
-        if isinstance(entity, Number) and isinstance(scalar, TensorType) and scalar.shape == ():
-            value = checker.constant(out, entity, scalar.base)
-        else:
-            if isinstance(scalar, StackType):
-                from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
-
-                entity = dynamic_lists.given_as_list(checker, out, entity, span)
-            entity = data_dependent.pack_sizes(checker, out, entity, None, expected, span)
-            value = checker.materialize(out, entity, span)
-        checker.unify_at(value.type, expected, span, f"the field {name} of {_name(type_.definition, constructor)}")
-        atoms.append(value.atom)
-    var = checker.variable(constructor.name.lower(), type_, span)
-    operands = tuple(atoms)
-    out.items.append(
-        DeferredBinding((var,), lambda: Construct(checker.definition(type_), constructor.name, operands, span))
-    )
-    return DynamicValue(var, type_)
-
-
-def _name(definition: DataDefinition, constructor: Constructor) -> str:
+def display_name(definition: DataDefinition, constructor: Constructor) -> str:
     return constructor.name if len(definition.constructors) == 1 else f"{definition.name}.{constructor.name}"
 
 
-def _no_field(definition: DataDefinition, constructor: Constructor, name: str, span: Span | None) -> TypeCheckError:
+def missing_field_error(
+    definition: DataDefinition, constructor: Constructor, name: str, span: Span | None
+) -> TypeCheckError:
     close = difflib.get_close_matches(name, constructor.names, n=1)
     help = f"did you mean {close[0]!r}?" if close else f"its fields are {', '.join(constructor.names) or 'none'}"
-    return TypeCheckError(f"{_name(definition, constructor)} has no field {name!r}", span, help=help)
+    return TypeCheckError(f"{display_name(definition, constructor)} has no field {name!r}", span, help=help)
 
 
 # ---- values
@@ -207,7 +145,7 @@ def attribute(
         )
     (constructor,) = definition.constructors
     if name not in constructor.names:
-        raise _no_field(definition, constructor, name, span)
+        raise missing_field_error(definition, constructor, name, span)
     return read_fields(checker, out, typed, type_, (constructor.names.index(name),), span)[0]
 
 
@@ -241,48 +179,13 @@ def call_method(
     span: Span | None,
 ) -> AbstractValue:
     """`value.method(..)`."""
-    from relay.typecheck.elaboration.instances import call_function
-
     type_ = data_type(method.value)
     assert type_ is not None
     owner = data_class(type_.definition)
     assert owner is not None
     function = GlobalFunction(owner.methods[method.name]())
     own = [] if method.name in owner.static else [method.value]
-    return call_function(checker, out, function, [*own, *arguments], keywords, span, len(own))
-
-
-def replace(
-    checker: Checker,
-    out: TypedBlockBuilder,
-    arguments: Sequence[AbstractValue],
-    keywords: Sequence[tuple[str, AbstractValue]],
-    span: Span | None,
-) -> AbstractValue:
-    """`relay.replace(value, field=new, ..)`."""
-    if len(arguments) != 1:
-        raise TypeCheckError(f"replace takes a value and new fields by name, found {len(arguments)} values", span)
-    typed = checker.materialize(out, arguments[0], span)
-    type_ = prune(typed.type)
-    if not isinstance(type_, DataType):
-        raise TypeCheckError(f"replace needs a record, found {show(resolve(typed.type))}", span)
-    definition = complete_definition(type_.definition)
-    if len(definition.constructors) != 1:
-        raise TypeCheckError(
-            f"{show(resolve(type_))} has {len(definition.constructors)} constructors; replace needs a type with one",
-            span,
-            help="use `match`, and construct the new value in each case",
-        )
-    (constructor,) = definition.constructors
-    changes = dict(keywords)
-    for name in changes:
-        if name not in constructor.names:
-            raise _no_field(definition, constructor, name, span)
-    kept = [p for p, name in enumerate(constructor.names) if name not in changes]
-    values = dict(zip(kept, read_fields(checker, out, typed, type_, kept, span), strict=True)) if kept else {}
-    fields = [values[p] if p in values else changes[name] for p, name in enumerate(constructor.names)]
-    # The new fields may have other types, if the type is polymorphic.
-    return _build(checker, out, fresh_type(checker, definition), constructor, fields, span)
+    return checker.engine.call_function(checker, out, function, [*own, *arguments], keywords, span, len(own))
 
 
 def fill(checker: Checker, type_: Type) -> Type:

@@ -16,10 +16,10 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.control_flow.joins import assign
+from relay.typecheck.elaboration.control_flow.joins import assign, rename
 from relay.typecheck.elaboration.control_flow.loops import LoopState
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-from relay.typecheck.elaboration.expressions.blocks import elaborate_block, handed_entities
+from relay.typecheck.elaboration.expressions.atoms import handed_entities
 from relay.typecheck.elaboration.values import data
 from relay.typecheck.elaboration.values.expansion import expand
 
@@ -46,8 +46,6 @@ def elaborate_for_list(
     out: TypedBlockBuilder,
 ) -> None:
     """A loop that carries the rest of the list."""
-    from relay.typecheck.elaboration.control_flow.iteration import rename
-
     found = list_constructors(iterable)
     assert found is not None
     type_, empty, more = found
@@ -65,11 +63,11 @@ def elaborate_for_list(
     def on_exit(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], at: Span | None) -> None:
         place.terminator = Exit(label, carried.fit(place, entities, at), at)
 
-    context.handlers[node.label] = Handler(label, on_next, on_exit, len(checker.scopes))
+    context.handlers[node.label] = Handler(label, on_next, on_exit, len(checker.frame.scopes))
     with checker.scope(inside):
         context.environment[node.element] = expand(checker, inside, DynamicValue(head, element_type), span)
         assign(context, node.parameters, carried.round_entities(inside))
-        elaborate_block(checker, context, node.body, inside, None)
+        checker.engine.elaborate_block(checker, context, node.body, inside, None)
     results = [checker.variable(p.name, p.type or type_, p.span) for p in carried.parameters]
     renamed = dict(zip(carried.parameters, results, strict=True))
 

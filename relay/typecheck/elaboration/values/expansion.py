@@ -8,18 +8,40 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.types import (
+    NONE,
     TensorType,
     TupleType,
+    Unknown,
     prune,
 )
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
+    DependsOnPoison,
     DynamicValue,
+    PythonObject,
     Tuple,
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.dynamic_shapes.data_dependent import open_sizes
+
+
+def settle(checker: Checker, out: TypedBlockBuilder, value: DynamicValue, span: Span | None) -> AbstractValue:
+    """As `expand`, where the program depends on what the value is: what decides its type is decided now, as at the end,
+    for nothing that follows tells more of it. In a scheme the type may stay open.
+
+    Raises DependsOnPoison where a mistake may be why the type is not known.
+    """
+    checker.solver.run()
+    found = expand(checker, out, value, span)
+    if not checker.generic and isinstance(found, DynamicValue) and isinstance(prune(found.type), Unknown):
+        if checker.errors:
+            raise DependsOnPoison
+        checker.force()
+        found = expand(checker, out, found, span)
+        if checker.errors and isinstance(found, DynamicValue) and isinstance(prune(found.type), Unknown):
+            raise DependsOnPoison  # of what was decided now
+    return found
 
 
 def expand(checker: Checker, out: TypedBlockBuilder, typed: DynamicValue, span: Span | None) -> AbstractValue:
@@ -30,6 +52,8 @@ def expand(checker: Checker, out: TypedBlockBuilder, typed: DynamicValue, span: 
         return open_sizes(checker, out, typed, span)
     if not isinstance(type_, TupleType):
         return typed
+    if type_ == NONE:
+        return PythonObject(None)
     items = []
     names = (type_.form.names if type_.form is not None else ()) or range(len(type_.items))
     for index, (field, item) in enumerate(zip(names, type_.items, strict=True)):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence, Set
 
 import attrs
 
-from relay.errors import DifferentiationError, InternalError, Label, Span, TypeCheckError, TypeMismatch
+from relay.errors import DifferentiationError, Label, Span, TypeCheckError, TypeMismatch
 from relay.ir.derivative import gradient_type, list_field, output_type
 from relay.ir.effects import Effects
 from relay.ir.expr import (
@@ -14,23 +14,17 @@ from relay.ir.expr import (
     Block,
     Call,
     Dead,
-    Exit,
-    Expr,
     Function,
     Lambda,
     LoopLabel,
-    OpCall,
-    Parameter,
     Print,
-    Static,
     Var,
 )
-from relay.ir.surface import Apply
 from relay.ir.types import (
     FLOAT32,
+    NONE,
     Application,
     BaseType,
-    Form,
     FunctionType,
     Kind,
     QuantifiedType,
@@ -44,18 +38,14 @@ from relay.ir.types import (
     scalar,
     show,
 )
-from relay.operator import Operator
 from relay.typecheck.elaboration.abstract_values import (
-    OPERATORS,
     AbstractValue,
-    Context,
     DeferredBinding,
     DerivativeFunction,
     DynamicValue,
     GlobalFunction,
     LocalFunction,
     Method,
-    NumpyFunction,
     Progression,
     PythonObject,
     Range,
@@ -63,10 +53,12 @@ from relay.typecheck.elaboration.abstract_values import (
     Tuple,
     TypedBlockBuilder,
     Zip,
+    surface_function,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.closures.returned_closures import as_function
-from relay.typecheck.elaboration.derivatives import gradient_types, labelled_structures
+from relay.typecheck.elaboration.closures.returned_functions import UNSEEN
+from relay.typecheck.elaboration.derivatives import gradient_types, labeled_structures, list_gradients
 from relay.typecheck.elaboration.derivatives.gradient_paths import check_parameters, explain
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.effects.effects import demand_purity
@@ -77,15 +69,16 @@ from relay.typecheck.elaboration.expressions.arguments import (
     require_static,
     specializes,
     static_positions,
-    surface_function,
     wrong_count,
 )
 from relay.typecheck.elaboration.instance_bodies import is_number
-from relay.typecheck.elaboration.instances import instantiate
+from relay.typecheck.elaboration.library.overloads import is_function
 from relay.typecheck.elaboration.restarts import CalledAtTypes, ParameterPlace
+from relay.typecheck.elaboration.schemes import effect_inference
 from relay.typecheck.elaboration.schemes.rank_n_types import at_fresh_types
 from relay.typecheck.elaboration.values import bound_methods, labels
 from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.operator_functions import operator_function
 from relay.typecheck.unification import flat_shape, outer_unknowns, resolve, unknowns
 
 
@@ -104,7 +97,7 @@ def function_value(
     """
     if fixed is None:
         fixed = defaults(entity)
-    if isinstance(entity, PythonObject) and isinstance(entity.value, OPERATORS):
+    if isinstance(entity, PythonObject) and is_function(entity.value):
         entity = operator_function(checker, entity.value, out, span)
     if isinstance(entity, Method):
         entity = bound_methods.as_function(checker, out, entity, span)
@@ -122,10 +115,10 @@ def function_value(
     parameters = tuple(checker.solver.fresh(Kind.Type) for _ in range(len(function.parameters) - len(fixed)))
     result = checker.solver.fresh(Kind.Type)
     effects = Effects()
-    checker.sizes_of_parameters |= dict.fromkeys(parameters, checker.sizes_in_scope())
+    checker.sizes.of_parameters |= dict.fromkeys(parameters, checker.sizes_in_scope())
     type_ = FunctionType(parameters, result, (), effects)
     if checker.generic:
-        checker.function_values.append(type_)
+        checker.scheme.function_values.append(type_)
     var = checker.variable(function.name, type_, span)
     place = out.slot()
 
@@ -133,7 +126,7 @@ def function_value(
         waiting = [u for p in parameters for u in outer_unknowns(p) if u.kind is not Kind.BaseType]
         if waiting:
             return waiting
-        if any(prune(p) is _UNSEEN for p in parameters):  # another function in whose place this one may be
+        if any(prune(p) is UNSEEN for p in parameters):  # another function in whose place this one may be
             leave_out()
         else:
             make()
@@ -147,7 +140,7 @@ def function_value(
             value = None if position in fixed else DynamicValue(var, next(types))
             values.append(value)
             entities.append(value if value is not None else fixed[position])
-        instance = instantiate(checker, entity, entities, values, span, numbers)
+        instance = checker.engine.instantiate(checker, entity, entities, values, span, numbers)
         effects.include(instance.effects)
         demand_purity(checker, entity, effects)
         place.items.append(DeferredBinding((var,), lambda: instance.target))
@@ -165,7 +158,7 @@ def function_value(
             make()
             return
         for parameter in parameters:
-            checker.unify_at(parameter, _UNSEEN, span, "a parameter")
+            checker.unify_at(parameter, UNSEEN, span, "a parameter")
         leave_out()
 
     def leave_out() -> None:
@@ -174,8 +167,6 @@ def function_value(
         place.items.append(DeferredBinding((var,), lambda: Lambda(_never(function, checker.final(type_)))))
 
     def note_effects() -> None:
-        from relay.typecheck.elaboration.schemes import effect_inference
-
         with checker.effects_of(effects):
             effect_inference.note_function(checker, entity)
 
@@ -191,25 +182,6 @@ def function_value(
         has_body=True,
     )
     return DynamicValue(var, type_)
-
-
-class _Unseen:
-    """The class of what nothing is ever given for."""
-
-
-_UNSEEN = TupleType((), Form(_Unseen))
-"""The type of the parameters of functions that nothing calls."""
-
-
-def takes_unseen(type_: Type) -> bool:
-    """Whether there is a function in tuples that nothing calls."""
-    match prune(type_):
-        case TupleType(items):
-            return any(map(takes_unseen, items))
-        case FunctionType(parameters, result):
-            return any(prune(p) is _UNSEEN for p in parameters) or takes_unseen(result)
-        case _:
-            return False
 
 
 def _never(function: Function, type_: Type) -> Function:
@@ -234,32 +206,6 @@ def _suggestion(entity: AbstractValue) -> str:
             return "call it, or write a lambda that does: `lambda x: f(x)`"
         case _:
             return "a program computes with numbers, tensors, structures of them, and functions"
-
-
-def operator_function(
-    checker: Checker, operator: Operator | NumpyFunction, out: TypedBlockBuilder, span: Span | None
-) -> LocalFunction:
-    """A function that applies an operator."""
-    if isinstance(operator, NumpyFunction):
-        name, names = operator.operator.name, [f"x{i + 1}" for i in range(operator.arity)]
-    else:
-        name, names = operator.name, list(operator.operands)
-    parameters = tuple(Var(n, None, span) for n in names)
-    label, result = LoopLabel(name), Var("result", None, span)
-    call: Expr = OpCall(name, parameters, {}, span)
-    if isinstance(operator, NumpyFunction):
-        call = Apply(Static(operator, span), parameters, (), span)
-    body = Block((Binding((result,), call),), Exit(label, (result,), span))
-    function = Function(name, parameters, body, label, None, tuple(Parameter() for _ in parameters), None, span)
-
-    class NoScope:
-        def resolve(self, name: str) -> object:
-            raise InternalError(f"operators have no free names, found {name}")
-
-        def names(self) -> list[str]:
-            return []
-
-    return LocalFunction(function, {}, out.slot(), checker.sizes_in_scope(), Context({}, {}, NoScope()), name)
 
 
 def _derived_value(
@@ -340,7 +286,7 @@ def _derived_value(
                     help="name the other parameters, `wrt=..`; for the gradient of its content pass `r.value`",
                 )
         try:
-            found = attrs.evolve(gradient_type(known, node, checker.monomorphic), effects=known.effects)
+            found = attrs.evolve(gradient_type(known, node, checker.monomorphic, NONE), effects=known.effects)
             checker.unify_at(found, type_, span, "the derivative")
         except DifferentiationError as error:
             raise explain(error, checker, entity.of, grad.output).with_span(grad.span or span) from None
@@ -389,7 +335,7 @@ def call_value(
 ) -> AbstractValue:
     """Call a function value. `seeded`: the last argument is a cotangent."""
     type_ = prune(callee.type)
-    if isinstance(type_, FunctionType) and len(type_.parameters) == len(arguments) and checker.places_of_sizes:
+    if isinstance(type_, FunctionType) and len(type_.parameters) == len(arguments) and checker.sizes.places:
         pairs = zip(arguments, type_.parameters, strict=True)
         arguments = [data_dependent.pack_argument(checker, out, argument, wanted, span) for argument, wanted in pairs]
     values = [checker.materialize(out, a, span) for a in arguments]
@@ -424,7 +370,7 @@ def call_value(
             raise
         raise CalledAtTypes(place) from None
     if checker.generic:
-        checker.called_values.append(callee.type)
+        checker.scheme.called_values.append(callee.type)
     checker.effects.include(effects)
     checker.solver.run()
     if seeded:
@@ -512,7 +458,7 @@ def _call_derived(
         given = {id(e) for e in ordinary} | {id(e) for _, e in keywords}
         static = static_positions(base)
         if any(position not in static and labels.holds_functions(e) for position, e in enumerate(entities)):
-            callee = labelled_structures.of_labelled(checker, out, callee, entities, span)
+            callee = labeled_structures.with_labels(checker, out, callee, entities, span)
             base = innermost(callee)
             assert isinstance(base, GlobalFunction | LocalFunction)
             bare = [labels.without_functions(e) for e in entities]
@@ -578,8 +524,6 @@ def _by_lists(
     span: Span | None,
 ) -> AbstractValue | None:
     """The call of `grad(f)`, if that is by dynamic lists; None otherwise."""
-    from relay.typecheck.elaboration.derivatives import list_gradients
-
     ordinary = arguments[: len(arguments) - (1 if callee.grad.seedable else 0)]
     places = list_gradients.list_arguments(checker, out, callee.grad, ordinary, fixed, span)
     if not places:

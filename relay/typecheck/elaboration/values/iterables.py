@@ -71,7 +71,7 @@ def static_parts(entity: AbstractValue, key: Callable[[AbstractValue], object]) 
             return key(entity) if _is_static(entity) else None
 
 
-def received(entity: AbstractValue, values: AbstractValue) -> AbstractValue:
+def rebuild_iterable(entity: AbstractValue, values: AbstractValue) -> AbstractValue:
     """The same of the values that a function has got."""
     assert isinstance(values, Tuple)
     return _rebuild(entity, iter(values.items))

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import enum
 
-from relay.typecheck.elaboration.abstract_values import AbstractValue, GlobalFunction, PythonObject, Tuple
+from relay.typecheck.elaboration.abstract_values import AbstractValue, GlobalFunction, PythonObject, TensorMethod, Tuple
+from relay.typecheck.elaboration.values.static_keys import static_key
 
 _NONE = PythonObject(None)
 
 
 def is_label(value: object) -> bool:
-    """Whether a Python object is such a string or member of an enumeration."""
-    return isinstance(value, str | enum.Enum)
+    """Whether a Python object is such a string or member of an enumeration, or a method of tensors."""
+    return isinstance(value, str | enum.Enum | TensorMethod)
 
 
 def holds_labels(entity: AbstractValue) -> bool:
@@ -69,8 +70,6 @@ def alone(entity: AbstractValue) -> AbstractValue:
 
 def labels_key(entity: AbstractValue) -> object:
     """What tells the labels in a structure from others; None for none."""
-    from relay.typecheck.elaboration.instances import static_key
-
     return static_key(alone(entity)) if holds_labels(entity) else None
 
 

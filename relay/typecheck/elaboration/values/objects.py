@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import dataclasses
 import difflib
 import enum
@@ -31,17 +30,12 @@ from relay.typecheck.elaboration.abstract_values import (
     GlobalFunction,
     LocalFunction,
     Number,
-    NumpyFunction,
     PythonObject,
     Tuple,
+    surface_function,
 )
-from relay.typecheck.elaboration.expressions.arguments import surface_function
-
-BUILTINS = (
-    builtins.len, builtins.range, builtins.zip, builtins.enumerate, builtins.abs, builtins.min, builtins.max,
-    builtins.sum, builtins.sorted, builtins.float, builtins.int, builtins.bool,
-    builtins.tuple, builtins.list,
-)  # fmt: skip
+from relay.typecheck.elaboration.library.known_callables import refusal
+from relay.typecheck.elaboration.library.overloads import find as find_overloads
 
 
 def resolve_name(scope: Scope, name: str, span: Span | None, variables: Iterable[str] = ()) -> AbstractValue:
@@ -62,6 +56,9 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
     if isinstance(value, bool | np.bool_):
         constant = Constant(np.asarray(bool(value)), span)
         return DynamicValue(constant, constant.type, bool(value))
+    if callable(value) and (overloads := find_overloads(value)):
+        meaning = overloads[0].definition if len(overloads) == 1 else None
+        return PythonObject(value) if meaning is None else GlobalFunction(meaning)
     if isinstance(value, enum.Enum | Structure) or (isinstance(value, type) and issubclass(value, enum.Enum)):
         return PythonObject(value)
     if isinstance(value, int | float):
@@ -98,32 +95,19 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
         return PythonObject(value)
     if value is dict or is_record_class(value) or value is dataclasses.replace:
         return PythonObject(value)
-    if (
-        value is Ellipsis
-        or value in BUILTINS
-        or hasattr(value, "__relay_builtin__")
-        or hasattr(value, "__relay_template__")
-    ):
+    if value is Ellipsis or hasattr(value, "__relay_builtin__") or hasattr(value, "__relay_template__"):
         return PythonObject(value)
     is_array = hasattr(value, "__relay_array__")
     if isinstance(value, type) and (is_array or issubclass(value, np.generic | np.ndarray | str)):
         return PythonObject(value)
-    from relay.typecheck.elaboration.library import python_builtins
-
-    if any(value is known for known in python_builtins.KNOWN):
-        return PythonObject(value)
-    refused = python_builtins.refusal(value, span)
+    refused = refusal(value, span)
     if refused is not None:
         raise refused
-    from relay.typecheck.elaboration.library.numpy_names import numpy_function
-
-    if isinstance(value, NumpyFunction):
-        return PythonObject(value)
     name = getattr(value, "__name__", None)
     if isinstance(value, types.BuiltinFunctionType | types.FunctionType) or callable(value):
         module = (getattr(value, "__module__", None) or "").split(".")[0]
         if module in ("numpy", "math") and name is not None and resolve_operator(name) is not None:
-            return PythonObject((numpy_function(value) if module == "numpy" else None) or resolve_operator(name))
+            return PythonObject(resolve_operator(name))
         is_returned = hasattr(value, "__relay_returned__")
         what = "was returned by a program" if is_returned else "is a Python function that Relay does not know"
         called = "this lambda" if name == "<lambda>" else repr(name or value)
@@ -134,7 +118,8 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
             span,
             help="a size is an attribute of a tensor: `x.shape[0]`",
         )
-    raise FrontendError(f"a Python {type(value).__name__} has no meaning in a Relay program", span)
+    help = "make it a tuple" if isinstance(value, set | frozenset) else None
+    raise FrontendError(f"a Python {type(value).__name__} has no meaning in a Relay program", span, help=help)
 
 
 def _instead(value: object, name: str | None, module: str, is_returned: bool) -> str:

@@ -49,8 +49,8 @@ def note(checker: Checker, name: str, operands: Sequence[AbstractValue], result:
         if operand.atom in checker.places_of_numbers:
             checker.places_of_numbers[result.atom] = checker.places_of_numbers[operand.atom]
     literals = [o.value for o in operands if isinstance(o, Number) and not isinstance(o, Size)]
-    if name == "add" and literals == [1] and ranges[0].atom in checker.naturals:  # of one below the stop of a range
-        checker.naturals.add(result.atom)
+    if name == "add" and literals == [1] and ranges[0].atom in checker.sizes.naturals:  # below the stop of a range
+        checker.sizes.naturals.add(result.atom)
     return of_range(result)
 
 
@@ -108,7 +108,7 @@ def _as_float(
 
 def _cast(checker: Checker, out: TypedBlockBuilder, value: DynamicValue, base: BaseType | Unknown) -> DynamicValue:
     attributes: dict[str, object] = {"dtype": base}
-    checker.pending_attributes.append(attributes)
+    checker.module.pending_attributes.append(attributes)
     call = OpCall(lookup("cast").name, (value.atom,), attributes)  # type: ignore[arg-type]
     return checker.bind(out, call, TensorType(base, ()), "index", value.atom.span)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Sequence
-from typing import Any
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.definition import Definition
@@ -15,14 +14,13 @@ from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     GlobalFunction,
-    Number,
     PythonObject,
-    SliceItem,
     Tuple,
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
+from relay.typecheck.elaboration.library import overloads
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.objects import object_entity
 
@@ -107,17 +105,16 @@ def attribute(record: Tuple, name: str, span: Span | None) -> AbstractValue:
     return found
 
 
-METHODS = {"dict": ("items", "keys", "values", "get", "copy"), "tuple": ("_replace", "_asdict")}
+METHODS = ("_replace", "_asdict")
+"""What named tuples have."""
 
 
 def has_method(record: Tuple, name: str) -> bool:
     """Whether a record has a method of this name."""
     assert record.form is not None
-    if record.form.cls is dict:
-        return name in METHODS["dict"]
     if own_method(record, name) is not None:
         return True
-    return is_named_tuple(record.form.cls) and name in METHODS["tuple"]
+    return is_named_tuple(record.form.cls) and name in METHODS
 
 
 def member(record: Tuple, name: str) -> object:
@@ -135,41 +132,32 @@ def _class_attribute(cls: type, name: str) -> object:
 
 def method_of_class(cls: type, name: str) -> GlobalFunction | None:
     """`Class.method`, for a method that is decorated with @relay, as a function of `self` and the rest."""
-    found = getattr(_class_attribute(cls, name), "__relay__", None)
+    return _translated(_class_attribute(cls, name))
+
+
+def _translated(method: object) -> GlobalFunction | None:
+    """A method that is decorated with @relay, or has an overload, as a function."""
+    found = getattr(method, "__relay__", None)
+    known = overloads.find(method) if method is not None and found is None else ()
+    found = known[0].definition if known else found
     return GlobalFunction(found) if isinstance(found, Definition) else None
 
 
 def own_method(record: Tuple, name: str) -> GlobalFunction | None:
-    """A method of a record's class that is decorated with @relay."""
-    found = getattr(member(record, name), "__relay__", None)
-    return GlobalFunction(found) if isinstance(found, Definition) else None
+    """A method of a record's class that is decorated with @relay, or has an overload."""
+    return _translated(member(record, name))
 
 
 def call_method(
     record: Tuple, name: str, arguments: Sequence[AbstractValue], keywords: Keywords, span: Span | None
 ) -> AbstractValue:
-    """`d.items()` and the like."""
-    if record.form is None or (not record.form.names and record.form.cls is not dict):
-        raise TypeCheckError(f"{name} of a tuple or list takes one value by position", span)
-    keys = tuple(PythonObject(key) for key in record.form.names)
-    match name, list(arguments):
-        case "items", []:
-            return Tuple(tuple(Tuple(pair) for pair in zip(keys, record.items, strict=True)))
-        case "keys", []:
-            return Tuple(keys)
-        case "values", []:
-            return Tuple(record.items)
-        case "copy", []:
-            return record
-        case "_asdict", []:
-            return Tuple(record.items, Form(dict, record.form.names))
-        case "_replace", []:
-            return replace(record, keywords, span)
-        case "get", [PythonObject(str(key)), *default] if len(default) <= 1:
-            found = record.field(key)
-            return found if found is not None else default[0] if default else PythonObject(None)
-        case _:
-            raise TypeCheckError(f"`{name}` of a record does not take these arguments", span)
+    """`p._replace(x=v)` and `p._asdict()` of a named tuple."""
+    assert record.form is not None
+    if name == "_replace" and not arguments:
+        return replace(record, keywords, span)
+    if name == "_asdict" and not arguments and not keywords:
+        return Tuple(record.items, Form(dict, record.form.names))
+    raise TypeCheckError(f"`{name}` of a record does not take these arguments", span)
 
 
 def key_of(item: object, span: Span | None) -> str:
@@ -185,65 +173,6 @@ def item(record: Tuple, key: str, span: Span | None) -> AbstractValue:
     if found is None:
         raise _missing(record, key, span)
     return found
-
-
-def update(
-    checker: Checker,
-    out: TypedBlockBuilder,
-    entity: Tuple,
-    items: Sequence[object],
-    new: AbstractValue,
-    span: Span | None,
-    inside: bool = False,
-) -> AbstractValue:
-    """The dict or list after `d["key"] = new`, `xs[i] = new`, and the tuple after a change `inside` of an item. Raises
-    TypeCheckError."""
-    if len(items) == 1 and entity.form is not None and entity.form.cls is dict:
-        return with_item(entity, key_of(items[0], span), new)
-    position = items[0] if len(items) == 1 else None
-    is_list = entity.form is not None and entity.form.cls is list
-    if (is_list or inside) and isinstance(position, Number):
-        if not isinstance(position.value, int):
-            raise TypeCheckError(f"the index of a list must be an integer, found {position.value}", span)
-        if not -len(entity.items) <= position.value < len(entity.items):
-            from relay.typecheck.elaboration.values.subscripts import index_error
-
-            raise index_error("list" if is_list else "tuple", position.value, len(entity.items), span)
-        changed = list(entity.items)
-        changed[position.value] = new
-        return Tuple(tuple(changed), entity.form)
-    if is_list and isinstance(position, DynamicValue):
-        from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
-
-        return list_items.with_item(
-            checker, out, dynamic_lists.as_growing(checker, out, entity, span), position, new, span
-        )
-    if is_list and isinstance(position, SliceItem):
-        return _with_slice(checker, out, entity, position, new, span)
-    raise TypeCheckError("a tuple's items cannot be assigned", span, help="make a new tuple, or use a list")
-
-
-def _with_slice(
-    checker: Checker, out: TypedBlockBuilder, entity: Tuple, place: SliceItem, new: AbstractValue, span: Span | None
-) -> AbstractValue:
-    """The list after `xs[i:j] = new`, where the checker knows the bounds and the new items."""
-    from relay.typecheck.elaboration.expressions.intrinsics import elements
-
-    bounds = [b for b in (place.start, place.stop, place.step) if b is not None]
-    added = elements(checker, out, new, span)
-    if added is None or not all(isinstance(b, Number) and isinstance(b.value, int) for b in bounds):
-        raise TypeCheckError(
-            "the bounds of an assigned slice of a list and the assigned items must be known at compile time",
-            span,
-            help="make a new list: `xs = xs[:i] + new + xs[j:]`",
-        )
-    numbers: list[Any] = [b.value if isinstance(b, Number) else None for b in (place.start, place.stop, place.step)]
-    changed = list(entity.items)
-    try:
-        changed[slice(*numbers)] = added
-    except ValueError as error:
-        raise TypeCheckError(str(error), span) from None
-    return Tuple(tuple(changed), entity.form)
 
 
 def in_order(entity: AbstractValue, like: AbstractValue) -> AbstractValue:

@@ -13,18 +13,29 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from relay.errors import Span, TypeMismatch
+from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir import dims
-from relay.ir.dims import Dim
+from relay.ir.dims import Dim, resolve_dim
 from relay.ir.expr import Binding, Constant, Extent, OpCall
 from relay.ir.literals import out_of_range_text
 from relay.ir.sizes.facts import mentions_made
-from relay.ir.types import FLOAT64, INT32, INT64, BaseType, TensorType, TypeId, prune, scalar
+from relay.ir.types import (
+    FLOAT64,
+    INT32,
+    INT64,
+    BaseType,
+    TensorType,
+    TypeId,
+    prune,
+    scalar,
+)
 from relay.operator import Undetermined, lookup
 from relay.typecheck.dims import at_least, equal, follows_at_least
 from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
     DynamicValue,
     Number,
+    PythonObject,
     Size,
     SizeExpression,
     TypedBlockBuilder,
@@ -131,7 +142,7 @@ def constant(
         value = _float64(checker, place, number, span)
         place.items.append(Binding((var,), OpCall("cast", (value.atom,), {"dtype": found}, span)))
 
-    checker.finishers.append(finish)
+    checker.module.finishers.append(finish)
     return DynamicValue(var, type_)
 
 
@@ -161,10 +172,26 @@ def extent(checker: Checker, out: TypedBlockBuilder, dim: Dim, base: BaseType, s
         raise TypeMismatch(f"the size may be {out_of_range_text(INT32)}", span, help="cast the other operand to Int64")
     var = checker.variable("size", scalar(base), span)
     place = out.slot()
-    checker.finishers.append(lambda: place.items.append(Binding((var,), _expression(dim, base, span))))
+    checker.module.finishers.append(lambda: place.items.append(Binding((var,), _expression(dim, base, span))))
     return DynamicValue(var, scalar(base))
 
 
 def _expression(dim: Dim, base: BaseType, span: Span | None) -> Extent | Constant:
     dim = dims.resolve_dim(dim)
     return Constant(np.asarray(dim, base.dtype), span) if isinstance(dim, int) else Extent(dim, base, span)
+
+
+def slice_number(entity: AbstractValue | None, span: Span | None) -> Dim | None:
+    match entity:
+        case None | PythonObject(None):
+            return None
+        case Size(dim):
+            return resolve_dim(dim)
+        case Number(int(value)):
+            return value
+        case _:
+            raise TypeCheckError(
+                "the bounds of a slice must be known at compile time",
+                span,
+                help="index with an integer, or relay.take(x, relay.arange(..) + start)",
+            ).needing_value()

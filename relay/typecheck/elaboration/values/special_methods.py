@@ -60,13 +60,12 @@ def of_record(
 ) -> AbstractValue | None:
     """An operator of Python's syntax that the class of a dataclass or named tuple defines, in a method decorated with
     @relay; None if it does not."""
-    from relay.typecheck.elaboration.instances import call_function
 
     records = [expand(checker, out, o, span) if isinstance(o, DynamicValue) else o for o in operands]
     for method, value, others in zip(_METHODS.get(name, ()), records, (records[1:], records[:1]), strict=False):
         own = own_method(value, method) if method and isinstance(value, Tuple) and value.form is not None else None
         if own is not None:
-            return call_function(checker, out, own, [value, *others], (), span)
+            return checker.engine.call_function(checker, out, own, [value, *others], (), span)
     return None
 
 
@@ -79,10 +78,10 @@ def call(
     span: Span | None,
 ) -> AbstractValue | None:
     """`value.method(..)`; None if the value is of no data type, or its class does not define the method."""
-    from relay.typecheck.elaboration.instances import call_function
-
     type_ = data.data_type(value)
     owner = None if type_ is None else data_class(type_.definition)
     if owner is None or method not in owner.methods:
         return None
-    return call_function(checker, out, GlobalFunction(owner.methods[method]()), [value, *arguments], (), span)
+    return checker.engine.call_function(
+        checker, out, GlobalFunction(owner.methods[method]()), [value, *arguments], (), span
+    )

@@ -1,56 +1,22 @@
-"""Attributes and methods of tensors and tuples."""
+"""Types and names of attributes of tensors."""
 
 from __future__ import annotations
 
-import difflib
-import enum
-import types
-from collections.abc import Sequence
+import numpy as np
 
-from relay.errors import Span, TypeCheckError
 from relay.ir.dims import ANY, Dim
-from relay.ir.expr import RefRead
-from relay.ir.types import Kind, RefType, StackType, TensorType, TupleType, Unknown, axis_names, prune, show
-from relay.operator import get_env, lookup, resolve_name
-from relay.support import foreign_names
-from relay.typecheck.dims import product
+from relay.ir.types import TensorType, axis_names, prune
+from relay.operator import get_env, resolve_name
 from relay.typecheck.elaboration.abstract_values import (
-    AbstractValue,
     DynamicValue,
-    Method,
-    Number,
-    PythonObject,
-    Tuple,
-    TypedBlockBuilder,
-    size,
 )
-from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
-from relay.typecheck.elaboration.effects.effect_notes import READS
-from relay.typecheck.elaboration.expressions import operators
-from relay.typecheck.elaboration.values import data, records
-from relay.typecheck.elaboration.values.expansion import expand
-from relay.typecheck.elaboration.values.objects import object_entity
-from relay.typecheck.unification import flat_shape, is_known, resolve, shape_variable
+from relay.typecheck.elaboration.library import overloads
+from relay.typecheck.unification import flat_shape, is_known, shape_variable
 
-METHODS = {"astype": "cast", "dot": "matmul", "ravel": "flatten", "clip": "maximum"}
-"""Methods of arrays whose operator has another name."""
+COPIES = ("clone",)
+"""Methods of other libraries that give the value itself, as `copy` does."""
 
-LIST_METHODS = {
-    "append": "as an expression, make a new list: `[*xs, v]`",
-    "extend": "as an expression, make a new list: `[*xs, *ys]`",
-    "insert": "as an expression, make a new list: `[*xs[:i], v, *xs[i:]]`",
-    "clear": "as an expression, make a new list: `[]`",
-    "reverse": "as an expression, make a new list: `xs[::-1]`",
-    "remove": "write it as a statement",
-    "sort": "as an expression, make a new list: `sorted(xs)`",
-}
-"""What to write for methods of Python's lists."""
-
-_COPIES = ("copy", "clone")
-"""Methods that give the value itself: values never change, so a copy is as good as the original."""
-
-_ATTRIBUTES = ("shape", "ndim", "size", "dtype", "T")
+ATTRIBUTES = ("shape", "ndim", "size", "dtype", "T")
 
 
 def tensor_type(typed: DynamicValue) -> TensorType | None:
@@ -64,158 +30,28 @@ def tensor_type(typed: DynamicValue) -> TensorType | None:
 
 def is_attribute(name: str) -> bool:
     """Whether tensors have an attribute or a method of this name."""
-    return name in _ATTRIBUTES or name in METHODS or name in _COPIES or resolve_name(name) is not None
+    if name in ATTRIBUTES or name in COPIES or resolve_name(name) is not None:
+        return True
+    return bool(overloads.method(np.ndarray, name))
 
 
-def attribute(
-    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, name: str, span: Span | None, described: str
-) -> AbstractValue:
-    """`entity.name`."""
-    match entity:
-        case PythonObject(types.ModuleType() as module):
-            found = getattr(module, name, None)
-            if found is None and not hasattr(module, name):
-                names = (n for n in dir(module) if not n.startswith("_"))
-                public = [n for n in names if not isinstance(getattr(module, n, None), types.ModuleType)]
-                close = difflib.get_close_matches(name, public, n=1)
-                help = foreign_names.MODULE.get(name) or (f"did you mean {close[0]!r}?" if close else None)
-                raise TypeCheckError(f"{module.__name__} has no {name!r}", span, help=help)
-            return object_entity(found, span)
-        case PythonObject(enum.EnumMeta() as cls):
-            if name not in cls.__members__:
-                close = difflib.get_close_matches(name, cls.__members__, n=1)
-                help = f"did you mean {close[0]!r}?" if close else None
-                raise TypeCheckError(f"{cls.__name__} has no member {name!r}", span, help=help)
-            return PythonObject(cls.__members__[name])
-        case PythonObject(enum.Enum() as member) if name in ("name", "value"):
-            return object_entity(getattr(member, name), span)
-        case PythonObject(type() as cls) if data.is_data_class(cls):
-            return data.class_attribute(cls, name, span)
-        case PythonObject(type() as cls) if (own := records.method_of_class(cls, name)) is not None:
-            return own
-        case DynamicValue() if (data_type := data.data_type(entity)) is not None:
-            return data.attribute(checker, out, entity, data_type, name, span)
-        case DynamicValue() if isinstance(prune(entity.type), TupleType):
-            return attribute(checker, out, expand(checker, out, entity, span), name, span, described)
-        case DynamicValue():
-            return _value_attribute(checker, out, entity, name, span, described)
-        case Tuple(_, form) if form is not None and form.names:
-            return Method(entity, name) if records.has_method(entity, name) else records.attribute(entity, name, span)
-        case Tuple() if name in ("index", "count", "copy"):
-            return Method(entity, name)
-        case Tuple() if entity in checker.gradients:
-            from relay.typecheck.elaboration.values.structure_items import without_fields
-
-            raise without_fields(checker, entity, name, f"has no attribute {name!r}", described, span)
-        case Tuple() | Number():
-            if name == "value" or isinstance(entity, Tuple):
-                help = LIST_METHODS.get(name)
-                raise TypeCheckError(f"{described} has no attribute {name!r}", span, help=help)
-            return _value_attribute(checker, out, checker.materialize(out, entity, span), name, span, described)
-        case _:
-            is_text = isinstance(entity, PythonObject) and isinstance(entity.value, str)
-            help = 'put text together in print or assert: f"{x}"' if is_text else None
-            raise TypeCheckError(f"{described} has no attribute {name!r}", span, help=help)
-
-
-def _value_attribute(
-    checker: Checker, out: TypedBlockBuilder, typed: DynamicValue, name: str, span: Span | None, described: str
-) -> AbstractValue:
-    type_ = prune(typed.type)
-    if isinstance(type_, RefType) or (isinstance(type_, Unknown) and name == "value"):
-        if name != "value":
-            checker.refuse_guess(type_, span, described)
-            raise TypeCheckError(f"a reference has no attribute {name!r}, only `value`", span)
-        content = checker.solver.fresh(Kind.Type)
-        checker.unify_at(typed.type, RefType(content), span, described)
-        if isinstance(type_, Unknown):
-            checker.guess(prune(type_))
-        checker.effect("ref", READS, span, typed.atom)
-        return expand(checker, out, checker.bind(out, RefRead(typed.atom, span), content, "value", span), span)
-    if isinstance(type_, TupleType):
-        raise TypeCheckError(f"{described} is a tuple, it has no attribute {name!r}", span)
-    if isinstance(type_, Unknown):
-        if checker.generic and not is_attribute(name):
-            raise SchemeOnly(span, f"the type of {described}")
-        checker.solver.unify(type_, checker.solver.fresh_tensor())
-        type_ = prune(type_)
-        checker.guess(type_)
-    if not isinstance(type_, TensorType):
-        if isinstance(type_, StackType) and name in ("index", "count", "copy"):
-            return Method(typed, name)
-        what = show(resolve(typed.type))
-        help = LIST_METHODS.get(name) if isinstance(type_, StackType) else None
-        raise TypeCheckError(f"{described} is {what}, it has no attribute {name!r}", span, help=help)
-    if name == "dtype":
-        base = prune(type_.base)
-        return PythonObject(base)
-    if name in ("shape", "ndim", "size"):
-        known = tensor_type(typed)
-        if known is None or (name != "ndim" and not all(is_sized(d) for d in known.shape)):
-            raise SchemeOnly(span, f"the {name} of {described}")
-        if name == "ndim":
-            return Number(known.rank, span)
-        if name == "shape":
-            return Tuple(tuple(size(d, span) for d in known.shape))
-        return size(product(known.shape), span)
-    if name == "T":
-        return operators.apply(checker, out, lookup("transpose"), [typed], {"axes": None}, span, [described])
-    if is_attribute(name):
-        return Method(typed, name, described)
-    checker.refuse_guess(type_, span, described)
-    help = foreign_names.METHODS.get(name)
-    if help is None:
-        close = difflib.get_close_matches(name, [*_ATTRIBUTES, *METHODS, *get_env().names()], n=1)
-        help = f"did you mean {close[0]!r}?" if close else None
-    raise TypeCheckError(f"a tensor has no attribute {name!r}", span, help=help)
-
-
-def call_method(
-    checker: Checker,
-    out: TypedBlockBuilder,
-    method: Method,
-    arguments: Sequence[AbstractValue],
-    keywords: Sequence[tuple[str, AbstractValue]],
-    span: Span | None,
-    described: Sequence[str],
-) -> AbstractValue:
-    """`x.name(..)`: the operator of that name, with x as its first operand."""
-    from relay.typecheck.elaboration.expressions.operator_calls import call_operator
-    from relay.typecheck.elaboration.instances import call_function
-    from relay.typecheck.elaboration.library import numpy_names
-
-    if isinstance(method.value, Tuple):
-        own = records.own_method(method.value, method.name)
-        if own is not None:
-            return call_function(checker, out, own, [method.value, *arguments], keywords, span, 1)
-        return records.call_method(method.value, method.name, arguments, keywords, span)
-    if method.name == "clip":
-        from relay.typecheck.elaboration.library.python_builtins import clip
-
-        return clip(checker, out, method.value, arguments, keywords, span)
-    if method.name in _COPIES:
-        if arguments or keywords:
-            raise TypeCheckError(f"{method.name} takes no arguments here", span)
-        return method.value
-    operator = lookup(METHODS.get(method.name, method.name))
-    if (function := numpy_names.method(method.name)) is not None:
-        given = [method.value, *arguments]
-        return numpy_names.call(
-            checker, out, function, given, keywords, span, [method.described, *described], (*operator.attributes,)
-        )
-    if method.name in ("reshape", "transpose", "broadcast_to") and arguments and not keywords:
-        numbers = all(isinstance(a, Number) or (isinstance(a, DynamicValue) and _may_be_scalar(a)) for a in arguments)
-        if numbers and (len(arguments) > 1 or method.name != "transpose"):
-            arguments = [Tuple(tuple(arguments))]
-    operands = [method.described, *described]
-    return call_operator(checker, out, operator, [method.value, *arguments], keywords, span, operands)
-
-
-def _may_be_scalar(typed: DynamicValue) -> bool:
-    type_ = tensor_type(typed)
-    return type_.rank == 0 if type_ is not None else isinstance(prune(typed.type), Unknown)
+def attribute_names() -> list[str]:
+    """The names of attributes and methods that tensors have."""
+    return [*ATTRIBUTES, *(n for n in dir(np.ndarray) if overloads.method(np.ndarray, n)), *get_env().names()]
 
 
 def is_sized(dim: Dim) -> bool:
     """Whether a dim has arithmetic: it is a number or symbolic, and not open."""
     return dim is not ANY and is_known((dim,))
+
+
+LIST_METHODS = {
+    "append": "as an expression, make a new list: `[*xs, v]`",
+    "extend": "as an expression, make a new list: `[*xs, *ys]`",
+    "insert": "as an expression, make a new list: `[*xs[:i], v, *xs[i:]]`",
+    "clear": "as an expression, make a new list: `[]`",
+    "reverse": "as an expression, make a new list: `xs[::-1]`",
+    "remove": "write it as a statement",
+    "sort": "as an expression, make a new list: `sorted(xs)`",
+}
+"""What to write for methods of Python's lists."""

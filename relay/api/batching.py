@@ -1,0 +1,176 @@
+"""Batching as a public transformation: `vmap`, in Python and inside programs alike.
+
+    vmap(f)(xs, w)  =  stack([f(x, w) for x in xs])
+
+The text of the template is that loop, which is what the reference interpreter runs. Its rounds are independent, so the
+optimizer makes calls on all examples of it (`relay/transform/batching`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from relay.api import tree
+from relay.api.templates import (
+    Parameters,
+    TextTemplate,
+    call_arguments,
+    definition_of,
+    derived_function,
+    parameter_names,
+    parameters_of,
+    with_checked_options,
+)
+from relay.calling.closures import ReturnedFunction
+from relay.errors import TypeCheckError
+from relay.function import RelayFunction
+
+_OPTIONS = ("in_axes", "out_axes", "axis_size")
+
+
+def _axes_of_parameters(parameters: Parameters, in_axes: object) -> list[tuple[str, object]]:
+    """The axes of each parameter. Raises TypeCheckError where they do not fit."""
+    names = [name for name, _ in parameters]
+    if in_axes is None or isinstance(in_axes, int):
+        return [(name, in_axes) for name in names]
+    if isinstance(in_axes, Mapping):
+        unknown = [key for key in in_axes if key not in names]
+        if unknown:
+            raise TypeCheckError(f"in_axes: there is no parameter {unknown[0]!r}; there are {', '.join(names)}")
+        return [(name, in_axes.get(name, 0)) for name in names]
+    if isinstance(in_axes, tuple | list):
+        if len(in_axes) != len(names):
+            raise TypeCheckError(
+                f"in_axes has {len(in_axes)} entries for {len(names)} parameters: {', '.join(names)}",
+                help="None stands for what is the same for all examples",
+            )
+        return list(zip(names, in_axes, strict=True))
+    raise TypeCheckError(
+        f"in_axes is a number, None, a tuple with one entry for each parameter, or a dict by name; found {in_axes!r}"
+    )
+
+
+def _is_axis(axes: object) -> bool:
+    return isinstance(axes, int) and not isinstance(axes, bool)
+
+
+def _fronts(axes: object, value: str, name: str) -> str:
+    """The text of a value whose mapped axes are first; None in place of what is the same for all examples."""
+    if axes is None:
+        return "None"
+    if _is_axis(axes):
+        return f"tree_map__(lambda leaf__: front__(leaf__, {axes}, {name!r}), {value})"
+    return _structure(axes, value, name, "in_axes", _fronts)
+
+
+def _examples(axes: object, fronts: str, value: str) -> str:
+    """The text of one example."""
+    if axes is None:
+        return value
+    if _is_axis(axes):
+        return f"tree_map__(lambda leaf__: row__(leaf__, index__), {fronts})"
+    return _pairs(axes, fronts, value)
+
+
+def _pairs(axes: object, fronts: str, value: str) -> str:
+    if isinstance(axes, Mapping):
+        parts = (f"{k!r}: {_examples(a, f'{fronts}[{k!r}]', f'{value}[{k!r}]')}" for k, a in axes.items())
+        return "{" + ", ".join(parts) + "}"
+    assert isinstance(axes, tuple | list)
+    parts = (_examples(a, f"{fronts}[{k}]", f"{value}[{k}]") for k, a in enumerate(axes))
+    inner = ", ".join(parts)
+    return f"[{inner}]" if isinstance(axes, list) else f"({inner},)"
+
+
+def _structure(axes: object, value: str, name: str, option: str, part: Any) -> str:
+    if isinstance(axes, Mapping) and axes and all(isinstance(key, str) for key in axes):
+        return "{" + ", ".join(f"{k!r}: {part(a, f'{value}[{k!r}]', f'{name}[{k!r}]')}" for k, a in axes.items()) + "}"
+    if isinstance(axes, tuple | list) and axes:
+        inner = ", ".join(part(a, f"{value}[{k}]", f"{name}[{k}]") for k, a in enumerate(axes))
+        return f"[{inner}]" if isinstance(axes, list) else f"({inner},)"
+    raise TypeCheckError(f"{option}: the axes of {name} are a number, None, or a tuple, list or dict of these")
+
+
+def _backs(axes: object, value: str, name: str) -> str:
+    """The text of a result with the axis of examples where `axes` say."""
+    if _is_axis(axes):
+        return value if axes == 0 else f"tree_map__(lambda leaf__: back__(leaf__, {axes}), {value})"
+    return _structure(axes, value, name, "out_axes", _backs)
+
+
+def _vmap_text(parameters: Parameters, options: Mapping[str, object]) -> str:
+    axes = _axes_of_parameters(parameters, options.get("in_axes", 0))
+    size = options.get("axis_size")
+    if size is not None and not (_is_axis(size) and int(str(size)) >= 0):
+        raise TypeCheckError(f"axis_size is the number of examples, found {size!r}")
+    mapped = [(name, axis) for name, axis in axes if axis is not None]
+    fronts = "".join(f"    front_{name}__ = {_fronts(axis, name, name)}\n" for name, axis in mapped)
+    wholes = "".join(f"    whole_{name}__ = {name}\n" for name, axis in mapped if not _is_axis(axis))
+    examples = "".join(
+        f"        {name} = {_examples(axis, f'front_{name}__', f'whole_{name}__')}\n" for name, axis in mapped
+    )
+    leaves = "".join(f"tree_leaves__(front_{name}__), " for name, _ in mapped)
+    labels = "".join(f"{name!r}, " for name, _ in mapped)
+    return f"""\
+def vmapped({parameter_names(parameters)}):
+{wholes}{fronts}\
+    size__ = extent__({size}, ({leaves}), ({labels}))
+    def example__(index__):
+{examples}\
+        return f__({call_arguments(parameters)})
+    rows__ = blank_rows__(example__, size__)
+    for index__ in range(size__):
+        def put__(rows__, row__):
+            rows__[index__] = tensor__(row__)
+            return rows__
+        rows__ = tree_map__(put__, rows__, example__(index__))
+    return {_backs(options.get("out_axes", 0), "rows__", "the result")}
+"""
+
+
+_NAMES = {"tree_map__": tree.map, "tree_leaves__": tree.leaves}
+
+VMAP = TextTemplate("vmap", False, _vmap_text, _OPTIONS, names=_NAMES)
+
+
+@with_checked_options
+def vmap(f: Any, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None) -> RelayFunction:
+    """The function that applies f to each of many examples, and stacks what it returns.
+
+    `vmap(f)(xs, ys)` is `stack([f(x, y) for x, y in zip(xs, ys)])`, with an axis for the examples in each array of the
+    arguments and of the result. Derivatives, other `vmap`s and control flow stand inside and outside of it.
+
+    Args:
+        f: a decorated function (inside a program: any function).
+        in_axes: the axis of the examples in each argument, None for what is the same for all of them: a number for all
+            arguments, a tuple with one entry for each parameter, or a dict by their names (0 for those it does not
+            have). An entry for a tuple, list or dict may be one of entries for its parts.
+        out_axes: where the axis of the examples stands in the result; a structure of numbers for one of results.
+        axis_size: the number of examples, which is needed only where no argument has an axis of them.
+
+    Numbers, strings, None and functions that are known at compile time are the same for all examples.
+
+    Raises TypeMismatch where an argument has no such axis or the arguments differ in the number of examples, and
+    TypeCheckError where the results of examples cannot be stacked.
+    """
+    options = {"in_axes": in_axes, "out_axes": out_axes, "axis_size": axis_size}
+    if isinstance(f, ReturnedFunction):
+        text = ", ".join(f"{name}={value!r}" for name, value in options.items())
+        returned: RelayFunction = f.wrapper_function("vmap", [], f"vmap__({{}}, {text})", {"vmap__": vmap})(f)
+        return returned
+    of, parameters = definition_of(f, "vmap"), parameters_of(f)
+    key = ("vmap", _frozen(in_axes), _frozen(out_axes), axis_size)
+    return derived_function(f, key, lambda: VMAP.definition(of, parameters, options))
+
+
+def _frozen(axes: Any) -> Any:
+    """Axes as a key."""
+    if isinstance(axes, Mapping):
+        return ("dict", *((key, _frozen(value)) for key, value in axes.items()))
+    if isinstance(axes, Sequence) and not isinstance(axes, str):
+        return (type(axes).__name__, *map(_frozen, axes))
+    return axes
+
+
+vmap.__relay_template__ = VMAP  # type: ignore[attr-defined]

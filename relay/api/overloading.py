@@ -1,0 +1,110 @@
+"""`relay.overload`: what a Python callable means in programs, written in the language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from relay.errors import RegistrationError
+from relay.function import RelayFunction, decorate
+from relay.ir.definition import Definition
+from relay.ir.types import show
+from relay.options import Options
+from relay.typecheck.elaboration.library import overload_calls, overloads
+
+
+@attrs.frozen
+class OverloadRow:
+    """A row of the table: a callable, as programs write it, the arguments that an overload takes, and where it is
+    written. A `rule` is decided at compile time; others are functions of the language."""
+
+    name: str
+    takes: str
+    place: str
+    is_rule: bool
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.takes})  {self.place}{' (rule)' if self.is_rule else ''}"
+
+
+class OverloadTable(Sequence[OverloadRow]):
+    """What Python's callables mean in programs, in the order of their names."""
+
+    def __init__(self, rows: Sequence[OverloadRow]) -> None:
+        self._rows = list(rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, item: Any) -> Any:
+        return self._rows[item]
+
+    def __iter__(self) -> Iterator[OverloadRow]:
+        return iter(self._rows)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self._rows))
+
+
+class _Overloading:
+    """`relay.overload`."""
+
+    def __call__(
+        self, function: Callable[..., Any], /, *, static_argnames: str | Sequence[str] = ()
+    ) -> Callable[[Callable[..., Any]], RelayFunction]:
+        """Decorator: the meaning of a Python callable in programs, written in the language.
+
+        `function` is what programs call: a function of NumPy, of another library or of a class (`Particle.energy`; of
+        tensors, `np.ndarray.name`) that Relay does not know. Calls of it in decorated functions are calls of the
+        decorated one, with its types and gradients; Python's own calls stay what they are. Several overloads are told
+        apart by the annotations of their parameters, in the order of their definitions. What Relay knows already can
+        only get a meaning for classes of the user's.
+
+        Raises RegistrationError if the callable has a meaning for these arguments, FrontendError as `@relay` does.
+        """
+        __tracebackhide__ = True
+        name = _require_callable(function)
+
+        def define(python: Callable[..., Any]) -> RelayFunction:
+            __tracebackhide__ = True
+            made = (
+                python
+                if isinstance(python, RelayFunction)
+                else decorate(python, Options(static_argnames=static_argnames))
+            )
+            if not isinstance(made.__relay__, Definition):
+                raise RegistrationError(f"a derivative is no overload of {name}", help="write a function that calls it")
+            owner = (getattr(python, "__module__", ""), getattr(python, "__qualname__", made.__name__))
+            overload_calls.add_user_overload(function, name, made, owner)
+            return made
+
+        return define
+
+    def table(self) -> OverloadTable:
+        """What Python's callables mean in programs: those of Relay's library, and those of users."""
+        return OverloadTable([_row(overload) for overload in overloads.entries()])
+
+
+overload = _Overloading()
+
+
+def _require_callable(function: object) -> str:
+    """The name of a callable that may have overloads. Raises RegistrationError."""
+    if isinstance(function, RelayFunction) or hasattr(function, "__relay__"):
+        name = getattr(function, "__name__", "the function")
+        raise RegistrationError(f"{name} is a function of the language already", help="overload is for those of Python")
+    name = overloads.callable_name(function)
+    if not callable(function):
+        raise RegistrationError(f"overload takes what programs call, found {name}", help="@relay.overload(np.name)")
+    return name
+
+
+def _row(entry: overloads.Overload) -> OverloadRow:
+    if not entry.is_written:
+        return OverloadRow(entry.name, "..", entry.place, True)
+    assert entry.definition is not None
+    function = entry.definition.function
+    takes = ", ".join(p.name if p.type is None else f"{p.name}: {show(p.type)}" for p in function.parameters)
+    return OverloadRow(entry.name, takes, entry.place, False)

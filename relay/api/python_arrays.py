@@ -1,0 +1,150 @@
+"""Arrays of programs that run as Python: NumPy's, with values that the language's rules of assignment suit.
+
+`x[i] = v` changes this object alone: neither a caller's array nor a part of another one. So an array is copied before
+it is written to, unless nothing else has seen its memory since it was copied last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from relay.calling import array as results
+from relay.calling.array import Array
+from relay.ir.types import BaseType
+
+
+class PythonArray(Array):
+    """An `Array` in a program that runs as Python. It can be assigned to; NumPy's functions of it give such arrays."""
+
+    __slots__ = ("_own",)
+    _own: bool
+    __hash__ = None
+
+    def __init__(self, value: np.ndarray, own: bool = False) -> None:
+        super().__init__(value)
+        self._own = own
+
+    def shared(self) -> np.ndarray:
+        """The memory, for someone else: it is not written to any more."""
+        self._own = False
+        return self._value
+
+    def numpy(self) -> np.ndarray:
+        """The values as a NumPy array, without a copy."""
+        return self.shared()
+
+    def __setitem__(self, items: Any, value: Any) -> None:
+        if not self._own:
+            self._value, self._own = self._value.copy(), True
+        self._value[unwrapped(items)] = unwrapped(value)
+
+    def __getitem__(self, items: Any) -> PythonArray:
+        found = self._value[unwrapped(items)]
+        if isinstance(found, np.ndarray) and found.base is not None:
+            self._own = False
+        return PythonArray(np.asarray(found))
+
+    def __iter__(self) -> Any:
+        return (PythonArray(np.asarray(row)) for row in self.shared())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        self._own = False
+        return super().__array__(dtype, copy)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        return wrapped(super().__array_ufunc__(ufunc, method, *inputs, **options))
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
+        return wrapped(function(*unwrapped(arguments), **unwrapped(keywords)))
+
+    def __copy__(self) -> PythonArray:
+        return PythonArray(self._value.copy(), True)
+
+    def __deepcopy__(self, memo: Any) -> PythonArray:
+        return PythonArray(self._value.copy(), True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PythonArray, (self._value,)
+
+    def astype(self, dtype: Any, **options: Any) -> PythonArray:
+        """A copy of another dtype."""
+        return PythonArray(self._value.astype(dtype_of(dtype), **options))
+
+
+def dtype_of(dtype: Any) -> Any:
+    """NumPy's dtype for what programs call one."""
+    return dtype.dtype if isinstance(dtype, BaseType) else dtype
+
+
+def unwrapped(value: Any) -> Any:
+    """NumPy's arrays in place of ours, also in tuples, lists and dicts."""
+    if isinstance(value, PythonArray):
+        return value.shared()
+    if isinstance(value, Array):
+        return value.numpy()
+    if isinstance(value, BaseType):
+        return value.dtype
+    if type(value) in (tuple, list):
+        return type(value)(map(unwrapped, value))
+    if type(value) is dict:
+        return {key: unwrapped(part) for key, part in value.items()}
+    return value
+
+
+def wrapped(value: Any) -> Any:
+    """The reverse, for what NumPy returns."""
+    if isinstance(value, np.ndarray | np.generic):
+        return PythonArray(np.asarray(value))
+    if isinstance(value, PythonArray):
+        return value
+    if isinstance(value, Array):
+        return PythonArray(value.numpy())
+    if isinstance(value, tuple):
+        parts = tuple(map(wrapped, value))
+        return type(value)(*parts) if hasattr(value, "_fields") else parts
+    return list(map(wrapped, value)) if type(value) is list else value
+
+
+_DIVISIONS = ("__floordiv__", "__mod__", "__divmod__")
+
+
+def _refuse_zero(divisor: Any) -> None:
+    """Integers are not divided by zero, which NumPy only warns of."""
+    array = np.asarray(unwrapped(divisor))
+    if array.dtype.kind in "iu" and not array.all():
+        raise ZeroDivisionError("division of integers by zero")
+
+
+def _of_array(name: str) -> Callable[..., Any]:
+    divides = name.replace("__r", "__") in _DIVISIONS
+    method, repeats = getattr(Array, name), name in ("__mul__", "__rmul__")
+
+    def apply_method(self: PythonArray, *operands: Any, **options: Any) -> Any:
+        if repeats and isinstance(operands[0], list | tuple) and self._value.dtype.kind in "iu" and not self.ndim:
+            return NotImplemented  # `[0.0] * n`
+        if divides and operands:
+            _refuse_zero(operands[0] if name in _DIVISIONS else self)
+        self._own = False  # the result may be a view
+        return wrapped(method(self, *unwrapped(operands), **unwrapped(options)))
+
+    apply_method.__name__, apply_method.__doc__ = name, method.__doc__
+    return apply_method
+
+
+def _attribute(name: str) -> property:
+    found = getattr(Array, name)
+
+    def read(self: PythonArray) -> Any:
+        self._own = False
+        return wrapped(found.__get__(self))
+
+    return property(read, doc=found.__doc__)
+
+
+for _name in results.OPERATIONS:
+    setattr(PythonArray, _name, _of_array(_name))
+for _name in results.ATTRIBUTES:
+    setattr(PythonArray, _name, _attribute(_name))

@@ -1,0 +1,107 @@
+"""What usually lies behind a NaN or an infinity, and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from relay.debug.non_finite import Operation
+
+Values = Sequence["float | None"]
+
+
+@attrs.frozen
+class Cause:
+    """Something that an operator does to operands that `applies` accepts, element by element."""
+
+    operator: str
+    applies: Callable[[Values], bool]
+    text: str
+    help: str
+
+
+def _is(position: int, test: Callable[[float], bool]) -> Callable[[Values], bool]:
+    def applies(values: Values) -> bool:
+        value = values[position] if position < len(values) else None
+        return value is not None and test(value)
+
+    return applies
+
+
+_FORWARD = (
+    Cause("sqrt", _is(0, lambda x: x < 0), "sqrt of a negative number", "relay.sqrt(relay.maximum(x, 0.0))"),
+    Cause("rsqrt", _is(0, lambda x: x <= 0), "1 / sqrt(x) of a number that is not positive", "add a small number to x"),
+    Cause("log", _is(0, lambda x: x == 0), "log of 0", "relay.log(x + 1e-12), or relay.log_softmax for probabilities"),
+    Cause("log", _is(0, lambda x: x < 0), "log of a negative number", "relay.log(relay.maximum(x, 1e-12))"),
+    Cause("log2", _is(0, lambda x: x <= 0), "log2 of a number that is not positive", "add a small number to x"),
+    Cause("log10", _is(0, lambda x: x <= 0), "log10 of a number that is not positive", "add a small number to x"),
+    Cause("log1p", _is(0, lambda x: x <= -1), "log1p of -1 or less", "relay.log1p(relay.maximum(x, -1.0 + 1e-6))"),
+    Cause(
+        "divide",
+        _is(1, lambda y: y == 0),
+        "a division by 0",
+        "divide by `relay.where(y == 0.0, 1.0, y)`, and choose the result for y == 0.0 outside",
+    ),
+    Cause("reciprocal", _is(0, lambda x: x == 0), "a division by 0", "relay.where(x == 0.0, 1.0, x) as its operand"),
+    Cause(
+        "exp",
+        _is(0, lambda x: x > 80),
+        "exp of a large number overflows",
+        "subtract the largest number first, or use relay.softmax, relay.logsumexp, relay.log_softmax",
+    ),
+    Cause("expm1", _is(0, lambda x: x > 80), "expm1 of a large number overflows", "relay.clip its operand"),
+    Cause("power", _is(0, lambda x: x == 0), "0 to a negative power", "relay.maximum(x, 1e-12) as the base"),
+    Cause(
+        "power", _is(0, lambda x: x < 0), "a negative number to a power that is no integer", "relay.abs(x), or x * x"
+    ),
+    Cause("arccos", _is(0, lambda x: abs(x) > 1), "arccos outside of -1 .. 1", "relay.clip(x, -1.0, 1.0)"),
+    Cause("arcsin", _is(0, lambda x: abs(x) > 1), "arcsin outside of -1 .. 1", "relay.clip(x, -1.0, 1.0)"),
+    Cause("arctanh", _is(0, lambda x: abs(x) >= 1), "arctanh of 1 or more", "relay.clip(x, -1.0 + 1e-6, 1.0 - 1e-6)"),
+)
+
+_SINGULAR = {
+    "sqrt": ("the derivative of sqrt is infinite at 0", "relay.sqrt(x + 1e-12)"),
+    "log": ("the derivative of log is infinite at 0", "relay.log(x + 1e-12)"),
+    "power": ("the derivative of a power below 1 is infinite at 0", "(x + 1e-12) ** p"),
+    "norm": ("a norm has no derivative at 0", "relay.sqrt((x * x).sum() + 1e-12)"),
+    "std": ("the derivative of a deviation is infinite where all numbers are the same", "relay.sqrt(x.var() + 1e-12)"),
+    "arccos": ("the derivative of arccos is infinite at -1 and 1", "relay.clip(x, -1.0 + 1e-6, 1.0 - 1e-6)"),
+    "arcsin": ("the derivative of arcsin is infinite at -1 and 1", "relay.clip(x, -1.0 + 1e-6, 1.0 - 1e-6)"),
+    "divide": ("a division by 0 has no derivative", "divide by relay.where(y == 0.0, 1.0, y)"),
+    "reciprocal": ("a division by 0 has no derivative", "divide by relay.where(x == 0.0, 1.0, x)"),
+    "rsqrt": ("the derivative of 1 / sqrt(x) is infinite at 0", "relay.rsqrt(x + 1e-12)"),
+    "arccosh": ("the derivative of arccosh is infinite at 1", "relay.arccosh(relay.maximum(x, 1.0 + 1e-6))"),
+}
+"""Operators whose derivative is infinite somewhere."""
+
+
+def cause_of(chain: Sequence[Operation], is_nan: bool, operators: Sequence[str], drops: bool) -> tuple[str, str] | None:
+    """What lies behind the origin of a chain, which made a NaN or an infinity, and the fix. `operators` are those that
+    are written at its place; the program `drops` values by `where`."""
+    origin = chain[0]
+    if not origin.operator:
+        return "it comes into the program with an argument", "look at what computes it, or reads it, before the call"
+    singular = next((name for name in operators if name in _SINGULAR), None) if origin.is_backward else None
+    if singular is not None:
+        text, help = _SINGULAR[singular]
+        return _dropped(text, singular) if is_nan and drops else (text, help)
+    elements = [one.element for one in origin.inputs]
+    found = next((c for c in _FORWARD if c.operator == origin.operator and c.applies(elements)), None)
+    if found is None:
+        return None
+    backward = next((step for step in chain if step.is_backward), None)
+    meets_zero = backward is not None and any(one.element == 0 for one in backward.inputs)
+    if drops and meets_zero and not origin.is_backward:
+        return _dropped(found.text, found.operator)
+    return found.text, found.help
+
+
+def _dropped(text: str, operator: str) -> tuple[str, str]:
+    return (
+        f"{text}; `where`, or a mask, drops what comes of it, but its cotangent of 0 times infinity is NaN",
+        f"give {operator} a harmless operand where it is dropped: "
+        f"relay.where(c, relay.{operator}(relay.where(c, x, 1.0)), y)",
+    )

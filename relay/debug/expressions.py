@@ -1,0 +1,164 @@
+"""Values of a stopped program as Python sees them, and expressions of the language over its variables."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from relay.calling import marshalling
+from relay.calling.results import run_time_value
+from relay.errors import ExecutionError, FrontendError
+from relay.eval.frames import Frame
+from relay.eval.values import Box, Closure, Data, GradientFunction, Reference, Stack, primal
+from relay.eval.variables import Structure, Variable, Variables, short_text, type_text
+from relay.function import RelayFunction, from_source
+from relay.ir.annotations.annotation import Ref
+from relay.ir.debugging.source_names import FunctionName, Parts
+from relay.ir.definition import MISSING, Definition, data_class
+from relay.ir.expr import Var
+from relay.ir.structure import build, split
+from relay.ir.types import DataType, TupleType, Type, prune, show
+
+
+class Shown:
+    """A value that Python has no form of, as a function: it can be looked at."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        return f"<{short_text(self._value)}>"
+
+
+def python_value(value: object) -> Any:
+    """A run-time value as a Python object of its own: NumPy's arrays, also at rank 0, structures, data, references."""
+    match value:
+        case Box() | np.ndarray():
+            return primal(value).copy()
+        case tuple():
+            return tuple(map(python_value, value))
+        case Structure(items, form):
+            return build(form, tuple(map(python_value, items)))
+        case Stack(buffer, length):
+            cells = buffer[:length]
+            return [python_value(cell.content if isinstance(cell, Reference) else cell) for cell in cells]
+        case Reference(content):
+            return Ref(python_value(content))
+        case Data(definition) if data_class(definition) is not None:
+            return marshalling.from_data(value, DataType(definition), lambda part, _: python_value(part), True)
+        case Data() | Closure() | GradientFunction() | FunctionName():
+            return Shown(value)
+        case _:
+            return value
+
+
+class Expressions:
+    """Expressions of the language over the variables of frames. What is made of one is kept."""
+
+    def __init__(self, definitions: Sequence[Definition]) -> None:
+        self._definitions = definitions
+        self._made: dict[tuple[object, ...], RelayFunction] = {}
+
+    def evaluate(self, text: str, frame: Frame, variables: Variables) -> Any:
+        """The value of an expression, computed by the interpreter. It changes nothing: references are copies.
+
+        Raises FrontendError for what is no expression, or names a function that is local to the program, and what the
+        expression raises.
+        """
+        function, given = self._function(text, frame, variables)
+        return function.interpret(*given)
+
+    def type(self, text: str, frame: Frame, variables: Variables) -> str:
+        """The type of an expression, as the language writes it. It is not run."""
+        variable = variables.get(text.strip())
+        if variable is not None:
+            return type_text(variable.value)
+        function, given = self._function(text, frame, variables)
+        result = function.typed(*given).main.result
+        return "?" if result is None else show(result)
+
+    def _function(self, text: str, frame: Frame, variables: Variables) -> tuple[RelayFunction, list[Any]]:
+        names = _names(text)
+        values = {name: python_value(variables[name].value) for name in names if name in variables}
+        given = {name: value for name, value in values.items() if not isinstance(value, Shown)}
+        key = (text, frame.closure.function, tuple(given))
+        function = self._made.get(key)
+        if function is None:
+            around = self._around(frame, [name for name in names if name not in given])
+            for name, value in values.items():
+                if name not in given and name not in around:
+                    raise FrontendError(f"{name} is {value!r} here, which an expression cannot use")
+            source = f"def expression({', '.join(given)}):\n    return ({text})\n"
+            made = from_source(source, around, "<expression>")
+            assert isinstance(made, RelayFunction)
+            function = self._made[key] = made
+        return function, list(given.values())
+
+    def _around(self, frame: Frame, names: Sequence[str]) -> Mapping[str, object]:
+        """What names mean around the function of a frame."""
+        span = frame.closure.function.span
+        for definition in self._definitions:
+            own = definition.function.span
+            if span is not None and own is not None and own.source.filename == span.source.filename:
+                found = {name: definition.scope.resolve(name) for name in names}
+                return {name: value for name, value in found.items() if value is not MISSING}
+        return {}
+
+
+def _names(text: str) -> list[str]:
+    """The names in an expression. Raises FrontendError if it is none."""
+    try:
+        tree = ast.parse(text.strip(), "<expression>", "eval")
+    except SyntaxError as error:
+        raise FrontendError(f"{text!r} is not an expression: {error.msg}") from None
+    found = dict.fromkeys(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return list(found)
+
+
+def assigned(variable: Variable, value: Any) -> list[tuple[Var, object]]:
+    """What a new value of a variable gives which variables of the program.
+
+    Raises ExecutionError for a variable that the program does not have: a number that it knows in advance, a function;
+    TypeMismatch for a value of another type.
+    """
+    match variable.held_by:
+        case Var() as var:
+            assert var.type is not None
+            return [(var, run_time_value(_plain(value, var.type), var.type, variable.name))]
+        case Parts(items) if isinstance(variable.value, Structure):
+            given = split(value)
+            if given is None or len(given[1]) != len(items):
+                raise ExecutionError(f"{variable.name} has {len(items)} parts, which a new value must have, too")
+            changes: list[tuple[Var, object]] = []
+            parts = zip(items, variable.value.items, given[1], strict=True)
+            for position, (meaning, before, part) in enumerate(parts):
+                inner = Variable(f"{variable.name}[{position}]", before, meaning)
+                if not isinstance(meaning, Var | Parts) and _is_same(before, part):
+                    continue
+                changes += assigned(inner, part)
+            return changes
+        case _:
+            raise ExecutionError(
+                f"{variable.name} cannot be changed: the program is made for {short_text(variable.value)}",
+                help="make it an argument of the function",
+            )
+
+
+def _is_same(before: object, after: object) -> bool:
+    try:
+        return bool(np.all(np.asarray(before) == np.asarray(after)))
+    except (TypeError, ValueError):
+        return before is after
+
+
+def _plain(value: Any, type_: Type) -> Any:
+    """A Python value as the argument of a run-time type: arrays of its dtype, tuples of structures."""
+    type_ = prune(type_)  # type: ignore[assignment]
+    if isinstance(type_, TupleType) and (parts := split(value)) is not None and len(parts[1]) == len(type_.items):
+        return tuple(map(_plain, parts[1], type_.items))
+    if hasattr(value, "numpy"):
+        value = value.numpy()
+    return np.asarray(value) if isinstance(value, np.generic | bool) else value

@@ -1,0 +1,114 @@
+"""Where a program stands, in the lines of the user's files: what is run next, and which lines can be stopped at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import attrs
+
+from relay.diagnostic import Span
+from relay.eval.frames import Frame
+from relay.ir.debugging.breakpoints import is_breakpoint
+from relay.ir.expr import (
+    Ascribe,
+    AxisSize,
+    BindDim,
+    Block,
+    Constant,
+    Dead,
+    Exit,
+    Expr,
+    Extent,
+    Function,
+    Global,
+    Lambda,
+    MakeTuple,
+    Module,
+    Next,
+    OpCall,
+    Project,
+    RefWrite,
+    Shadow,
+    Terminator,
+    Var,
+    Yield,
+)
+from relay.ir.traverse import all_blocks
+from relay.typecheck.elaboration.abstract_values import is_of_template
+
+Node: TypeAlias = "Expr | Terminator"
+
+_PASSED = (Var, Constant, Global, MakeTuple, Project, Lambda, Extent, BindDim, AxisSize, Ascribe, Yield, Next, Dead)
+"""What moves values, or control, about and computes nothing that a person would stop at."""
+
+
+@attrs.frozen(slots=True, eq=False)
+class Point:
+    """A place of a program: what is run there next, and what a debugger asks about it."""
+
+    node: Node
+    span: Span | None
+    line: int | None  # at which the program can be stopped here; None where it passes
+    operator: str | None
+    is_breakpoint: bool  # the program says so, by `relay.breakpoint()`
+    begins_round: bool  # of a loop, the next time
+    changes_reference: bool
+
+
+def points_of(block: Block, function: Function) -> tuple[Point, ...]:
+    """The places of a block: its bindings, and its end."""
+    return tuple(_point(node, function) for node in (*(b.value for b in block.bindings), block.terminator))
+
+
+def _point(node: Node, function: Function) -> Point:
+    span = None if isinstance(node, Dead) or is_of_template(node.span) else node.span
+    passed = isinstance(node, _PASSED) or (isinstance(node, Exit) and node.label is not function.label)
+    return Point(
+        node,
+        span,
+        None if passed or span is None else span.line,
+        node.operator if isinstance(node, OpCall) else None,
+        is_breakpoint(node),
+        isinstance(node, Next),
+        isinstance(node, RefWrite | Shadow),
+    )
+
+
+def place(frame: Frame, point: Point) -> Span | None:
+    """Where a frame stands: what it runs next, or what it is running, or the function."""
+    return point.span if point.span is not None else visible_span(frame)
+
+
+def visible_span(frame: Frame) -> Span | None:
+    """Where a frame has got to in the user's files."""
+    span = frame.span
+    return None if is_of_template(span) else span
+
+
+def functions(module: Module) -> Iterator[Function]:
+    """The functions of a module, those inside of others included."""
+    for function in module.functions.values():
+        if isinstance(function, Function):
+            yield function
+            for block in all_blocks(function.body):
+                yield from (b.value.function for b in block.bindings if isinstance(b.value, Lambda))
+
+
+def lines(module: Module) -> dict[str, list[int]]:
+    """The lines at which a program can be stopped, in order, by the files."""
+    found: dict[str, set[int]] = {}
+    for function in functions(module):
+        for file, numbers in lines_of(function).items():
+            found.setdefault(file, set()).update(numbers)
+    return {file: sorted(numbers) for file, numbers in found.items()}
+
+
+def lines_of(function: Function) -> dict[str, set[int]]:
+    """The same for one function, without those inside of it."""
+    found: dict[str, set[int]] = {}
+    for block in all_blocks(function.body):
+        for point in points_of(block, function):
+            if point.line is not None and point.span is not None:
+                found.setdefault(point.span.source.filename, set()).add(point.line)
+    return found

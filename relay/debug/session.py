@@ -1,0 +1,546 @@
+"""The step debugger: one call of a decorated function, stopped between any two steps of the interpreter.
+
+    session = relay.debug.step(f, x)
+    session.breakpoint(line=12, when="loss > 10.0")
+    session.resume()
+    session.variables["loss"], session.evaluate("x.mean()"), session.type("x @ w")
+    session.back()
+    session.set("rate", 0.01)
+    session.resume(); session.result
+
+A line is stopped at before it is run. What computes nothing at run time, `pair = (x, y)` or `total = 0.0`, has no stop.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+from relay.debug import places
+from relay.debug.breakpoints import Breakpoint, Condition, NonFinite, applied_operator
+from relay.debug.expressions import Expressions, assigned, python_value
+from relay.debug.notebook import session_html
+from relay.debug.places import Point
+from relay.debug.programs import Program, program_of
+from relay.debug.recording import Recording
+from relay.debug.statistics import Statistics, statistics_of
+from relay.diagnostic import Span
+from relay.errors import ExecutionError, FrontendError, RelayError
+from relay.eval.backtrace import Call, backtrace_of
+from relay.eval.frames import Frame
+from relay.eval.values import Closure
+from relay.eval.variables import Variables, own_variables, shown, variables
+from relay.function import RelayFunction
+from relay.ir.expr import Block
+
+MEMORY = 256 << 20
+"""How many bytes a recording takes by default."""
+
+_REASONS = {
+    "error": "error",
+    "nan": "not finite",
+    "breakpoint": "breakpoint",
+    "interrupt": "interrupted",
+    "return": "returned to",
+    "beginning": "the record begins",
+}
+
+
+@attrs.frozen
+class Stop:
+    """Why and where a session stands: `reason` is "line", "operation", "breakpoint", "return", "end", "error",
+    "nan", "interrupt" or "beginning" (of what is recorded)."""
+
+    reason: str
+    function: str = ""
+    span: Span | None = None
+    breakpoint: Breakpoint | None = None
+    error: RelayError | None = None
+
+    @property
+    def line(self) -> int | None:
+        """The line of the user's file."""
+        return None if self.span is None else self.span.line
+
+    def __str__(self) -> str:
+        if self.reason == "end":
+            return "the call has returned"
+        text = _REASONS.get(self.reason, "")
+        if self.breakpoint is not None:
+            text = str(self.breakpoint)
+        where = f"in {self.function}"
+        if self.span is not None:
+            line = self.span.source.line(self.span.line).strip()
+            where = f"{self.span.source.filename}:{self.span.line}, {where}: {line}"
+        said = f"\n{self.error.message}" if self.error is not None else ""
+        return (f"{text}: {where}" if text else where) + said
+
+
+class Session:
+    """A call that is debugged. Make one with `relay.debug.step`."""
+
+    def __init__(self, program: Program, memory: int = MEMORY) -> None:
+        if memory < 0:
+            raise FrontendError(f"the memory of a recording is a number of bytes, found {memory}")
+        self.program = program
+        self.breakpoints: list[Breakpoint] = []
+        self.error: RelayError | None = None
+        """What the step at hand raised; the program stands before it."""
+        self._recording = Recording(memory, program.sizes, program.names)
+        self._expressions = Expressions(program.definitions)
+        self._points: dict[Block, tuple[Point, ...]] = {}
+        self.listen: Callable[[], bool] = lambda: False
+        """Asked between two steps: whether the program is to stop, as another thread wants it."""
+        self.stops_at_non_finite = False
+        """Whether the program stops before an operation that makes a NaN or infinity of finite numbers."""
+        self._passed = -1  # the step at which it has stopped for that
+        self._selected = 0
+        self._numbers = 0
+        self._recording.enter(Closure(program.module.main, {}, program.module), program.arguments)
+        self.stop = Stop("line")
+        if not self._begins_line():
+            self._run(self._begins_line)
+        self._recording.begin()
+        self._stopped("error" if self.error is not None else "line")
+
+    # ---- moving
+
+    def step(self) -> Stop:
+        """Go on to the next line, of this function or of one that it calls, or that called it."""
+        return self._run(self._begins_line)
+
+    def over(self) -> Stop:
+        """Go on to the next line of this function, or of its caller when it returns."""
+        return self._run(self._not_inside(self._begins_line))
+
+    def out(self) -> Stop:
+        """Go on until this function has returned."""
+        depth = len(self._recording.frames)
+        return self._run(lambda: len(self._recording.frames) < depth, "return")
+
+    def operation(self) -> Stop:
+        """Run one operation: a binding of the program, which is less than a line."""
+        return self._run(lambda: True, "operation")
+
+    def resume(self) -> Stop:
+        """Go on to the next breakpoint, error, or the end."""
+        return self._run(lambda: False)
+
+    def run_to(self, line: int, file: str | None = None) -> Stop:
+        """Go on to a line, or a breakpoint before it."""
+        target = Breakpoint(0, self._line_with_code(line, file), file)
+        return self._run(lambda: target.is_at(self._top, self._point, self._begins_line(), self._begins_call()))
+
+    def back(self) -> Stop:
+        """Take back what was run since the line before, of this function or of one that it called, or its caller."""
+        return self._rewind(self._begins_line, "line")
+
+    def back_over(self) -> Stop:
+        """As `back`, but not into functions that this one called."""
+        return self._rewind(self._not_inside(self._begins_line), "line")
+
+    def operation_back(self) -> Stop:
+        """Take one operation back."""
+        return self._rewind(lambda: True, "operation")
+
+    def resume_back(self) -> Stop:
+        """Go back to the last breakpoint, or to where the recording begins."""
+        return self._rewind(lambda: False, "line")
+
+    # ---- breakpoints
+
+    def breakpoint(
+        self,
+        line: int | None = None,
+        *,
+        file: str | None = None,
+        function: str | None = None,
+        operator: str | None = None,
+        when: Condition | None = None,
+    ) -> Breakpoint:
+        """A breakpoint at a line (of a file, by its name), at the beginning of a function, at calls of an operator, or
+        wherever a condition becomes true; with several of them, all must hold.
+
+        A line that computes nothing stands for the next one that does. Raises FrontendError for one behind the last
+        line, for a function that the program does not have, and for a condition that is no expression.
+        """
+        if line is not None:
+            line = self._line_with_code(line, file)
+        if function is not None:
+            own = dict.fromkeys(f.name for f in places.functions(self.program.module))
+            if function not in own:
+                close = difflib.get_close_matches(function, list(own), n=1)
+                hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(own)}"
+                raise FrontendError(f"the program has no function {function!r}", help=hint)
+        if line is None and function is None and operator is None and when is None:
+            raise FrontendError("a breakpoint is at a line, function or operator, or has a condition")
+        if isinstance(when, str):
+            compile_condition(when)
+        self._numbers += 1
+        made = Breakpoint(self._numbers, line, file, function, operator, when)
+        self.breakpoints.append(made)
+        return made
+
+    def remove(self, breakpoint: Breakpoint | int) -> None:
+        """Remove a breakpoint, or the one with this number. Raises FrontendError if there is none."""
+        kept = [b for b in self.breakpoints if b is not breakpoint and b.number != breakpoint]
+        if len(kept) == len(self.breakpoints):
+            raise FrontendError(f"there is no breakpoint {breakpoint}")
+        self.breakpoints = kept
+
+    # ---- looking
+
+    @property
+    def finished(self) -> bool:
+        """Whether the call has returned."""
+        return not self._recording.frames
+
+    @property
+    def result(self) -> Any:
+        """What the call has returned, as `f.interpret` gives it. Raises ExecutionError while it is running."""
+        if not self.finished:
+            raise ExecutionError("the call has not returned yet", help="session.resume()")
+        return self.program.result(self._recording.machine.result)
+
+    @property
+    def steps(self) -> int:
+        """How many operations have been run."""
+        return self._recording.count
+
+    @property
+    def recorded(self) -> int:
+        """How many of them can be taken back."""
+        return self._recording.kept
+
+    @property
+    def backtrace(self) -> tuple[Call, ...]:
+        """The calls that are being run, the innermost last, with their variables as text."""
+        calls = backtrace_of(self._recording.frames, self.program.names)
+        if not calls:
+            return ()
+        return (*calls[:-1], attrs.evolve(calls[-1], span=self._place))
+
+    @property
+    def depth(self) -> int:
+        """How many calls are being run."""
+        return len(self._recording.frames)
+
+    def up(self) -> Call:
+        """Look at the caller from now on, until the program goes on."""
+        return self._look(self._selected + 1)
+
+    def down(self) -> Call:
+        """Look at what the function at hand has called."""
+        return self._look(self._selected - 1)
+
+    def select(self, level: int) -> None:
+        """Look at a call by its place in the stack: the innermost is 0. Raises FrontendError if there is none."""
+        frames = self._recording.frames
+        if not 0 <= level < len(frames) or not isinstance(frames[-1 - level], Frame):
+            raise FrontendError(f"there is no call {level} of {len(frames)} to look at")
+        self._selected = level
+
+    def calls(self, start: int = 0, stop: int | None = None) -> list[tuple[str, Span | None]]:
+        """The functions that are being run and where each stands, the innermost first, from one place in the stack to
+        another."""
+        frames = self._recording.frames
+        chosen = frames[::-1][start:stop] if start or stop is not None else frames[::-1]
+        return [(f.name, self._place_of(f)) if isinstance(f, Frame) else ("grad", f.grad.span) for f in chosen]
+
+    def scope(self, temporaries: bool = False) -> Variables:
+        """The variables in scope, as they are in the program; `temporaries`: those without a name in the source, too.
+        What they hold must not be changed."""
+        return own_variables(self._frame) if temporaries else self._variables()
+
+    @property
+    def variables(self) -> Mapping[str, Any]:
+        """The variables in scope by name: NumPy arrays, Python structures of them, values of data types."""
+        return {name: python_value(v.value) for name, v in self._variables().items()}
+
+    @property
+    def temporaries(self) -> Mapping[str, Any]:
+        """All of the program's own variables in scope, those without a name in the source among them."""
+        return {name: python_value(v.value) for name, v in own_variables(self._frame).items()}
+
+    def show(self, name: str | None = None) -> str:
+        """The variables in scope, or one of them: name, type and value in short, a line for each."""
+        found = self._variables()
+        return "\n".join(shown(found if name is None else {name: found[self._known(name, found)]}))
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of an expression of the language over the variables in scope. It changes nothing."""
+        return self._expressions.evaluate(expression, self._frame, self._variables())
+
+    def type(self, expression: str) -> str:
+        """The type of an expression, which is not run."""
+        return self._expressions.type(expression, self._frame, self._variables())
+
+    def statistics(self, expression: str) -> Statistics:
+        """Smallest, largest, mean, deviation of the numbers in a value, and how many are NaN, infinite and zero."""
+        found = self._variables()
+        name = expression.strip()
+        return statistics_of(python_value(found[name].value) if name in found else self.evaluate(expression))
+
+    def set(self, name: str, value: Any) -> None:
+        """Give a variable another value, of the same type, and go on with it. `back` takes that back.
+
+        Names that mean the same value, as after `b = a`, change together. Raises FrontendError for a name that is not
+        in scope, ExecutionError for one that is not a variable of the program, TypeMismatch for another type.
+        """
+        found = self._variables()
+        for variable, new in assigned(found[self._known(name, found)], value):
+            self._recording.change(self._frame, variable, new)
+        self.error = None
+
+    def source(self, around: int = 4) -> str:
+        """The lines around the place where the function at hand stands, which is marked."""
+        place = self._place_of(self._frame)
+        if place is None:
+            return f"(no source for {self._frame.name})"
+        source, line = place.source, place.line
+        numbers = range(max(source.first_line, line - around), line + around + 1)
+        width = len(str(line + around))
+        last = source.first_line + source.text.count("\n")
+        rows = [(n, source.line(n)) for n in numbers if n <= last]
+        return "\n".join(f"{'->' if n == line else '  '} {n:>{width}} {text}".rstrip() for n, text in rows)
+
+    def where(self) -> str:
+        """The calls that are being run, the innermost last, with the lines where they stand."""
+        rows = []
+        chosen = len(self._recording.frames) - 1 - self._selected
+        for depth, call in enumerate(self.backtrace):
+            mark = "->" if depth == chosen else "  "
+            place = f"{call.span.source.filename}:{call.span.line}" if call.span is not None else "?"
+            line = call.span.source.line(call.span.line).strip() if call.span is not None else ""
+            rows.append(f"{mark} {place}, in {call.function}: {line}")
+        return "\n".join(rows)
+
+    def __str__(self) -> str:
+        return str(self.stop)
+
+    def __repr__(self) -> str:
+        return f"<session of {self.program.function.__name__}: {self.stop}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the place in the source, the variables and the calls."""
+        return session_html(self, None if self.finished else self.backtrace[-1 - self._selected])
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    # ---- how it moves
+
+    @property
+    def _top(self) -> Frame:
+        return self._recording.top
+
+    @property
+    def _point(self) -> Point:
+        """What the innermost frame runs next."""
+        frame = self._top
+        activation = frame.activations[-1]
+        points = self._points.get(activation.block)
+        if points is None:
+            points = self._points[activation.block] = places.points_of(activation.block, frame.closure.function)
+        return points[activation.position]
+
+    @property
+    def _place(self) -> Span | None:
+        return places.place(self._top, self._point)
+
+    def _place_of(self, frame: Frame) -> Span | None:
+        return self._place if frame is self._top else places.visible_span(frame)
+
+    def _begins_line(self) -> bool:
+        """Whether the program stands before a line that it has not begun."""
+        line = self._point.line
+        return line is not None and line != self._top.environment.line  # type: ignore[attr-defined]
+
+    def _begins_call(self) -> bool:
+        """Whether the function at hand has done nothing yet."""
+        frame = self._top
+        return len(frame.activations) == 1 and frame.activations[0].position == 0
+
+    def _not_inside(self, wanted: Callable[[], bool]) -> Callable[[], bool]:
+        """What is wanted, but not in functions that the one at hand calls."""
+        depth, own = len(self._recording.frames), self._recording.top if not self.finished else None
+
+        def reached() -> bool:
+            now = len(self._recording.frames)
+            return (now < depth or (now == depth and self._top is own) or own is None) and wanted()
+
+        return reached
+
+    def _advance(self) -> None:
+        """One step of the interpreter."""
+        point = self._point
+        line = None if point.begins_round else point.line
+        if line is None and not point.begins_round:
+            line = self._top.environment.line  # type: ignore[attr-defined]
+        call = None
+        if self.stops_at_non_finite and self._recording.count != self._passed:
+            call = applied_operator(self._top, self._recording.machine)
+        self._recording.step(line, point.changes_reference)
+        if call is not None and (made := call.non_finite()) is not None:
+            self._recording.undo()
+            self._passed = self._recording.count
+            raise NonFinite(f"{call.operator} makes {made}", point.span)
+
+    def _run(self, reached: Callable[[], bool], reason: str = "line") -> Stop:
+        """Go on until something is reached."""
+        self._selected, self.error = 0, None
+        if self.finished:
+            return self._stopped("end")
+        frames = self._recording.frames
+        try:
+            with np.errstate(all="ignore"):
+                self._advance()
+                while frames:
+                    if self.listen():
+                        return self._stopped("interrupt")
+                    if (found := self._breakpoint()) is not None:
+                        return self._stopped("breakpoint", found if isinstance(found, Breakpoint) else None)
+                    if reached():
+                        return self._stopped(reason)
+                    self._advance()
+        except KeyboardInterrupt:
+            return self._stopped("interrupt")
+        except RelayError as error:
+            if isinstance(error, ExecutionError) and not error.backtrace:
+                error.backtrace = self.backtrace
+            self.error = error
+            return self._stopped("nan" if isinstance(error, NonFinite) else "error")
+        return self._stopped("end")
+
+    def _rewind(self, reached: Callable[[], bool], reason: str) -> Stop:
+        """Take steps back until something is reached."""
+        self._selected, self.error, self._passed = 0, None, -1
+        try:
+            while self._recording.undo():
+                if self.listen():
+                    return self._stopped("interrupt")
+                if (found := self._breakpoint()) is not None:
+                    return self._stopped("breakpoint", found if isinstance(found, Breakpoint) else None)
+                if reached():
+                    return self._stopped(reason)
+        except KeyboardInterrupt:
+            return self._stopped("interrupt")
+        return self._stopped("beginning")
+
+    def _stopped(self, reason: str, breakpoint: Breakpoint | None = None) -> Stop:
+        if breakpoint is not None:
+            breakpoint.hits += 1
+        if self.finished:
+            self.stop = Stop("end")
+        else:
+            self.stop = Stop(reason, self._top.name, self._place, breakpoint, self.error)
+        return self.stop
+
+    def at_breakpoint(self) -> Breakpoint | None:
+        """The breakpoint at which the program stands, if any."""
+        found = None if self.finished or self.error is not None else self._breakpoint()
+        return found if isinstance(found, Breakpoint) else None
+
+    def _breakpoint(self) -> Breakpoint | bool | None:
+        """The breakpoint at which the program stands; True for one in the program itself."""
+        point = self._point
+        if point.is_breakpoint:
+            return True
+        if not self.breakpoints:
+            return None
+        frame = self._top
+        begins_line, begins_call = self._begins_line(), self._begins_call()
+        for breakpoint in self.breakpoints:
+            if not breakpoint.is_at(frame, point, begins_line, begins_call):
+                continue
+            if breakpoint.when is None:
+                return breakpoint
+            holds = self._holds(breakpoint.when)
+            before, breakpoint.held = breakpoint.held, holds
+            if holds and not (before and breakpoint.is_condition_only):
+                return breakpoint
+        return None
+
+    def _holds(self, condition: Condition) -> bool:
+        """Whether a condition holds; not where its variables have no value yet."""
+        if callable(condition):
+            return bool(condition(self.variables))
+        try:
+            return bool(self._expressions.evaluate(condition, self._top, variables(self._top, self.program.names)))
+        except RelayError:
+            return False
+
+    # ---- what it looks at
+
+    @property
+    def _frame(self) -> Frame:
+        """The frame that is looked at."""
+        if self.finished:
+            raise ExecutionError("the call has returned, and has no variables any more", help="session.back()")
+        frame = self._recording.frames[-1 - self._selected]
+        assert isinstance(frame, Frame)
+        return frame
+
+    def _variables(self) -> Variables:
+        return variables(self._frame, self.program.names)
+
+    def _known(self, name: str, found: Variables) -> str:
+        if name not in found:
+            close = difflib.get_close_matches(name, list(found), n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"in scope are {', '.join(found)}"
+            raise FrontendError(f"{name!r} has no value here", help=hint)
+        return name
+
+    def _look(self, selected: int) -> Call:
+        frames = self._recording.frames
+        direction = 1 if selected > self._selected else -1
+        while 0 <= selected < len(frames) and not isinstance(frames[-1 - selected], Frame):
+            selected += direction
+        if not 0 <= selected < len(frames):
+            raise FrontendError("there is no call further out" if direction > 0 else "there is no call further in")
+        self._selected = selected
+        return self.backtrace[-1 - selected]
+
+    def _line_with_code(self, line: int, file: str | None) -> int:
+        """The first line from this one on at which the program can be stopped."""
+        by_file = places.lines(self.program.module)
+        probe = Breakpoint(0, line, file)
+        main = self.program.module.main.span
+        wanted = [
+            numbers
+            for name, numbers in by_file.items()
+            if (probe.is_file(name) if file is not None else main is None or name == main.source.filename)
+        ]
+        following = [number for numbers in wanted for number in numbers if number >= line]
+        if not following:
+            raise FrontendError(f"the program computes nothing from line {line} on", help="see session.source()")
+        return min(following)
+
+
+def compile_condition(text: str) -> None:
+    """Raises FrontendError for a condition that is no expression."""
+    try:
+        compile(text.strip(), "<condition>", "eval")
+    except SyntaxError as error:
+        raise FrontendError(f"{text!r} is not an expression: {error.msg}") from None
+
+
+def step(
+    function: RelayFunction, *arguments: Any, stage: str | None = None, memory: int = MEMORY, **keywords: Any
+) -> Session:
+    """A call of a decorated function in the step debugger, before its first line.
+
+    Args:
+        function: what `@relay` or `relay.grad` returned.
+        arguments, keywords: as a call of it gets them.
+        stage: "typed", the program as it is written; "derived", with its derivatives as programs, forward and backward
+            part; "optimized", as it is compiled. None: "typed", or "derived" if there are derivatives in it.
+        memory: the bytes that the recording may take, which decide how far back it reaches.
+
+    Raises what the call would raise before it runs.
+    """
+    return Session(program_of(function, arguments, keywords, stage), memory)

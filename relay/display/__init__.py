@@ -1,0 +1,1 @@
+"""Programs and arrays as notebooks show them, and programs as drawings."""

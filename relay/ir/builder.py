@@ -1,0 +1,81 @@
+"""The builder of blocks, for the front end, elaboration, passes and gradients.
+
+What is written may be incomplete: a binding whose expression holds blocks that are still being written is made when the
+block is finished (`DeferredBinding`), and a place may be reserved in which more is written later (`slot`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, Union
+
+import attrs
+
+from relay.errors import InternalError, Span
+from relay.ir.expr import Binding, Block, Expr, Terminator, Var
+from relay.ir.types import Type
+
+
+@attrs.frozen(eq=False)
+class DeferredBinding:
+    """A binding whose expression is made when its block is finished."""
+
+    targets: tuple[Var, ...]
+    build: Callable[[], Expr]
+
+
+Item: TypeAlias = Union[Binding, DeferredBinding, "BlockBuilder"]
+
+
+@attrs.define(eq=False, slots=False)
+class BlockBuilder:
+    """A block that is being written: what has been, in order, and how it ends. It is open until it has an end."""
+
+    items: list[Item] = attrs.field(factory=list)
+    terminator: Terminator | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing ends it yet."""
+        return self.terminator is None
+
+    def emit(self, targets: tuple[Var, ...], value: Expr) -> None:
+        """Write `targets = value`."""
+        self.items.append(Binding(targets, value))
+
+    def perform(self, value: Expr) -> None:
+        """Write an expression that has no result."""
+        self.items.append(Binding((), value))
+
+    def assign(self, value: Expr, type_: Type, name: str, span: Span | None = None) -> Var:
+        """Write `name = value`, for a new variable."""
+        var = Var(name, type_, span)
+        self.items.append(Binding((var,), value))
+        return var
+
+    def slot(self) -> BlockBuilder:
+        """Reserve a place here, in which is written later."""
+        place = BlockBuilder()
+        self.items.append(place)
+        return place
+
+    def finished(self) -> tuple[Binding, ...]:
+        """Everything written, in order."""
+        found: list[Binding] = []
+        pending: list[Item] = [self]
+        while pending:
+            item = pending.pop()
+            if isinstance(item, BlockBuilder):
+                pending += reversed(item.items)
+            elif isinstance(item, DeferredBinding):
+                found.append(Binding(item.targets, item.build()))
+            else:
+                found.append(item)
+        return tuple(found)
+
+    def block(self, end: Terminator | None = None) -> Block:
+        """The finished block, which ends in `end` unless it has an end. Raises InternalError if it has none."""
+        terminator = self.terminator if self.terminator is not None else end
+        if terminator is None:
+            raise InternalError("a block without an end")
+        return Block(self.finished(), terminator)

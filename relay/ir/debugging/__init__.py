@@ -1,0 +1,1 @@
+"""What a program says to those who debug it."""

@@ -1,0 +1,136 @@
+"""What the names of the user's program mean in a typed program, block by block.
+
+A typed program has variables where it computes something; `pair = (x, y)` or `b = a` computes nothing, so those names
+are not in it. Who wants to show a program in the user's terms collects them while it is elaborated:
+
+    with collecting() as names:
+        module = ..
+    names[block]   the names that get a meaning in a block, in order
+
+Elaboration does so for every program (`Elaborated.source_names`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import TypeAlias
+
+import attrs
+
+from relay.errors import Span
+from relay.ir.dims import Dim
+from relay.ir.expr import Block, Constant, Expr, Global, If, Loop, Var
+from relay.ir.surface import ForEach, PatternMatch
+from relay.ir.traverse import blocks, bound_variables
+from relay.ir.types import Form
+
+
+@attrs.frozen(eq=False)
+class Parts:
+    """A tuple or another structure, part by part."""
+
+    items: tuple[Meaning, ...]
+    form: Form | None = None
+
+
+@attrs.frozen(eq=False)
+class PythonValue:
+    """An object of Python that the program has taken in: a number, a string, None, a module."""
+
+    value: object
+
+
+@attrs.frozen(eq=False)
+class SizeValue:
+    """A size that is a number in each call."""
+
+    dim: Dim
+
+
+@attrs.frozen(eq=False)
+class FunctionName:
+    """A function that is elaborated anew where it is called, so that it has no one value."""
+
+    name: str
+
+
+Meaning: TypeAlias = "Var | Constant | Global | Parts | PythonValue | SizeValue | FunctionName"
+
+
+@attrs.frozen(eq=False)
+class SourceName:
+    """A name that means something once the first bindings of a block, `position` of them, have been run."""
+
+    position: int
+    name: str
+    meaning: Meaning
+
+
+class SourceNames:
+    """The names that get a meaning in the blocks of typed programs, in order."""
+
+    def __init__(self) -> None:
+        self._names: dict[Block, Sequence[SourceName]] = {}
+        self._introduced: dict[Block, tuple[Var, ...]] = {}
+
+    def __getitem__(self, block: Block) -> Sequence[SourceName]:
+        return self._names.get(block, ())
+
+    def add(self, block: Block, names: Sequence[SourceName]) -> None:
+        """What a finished block names."""
+        self._names[block] = names
+
+    def enter(self, expression: Expr) -> None:
+        """The blocks of an expression of the surface IR are elaborated next."""
+        match expression:
+            case PatternMatch(_, cases):
+                for case in cases:
+                    variables = tuple(dict.fromkeys(bound_variables(case.pattern)))
+                    for block in (case.body, case.guard):
+                        if block is not None:
+                            self._introduced[block] = variables
+            case If() | Loop() | ForEach():
+                introduced = tuple(bound_variables(expression))
+                self._introduced.update((block, introduced) for block in blocks(expression))
+            case _:
+                pass
+
+    def finish(self) -> None:
+        """Forget what is needed while programs are elaborated only."""
+        self._introduced.clear()
+
+    def introduced(self, block: Block, visible: Iterable[Var]) -> Iterable[Var]:
+        """The variables that a block of the surface IR begins with, beside those of the blocks around it. The body of
+        a function begins with all that are `visible` there."""
+        return self._introduced.get(block, visible)
+
+
+_collected: ContextVar[SourceNames | None] = ContextVar("source names", default=None)
+
+
+@contextlib.contextmanager
+def collecting() -> Iterator[SourceNames]:
+    """While programs are elaborated: what their names mean."""
+    names = SourceNames()
+    token = _collected.set(names)
+    try:
+        yield names
+    finally:
+        _collected.reset(token)
+        names.finish()
+
+
+def collected() -> SourceNames | None:
+    """Where names are to be put; None if nobody wants them."""
+    return _collected.get()
+
+
+def is_written(name: str, span: Span | None) -> bool:
+    """Whether a variable is the user's: its place begins with its name. Temporaries stand at expressions."""
+    if span is None:
+        return False
+    text = span.source.line(span.line)[span.column - 1 :]
+    rest = text.removeprefix(name)
+    return rest != text and not (rest[:1].isalnum() or rest[:1] == "_")

@@ -1,0 +1,10 @@
+"""Functions of NumPy and Python that are written in the language: one entry each, a function with NumPy's signature
+under `@written(np.name)`.
+
+They are translated when a program first calls them, and are elaborated, differentiated and compiled as the user's own.
+What such a function does not take (another dtype, an argument that is not in its signature) is an error at the call.
+"""
+
+from relay.library import arrays, elementwise, integers, linear_algebra, statistics
+
+__all__ = ["arrays", "elementwise", "integers", "linear_algebra", "statistics"]

@@ -1,0 +1,166 @@
+"""Functions of NumPy that build arrays of others: differences, joins, splits and turns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relay.typecheck.elaboration.library.overloads import written
+
+
+@written(np.diff)
+def diff(
+    a,
+    n=1,  # relay: static
+    axis=-1,  # relay: static
+):
+    """a[i + 1] - a[i] along an axis, n times over; whether they differ, of booleans."""
+    assert isinstance(n, int) and n >= 0, "the order of np.diff is an integer that is not negative"
+    assert isinstance(axis, int), "np.diff goes along one axis"
+    x = np.asarray(a)
+    assert x.ndim > 0, "np.diff needs an axis to go along"
+    if n == 0:
+        return x
+    rows = np.moveaxis(x, axis, -1)
+    steps = rows[..., 1:] != rows[..., :-1] if x.dtype == np.bool_ else rows[..., 1:] - rows[..., :-1]
+    return np.diff(np.moveaxis(steps, -1, axis), n - 1, axis)
+
+
+@written(np.ediff1d)
+def ediff1d(ary):
+    """The differences of neighbors among all elements."""
+    row = np.ravel(np.asarray(ary))
+    return row[1:] - row[:-1]
+
+
+@written(np.append)
+def append(
+    arr,
+    values,
+    axis=None,  # relay: static
+):
+    """arr with values behind it; all elements in one row without an axis."""
+    assert not isinstance(axis, tuple), "np.append goes along one axis"
+    if axis is None:
+        return np.concatenate([np.ravel(np.array(arr)), np.ravel(np.array(values))])
+    return np.concatenate([np.array(arr), np.array(values)], axis=axis)
+
+
+@written(np.fliplr)
+def fliplr(m):
+    """m with its columns in the other order."""
+    return np.asarray(m)[:, ::-1]
+
+
+@written(np.flipud)
+def flipud(m):
+    """m with its rows in the other order."""
+    return np.asarray(m)[::-1]
+
+
+@written(np.rot90)
+def rot90(
+    m,
+    k=1,  # relay: static
+    axes=(0, 1),  # relay: static
+):
+    """m turned by k right angles in the plane of two axes, from the first toward the second."""
+    first, second = axes
+    assert isinstance(first, int) and isinstance(second, int), "np.rot90 turns a plane of two axes"
+    assert first % m.ndim != second % m.ndim, "np.rot90 turns a plane of two axes"
+    turns = k % 4
+    if turns == 0:
+        return m
+    if turns == 2:
+        return np.flip(np.flip(m, axis=first), axis=second)
+    if turns == 1:
+        return np.swapaxes(np.flip(m, axis=second), first, second)
+    return np.flip(np.swapaxes(m, first, second), axis=second)
+
+
+@written(np.vander)
+def vander(
+    x,
+    N=None,  # relay: static
+    increasing=False,  # relay: static
+):
+    """The powers of a vector's elements as rows, x^(N - 1) first, or x^0 where they are increasing."""
+    assert x.ndim == 1, "np.vander takes a vector"
+    count = x.shape[0] if N is None else N
+    if count == 0:
+        return np.zeros((x.shape[0], 0), dtype=x.dtype)
+    columns = [np.ones_like(x)]
+    for _ in range(count - 1):
+        columns.append(columns[-1] * x)
+    return np.stack(columns if increasing else columns[::-1], axis=1)
+
+
+@written(np.select)
+def select(condlist, choicelist, default=0):
+    """The elements of the first choice whose condition holds."""
+    assert len(condlist) == len(choicelist), "np.select needs one choice for each condition"
+    result = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        result = np.where(condition, choice, result)
+    return result
+
+
+@written(np.atleast_1d)
+def atleast_1d(ary, /):
+    """The array, with one axis at least."""
+    x = np.array(ary)
+    return np.reshape(x, (1,)) if x.ndim == 0 else x
+
+
+@written(np.atleast_2d)
+def atleast_2d(ary, /):
+    """The array, with two axes at least, new ones in front."""
+    x = np.array(ary)
+    if x.ndim == 0:
+        return np.reshape(x, (1, 1))
+    return x[None, :] if x.ndim == 1 else x
+
+
+@written(np.hstack)
+def hstack(tup):
+    """Arrays one behind the other along their second axis, or the only one."""
+    assert len(tup) > 0, "np.hstack needs at least one array"
+    parts = [np.atleast_1d(x) for x in tup]
+    return np.concatenate(parts, axis=0 if parts[0].ndim == 1 else 1)
+
+
+@written(np.vstack)
+def vstack(tup):
+    """Arrays one behind the other along their first axis, vectors as rows."""
+    assert len(tup) > 0, "np.vstack needs at least one array"
+    return np.concatenate([np.atleast_2d(x) for x in tup], axis=0)
+
+
+@written(np.column_stack)
+def column_stack(tup):
+    """Arrays one behind the other along their second axis, vectors as columns."""
+    assert len(tup) > 0, "np.column_stack needs at least one array"
+    arrays = [np.array(x) for x in tup]
+    return np.concatenate([np.reshape(x, (-1, 1)) if x.ndim < 2 else x for x in arrays], axis=1)
+
+
+@written(np.array_equal)
+def array_equal(a1, a2):
+    """Whether two arrays have one shape and equal elements."""
+    x, y = np.asarray(a1), np.asarray(a2)
+    if x.ndim != y.ndim or x.shape != y.shape:
+        return False
+    return np.all(x == y)
+
+
+@written(np.isclose)
+def isclose(a, b, rtol=1e-5, atol=1e-8):
+    """Whether elements are close: |a - b| <= atol + rtol |b| for a finite b, or equal."""
+    x, y = np.asarray(a), np.asarray(b)
+    near = np.abs(x - y) <= np.abs(y) * rtol + atol
+    return (near & np.isfinite(y)) | (x == y)
+
+
+@written(np.allclose)
+def allclose(a, b, rtol=1e-5, atol=1e-8):
+    """Whether all elements are close, as by `isclose`."""
+    return np.all(np.isclose(a, b, rtol, atol))

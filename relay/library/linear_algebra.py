@@ -1,0 +1,75 @@
+"""Functions of `numpy.linalg`, and products of arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import relay
+from relay.typecheck.elaboration.library.overloads import written
+from relay.typecheck.elaboration.library.requirements import require_shape
+
+
+@written()
+def require_square(a, name):
+    """Demand a square matrix."""
+    found = f"{name} needs a square matrix, found the shape {a.shape}"
+    require_shape(a.ndim == 2, found, "loop over a batch: relay.stack([np.linalg.inv(m) for m in a])")
+    require_shape(a.shape[0] == a.shape[1], found)
+
+
+@written()
+def eliminated(a, b):
+    """Gauss: the upper triangle and the right sides, and the sign of the exchange of rows."""
+    rows, sign = relay.arange(a.shape[0]), 1.0
+    for k in range(a.shape[0]):
+        sizes = np.where(rows < k, -1.0, np.abs(a[:, k]))
+        place = relay.argmax(sizes)
+        row, right = a[place], b[place]
+        a[place], b[place] = a[k], b[k]
+        a[k], b[k] = row, right
+        sign = sign if place == k else -sign
+        factors = np.where(rows > k, a[:, k] / row[k], 0.0)
+        a = a - factors[:, None] * row
+        b = b - factors[:, None] * right
+    return a, b, sign
+
+
+@written()
+def triangle(a):
+    """The diagonal of the triangle that elimination leaves of a square matrix, and the sign of the exchange of rows."""
+    upper, _, sign = eliminated(a, np.zeros_like(a[:, :1]))
+    return relay.diagonal(upper), sign
+
+
+@written(np.linalg.solve)
+def solve(a, b, /):
+    """The x with a x = b, for a vector b, or for each column of a matrix."""
+    require_square(a, "np.linalg.solve")
+    sides = f"np.linalg.solve of the shapes {a.shape} and {b.shape}: the second must be"
+    fits = 1 <= b.ndim <= 2 and b.shape[0] == a.shape[0]
+    require_shape(fits, f"{sides} ({a.shape[0]},) or ({a.shape[0]}, k)")
+    upper, right, _ = eliminated(a, b[:, None] if b.ndim == 1 else b)
+    return np.reshape(relay.triangular_solve(upper, right, lower=False), b.shape)
+
+
+@written(np.linalg.inv)
+def inv(a, /):
+    """The matrix x with a x = 1."""
+    require_square(a, "np.linalg.inv")
+    return solve(a, np.eye(a.shape[0], dtype=a.dtype))
+
+
+@written(np.linalg.det)
+def det(a, /):
+    """The determinant of a square matrix."""
+    require_square(a, "np.linalg.det")
+    pivots, sign = triangle(a)
+    return sign * np.prod(pivots)
+
+
+@written(np.linalg.slogdet)
+def slogdet(a, /):
+    """The sign of the determinant, and the logarithm of its absolute value."""
+    require_square(a, "np.linalg.slogdet")
+    pivots, sign = triangle(a)
+    return sign * np.prod(np.sign(pivots)), np.sum(np.log(np.abs(pivots)))

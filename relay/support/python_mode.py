@@ -1,0 +1,51 @@
+"""How calls of decorated functions are run: as programs, unless a mode is active.
+
+One mode runs them as the Python that they are (`relay.as_python`), another one in the debugger. What a call, an
+operator or a builtin of the language does then is said by the mode; it lies above.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+
+class Mode(abc.ABC):
+    """What stands for the compiler."""
+
+    @abc.abstractmethod
+    def call(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """The result of a call of a decorated function."""
+
+    def apply(self, operator: Any, operands: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+        """The result of an operator for arrays and numbers."""
+        return operator.compute_at_once(operands, attributes)
+
+    def decorated(self, function: Any) -> Any:
+        """A Python function as one of the language, to be differentiated; anything else as it is."""
+        return function
+
+    def checkpointed(self, function: Any) -> Any:
+        """What `checkpoint` makes of a function; None: as ever."""
+        return None
+
+    def builtin(self, name: str, arguments: Sequence[Any]) -> Any:
+        """What a function does that works in programs only; NotImplemented: nothing."""
+        return NotImplemented
+
+
+active: ContextVar[Mode | None] = ContextVar("relay.as_python", default=None)
+"""The mode of this thread and task; None where functions are compiled."""
+
+
+@contextlib.contextmanager
+def no_mode() -> Iterator[None]:
+    """Within it, calls are of programs."""
+    token = active.set(None)
+    try:
+        yield
+    finally:
+        active.reset(token)

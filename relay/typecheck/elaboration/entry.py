@@ -1,0 +1,307 @@
+"""Programs and schemes: a function is elaborated from its entry, under assumptions that are corrected."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Container, Mapping, Sequence
+
+import attrs
+
+from relay.errors import InternalError, RelayError, Span, TypeCheckError, TypeMismatch, bugs_of
+from relay.ir.debugging.source_places import collected_values
+from relay.ir.definition import Definition, DerivedDefinition, Scope, primal, seed_count
+from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
+from relay.ir.sizes.extents import Place
+from relay.ir.sizes.facts import assuming
+from relay.ir.types import (
+    FunctionType,
+    Kind,
+    QuantifiedType,
+    StackType,
+    TupleType,
+    TypeId,
+    Unknown,
+    prune,
+    type_variables,
+)
+from relay.typecheck.elaboration.abstract_arguments import (
+    Argument,
+    ArgumentTypeReader,
+    StaticArg,
+    holds_returned,
+    is_empty,
+    restore_closures,
+)
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    Context,
+    DependsOnPoison,
+    DerivativeFunction,
+    DynamicValue,
+    GlobalFunction,
+    TypedBlockBuilder,
+    is_of_template,
+    surface_function,
+)
+from relay.typecheck.elaboration.annotated_types import annotation_type
+from relay.typecheck.elaboration.checker import Checker, Instance
+from relay.typecheck.elaboration.completion import finish, finished_module
+from relay.typecheck.elaboration.diagnostics import unresolved_names
+from relay.typecheck.elaboration.dynamic_lists import early_elements
+from relay.typecheck.elaboration.dynamic_shapes.data_dependent import pack_sizes
+from relay.typecheck.elaboration.engine import Engine, Scheme
+from relay.typecheck.elaboration.expressions.arguments import defaults, require_fitting
+from relay.typecheck.elaboration.instances import instantiate
+from relay.typecheck.elaboration.restarts import Assumptions, Restart
+from relay.typecheck.elaboration.schemes import rank_n_types
+from relay.typecheck.elaboration.schemes.schemes import generalize, name_the_rest
+from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.function_values import call_derived
+from relay.typecheck.elaboration.values.objects import derived_entity, object_entity
+from relay.typecheck.mapping import erase_names_and_effects
+from relay.typecheck.unification import Clash, erase_forms, is_known, resolve
+
+
+def elaborate_program(
+    engine: Engine,
+    generic: bool,
+    definition: Definition | DerivedDefinition,
+    arguments: Sequence[Argument],
+    symbolic: frozenset[Place] = frozenset(),
+    decisions: Assumptions | None = None,
+) -> tuple[Checker, Module]:
+    """Elaborate until nothing is found out too late."""
+    decisions = decisions or Assumptions()
+    values = collected_values()
+    mark = None if values is None else values.mark()
+    while True:
+        if values is not None and mark is not None:
+            values.forget(mark)
+        checker = Checker(engine, generic=generic, decisions=decisions)
+        checker.before_raising = functools.partial(unresolved_names.report_unseen_functions, checker)
+        try:
+            return checker, _attempt(checker, definition, arguments, symbolic)
+        except RelayError:
+            differing = (checker.blamed or checker.uncopied) - decisions.copied
+            if not differing:
+                raise
+            decisions.copied.update(differing)
+        except Restart as found:
+            before = decisions.content()
+            found.note(decisions)
+            if decisions.content() == before:  # there would be no end
+                raise InternalError(
+                    f"an elaboration was restarted without a new assumption: {type(found).__name__}"
+                ) from found
+
+
+def _attempt(
+    checker: Checker,
+    definition: Definition | DerivedDefinition,
+    arguments: Sequence[Argument],
+    symbolic: frozenset[Place],
+) -> Module:
+    try:
+        with assuming(checker.hints):
+            if isinstance(definition, Definition):
+                name = _entry(checker, GlobalFunction(definition), arguments, symbolic)
+            else:
+                name = _derived_entry(checker, derived_entity(definition), arguments, symbolic)
+            early_elements.settle(checker)
+            finish(checker)
+        return finished_module(checker, name)
+    except (DependsOnPoison, RelayError) as error:
+        early_elements.settle(checker)
+        checker.report(error)
+        checker.stop()
+        raise
+    except Restart:
+        raise  # what was reported may come from what was not known
+    except RecursionError:
+        function = primal(definition).function
+        raise TypeCheckError(
+            f"the calls of functions that begin with {function.name} are nested too deeply",
+            function.span,
+            help="replace them by a loop, or merge some of the functions",
+        ) from None
+    except Exception:
+        checker.stop()  # the user's mistakes come first: without them, this may not happen
+        with bugs_of("type inference", lambda: _place_of_bug(checker, definition)):
+            raise
+
+
+def _place_of_bug(checker: Checker, definition: Definition | DerivedDefinition) -> Span | None:
+    """Where elaboration stands, in what the user wrote."""
+    found = checker.hints.span
+    if found is not None and not is_of_template(found):
+        return found
+    base: object = definition
+    while isinstance(base, DerivedDefinition) or (isinstance(base, Definition) and is_of_template(base.function.span)):
+        base = base.of if isinstance(base, DerivedDefinition) else base.scope.resolve("f__")
+    return base.function.span if isinstance(base, Definition) else None
+
+
+def _values(
+    checker: Checker,
+    scope: Scope,
+    function: Function,
+    arguments: Sequence[Argument],
+    symbolic: frozenset[Place],
+    by: Container[int] = (),
+) -> tuple[list[AbstractValue], list[DynamicValue | None], Mapping[TypeId, object]]:
+    """The arguments, and what the variables of their annotations are in a scheme. `by`: those to differentiate by."""
+    entities: list[AbstractValue] = []
+    values: list[DynamicValue | None] = []
+    written = Context({}, {}, scope)
+    if checker.generic:  # the function is right for all sizes that its annotations allow
+        for variable in (v for p in function.parameters if p.type is not None for v in type_variables(p.type)):
+            rigid = variable if variable.kind is Kind.Dim else Unknown(variable.kind, variable.name, rigid=True)
+            written.annotated.setdefault(variable, rigid)
+    for position, (parameter, argument) in enumerate(zip(function.parameters, arguments, strict=True)):
+        if isinstance(argument, StaticArg):
+            entity = object_entity(argument.value, parameter.span)
+            if rank_n_types.is_polymorphic(parameter):
+                entity = rank_n_types.check_polymorphic_argument(
+                    checker, TypedBlockBuilder(), entity, parameter, function.name, parameter.span
+                )
+            entities.append(entity)
+            values.append(None)
+            continue
+        if argument is None and parameter.type is not None:
+            type_ = annotation_type(checker, written, parameter.type, any_stays=checker.generic)
+        else:
+            weak = position not in by
+            reader = ArgumentTypeReader(
+                checker, symbolic, parameter.span, parameter.name, position, parameter.type, weak
+            )
+            type_ = reader.type(argument)
+        typed = DynamicValue(checker.variable(parameter.name, type_, parameter.span), type_)
+        if holds_returned(argument):
+            checker.function_arguments[parameter] = argument
+        entities.append(typed)
+        values.append(typed)
+        checker.received.append(type_)
+    return entities, values, written.annotated if checker.generic else {}
+
+
+def _entry(checker: Checker, entity: GlobalFunction, arguments: Sequence[Argument], symbolic: frozenset[Place]) -> str:
+    function = surface_function(entity)
+    by = range(len(arguments)) if is_of_template(function.span) else ()
+    entities, values, annotated = _values(checker, entity.definition.scope, function, arguments, symbolic, by)
+    written = Context({}, {}, entity.definition.scope, dict(annotated))
+    for parameter, value in zip(function.parameters, values, strict=True):
+        checker.hints.span = parameter.span
+        if parameter in checker.function_arguments:
+            continue
+        if value is not None and parameter.type is not None and is_known(value.type):
+            # The error of a wrong argument stands at the parameter.
+            probe = annotation_type(checker, written, parameter.type)
+            if isinstance(probe, StackType) and isinstance(value.type, TupleType):
+                continue  # a list of Python, which the function takes as one that can grow
+            try:
+                checker.unify_at(value.type, probe, parameter.span, f"argument {parameter.name} of {function.name}")
+            except TypeMismatch as error:
+                checker.report(error)
+    for position, default in defaults(entity).items() if checker.generic else ():
+        try:
+            require_fitting(default, function, position, None)
+        except TypeMismatch as error:
+            checker.report(error)
+    checker.solver.run()
+    checker.stop()
+    if any(map(is_empty, arguments)):
+        annotated = _sizes_of_nothing(checker, function, values, written)
+    packs = checker.decisions.returning
+    return instantiate(checker, entity, entities, values, None, annotated=annotated, packs=packs).name
+
+
+def _sizes_of_nothing(
+    checker: Checker, function: Function, values: Sequence[DynamicValue | None], written: Context
+) -> Mapping[TypeId, object]:
+    """What the variables of a function's annotations are, where sizes that no argument has are 0: those of elements of
+    empty lists."""
+    for parameter, value in zip(function.parameters, values, strict=True):
+        if value is not None and parameter.type is not None:
+            with contextlib.suppress(Clash):  # the error of a wrong argument stands at the parameter
+                checker.solver.unify(value.type, annotation_type(checker, written, parameter.type))
+    for meaning in written.annotated.values():
+        unknown = prune(meaning)  # type: ignore[arg-type]
+        if isinstance(unknown, Unknown) and unknown.kind in (Kind.Dim, Kind.Shape):
+            checker.solver.bind(unknown, 0 if unknown.kind is Kind.Dim else ())
+    checker.solver.run()
+    return written.annotated
+
+
+def _derived_entry(
+    checker: Checker, entity: DerivativeFunction, arguments: Sequence[Argument], symbolic: frozenset[Place]
+) -> str:
+    """A function of the module that calls the derivative."""
+    base: AbstractValue = entity
+    seeds, by = 0, set[int]()
+    while isinstance(base, DerivativeFunction):
+        seeds += 1 if base.grad.seedable else 0
+        by.update(range(len(arguments)) if base.grad.wrt is None else base.grad.wrt)
+        base = base.of
+    assert isinstance(base, GlobalFunction)
+    function = surface_function(base)
+    name = checker.module.unique_name(f"grad_{function.name}")
+    instance = Instance(name, entity, (), (), checker.solver.fresh(Kind.Type), Global(name))
+    checker.module.globals[name] = instance
+    count = len(function.parameters)
+    entities, values, _ = _values(checker, base.definition.scope, function, arguments[:count], symbolic, by)
+    extra = []
+    for position, type_ in enumerate(arguments[count:] or [None] * seeds, start=count):
+        found = ArgumentTypeReader(checker, symbolic, function.span, "seed", position).type(type_)
+        extra.append(DynamicValue(checker.variable("seed", found, function.span), found))
+        checker.received.append(found)
+    body, span = TypedBlockBuilder(), function.span
+    label = LoopLabel(name)
+    inputs = [expand(checker, body, e, span) if isinstance(e, DynamicValue) else e for e in (*entities, *extra)]
+    for position, parameter in enumerate(function.parameters):
+        if parameter in checker.function_arguments:
+            inputs[position] = restore_closures(checker, body, arguments[position], inputs[position], span)
+    checker.function_arguments.clear()  # what is differentiated gets them as functions
+    signature = function.signature or tuple(Parameter() for _ in function.parameters)
+    positional: list[AbstractValue] = []
+    keywords: list[tuple[str, AbstractValue]] = []
+    skipped = False
+    for position, given in enumerate(inputs):
+        argument = arguments[position]
+        if isinstance(argument, StaticArg) and argument.default:
+            skipped = True
+            continue  # the callee has it, and it stays a number known to the checker
+        if position < len(signature) and (skipped or signature[position].kind == "keyword_only"):
+            keywords.append((function.parameters[position].name, given))
+        else:
+            positional.append(given)
+    with checker.within(attrs.evolve(checker.frame, active=(instance,), effects=instance.effects)):
+        derived = call_derived(checker, body, entity, positional, keywords, span)
+        # Data-dependent sizes end with the function, as in `results.result_value`: types of what leaves it say Any.
+        result = checker.materialize(body, pack_sizes(checker, body, derived, None, None, span), span)
+    checker.unify_at(result.type, instance.result, span, "the derivative")
+    body.terminator = Exit(label, (result.atom,), span)
+    parameters = tuple(v.atom for v in (*values, *extra) if v is not None)
+
+    def build() -> Function:
+        return Function(name, parameters, body.block(), label, checker.final(instance.result), (), None, span)  # type: ignore[arg-type]
+
+    instance.build = build
+    return name
+
+
+def elaborate_scheme(engine: Engine, definition: Definition | DerivedDefinition) -> Scheme:
+    """The program at its annotations, with variables for what they leave open, and the function's type.
+
+    Unannotated parts of the type are quantified: `forall (bt: BaseType) (s: Shape). fn(..) -> ..`.
+    """
+    arguments = len(primal(definition).function.parameters) + seed_count(definition)
+    checker, module = elaborate_program(engine, True, definition, [None] * arguments)
+    entry = checker.module.globals[module.entry]
+    parameters, found = ([resolve(t) for t in types] for types in (checker.received, [entry.result]))
+    type_ = erase_forms(FunctionType(parameters, found[0], effects=entry.effects), none_stays=True)
+    assert isinstance(type_, FunctionType)
+    closed = generalize(checker, type_, checker.hints.assumptions(always=True))
+    name_the_rest(checker, closed.identifiers if isinstance(closed, QuantifiedType) else ())
+    result = erase_names_and_effects(resolve(checker.module.globals[module.entry].result))
+    return Scheme(module, closed, checker.is_partial, result)

@@ -1,0 +1,55 @@
+"""Conditions: what `if`, `while`, `not` and `assert` take as a boolean."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relay.errors import Span, TypeMismatch
+from relay.ir.expr import (
+    Constant,
+)
+from relay.ir.types import BOOL, TensorType, TupleType, prune
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DynamicValue,
+    Number,
+    PythonObject,
+    Size,
+    SizeExpression,
+    Tuple,
+    TypedBlockBuilder,
+)
+from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions
+from relay.typecheck.elaboration.expressions import comparisons
+from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.unification import resolve
+
+
+def require_bool(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None, what: str
+) -> DynamicValue:
+    """The entity as a rank-0 bool. Raises TypeMismatch."""
+    if isinstance(entity, PythonObject) and isinstance(entity.value, bool):
+        constant = Constant(np.asarray(entity.value), span)
+        return DynamicValue(constant, constant.type, entity.value)
+    if isinstance(entity, DynamicValue) and isinstance(prune(entity.type), TupleType):
+        entity = expand(checker, out, entity, span)
+    if isinstance(entity, Tuple):
+        return comparisons.truth(len(entity.items) > 0, span)
+    if isinstance(entity, DynamicValue) and dynamic_lists.is_growing(entity):
+        entity = list_positions.is_not_empty(checker, out, entity, span)
+    if isinstance(entity, Number):
+        number = (
+            entity.dim if isinstance(entity, Size) else None if isinstance(entity, SizeExpression) else entity.value
+        )
+        text = "a number" if number is None else f"the number {number}"
+        raise TypeMismatch(f"{what} must be a bool, found {text}", span, help="compare it: `n != 0`")
+    typed = checker.materialize(out, entity, span)
+    found = resolve(typed.type)
+    is_mask = isinstance(found, TensorType) and found.base == BOOL
+    help = "compare with something: `x > 0`; or reduce: relay.any(x)"
+    if is_mask:
+        help = "reduce: relay.any(x), relay.all(x); elementwise, `and` and `or` are `(x > 0) & (y > 0)` and `|`"
+    checker.unify_at(typed.type, TensorType(BOOL, ()), span, what, help=help)
+    return typed

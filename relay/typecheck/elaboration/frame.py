@@ -1,0 +1,62 @@
+"""Where elaboration stands: in which functions, branches, loops and blocks, and whose effects it finds.
+
+A frame does not change. What goes into a function, an arm or a loop replaces the checker's frame, and puts the one
+before back when it comes out (`Checker.within`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from relay.errors import Label, Span
+from relay.ir.dims import DataDependentDim
+from relay.ir.effects import Effects
+from relay.ir.expr import LoopLabel
+from relay.typecheck.elaboration.abstract_values import TypedBlockBuilder
+
+if TYPE_CHECKING:
+    from relay.typecheck.elaboration.checker import Instance
+
+_SHOWN_CALLS = 8
+
+
+@attrs.frozen(eq=False)
+class Frame:
+    """Where elaboration stands."""
+
+    effects: Effects = attrs.field(factory=Effects)  # of the function that is being elaborated
+    active: tuple[Instance, ...] = ()  # the functions that are being elaborated, the innermost last
+    calls: tuple[tuple[str, Span | None], ...] = ()  # of them, with their names
+    scopes: tuple[tuple[TypedBlockBuilder, list[DataDependentDim]], ...] = ()
+    """The blocks around, and the data-dependent sizes that each has made so far."""
+
+    maybe: int = 0  # in how many branches and loops that may not run
+    chosen_by_sizes: int = 0  # in how many arms that a condition on sizes chooses
+    chosen_by_call: int = 0  # in how many arms that a call chooses, in a scheme
+    filling: tuple[LoopLabel, ...] = ()  # loops around that fill lists, and might be copied for each round
+    copies: int = 1  # of how many copies of loops' bodies this is one
+
+    def labels(self) -> tuple[Label, ...]:
+        """Where the function under elaboration was called from, innermost first."""
+        innermost = reversed(self.calls[-_SHOWN_CALLS:])
+        written = [(name, span) for name, span in innermost if span is not None and not span.is_internal]
+        return tuple(Label(span, f"in this call of {name}") for name, span in written)
+
+    def of_function(self, instance: Instance, name: str, span: Span | None) -> Frame:
+        """In the body of a function that is called here."""
+        calls = (*self.calls, (name, span))
+        return attrs.evolve(self, effects=instance.effects, active=(*self.active, instance), calls=calls)
+
+    def in_block(self, out: TypedBlockBuilder) -> Frame:
+        """In a block that is being written. (Written out, for there are many blocks.)"""
+        scopes = (*self.scopes, (out, list[DataDependentDim]()))
+        return Frame(
+            self.effects, self.active, self.calls, scopes, self.maybe,
+            self.chosen_by_sizes, self.chosen_by_call, self.filling, self.copies,
+        )  # fmt: skip
+
+    def outermost(self) -> Frame:
+        """As if nothing was around."""
+        return attrs.evolve(self, active=(), maybe=0, chosen_by_sizes=0)

@@ -1,0 +1,112 @@
+"""Methods of arrays that are called otherwise than the operator of their name, and methods of Python's structures."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relay.errors import TypeCheckError
+from relay.ir.types import Unknown, prune
+from relay.operator import lookup
+from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Number, PythonObject, Tuple
+from relay.typecheck.elaboration.library.ordering import list_method
+from relay.typecheck.elaboration.library.overloads import Call, implements
+from relay.typecheck.elaboration.library.python_builtins import clip
+from relay.typecheck.elaboration.values.tensors import tensor_type
+
+
+@implements(np.ndarray.clip)
+def _clip(call: Call, x: AbstractValue, /, *bounds: AbstractValue, **named: AbstractValue) -> AbstractValue:
+    return clip(call.checker, call.out, x, bounds, call.keywords, call.span)
+
+
+@implements(np.ndarray.copy)
+def _copy(call: Call, x: AbstractValue, /) -> AbstractValue:
+    """The value itself: values never change, so a copy is as good as the original."""
+    return x
+
+
+@implements(np.ndarray.astype)
+def _astype(call: Call, x: AbstractValue, /, *arguments: AbstractValue, **named: AbstractValue) -> AbstractValue:
+    return _call_operator(call, "cast")
+
+
+@implements(np.ndarray.reshape)
+def _reshape(call: Call, x: AbstractValue, /, *shape: AbstractValue, **named: AbstractValue) -> AbstractValue:
+    """`x.reshape(2, 3)`, or with a tuple."""
+    return _call_operator(call, "reshape", shape and not named and all(map(_may_be_size, shape)))
+
+
+@implements(np.ndarray.transpose)
+def _transpose(call: Call, x: AbstractValue, /, *axes: AbstractValue, **named: AbstractValue) -> AbstractValue:
+    """`x.transpose(1, 0)`, or with a tuple."""
+    return _call_operator(call, "transpose", len(axes) > 1 and not named and all(map(_may_be_size, axes)))
+
+
+def _call_operator(call: Call, name: str, in_tuple: object = False) -> AbstractValue:
+    """An operator; its operand, and the rest `in_tuple`."""
+    x, *rest = call.arguments
+    given = [x, Tuple(tuple(rest))] if in_tuple else call.arguments
+    engine = call.checker.engine
+    return engine.call_operator(call.checker, call.out, lookup(name), given, call.keywords, call.span, call.described)
+
+
+def _may_be_size(entity: AbstractValue) -> bool:
+    if not isinstance(entity, DynamicValue):
+        return isinstance(entity, Number)
+    type_ = tensor_type(entity)
+    return type_.rank == 0 if type_ is not None else isinstance(prune(entity.type), Unknown)
+
+
+# ---- structures
+
+
+@implements(list.index, tuple.index)
+def _index(call: Call, xs: AbstractValue, value: AbstractValue, /) -> AbstractValue:
+    return list_method(call.checker, call.out, "index", xs, value, call.span)
+
+
+@implements(list.count, tuple.count)
+def _count(call: Call, xs: AbstractValue, value: AbstractValue, /) -> AbstractValue:
+    return list_method(call.checker, call.out, "count", xs, value, call.span)
+
+
+@implements(list.copy, dict.copy)
+def _copy_structure(call: Call, xs: AbstractValue, /) -> AbstractValue:
+    return xs
+
+
+def _keys_of(record: AbstractValue) -> tuple[str, ...]:
+    assert isinstance(record, Tuple) and record.form is not None
+    return record.form.names
+
+
+def _parts_of(record: AbstractValue) -> tuple[AbstractValue, ...]:
+    assert isinstance(record, Tuple)
+    return record.items
+
+
+@implements(dict.items)
+def _items(call: Call, record: AbstractValue, /) -> AbstractValue:
+    pairs = zip(_keys_of(record), _parts_of(record), strict=True)
+    return Tuple(tuple(Tuple((PythonObject(key), value)) for key, value in pairs))
+
+
+@implements(dict.keys)
+def _keys(call: Call, record: AbstractValue, /) -> AbstractValue:
+    return Tuple(tuple(map(PythonObject, _keys_of(record))))
+
+
+@implements(dict.values)
+def _values(call: Call, record: AbstractValue, /) -> AbstractValue:
+    return Tuple(_parts_of(record))
+
+
+@implements(dict.get)
+def _get(
+    call: Call, record: AbstractValue, key: AbstractValue, default: AbstractValue | None = None, /
+) -> AbstractValue:
+    if not isinstance(key, PythonObject) or not isinstance(key.value, str):
+        raise TypeCheckError("`get` of a dict takes a string that is known at compile time", call.span)
+    assert isinstance(record, Tuple)
+    found = record.field(key.value)
+    return found if found is not None else PythonObject(None) if default is None else default

@@ -1,0 +1,61 @@
+"""What to write instead of functions of Python and NumPy that have no meaning here."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+
+import numpy as np
+
+from relay.errors import FrontendError, Span
+
+
+def refusal(function: object, span: Span | None) -> FrontendError | None:
+    """The error for a function of Python or NumPy that users try, with what to write instead; None for others."""
+    module = (getattr(function, "__module__", None) or "").split(".")
+    name = getattr(function, "__name__", "")
+    if "random" in module or hasattr(getattr(function, "__self__", None), "get_state"):
+        return FrontendError(
+            f"{name} of Python's or NumPy's random numbers is not part of a program",
+            span,
+            help="draw them with a key: relay.random.normal(key, (3,)); or make the numbers outside and pass them",
+        )
+    if isinstance(function, type) and function.__module__ == "itertools":
+        return FrontendError(f"`{name}` is not part of Relay", span, help="write loops inside of each other")
+    help = _INSTEAD.get(function) if callable(function) and _hashable(function) else None
+    return None if help is None else FrontendError(f"`{name}` is not part of Relay", span, help=help)
+
+
+def _hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+_INSTEAD: dict[object, str] = {
+    builtins.super: "name the class: `Base.method(self, x)`",
+    builtins.type: "types are known: test `x.ndim == 1` or `x.dtype == relay.Float32`",
+    builtins.repr: 'use an f-string in print: print(f"{x}")',
+    builtins.map: "call it with a function and an iterable, or write a comprehension: [f(x) for x in xs]",
+    builtins.filter: "call it with a function and an iterable, or write a comprehension with `if`",
+    builtins.set: "use a tuple",
+    builtins.iter: "write a `for`",
+    builtins.next: "write a `for`",
+    builtins.input: "pass the input as an argument",
+    builtins.open: "pass the input as an argument",
+    builtins.complex: "use real numbers",
+    builtins.eval: "write the expression",
+    builtins.exec: "write the statements",
+    builtins.id: "values have no identity; compare them with `==`",
+    builtins.hasattr: "attributes are known at compile time",
+    builtins.getattr: "write the attribute: x.name",
+    np.unique: "the number of distinct elements is data-dependent; relay.unique(x, size) returns a fixed number",
+    math.remainder: "the sign of `x % y` is that of y; IEEE's is x - y * relay.round(x / y)",
+    functools.partial: "write a lambda: `lambda v: f(v, k=x)`",
+    functools.reduce: "write a loop: `for x in xs: total = f(total, x)`",
+    builtins.slice: "write it in brackets: x[a:b]",
+    builtins.setattr: "build a new value with relay.replace",
+}

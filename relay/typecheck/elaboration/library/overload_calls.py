@@ -1,0 +1,241 @@
+"""Calls of what the table of overloads has: the first overload whose kinds of arguments are those of the call."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+
+import numpy as np
+
+from relay.errors import Label, RegistrationError, TypeCheckError
+from relay.ir.definition import Definition
+from relay.ir.expr import Function, Parameter
+from relay.ir.structure import is_record_class
+from relay.ir.types import (
+    BaseType,
+    DataType,
+    FunctionType,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeId,
+    Unknown,
+    prune,
+    show,
+)
+from relay.support.foreign_names import argument_help
+from relay.typecheck.elaboration.abstract_values import (
+    FUNCTIONS,
+    AbstractValue,
+    DynamicValue,
+    GlobalFunction,
+    Number,
+    PythonObject,
+    Tuple,
+)
+from relay.typecheck.elaboration.diagnostics.descriptions import structure_of
+from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
+from relay.typecheck.elaboration.library import overloads
+from relay.typecheck.elaboration.library.overloads import (
+    Call,
+    DecoratedFunction,
+    Overload,
+    Rule,
+    parameters_of,
+    positional_counts,
+)
+from relay.typecheck.elaboration.values import tensors
+from relay.typecheck.elaboration.values.objects import is_meaningful, object_entity
+from relay.typecheck.unification import flat_shape, shape_variable
+
+
+def call(found: Sequence[Overload], call: Call) -> AbstractValue:
+    """The result of the first of these overloads that takes the arguments of a call. Raises TypeCheckError if none
+    does."""
+    for overload in found:
+        if not overload.is_written:
+            return _apply_rule(overload, call)
+        definition = overload.definition
+        assert definition is not None
+        if len(found) == 1 or _takes(definition.function, call):
+            callee = GlobalFunction(definition)
+            return call.checker.engine.call_function(
+                call.checker, call.out, callee, call.arguments, call.keywords, call.span
+            )
+    given = [*call.arguments, *(entity for _, entity in call.keywords)]
+    if any(map(call.checker.is_open, given)):
+        raise SchemeOnly(call.span, f"the arguments of {found[0].name}")
+    definitions = [o.definition for o in found if o.definition is not None]
+    places = tuple(Label(d.function.span, "takes other arguments") for d in definitions if d.function.span is not None)
+    kinds = ", ".join(map(structure_of, given))
+    takes = " or ".join(f"({', '.join(map(_shown, d.function.parameters))})" for d in definitions)
+    message = f"no overload of {found[0].name} takes ({kinds})"
+    raise TypeCheckError(message, call.span, labels=places, help=f"there is one for {takes}")
+
+
+def _apply_rule(overload: Overload, call: Call) -> AbstractValue:
+    """The result of a rule, whose signature is the callable's. Raises TypeCheckError for other arguments."""
+    rule: Rule = overload.implementation  # type: ignore[assignment]
+    arguments = call.arguments
+    least, most = positional_counts(rule)
+    if not call.keywords and least <= len(arguments) <= most:
+        return rule(call, *arguments)
+    parameters = parameters_of(rule)
+    kinds = {p.kind for p in parameters}
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(arguments) > len(positional) and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        raise _wrong_count(overload, call, positional, len(arguments))
+    missing = [p.name for p in positional[len(arguments) :] if p.default is p.empty]
+    named: dict[str, AbstractValue] = {}
+    if inspect.Parameter.VAR_KEYWORD in kinds:  # the others of such rules are by position only: no name is taken twice
+        named.update(call.keywords)
+    elif call.keywords:
+        taken = {p.name for p in positional[: len(arguments)]}
+        names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        for name, entity in call.keywords:
+            if name not in names:
+                known = argument_help(name, names) or (f"it has {' and '.join(names)}" if names else None)
+                raise TypeCheckError(f"{overload.name} takes no argument {name!r}", call.span, help=known)
+            if name in taken or name in named:
+                raise TypeCheckError(f"{overload.name} got two values for {name!r}", call.span)
+            named[name] = entity
+        missing = [name for name in missing if name not in named]
+    if missing:
+        raise _wrong_count(overload, call, positional, len(arguments) + len(named))
+    return rule(call, *arguments, **named)
+
+
+def _wrong_count(overload: Overload, call: Call, positional: Sequence[inspect.Parameter], found: int) -> TypeCheckError:
+    """The error for another number of arguments than a rule takes."""
+    written = positional[call.bound :]
+    least, most = sum(p.default is p.empty for p in written), len(written)
+    takes = f"{most} argument{'s' * (most != 1)}" if least == most else f"{least} to {most} arguments"
+    return TypeCheckError(f"{overload.name} takes {takes}, found {found - call.bound}", call.span)
+
+
+def _shown(parameter: object) -> str:
+    name, type_ = parameter.name, parameter.type  # type: ignore[attr-defined]
+    return str(name) if type_ is None else f"{name}: {show(type_)}"
+
+
+def _takes(function: Function, call: Call) -> bool:
+    """Whether the parameters of a function take the arguments of a call, as far as their kinds are known."""
+    signature = function.signature or tuple(Parameter() for _ in function.parameters)
+    positional = [i for i, p in enumerate(signature) if p.kind != "keyword_only"]
+    if len(call.arguments) > len(positional):
+        return False
+    given: dict[int, AbstractValue] = dict(zip(positional, call.arguments, strict=False))
+    places = {p.name: i for i, p in enumerate(function.parameters) if signature[i].kind != "positional_only"}
+    for name, entity in call.keywords:
+        if name not in places or places[name] in given:
+            return False
+        given[places[name]] = entity
+    if any(p.default is None and i not in given for i, p in enumerate(signature)):
+        return False
+    return all(accepts(function.parameters[i].type, entity) for i, entity in given.items())
+
+
+def accepts(written: Type | None, entity: AbstractValue) -> bool:
+    """Whether a value may be of the type that is written for a parameter: of its kind, and of its rank and dtype where
+    these are known. Sizes do not tell overloads apart."""
+    if written is None or isinstance(written, TypeId | Unknown):
+        return True
+    if isinstance(entity, DynamicValue):
+        return _may_be(prune(entity.type), written)
+    match written:
+        case TensorType(base, shape):
+            is_whole = isinstance(base, BaseType) and not base.is_float
+            return isinstance(entity, Number) and not flat_shape(shape) and not (entity.is_float and is_whole)
+        case TupleType(items, form):
+            if not isinstance(entity, Tuple) or entity.form != form or len(entity.items) != len(items):
+                return False
+            return all(map(accepts, items, entity.items))
+        case StackType(element):
+            is_list = isinstance(entity, Tuple) and dynamic_lists.is_list(entity)
+            return is_list and all(accepts(element, item) for item in entity.items)  # type: ignore[union-attr]
+        case FunctionType():
+            return isinstance(entity, FUNCTIONS) or (isinstance(entity, PythonObject) and callable(entity.value))
+        case _:
+            return False
+
+
+def _may_be(found: object, written: object) -> bool:
+    """Whether a type can become another one, as far as kinds, ranks and dtypes tell."""
+    found, written = prune(found), prune(written)  # type: ignore[arg-type]
+    if isinstance(found, Unknown | TypeId) or isinstance(written, Unknown | TypeId):
+        return True
+    match found, written:
+        case TensorType(base, shape), TensorType(wanted, extents):
+            bases = prune(base), prune(wanted)
+            if all(isinstance(b, BaseType) for b in bases) and bases[0] != bases[1]:
+                return False
+            first, second = flat_shape(shape), flat_shape(extents)
+            is_open = shape_variable(first) is not None or shape_variable(second) is not None
+            return is_open or len(first) == len(second)
+        case TupleType(items, form), TupleType(others, other):
+            return form == other and len(items) == len(others) and all(map(_may_be, items, others))
+        case StackType(element), StackType(other_element):
+            return _may_be(element, other_element)
+        case DataType(definition), DataType(other_definition):
+            return definition is other_definition
+        case RefType(content), RefType(other_content):
+            return _may_be(content, other_content)
+        case ((FunctionType() as one), (FunctionType() as two)):
+            return len(one.parameters) == len(two.parameters)
+        case one_type, other_type:
+            return type(one_type) is type(other_type)
+
+
+def has_own_class(definition: Definition) -> bool:
+    """Whether a parameter of a function is annotated with a class of the user's."""
+    types = [p.type for p in definition.function.parameters]
+    return any(isinstance(t, DataType) or (isinstance(t, TupleType) and _is_record(t)) for t in types)
+
+
+def _is_record(type_: TupleType) -> bool:
+    return type_.form is not None and is_record_class(type_.form.cls)
+
+
+def add_user_overload(function: object, name: str, implementation: DecoratedFunction, owner: tuple[str, str]) -> None:
+    """Enter what a user's function means for a callable. Raises RegistrationError for a callable that has a meaning
+    already, unless the function is about a class of the user's, and for arguments that an earlier overload takes."""
+    definition = implementation.__relay__
+    others = [o for o in overloads.find(function) if o.owner is not None and o.owner != owner]
+    own = has_own_class(definition)
+    if not any(o.owner is not None for o in overloads.find(function)) and _has_meaning(function):
+        if not own:
+            raise RegistrationError(
+                f"{name} has a meaning in programs already",
+                definition.function.span,
+                help="write another function; or annotate a parameter with a class of your own, to which it gives one",
+            )
+        if not overloads.find(function):
+            meaning = object_entity(function, None)
+            original = Overload(function, name, lambda given, *_, **__: _original(meaning, given))
+            overloads.add(original, of_user=True)
+    types = [p.type for p in definition.function.parameters]
+    for other in others:
+        if other.definition is not None and [p.type for p in other.definition.function.parameters] == types:
+            span = other.definition.function.span
+            raise RegistrationError(
+                f"{name} has an overload for these arguments already",
+                definition.function.span,
+                labels=() if span is None else (Label(span, "it is here"),),
+                help="annotate the parameters, so that the arguments tell them apart",
+            )
+    overloads.add(Overload(function, name, implementation, owner), of_user=True)
+
+
+def _has_meaning(function: object) -> bool:
+    cls, name = getattr(function, "__objclass__", None), getattr(function, "__name__", "")
+    changes_list = cls is list and name in tensors.LIST_METHODS  # which the front end translates
+    return is_meaningful(function) or changes_list or (cls is np.ndarray and tensors.is_attribute(name))
+
+
+def _original(meaning: AbstractValue, given: Call) -> AbstractValue:
+    return given.checker.engine.call(
+        given.checker, given.context, given.out, meaning, given.arguments, given.keywords, given.span, given.described
+    )

@@ -1,0 +1,84 @@
+"""Relay's own functions in programs: `relay.grad`, references, `relay.replace`, trees, and what templates use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from relay.ir.debugging.breakpoints import make_breakpoint
+from relay.ir.expr import Binding
+from relay.ir.intrinsic import Intrinsic
+from relay.typecheck.elaboration.abstract_values import AbstractValue, PythonObject
+from relay.typecheck.elaboration.derivatives import derivatives, templates
+from relay.typecheck.elaboration.derivatives.template_scopes import STRUCTURAL
+from relay.typecheck.elaboration.expressions import references
+from relay.typecheck.elaboration.library import trees
+from relay.typecheck.elaboration.library.overloads import Call, Rule, implements
+from relay.typecheck.elaboration.values import axis_names
+from relay.typecheck.elaboration.values.data_construction import replace
+
+
+def _implements(name: str) -> Callable[[Rule], Rule]:
+    return implements(Intrinsic(name), name=f"relay.{name}")
+
+
+def _grad(name: str, with_value: bool) -> None:
+    differentiate = derivatives.grad(with_value)
+
+    @_implements(name)
+    def rule(call: Call, /, *arguments: AbstractValue, **options: AbstractValue) -> AbstractValue:
+        return differentiate(call.checker, call.out, arguments, call.keywords, call.span)
+
+
+_grad("grad", False)
+_grad("value_and_grad", True)
+
+
+@_implements("ref")
+def _ref(call: Call, content: AbstractValue) -> AbstractValue:
+    return references.make_reference(call.checker, call.out, content, call.span)
+
+
+@_implements("read")
+def _read(call: Call, cell: AbstractValue) -> AbstractValue:
+    return references.read(call.checker, call.out, cell, call.span)
+
+
+@_implements("write")
+def _write(call: Call, cell: AbstractValue, value: AbstractValue) -> AbstractValue:
+    references.write(call.checker, call.out, cell, value, call.span)
+    return PythonObject(None)
+
+
+@_implements("replace")
+def _replace(call: Call, value: AbstractValue, /, **fields: AbstractValue) -> AbstractValue:
+    return replace(call.checker, call.out, value, call.keywords, call.span)
+
+
+@_implements("rename_axes")
+def _rename_axes(call: Call, x: AbstractValue, names: AbstractValue) -> AbstractValue:
+    typed = call.checker.materialize(call.out, x, call.span)
+    return axis_names.rename_axes(call.checker, typed, names, call.span)
+
+
+@_implements("breakpoint")
+def _breakpoint(call: Call) -> AbstractValue:
+    call.out.items.append(Binding((), make_breakpoint(call.span)))
+    return PythonObject(None)
+
+
+def _tree(name: str) -> None:
+    @_implements(name)
+    def rule(call: Call, /, *arguments: AbstractValue, **options: AbstractValue) -> AbstractValue:
+        return trees.call(call.checker, call.context, call.out, name, arguments, call.keywords, call.span)
+
+
+def _structural(name: str) -> None:
+    @_implements(name)
+    def rule(call: Call, *arguments: AbstractValue) -> AbstractValue:
+        return templates.apply(call.checker, call.context, call.out, name, arguments, call.span)
+
+
+for _name in trees.NAMES:
+    _tree(_name)
+for _name in STRUCTURAL:
+    _structural(_name)

@@ -1,0 +1,298 @@
+"""Item assignments as functional updates: the new value of x for `x[items] = new`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
+from relay.ir.dims import Dim
+from relay.ir.literals import with_article
+from relay.ir.types import BaseType, Kind, StackType, TensorType, prune
+from relay.operator import lookup
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DynamicValue,
+    Number,
+    PythonObject,
+    SliceItem,
+    Tuple,
+    TypedBlockBuilder,
+)
+from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.diagnostics.descriptions import index_error
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
+from relay.typecheck.elaboration.dynamic_shapes import masks, slice_windows
+from relay.typecheck.elaboration.expressions import operators, weak_types
+from relay.typecheck.elaboration.expressions.operand_dtypes import spelling
+from relay.typecheck.elaboration.members.elements import elements
+from relay.typecheck.elaboration.members.subscripts import index, item_axes, ranked_type, reshape_tensor, subscript_plan
+from relay.typecheck.elaboration.values import range_numbers, records
+from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.tensors import tensor_type
+from relay.typecheck.unification import flat_shape
+
+
+def _is_missing(step: AbstractValue | None) -> bool:
+    if isinstance(step, PythonObject):
+        return step.value is None
+    return step is None or (isinstance(step, Number) and step.value == 1)
+
+
+def index_update(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: AbstractValue,
+    items: Sequence[AbstractValue | SliceItem],
+    new: AbstractValue,
+    span: Span | None,
+    inside: bool = False,
+) -> AbstractValue:
+    """The value of x after `x[items] = new`, or after a change `inside` of this item."""
+    if isinstance(entity, DynamicValue):
+        entity = expand(checker, out, entity, span)
+    if isinstance(entity, Tuple):
+        return update_structure(checker, out, entity, items, new, span, inside)
+    if isinstance(entity, DynamicValue) and isinstance(prune(entity.type), StackType):
+        if len(items) == 1 and isinstance(part := items[0], SliceItem) and _is_missing(part.step):
+            return list_items.with_slice(checker, out, entity, part.start, part.stop, new, span)
+        if len(items) != 1 or isinstance(items[0], SliceItem):
+            raise TypeCheckError(
+                "only one item of a list can be assigned at a time", span, help="assign the items in a loop"
+            )
+        return list_items.with_item(checker, out, entity, items[0], new, span)
+    if not isinstance(entity, DynamicValue):
+        raise TypeCheckError("only a tensor's elements can be assigned", span)
+    entity = weak_types.loosen_base(checker, out, entity)
+    type_ = ranked_type(entity, span)
+    if isinstance(new, DynamicValue):
+        new = range_numbers.fitting(checker, out, new, type_)
+    _require_dtype(type_, new, span)
+
+    masked = masks.update(checker, out, entity, type_, items, new, span)
+    if masked is not None:
+        return masked
+    if items and isinstance(items[0], Tuple) and (places := known_places(items[0])) is not None:
+        return _listed_update(checker, out, entity, places, items[1:], new, span)
+    updated = _window_update(checker, out, entity, type_, items, new, span)
+    if updated is not None:
+        return updated
+    plan = subscript_plan(entity, type_, items, span)
+    if plan.new_axes:
+        raise TypeCheckError("None has no meaning in the subscript of an assignment", span)
+    if not plan.dynamic:
+        wanted = [d for a, d in enumerate(plan.shape) if a not in plan.dropped]
+        value = _broadcast(checker, out, new, type_, wanted, span)
+        if plan.dropped:
+            value = reshape_tensor(checker, out, value, plan.shape, span)
+        attributes: dict[str, object] = {
+            "begin": tuple(plan.begin),
+            "end": tuple(plan.end),
+            "strides": tuple(plan.strides),
+        }
+        return operators.apply(checker, out, lookup("update_slice"), [entity, value], attributes, span, [])
+    for _, place in plan.dynamic:
+        if tensor_type(place) is None:  # its rank is not known yet, as of `argmax` of an array whose dtype is open
+            checker.unify_at(place.type, TensorType(checker.solver.fresh(Kind.BaseType), ()), span, "the index")
+    if any((known := tensor_type(p)) is None or known.rank != 0 for _, p in plan.dynamic):
+        raise TypeCheckError(
+            "the run-time indices of an assignment must be integers of rank 0",
+            span,
+            help="use relay.scatter_add, or a loop over the indices",
+        )
+    return _update_axis(checker, out, entity, _by_axis(items, type_.rank), new, span)
+
+
+def known_places(item: Tuple) -> list[int] | None:
+    """The positions of `x[[0, 2]]`; None if they are not known integers."""
+    numbers = [n.value for n in item.items if isinstance(n, Number)]
+    places = [n for n in numbers if isinstance(n, int)]
+    return places if places and len(places) == len(item.items) else None
+
+
+def _listed_update(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: DynamicValue,
+    places: list[int],
+    rest: Sequence[AbstractValue | SliceItem],
+    new: AbstractValue,
+    span: Span | None,
+) -> AbstractValue:
+    """`x[[0, 2], rest] = new`, one position after the other: where one stands twice, the last value stays."""
+    known = tensor_type(new) if isinstance(new, DynamicValue) else None
+    part = index(checker, TypedBlockBuilder(), entity, [Number(places[0]), *rest], span)
+    part_type = tensor_type(part) if isinstance(part, DynamicValue) else None
+    rows = known is not None and part_type is not None and known.rank > part_type.rank
+    if rows and known is not None and known.shape[0] not in (1, len(places)):
+        raise ShapeError(f"{known.shape[0]} values for {len(places)} positions", span)
+    result: AbstractValue = entity
+    for i, place in enumerate(places):
+        value = new
+        if rows and known is not None:
+            value = index(checker, out, new, [Number(0 if known.shape[0] == 1 else i)], span)
+        result = index_update(checker, out, result, [Number(place), *rest], value, span)
+    return result
+
+
+def _require_dtype(type_: TensorType, new: AbstractValue, span: Span | None) -> None:
+    """Raises TypeMismatch for elements of another dtype than the tensor has, if both are known."""
+    given = tensor_type(new) if isinstance(new, DynamicValue) else None
+    if given is None:
+        return
+    has, found = prune(type_.base), prune(given.base)
+    if isinstance(has, BaseType) and isinstance(found, BaseType) and has != found:
+        message = f"cannot store {with_article(found)} value in {with_article(has)} tensor"
+        raise TypeMismatch(message, span, help=f"cast it: .astype({spelling(has)})")
+
+
+def _window_update(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: DynamicValue,
+    type_: TensorType,
+    items: Sequence[AbstractValue | SliceItem],
+    new: AbstractValue,
+    span: Span | None,
+) -> DynamicValue | None:
+    """`x[i:i + 3] = new`; None where no bound of a slice is computed at run time."""
+    rank = len(type_.shape)
+    for item, axis in zip(items, item_axes(items, rank), strict=True):
+        if not isinstance(item, SliceItem):
+            continue
+        if (count := slice_windows.length(checker, item, span)) is None:
+            if any(isinstance(bound, DynamicValue) for bound in (item.start, item.stop)):
+                raise TypeCheckError(
+                    "the number of assigned elements must be known at compile time",
+                    span,
+                    help="write both bounds with the same start, `x[i:i + 3] = v`; or choose by position:"
+                    " x = relay.where(relay.arange(len(x)) < i, v, x)",
+                ).needing_value()
+            continue
+        others = [i for i in items if i is not item and not (isinstance(i, PythonObject) and i.value is Ellipsis)]
+        if axis >= rank or not all(isinstance(i, SliceItem) and i.is_whole for i in others):
+            raise TypeCheckError(
+                "an assignment to a slice with run-time bounds has no other indices",
+                span,
+                help="assign x[i:i + 3] = v, row by row",
+            )
+        shape = [count if a == axis else d for a, d in enumerate(type_.shape)]
+        value = _broadcast(checker, out, new, type_, shape, span)
+        return slice_windows.write(checker, out, entity, axis, item, count, value, span)
+    return None
+
+
+def _by_axis(items: Sequence[AbstractValue | SliceItem], rank: int) -> list[AbstractValue | SliceItem]:
+    """One item for each axis of a subscript without None."""
+    whole = SliceItem(None, None, None)
+    at = next((p for p, i in enumerate(items) if isinstance(i, PythonObject) and i.value is Ellipsis), len(items))
+    before, after = list(items[:at]), list(items[at + 1 :])
+    return [*before, *(whole for _ in range(rank - len(before) - len(after))), *after]
+
+
+def _update_axis(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: DynamicValue,
+    items: list[AbstractValue | SliceItem],
+    new: AbstractValue,
+    span: Span | None,
+) -> AbstractValue:
+    """`x[i, rest] = new`: read row i, update it, write it back. A slice before i: with the axis of i in front."""
+    type_ = ranked_type(entity, span)
+    axis = next((a for a, item in enumerate(items) if not isinstance(item, SliceItem)), None)
+    if axis is None:
+        return index_update(checker, out, entity, items, new, span)
+    if axis > 0:
+        order = (axis, *(a for a in range(len(items)) if a != axis))
+        front = operators.apply(checker, out, lookup("transpose"), [entity], {"axes": order}, span, [])
+        updated = _update_axis(checker, out, front, [items[a] for a in order], new, span)
+        assert isinstance(updated, DynamicValue)
+        back = tuple(order.index(a) for a in range(len(items)))
+        return operators.apply(checker, out, lookup("transpose"), [updated], {"axes": back}, span, [])
+    position, *rest = items
+    if all(isinstance(i, SliceItem) and (i.start, i.stop, i.step) == (None, None, None) for i in rest):
+        row = _broadcast(checker, out, new, type_, list(type_.shape[1:]), span)
+    else:
+        old = index(checker, out, entity, [position], span)
+        assert isinstance(old, DynamicValue)
+        changed = _update_axis(checker, out, old, rest, new, span)
+        assert isinstance(changed, DynamicValue)
+        row = changed
+    if isinstance(position, DynamicValue):
+        return operators.apply(checker, out, lookup("index_update"), [entity, position, row], {}, span, [])
+    return index_update(checker, out, entity, [position], row, span)
+
+
+def _broadcast(
+    checker: Checker, out: TypedBlockBuilder, new: AbstractValue, type_: TensorType, shape: list[Dim], span: Span | None
+) -> DynamicValue:
+    """A value with the base type of the tensor and this shape."""
+    if isinstance(new, Number):
+        typed = checker.constant(out, new, type_.base)
+    else:
+        if isinstance(new, Tuple):
+            text = "the new value must be a tensor or a number, found a tuple"
+            raise TypeMismatch(text, span, help="make a tensor of it by relay.stack")
+        typed = checker.materialize(out, new, span)
+        if isinstance(value_type := prune(typed.type), TensorType):
+            checker.unify_base_at(value_type.base, type_.base, span)
+    known = tensor_type(typed)
+    if known is not None and tuple(known.shape) == flat_shape(tuple(shape)):
+        return typed
+    return operators.apply(
+        checker, out, lookup("broadcast_to"), [typed], {"shape": tuple(shape)}, span, ["the new value"]
+    )
+
+
+def update_structure(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: Tuple,
+    items: Sequence[object],
+    new: AbstractValue,
+    span: Span | None,
+    inside: bool = False,
+) -> AbstractValue:
+    """The dict or list after `d["key"] = new`, `xs[i] = new`, and the tuple after a change `inside` of an item. Raises
+    TypeCheckError."""
+    if len(items) == 1 and entity.form is not None and entity.form.cls is dict:
+        return records.with_item(entity, records.key_of(items[0], span), new)
+    position = items[0] if len(items) == 1 else None
+    is_list = entity.form is not None and entity.form.cls is list
+    if (is_list or inside) and isinstance(position, Number):
+        if not isinstance(position.value, int):
+            raise TypeCheckError(f"the index of a list must be an integer, found {position.value}", span)
+        if not -len(entity.items) <= position.value < len(entity.items):
+            raise index_error("list" if is_list else "tuple", position.value, len(entity.items), span)
+        changed = list(entity.items)
+        changed[position.value] = new
+        return Tuple(tuple(changed), entity.form)
+    if is_list and isinstance(position, DynamicValue):
+        return list_items.with_item(
+            checker, out, dynamic_lists.as_growing(checker, out, entity, span), position, new, span
+        )
+    if is_list and isinstance(position, SliceItem):
+        return _with_slice(checker, out, entity, position, new, span)
+    raise TypeCheckError("a tuple's items cannot be assigned", span, help="make a new tuple, or use a list")
+
+
+def _with_slice(
+    checker: Checker, out: TypedBlockBuilder, entity: Tuple, place: SliceItem, new: AbstractValue, span: Span | None
+) -> AbstractValue:
+    """The list after `xs[i:j] = new`, where the checker knows the bounds and the new items."""
+    bounds = [b for b in (place.start, place.stop, place.step) if b is not None]
+    added = elements(checker, out, new, span)
+    if added is None or not all(isinstance(b, Number) and isinstance(b.value, int) for b in bounds):
+        raise TypeCheckError(
+            "the bounds of an assigned slice of a list and the assigned items must be known at compile time",
+            span,
+            help="make a new list: `xs = xs[:i] + new + xs[j:]`",
+        )
+    numbers: list[Any] = [b.value if isinstance(b, Number) else None for b in (place.start, place.stop, place.step)]
+    changed = list(entity.items)
+    try:
+        changed[slice(*numbers)] = added
+    except ValueError as error:
+        raise TypeCheckError(str(error), span) from None
+    return Tuple(tuple(changed), entity.form)

@@ -1,0 +1,150 @@
+"""Items of structures: `t[i]` of tuples, lists and dicts, and of data types with a method `__getitem__`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from relay.errors import Span, TypeCheckError, TypeMismatch
+from relay.ir.types import show
+from relay.operator import lookup
+from relay.typecheck.dims import constant_dim as number_of
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DynamicValue,
+    Number,
+    PythonObject,
+    SliceItem,
+    Tuple,
+    TypedBlockBuilder,
+)
+from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.diagnostics.descriptions import index_error, structure_of
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
+from relay.typecheck.elaboration.expressions import operators
+from relay.typecheck.elaboration.values import records, special_methods
+from relay.typecheck.elaboration.values.sizes import slice_number
+from relay.typecheck.elaboration.values.tensors import tensor_type
+from relay.typecheck.unification import resolve
+
+
+def chosen_item(
+    checker: Checker, out: TypedBlockBuilder, entity: Tuple, index_: DynamicValue, span: Span | None
+) -> AbstractValue:
+    """An item of a tuple or list that is selected at run time; all have one type then."""
+    if entity.form is not None and entity.form.names:
+        message = "the key of a dict and the field of a record must be known at compile time"
+        raise TypeCheckError(message, span).needing_value()
+    stackable = all(
+        isinstance(i, Number) or (isinstance(i, DynamicValue) and tensor_type(i) is not None) for i in entity.items
+    )
+    try:
+        if stackable:
+            whole = operators.apply(checker, out, lookup("stack"), entity.items, {"axis": 0}, span, [])
+        else:
+            whole = dynamic_lists.as_growing(checker, out, entity, span)
+    except TypeMismatch as error:
+        kinds = list(dict.fromkeys(map(structure_of, entity.items)))
+        if len(kinds) == 1:
+            raise error.needing_value() from None
+        raise TypeMismatch(
+            f"a run-time index needs elements of one type, found {kinds[0]} and {kinds[-1]}",
+            span,
+            help="an index that is known at compile time may select elements of different types",
+        ).needing_value() from None
+    if stackable:
+        return checker.engine.index(checker, out, whole, [index_], span)
+    return list_items.item(checker, out, whole, index_, span)
+
+
+def own_item(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: DynamicValue,
+    items: Sequence[AbstractValue | SliceItem],
+    span: Span | None,
+) -> AbstractValue:
+    indices = [i for i in items if not isinstance(i, SliceItem)]
+    given: AbstractValue = indices[0] if len(indices) == 1 else Tuple(tuple(indices))
+    found = special_methods.call(checker, out, "__getitem__", entity, [given], span)
+    if found is None or len(indices) != len(items):
+        raise TypeCheckError(
+            f"{show(resolve(entity.type))} cannot be indexed", span, help="define __getitem__, use match"
+        )
+    return found
+
+
+def list_item(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    xs: DynamicValue,
+    items: Sequence[AbstractValue | SliceItem],
+    span: Span | None,
+) -> AbstractValue:
+    if len(items) != 1:
+        raise TypeCheckError("a list has one index", span, help="index its element: xs[i][j]")
+    item = items[0]
+    if isinstance(item, SliceItem):
+        return list_items.slice_list(checker, out, xs, item.start, item.stop, item.step, span)
+    return list_items.item(checker, out, xs, item, span)
+
+
+def tuple_item(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: Tuple,
+    items: Sequence[AbstractValue | SliceItem],
+    span: Span | None,
+) -> AbstractValue:
+    """`t[i]`, `t[i:j]` and `d["k"]`. A list whose slice is decided at run time becomes one of dynamic length."""
+    if len(items) == 1:
+        item = items[0]
+        is_dict = entity.form is not None and entity.form.cls is dict
+        if is_dict or (isinstance(item, PythonObject) and isinstance(item.value, str)):
+            key = records.key_of(item, span)
+            if entity.form is None or not (is_dict or entity.form.names):
+                raise without_fields(checker, entity, key, f"has no key {key!r}", _container_text(span), span)
+            return records.item(entity, key, span)
+        if isinstance(item, Number) and isinstance(item.value, int):
+            if not -len(entity.items) <= item.value < len(entity.items):
+                count = len(entity.items)
+                raise index_error("list" if dynamic_lists.is_literal(entity) else "tuple", item.value, count, span)
+            return entity.items[item.value]
+        if isinstance(item, SliceItem):
+            if dynamic_lists.is_literal(entity) and any(isinstance(b, DynamicValue) for b in (item.start, item.stop)):
+                xs = dynamic_lists.as_growing(checker, out, entity, span)
+                return list_items.slice_list(checker, out, xs, item.start, item.stop, item.step, span)
+            bounds = [slice_number(b, span) for b in (item.start, item.stop, item.step)]
+            chosen = entity.items[slice(*(b if b is None else number_of(b) for b in bounds))]
+            return Tuple(chosen, entity.form if dynamic_lists.is_literal(entity) else None)
+    raise TypeCheckError("the index of a tuple must be an integer known at compile time", span)
+
+
+def _container_text(span: Span | None) -> str:
+    """What is indexed in `g["w"]`, as it is written."""
+    if span is None or span.line != span.end_line:
+        return "it"
+    text = span.source.line(span.line)[span.column - 1 : span.end_column - 1]
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return "it"
+    return (isinstance(node, ast.Subscript) and ast.get_source_segment(text, node.value)) or "it"
+
+
+def without_fields(
+    checker: Checker, entity: Tuple, name: str, lacks: str, written: str, span: Span | None
+) -> TypeCheckError:
+    """The error for a field of a tuple or list that has none. One of the gradients in it may have the field: a
+    derivative with respect to several parameters is a tuple."""
+    count = len(entity.items)
+    what = "list" if dynamic_lists.is_literal(entity) else "tuple"
+    having = (i for i, item in enumerate(entity.items) if isinstance(item, Tuple) and item.field(name) is not None)
+    position = next(having, 0)
+    places = checker.gradients.get(entity)
+    if places is not None:
+        found = f"{written} {lacks}: it is a tuple of {count}, one for each parameter"
+        hint = f"did you mean `wrt={places[position]}`, or `{written}[{position}]`?"
+        return TypeCheckError(found, span, help=hint)
+    rest = f"its items are {written}[0] to {written}[{count - 1}]" if count > 1 else None
+    return TypeCheckError(f"{written} {lacks}: it is a {what} of {count}", span, help=rest)

@@ -1,0 +1,86 @@
+"""The parts of an elaboration's state: the module that is built, what is known of sizes, and what a scheme leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+import attrs
+
+from relay.ir.dims import DataDependentDim, Dim
+from relay.ir.expr import Atom, Function, Global, LoopLabel, Module, Var
+from relay.ir.types import FunctionType, Type, Unknown
+from relay.typecheck.elaboration.abstract_values import SizesInScope, TypedBlockBuilder
+from relay.typecheck.elaboration.restarts import Place
+from relay.typecheck.monomorphization import Monomorphization
+
+if TYPE_CHECKING:
+    from relay.typecheck.elaboration.checker import Instance
+    from relay.typecheck.elaboration.dynamic_shapes.size_conditions import SizeCondition
+    from relay.typecheck.elaboration.schemes.stuck_terms import StuckTerm
+
+
+@attrs.define(eq=False)
+class ModuleBuilder:
+    """The module that an elaboration builds: its functions, and what is decided at the end."""
+
+    variables: list[Var] = attrs.field(factory=list)  # all of the typed IR
+    instances: dict[object, Instance] = attrs.field(factory=dict)
+    instances_at_numbers: dict[object, Instance] = attrs.field(factory=dict)
+    """Those by the sizes of the call, where they are symbolic."""
+
+    globals: dict[str, Instance] = attrs.field(factory=dict)
+    linked: dict[Module, dict[str, Global]] = attrs.field(factory=dict)
+    """Functions of other programs, by their names there."""
+
+    made_instances: int = 0
+    weights: dict[Function, int] = attrs.field(factory=dict)
+    """How many bindings functions have, with those that they call."""
+
+    finishers: list[Callable[[], None]] = attrs.field(factory=list)
+    pending_attributes: list[dict[str, object]] = attrs.field(factory=list)
+    pending_casts: dict[Var, Atom] = attrs.field(factory=dict)
+    """Variables that will be other ones in another dtype, once it is known."""
+    monomorphization: Monomorphization = attrs.field(factory=Monomorphization)
+
+    def unique_name(self, name: str) -> str:
+        """A name that no function of the module has yet."""
+        candidate, count = name, 1
+        while candidate in self.globals:
+            candidate, count = f"{name}_{count}", count + 1
+        return candidate
+
+
+@attrs.define(eq=False)
+class SizeNotes:
+    """What an elaboration knows of sizes that are symbolic or data-dependent."""
+
+    of_rounds: set[DataDependentDim] = attrs.field(factory=set)  # that follow from the number of a loop's round
+    linear: dict[Var, tuple[dict[Var, Dim], Dim]] = attrs.field(factory=dict)  # run-time integers as sums
+    made: dict[str, int] = attrs.field(factory=dict)  # how many data-dependent sizes have a name
+    naturals: set[Atom] = attrs.field(factory=set)  # variables of ranges that are never negative
+    places: dict[DataDependentDim, TypedBlockBuilder] = attrs.field(factory=dict)
+    """Right behind where each is made, in their order."""
+
+    of_parameters: dict[Unknown, SizesInScope] = attrs.field(factory=dict)
+    """Those in scope where a function value is made whose parameter this is."""
+
+    functions_of_any: dict[Atom, Place] = attrs.field(factory=dict)  # parameters: functions of tensors with `Any`
+    axes_of_any: dict[Atom, Collection[int]] = attrs.field(factory=dict)
+    """Those of tensors in parameters, that are `Any` in annotations."""
+
+    conditions: dict[Atom, SizeCondition] = attrs.field(factory=dict)  # what conditions say of sizes
+
+
+@attrs.define(eq=False)
+class SchemeNotes:
+    """What an elaboration of a scheme leaves to calls."""
+
+    opened: list[StuckTerm] = attrs.field(factory=list)
+    unseen: list[StuckTerm] = attrs.field(factory=list)  # of that what has no value
+    function_values: list[FunctionType] = attrs.field(factory=list)
+    called_values: list[Type] = attrs.field(factory=list)  # the types of those that it calls
+    decided_by_call: set[Var] = attrs.field(factory=set)  # conditions, and variables of the surface IR
+    doubtful: set[Var] = attrs.field(factory=set)  # surface variables that come from what is open
+    general_results: dict[LoopLabel, Type] = attrs.field(factory=dict)
+    """Those of functions that call themselves at other sizes."""

@@ -1,0 +1,41 @@
+"""The Python classes whose methods values have: those of tensors are methods of `np.ndarray`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relay.ir.types import StackType, TensorType, TupleType, prune
+from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, PythonObject, Range, Text, Tuple
+from relay.typecheck.elaboration.library import overloads
+from relay.typecheck.elaboration.library.overloads import Overload
+
+
+def python_class(value: AbstractValue) -> type | None:
+    """The Python class of a value, as far as it is known; None for functions and references."""
+    match value:
+        case PythonObject(content):
+            return str if isinstance(content, str) else None
+        case DynamicValue():
+            match prune(value.type):
+                case TensorType():
+                    return np.ndarray
+                case StackType():
+                    return list
+                case TupleType(_, form):
+                    return tuple if form is None else form.cls
+                case _:
+                    return None
+        case Tuple(_, form):
+            return tuple if form is None else form.cls
+        case Range():
+            return range
+        case Text():
+            return str
+        case _:
+            return None
+
+
+def method_overloads(value: AbstractValue, name: str) -> tuple[Overload, ...]:
+    """What the table has for a method of a value."""
+    cls = python_class(value)
+    return () if cls is None else overloads.method(cls, name)

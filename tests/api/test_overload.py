@@ -1,0 +1,213 @@
+"""`relay.overload`: users say what Python callables mean in programs."""
+
+from __future__ import annotations
+
+import colorsys
+import ctypes
+import dataclasses
+import statistics
+import sys
+import threading
+
+import numpy as np
+import pytest
+from agreement import assert_modes_agree
+
+import relay
+from relay import Float64, RegistrationError, RelayError, Tensor, TypeCheckError
+from relay.typecheck.elaboration.library import overloads
+
+VECTOR = np.array([1.0, 2.0, 4.0])
+
+
+@relay.overload(statistics.harmonic_mean)
+def harmonic_mean(data):
+    return 1.0 / np.mean(1.0 / data)
+
+
+@relay
+def doubled_mean(x):
+    return statistics.harmonic_mean(x) * 2.0
+
+
+def test_a_function_of_another_library() -> None:
+    assert_modes_agree(doubled_mean, VECTOR, expected=24.0 / 7.0)
+    assert relay.check_gradient(doubled_mean, VECTOR) < 1e-6
+    assert float(harmonic_mean(VECTOR)) == pytest.approx(12.0 / 7.0)  # it is a function of its own, too
+    assert statistics.harmonic_mean([1.0, 4.0]) == pytest.approx(1.6)  # and Python's calls stay what they are
+
+
+@dataclasses.dataclass
+class Particle:
+    mass: float
+    speed: float
+
+    def energy(self, scale: float = 1.0) -> float:
+        return self.mass * self.speed**2 / 2 * scale
+
+
+@relay.overload(Particle.energy)
+def energy(self, scale=1.0):
+    return self.mass * self.speed * self.speed / 2.0 * scale
+
+
+@relay.overload(np.ndarray.tobytes)
+def tobytes(
+    x,
+    order="C",  # relay: static
+):
+    return x * 2.0 if order == "C" else x
+
+
+@relay.overload(np.sum)
+def total(p: Particle):
+    return p.mass + p.speed
+
+
+@relay
+def of_methods(p, x):
+    return p.energy(scale=2.0) + Particle.energy(p), x.tobytes(), x.tobytes(order="F"), np.sum(p) + np.sum(x)
+
+
+def test_methods_and_classes_of_users() -> None:
+    x = np.float32([1, 2])
+    assert_modes_agree(of_methods, Particle(2.0, 3.0), x, expected=(27.0, x * 2, x, np.float32(8)))
+    assert Particle(2.0, 3.0).energy() == 9.0
+
+
+@relay.overload(colorsys.rgb_to_yiq)
+def of_vector(color: Tensor[Float64, (3,)]):
+    return color.sum()
+
+
+@relay.overload(colorsys.rgb_to_yiq)
+def of_number(r: float, g: float = 1.0, b: float = 1.0):
+    return r * g - b
+
+
+@relay.overload(colorsys.rgb_to_yiq)
+def of_pair(pair: tuple[float, float]):
+    return pair[0]
+
+
+@relay
+def color(x):
+    return colorsys.rgb_to_yiq(x)
+
+
+@relay
+def colors(x):
+    return colorsys.rgb_to_yiq(x, b=3.0)
+
+
+def test_kinds_of_arguments() -> None:
+    assert float(color(VECTOR)) == 7.0
+    assert float(color((5.0, 2.0))) == 5.0
+    assert float(colors(2.0)) == -1.0
+    with pytest.raises(TypeCheckError) as raised:
+        color(np.ones((2, 2)))
+    assert "return colorsys.rgb_to_yiq(x)\n" in str(raised.value)
+    assert "no overload of colorsys.rgb_to_yiq takes (Tensor[float64, (2, 2)])" in str(raised.value)
+    assert "(color: Tensor[float64, (3,)]) or (r: Tensor[float32, ()]," in str(raised.value)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the name of the C library")
+def test_a_function_of_a_library_in_c() -> None:
+    square_root = ctypes.CDLL("libm.so.6").sqrt
+
+    @relay.overload(square_root)
+    def _(x):
+        return np.sqrt(x)
+
+    @relay
+    def f(x):
+        return square_root(x) + 1.0
+
+    assert float(f.interpret(4.0)) == 3.0
+    assert float(relay.grad(f).interpret(4.0)) == 0.25
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(RegistrationError, match=r"np\.cumsum has a meaning in programs already"):
+
+        @relay.overload(np.cumsum)
+        def f(x):
+            return x
+
+    with pytest.raises(RegistrationError, match=r"np\.hypot has a meaning"):
+
+        @relay.overload(np.hypot)
+        def g(x, y):
+            return x + y
+
+    with pytest.raises(RegistrationError, match=r"ndarray\.mean has a meaning"):
+
+        @relay.overload(np.ndarray.mean)
+        def h(x):
+            return x
+
+    with pytest.raises(RegistrationError, match=r"has an overload for these arguments already\n") as raised:
+
+        @relay.overload(colorsys.rgb_to_yiq)
+        def another(pair: tuple[float, float]):
+            return pair[1]
+
+    assert "it is here" in str(raised.value)
+    with pytest.raises(RegistrationError, match="overload takes what programs call, found 3"):
+        relay.overload(3)  # type: ignore[arg-type]
+    with pytest.raises(RegistrationError, match="color is a function of the language already"):
+        relay.overload(color)
+
+
+def test_an_error_is_where_the_user_wrote_it() -> None:
+    @relay.overload(statistics.pstdev)
+    def mean(x):
+        return x.nothing
+
+    @relay
+    def f(x):
+        return statistics.pstdev(x)
+
+    with pytest.raises(RelayError, match="has no attribute 'nothing'") as raised:
+        f.interpret(VECTOR)
+    assert "return x.nothing" in str(raised.value) and "in this call of mean" in str(raised.value)
+
+
+def test_a_definition_is_replaced_by_the_same_one() -> None:
+    """As when a cell of a notebook is run again."""
+    for factor in (2.0, 3.0):
+
+        @relay.overload(statistics.median_low)
+        def median(x):
+            return x * factor  # noqa: B023  (it is called in this round)
+
+        @relay
+        def f(x):
+            return statistics.median_low(x)
+
+        assert float(f.interpret(1.0)) == factor
+
+
+def test_threads_register_at_once() -> None:
+    functions = [eval(f"lambda x: x + {n}.0") for n in range(40)]
+    meaning = relay.from_source("def f(x):\n    return -x\n")
+
+    def register(part: list[object]) -> None:
+        for function in part:
+            relay.overload(function)(meaning)  # type: ignore[arg-type]
+
+    threads = [threading.Thread(target=register, args=(functions[i::4],)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(len(overloads.find(function)) == 1 for function in functions)
+
+
+def test_the_table() -> None:
+    table = relay.overload.table()
+    rows = {row.name: row for row in table}
+    assert rows["np.hstack"].place == "relay.library.arrays.hstack"
+    assert "np.interp(x, xp, fp, left, right)  relay.library.statistics.interp" in str(table)
+    assert "colorsys.rgb_to_yiq(pair: (Tensor[float32, ()], Tensor[float32, ()]))" in str(table)
+    assert len(table) == len(list(table)) and table[0].name in rows

@@ -1,0 +1,1 @@
+"""The accelerator VTA in tests: random streams, and two other simulators."""

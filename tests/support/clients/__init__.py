@@ -1,0 +1,1 @@
+"""Clients that speak with tools as editors do."""
