@@ -3,6 +3,7 @@
 import gc
 import importlib.abc
 import os
+import signal
 import sys
 import zlib
 from collections.abc import Sequence
@@ -19,6 +20,9 @@ for _variable in ("RELAY_NUM_THREADS", "TVM_NUM_THREADS", "OMP_NUM_THREADS", "OP
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ["RELAY_CACHE_SIZE"] = "0"  # what the tests compile, they compile
 os.environ.setdefault("RELAY_VERIFY", "1")  # and try
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a background job, whose children ignore it, too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if sys.platform == "linux":
     import resource

@@ -533,6 +533,21 @@ def _quotient_of(monomial: Monomial) -> tuple[Dim, int] | None:
     return factor.dividend, factor.divisor
 
 
+def without_quotient(dim: Dim) -> Dim | None:
+    """For c * (q // d) - k another dim, without the quotient, which is negative exactly where this one is: q // d is at
+    least n where q is at least d * n. None for other dims."""
+    terms = _polynomial(dim)
+    constant = terms.pop(_ONE, 0)
+    if len(terms) != 1:
+        return None
+    ((monomial, coefficient),) = terms.items()
+    found = _quotient_of(monomial)
+    if found is None or coefficient <= 0:
+        return None
+    dividend, divisor = found
+    return subtract(dividend, divisor * -(constant // coefficient))
+
+
 def _bound_without_quotient(
     dim: Dim, monomial: Monomial, count: int, of: Callable[[Factor], int | None] | None
 ) -> int | None:

@@ -1588,8 +1588,25 @@ class Operators:
     ) -> Any:
         """Type: by its own rule
 
-        `conv2d` of 8-bit numbers, summed in 32 bits. x: (int8 or uint8, (n, c, h, w)), weight: (int8 or uint8, (o, c /
-        groups, i, j)) -> (int32, (n, o, *extents)).
+        `conv2d` of 8-bit numbers, summed in 32 bits, in all of its layouts. x: (int8 or uint8, (n, c, h, w)), weight:
+        (int8 or uint8, (o, c / groups, i, j)) -> (int32, (n, o, *extents)).
+        """
+
+    @staticmethod
+    def quantized_conv2d_transpose(
+        x: Any,
+        weight: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        dilation: Any = 1,
+        groups: Any = 1,
+        layout: str = "NCHW",
+    ) -> Any:
+        """Type: by its own rule
+
+        `conv2d_transpose` of 8-bit numbers, summed in 32 bits. x: (int8 or uint8, (n, o, h, w)), weight: (int8 or
+        uint8, (o, c / groups, i, j)) -> (int32, (n, c, *sizes)).
         """
 
     @staticmethod
@@ -2469,6 +2486,7 @@ prelu = Operators.prelu
 prod = Operators.prod
 quantize = Operators.quantize
 quantized_conv2d = Operators.quantized_conv2d
+quantized_conv2d_transpose = Operators.quantized_conv2d_transpose
 quantized_dense = Operators.quantized_dense
 rad2deg = Operators.rad2deg
 radians = Operators.radians

@@ -39,6 +39,7 @@ from relay.ir.dims import (
     substitute,
     subtract,
     variables,
+    without_quotient,
 )
 
 EQUAL, DIFFERENT, AT_LEAST = "==", "!=", ">="
@@ -133,6 +134,8 @@ class Facts:
 
     def _add_bound(self, difference: Dim) -> None:
         """difference >= 0"""
+        while (dividend := without_quotient(difference)) is not None:
+            difference = dividend
         if isinstance(difference, int):
             return
         found = list(variables(difference))
