@@ -121,6 +121,34 @@ def test_prose_is_wrapped_at_110_characters(page: Path) -> None:
     assert [line for line in prose.splitlines() if len(line) > 110 and not line.startswith(("|", "    "))] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_blocks_and_headings_begin_a_line(page: Path) -> None:
+    """A page whose lines were joined has programs that no test sees."""
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert [line for line in prose.splitlines() if "```" in line or re.search(r"\S ##+ ", line)] == []
+
+
+def test_the_table_of_the_page_about_debugging() -> None:
+    """All of it but numbers, their units and places is what a profile prints."""
+    page = ROOT / "docs" / "debugging.md"
+    text = page.read_text(encoding="utf-8")
+    (table,) = re.findall(r"^```text\n( *time .*?)^```$", text, re.MULTILINE | re.DOTALL)
+    parts = [block for block in blocks(text) if "import relay" in block.program or "sort(squares)" in block.program]
+    runner = Runner(page, [parts[0], parts[-1]])
+    try:
+        runner.run(parts[0])
+        runner.run(parts[-1])
+        printed = str(runner.module.found)
+    finally:
+        runner.close()
+
+    def words(line: str) -> list[str]:  # which peak is nearer depends on the machine
+        return re.findall(r"(?<=\s)[a-z]\w{2,}\S*", re.sub(r"\S+\.(?:py|md):\d+|memory |compute ", "", line))
+
+    missing = [line for line in table.splitlines() if words(line) not in map(words, printed.splitlines())]
+    assert missing == [], printed
+
+
 def slugs(text: str) -> set[str]:
     """The anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)

@@ -30,7 +30,7 @@ _MOST = 1 << 28
 """The most bytes that are gone over by all threads together."""
 
 _SHORTEST, _TRIES = 0.001, 8
-"""Seconds of a run that is long enough to be measured, and how many count."""
+"""Seconds of a run that is long enough to be measured, and the runs of which the shortest counts."""
 
 
 def measure(threads: int) -> MachinePeak:
@@ -62,20 +62,23 @@ def _operations(base: BaseType, threads: int) -> float:
 
 
 def _rate(run: Callable[[int], object]) -> float:
-    """Rounds per second."""
-    number, seconds = 16, 0.0
+    """Rounds per second. A single run may be interrupted and look long enough, so the shortest of some decides."""
+    number = 16
     while True:
         seconds = _seconds(run, number)
         if seconds >= _SHORTEST or number >= 1 << 40:
-            break
-        number = max(2 * number, int(number * _SHORTEST / max(seconds, 1e-7)))
-    return number / min([seconds, *(_seconds(run, number) for _ in range(_TRIES - 1))])
+            return number / seconds
+        number = max(2 * number, int(number * 1.25 * _SHORTEST / max(seconds, 1e-7)))
 
 
 def _seconds(run: Callable[[int], object], number: int) -> float:
-    start = time.perf_counter()
-    run(number)
-    return time.perf_counter() - start
+    """Of so many rounds, the shortest of some runs."""
+    found = float("inf")
+    for _ in range(_TRIES):
+        start = time.perf_counter()
+        run(number)
+        found = min(found, time.perf_counter() - start)
+    return found
 
 
 def _compiled(kernel: Any, parameters: int) -> Callable[..., object]:
