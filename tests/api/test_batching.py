@@ -190,3 +190,14 @@ def test_an_error_of_one_example() -> None:
 
     for caught in assert_modes_raise(picked, X, np.int32(5), error=ExecutionError, match="index out of range"):
         assert "a[k]" in str(caught.value) and "<relay" not in str(caught.value)
+
+
+def test_a_function_with_vmap_has_a_text_before_any_call() -> None:
+    """What the examples are is not known then: the shape of the argument, and of the result."""
+
+    @relay.relay
+    def squares(x, y):  # type: ignore[no-untyped-def]
+        return relay.vmap(lambda a: a * y)(x)
+
+    assert "@relay.vmap" in str(squares)
+    assert squares(np.ones((3, 2)), 2.0).shape == (3, 2)

@@ -73,7 +73,8 @@ def back(
     if not isinstance(entity, DynamicValue):
         return entity
     type_ = prune(entity.type)
-    assert isinstance(type_, TensorType)
+    if not isinstance(type_, TensorType):
+        raise SchemeOnly(span, "the shape of the result")
     if not -type_.rank <= axis < type_.rank:
         raise TypeMismatch(
             f"out_axes is {axis}; with the axis of the examples the result has {type_.rank} axes, "
@@ -123,7 +124,7 @@ def extent(
         found.append((_dim(count), "axis_size"))
     for structure, label in zip(structures.items, names.items, strict=True):
         assert isinstance(label, PythonObject)
-        for type_ in _tensor_types(structure):
+        for type_ in _tensor_types(structure, str(label.value), span):
             found.append((type_.shape[0], str(label.value)))
     if not found:
         raise TypeCheckError(
@@ -150,13 +151,14 @@ def _dim(number: Number) -> Dim:
     return getattr(number, "dim", None) or int(number.value)
 
 
-def _tensor_types(entity: AbstractValue) -> Iterator[TensorType]:
+def _tensor_types(entity: AbstractValue, name: str, span: Span | None) -> Iterator[TensorType]:
     if isinstance(entity, Tuple):
         for item in entity.items:
-            yield from _tensor_types(item)
+            yield from _tensor_types(item, name, span)
     elif isinstance(entity, DynamicValue):
         type_ = prune(entity.type)
-        assert isinstance(type_, TensorType)
+        if not isinstance(type_, TensorType):
+            raise SchemeOnly(span, f"the shape of {name}")
         yield type_
 
 
@@ -179,7 +181,8 @@ def blank_rows(
 ) -> AbstractValue:
     """The structure that a function of an example's index returns, with zeros for the tensors of all examples. Raises
     TypeCheckError for a shape that may differ between examples."""
-    assert isinstance(count, Number)
+    if not isinstance(count, Number):
+        raise SchemeOnly(span, "the number of examples")
     aside = TypedBlockBuilder()  # only its types are used
     zero = OpCall("zeros", (), {"shape": (), "dtype": INT32}, span)
     index = checker.bind(aside, zero, scalar(INT32), "index", span)
