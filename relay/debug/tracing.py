@@ -285,19 +285,23 @@ class _Origin:
 
 def _origins(program: Program) -> Mapping[Var, _Origin]:
     """Where the variables of a program are bound."""
+
+    def users(span: Span | None) -> Span | None:
+        return None if is_of_template(span) else span
+
     found: dict[Var, _Origin] = {}
     for function in functions(program.module):
         for parameter in function.parameters:
-            found[parameter] = _Origin(function.name, "", parameter.span or function.span)
+            found[parameter] = _Origin(function.name, "", users(parameter.span or function.span))
         for block in all_blocks(function.body):
             for binding in block.bindings:
                 value = binding.value
-                span = None if is_of_template(value.span) else value.span
+                span = users(value.span)
                 operator = value.operator if isinstance(value, OpCall) else ""
                 for target in binding.targets:
                     found[target] = _Origin(function.name, operator, span)
                 for inner in bound_variables(value):
-                    found[inner] = _Origin(function.name, "", inner.span or span)
+                    found[inner] = _Origin(function.name, "", users(inner.span or span))
     return found
 
 

@@ -107,6 +107,11 @@ class DataResult:
     fields: tuple[Any, ...]
 
 
+_HOW_TO_SEE = "f.interpret(..) with the same arguments shows the variables, relay.debug.step(f, ..) what led there"
+"""What an error of a compiled run says, which keeps no variables. The program is not run again unasked: it may have
+changed references, printed, or taken an hour."""
+
+
 class Run(Protocol):
     """What runs a program; see `Program.run`."""
 
@@ -368,7 +373,7 @@ class Program:
             assert isinstance(error, BaseException)
             return error
         message, span = self.native.failures[status - FIRST_FAILURE]
-        return ExecutionError(message, span)
+        return ExecutionError(message, span, help=_HOW_TO_SEE)
 
 
 def _context(native: NativeModule) -> _Context:
