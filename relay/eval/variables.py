@@ -17,7 +17,15 @@ import numpy as np
 from relay.diagnostic import Source
 from relay.eval.frames import Activation, Frame
 from relay.eval.values import Box, Closure, Data, GradientFunction, Reference, Stack, describe, primal
-from relay.ir.debugging.source_names import FunctionName, Meaning, Parts, PythonValue, SizeValue, SourceNames
+from relay.ir.debugging.source_names import (
+    ComputedNumber,
+    FunctionName,
+    Meaning,
+    Parts,
+    PythonValue,
+    SizeValue,
+    SourceNames,
+)
 from relay.ir.dims import evaluate
 from relay.ir.expr import Constant, Global, If, Loop, Match, Var
 from relay.ir.traverse import bound_variables
@@ -142,6 +150,9 @@ def _value(frame: Frame, meaning: Meaning) -> object:
                 return evaluate(dim, frame.sizes)
             except KeyError:  # it is made later
                 return NO_VALUE
+        case ComputedNumber(compute, operands):
+            numbers = [_value(frame, operand) for operand in operands]
+            return NO_VALUE if any(n is NO_VALUE for n in numbers) else compute(*numbers)
         case Parts(items, form):
             values = tuple(_value(frame, item) for item in items)
             return NO_VALUE if any(v is NO_VALUE for v in values) else Structure(values, form)

@@ -284,3 +284,29 @@ def test_windows_and_diagonals_need_no_numbers(caplog: pytest.LogCaptureFixture)
                 assert_close(one.numpy(), other.numpy(), rtol=1e-9)
     compiled = [r.getMessage() for r in caplog.records if r.getMessage().startswith("compiling")]
     assert len(compiled) == 2 and compiled[1].endswith("with sizes x_0, x_2")
+
+
+def test_extents_that_are_written_in_two_ways_meet() -> None:
+    """`min(n, m)` is n where m is not smaller: in a loop, a branch, a call, a list and a reference."""
+
+    @relay
+    def diagonal(v, y):
+        return np.diag(np.outer(y, v))
+
+    @relay(dynamic=True)
+    def met(x, y, k):
+        v, kept, cell = x, [x], relay.ref(x)
+        for _ in range(k):
+            v = diagonal(v, y)
+            kept.append(v)
+        if k > 1:
+            v = diagonal(v, y)
+            cell.value = v
+        return v, relay.stack(kept), cell.value
+
+    for size in (3, 5):
+        x, y = np.linspace(-1, 1, size), np.linspace(0.5, 2, size)
+        for k in (0, 2):
+            found, wanted = met(x, y, np.int32(k)), met.interpret(x, y, np.int32(k))
+            for one, other in zip(found, wanted, strict=True):
+                assert_close(one.numpy(), other.numpy(), rtol=1e-12)

@@ -136,6 +136,19 @@ def test_variables_are_those_of_the_source() -> None:
     assert "count" in session.temporaries
 
 
+def test_a_number_made_of_sizes_has_its_value() -> None:
+    @relay
+    def mean_of_some(x):  # type: ignore[no-untyped-def]
+        chosen = x[x > 0.3]
+        count, share = float(len(chosen)), 1.0 / len(x)
+        return relay.sin(x) * share, count
+
+    session = debug.step(mean_of_some, X)
+    while session.stop.line < first_line(mean_of_some) + 3:
+        session.step()
+    assert (session.variables["count"], session.variables["share"]) == (2.0, 1.0 / 3.0)
+
+
 def test_expressions_of_the_language_and_their_types() -> None:
     session = debug.step(summed, X, 3)
     session.run_to(first_line(summed) + 9)

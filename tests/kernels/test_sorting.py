@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import ml_dtypes
 import numpy as np
 import pytest
@@ -55,3 +56,23 @@ def test_orders_of_symbolic_sizes() -> None:
         np.testing.assert_array_equal(ordered, np.sort(x))
         np.testing.assert_array_equal(values, -np.sort(-x, axis=0)[:2])
         np.testing.assert_array_equal(np.take_along_axis(x, np.asarray(places), 0), values)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_searches_in_rows_of_any_order(dynamic: bool) -> None:
+    """The places by bisection, in each mode, also where rows are not ascending: no mode may look at other elements."""
+    text = (
+        "def f(x, v):\n    return R.searchsorted(x, v), R.searchsorted(x, v, side='right'), R.searchsorted(x[0], v)\n"
+    )
+    made = R.from_source(text, {"R": R})
+    function = R.RelayFunction(made.__relay__, attrs.evolve(made._options, dynamic=dynamic))
+    random = np.random.default_rng(0)
+    for size in (1, 2, 7, 8, 33):
+        x, v = _elements((3, size), "float32"), random.choice(_elements((50,), "float32"), (3, 5))
+        for rows in (x, np.sort(x)):
+            found = [np.asarray(part) for part in function(rows, v)]
+            for one, other in zip(found, function.interpret(rows, v), strict=True):
+                np.testing.assert_array_equal(one, other)
+        for side, part in (("left", 0), ("right", 1)):
+            expected = [np.searchsorted(row, wanted, side) for row, wanted in zip(np.sort(x), v, strict=True)]
+            np.testing.assert_array_equal(found[part], expected)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from agreement import modes
@@ -294,3 +296,41 @@ def test_nothing_is_taken_from_nothing() -> None:
         with pytest.raises(ExecutionError, match="index out of range"):
             call(-np.ones(3), some)
         assert call(-np.ones(3), none).shape == (0,)
+
+
+def test_a_number_made_of_sizes_has_a_name() -> None:
+    """A name specializes nothing: the number is computed in each call, of sizes that the program computes, too."""
+
+    @relay
+    def weights(x):  # type: ignore[no-untyped-def]
+        chosen = x[x > 0.0]
+        count, share = float(len(chosen)), 1.0 / len(x)
+        return x * share, count
+
+    for size in (3, 4, 5, 6):
+        x = np.ones(size)
+        x[0] = -1.0
+        for call in modes(weights):
+            found, count = call(x)
+            np.testing.assert_allclose(found, x / size)
+            assert count == size - 1
+    assert len(weights.programs()) == 2
+
+
+NUMBERS = (
+    *("abs(s)", "abs(n)", "abs(-n)", "abs(n - 9)", "min(s, 2.0)", "max(s, 5.0)", "max(n, 2)", "max(s, 1)", "round(s)"),
+    *("round(s / 2)", "int(s)", "int(s * 0.5)", "math.floor(s * 0.5)", "math.ceil(s / 2)", "-s", "s ** 2", "s // 2"),
+    *("s % 2", "n // 2", "5 % n", "7 / n", "n & 1", "n << 2", "n ^ 5", "~n", "divmod(n, 2)[0]", "sum([n, 2])"),
+    *("(2, 4, 8, 16)[n]", "[1, 2, 3, 4][-n]", "f'{n}' == '3'", "len([s] * n)", "np.full(3, n)[1]", "np.full(3, s)[2]"),
+    *("np.array([n, 2])[0]", "sorted([n, 2])[0]", "n in (1, 3)", "s == 3.0", "bool(s)", "s if n > 2 else 0.5"),
+)
+
+
+def test_numbers_made_of_computed_sizes_are_as_in_python() -> None:
+    """What needs the number itself, and not a dim, reads it at run time."""
+    text = "def f(x):\n    z = x[x > 0.5]\n    n, s = len(z), float(len(z))\n    return ({},)\n"
+    function = rl.from_source(text.format(", ".join(NUMBERS)), {"np": np, "math": math})
+    expected = [float(eval(number, {"np": np, "math": math, "n": 3, "s": 3.0})) for number in NUMBERS]
+    for call in modes(function):
+        found = [float(part) for part in call(np.array([1.0, 0.0, 2.0, 3.0]))]
+        np.testing.assert_allclose(found, expected, rtol=1e-6)

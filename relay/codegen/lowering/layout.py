@@ -54,6 +54,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.sizes.facts import facts
 from relay.ir.types import (
     INT64,
     BaseType,
@@ -391,7 +392,8 @@ def _is_plain(layout: Layout) -> bool:
 
 
 def unify(a: Layout, b: Layout) -> None:
-    """Let stacks at the same places of two layouts of one type share a pool."""
+    """Let stacks at the same places of two layouts of one type share a pool. Tensors may write the same extents in
+    other ways, which what the program assumes of its sizes makes equal."""
     if a is b:
         return
     match a, b:
@@ -408,7 +410,8 @@ def unify(a: Layout, b: Layout) -> None:
                 y.merged = x
                 unify(x.own.element, y.own.element)
         case TensorLayout(), TensorLayout():
-            if a != b:
+            same_kind = a.base == b.base and len(a.dims) == len(b.dims)
+            if a != b and not (same_kind and all(map(facts().equal, a.dims, b.dims))):
                 raise InternalError(f"layouts {a} and {b} meet")
         case RowLayout(), RowLayout():
             if a.pool is not b.pool:

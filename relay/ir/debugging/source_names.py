@@ -13,7 +13,7 @@ Elaboration does so for every program (`Elaborated.source_names`).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import TypeAlias
 
@@ -50,13 +50,21 @@ class SizeValue:
 
 
 @attrs.frozen(eq=False)
+class ComputedNumber:
+    """A number that is computed from sizes, in each call."""
+
+    compute: Callable[..., int | float]
+    operands: tuple[Meaning, ...]
+
+
+@attrs.frozen(eq=False)
 class FunctionName:
     """A function that is elaborated anew where it is called, so that it has no one value."""
 
     name: str
 
 
-Meaning: TypeAlias = "Var | Constant | Global | Parts | PythonValue | SizeValue | FunctionName"
+Meaning: TypeAlias = "Var | Constant | Global | Parts | PythonValue | SizeValue | ComputedNumber | FunctionName"
 
 
 @attrs.frozen(eq=False)

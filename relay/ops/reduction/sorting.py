@@ -318,12 +318,21 @@ def searchsorted(ordered: Tensor, values: Tensor, side: str = "left") -> Tensor:
     >>> relay.searchsorted(np.float32([1, 2, 2, 3]), np.float32([2, 5]))
     array([1, 4], dtype=int32)
     """
-    if ordered.ndim == 1:
-        return np.asarray(np.searchsorted(ordered, values, side=side)).astype(np.int32)  # type: ignore[call-overload]
-    result = np.zeros(values.shape, np.int32)
-    for row in np.ndindex(*values.shape[:-1]):
-        result[row] = np.searchsorted(ordered[row], values[row], side=side)  # type: ignore[call-overload]
-    return result
+    # Bisection, as compiled programs do it, so that what is not ascending has the same places in each mode.
+    (*_, count), places = ordered.shape, np.indices(values.shape)
+    low, high = np.zeros(values.shape, np.int32), np.full(values.shape, count, np.int32)
+    for _ in range(count.bit_length()):
+        middle, open_ = (low + high) >> 1, low < high
+        nearest = np.minimum(middle, count - 1)
+        probe = ordered[nearest] if ordered.ndim == 1 else ordered[(*places[:-1], nearest)]
+        behind = _sorts_before(probe, values) if side == "left" else ~_sorts_before(values, probe)
+        low, high = np.where(open_ & behind, middle + 1, low), np.where(open_ & ~behind, middle, high)
+    return low
+
+
+def _sorts_before(left: Tensor, right: Tensor) -> Tensor:
+    """Where an element comes before another one in ascending order, NaN last."""
+    return np.asarray((left < right) | ((left == left) & (right != right)))
 
 
 # ---- distinct elements

@@ -15,7 +15,16 @@ import attrs
 from relay.errors import InternalError, Span
 from relay.ir.builder import BlockBuilder
 from relay.ir.builder import DeferredBinding as DeferredBinding
-from relay.ir.debugging.source_names import FunctionName, Meaning, Parts, PythonValue, SizeValue, SourceName, collected
+from relay.ir.debugging.source_names import (
+    ComputedNumber,
+    FunctionName,
+    Meaning,
+    Parts,
+    PythonValue,
+    SizeValue,
+    SourceName,
+    collected,
+)
 from relay.ir.definition import Definition, Scope
 from relay.ir.dims import DataDependentDim, Dim, add, resolve_dim, variables
 from relay.ir.effects import Purity
@@ -388,6 +397,8 @@ def meaning_of(value: AbstractValue) -> Meaning:
             return atom
         case Size(dim):
             return SizeValue(resolve_dim(dim))
+        case SizeExpression(operands=operands):
+            return ComputedNumber(value.compute, tuple(map(meaning_of, operands)))  # type: ignore[attr-defined]
         case Number():
             return PythonValue(value.value)
         case Tuple(items, form):

@@ -254,6 +254,16 @@ def mentioned_in_number(number: Number) -> set[DataDependentDim]:
     return set() if found is None else dims_in_expression(found)
 
 
+def number_at_run_time(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None
+) -> AbstractValue:
+    """A number that data-dependent sizes decide as a tensor of rank 0; anything else as it is. For what needs the
+    number itself."""
+    if isinstance(entity, Size | SizeExpression) and mentioned_in_number(entity):
+        return checker.materialize(out, entity, span)
+    return entity
+
+
 def _escapes(found: Collection[DataDependentDim], escaping: Container[DataDependentDim] | None) -> bool:
     return bool(found) if escaping is None else any(dim in escaping for dim in found)
 

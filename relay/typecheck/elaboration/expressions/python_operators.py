@@ -144,6 +144,8 @@ def _apply_to_structures(
             return same if name == "equal" else apply_named(checker, out, "logical_not", [same], {}, span, [])
         case _ if any(map(dynamic_lists.is_growing, operands)):
             return None
+    if name == "multiply" and any(isinstance(o, Tuple) for o in operands):
+        operands = [data_dependent.number_at_run_time(checker, out, o, span) for o in operands]
     match name, list(operands):
         case "add", [Tuple(first, form), Tuple(second, other)] if form == other and (form is None or not form.names):
             return Tuple((*first, *second), form)

@@ -23,6 +23,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.control_flow import trip_counts
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions, list_reductions
+from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import intrinsics
 from relay.typecheck.elaboration.expressions.conditions import require_bool
 from relay.typecheck.elaboration.expressions.whole_numbers import whole_number
@@ -124,6 +125,7 @@ def _convert(base: BaseType | None) -> Rule:
             return entity
         if isinstance(entity, Size | SizeExpression) and base is None:
             return SizeExpression("multiply", (entity, Number(1.0)), lambda a, b: a * b, True, span)
+        entity = data_dependent.number_at_run_time(checker, out, entity, span)
         if isinstance(entity, Number) and base is not BOOL:
             return Number(float(entity.value) if base is None else int(entity.value), span)
         if base is INT32:
@@ -147,7 +149,8 @@ def _convert(base: BaseType | None) -> Rule:
 def _abs(call: Call, x: AbstractValue, /) -> AbstractValue:
     checker, out, span = call.site
     if isinstance(x, Number):
-        return Number(abs(x.value), span)
+        number = sizes.size_arithmetic("abs", [x], builtins.abs, span)
+        return Number(abs(x.value), span) if number is None else number
     own = special_methods.call(checker, out, "__abs__", x, (), span)
     return own or checker.engine.call_operator(checker, out, lookup("abs"), [x], (), span, [])
 
@@ -174,10 +177,11 @@ def _extreme(pair: str, reduction: str) -> Rule:
             raise TypeCheckError(f"{reduction} of an empty sequence", span)
         numbers = [p for p in parts if isinstance(p, Number)]
         if len(numbers) == len(parts):
-            if (number := sizes.size_arithmetic(pair, numbers, builtins.max, span)) is not None:
+            compute = builtins.min if reduction == "min" else builtins.max
+            if (number := sizes.size_arithmetic(pair, numbers, compute, span)) is not None:
                 return number
-            values = [p.value for p in numbers]
-            return Number(min(values) if reduction == "min" else max(values), span)
+            if not any(map(data_dependent.mentioned_in_number, numbers)):
+                return Number(compute(p.value for p in numbers), span)
         result = parts[0]
         for part in parts[1:]:
             result = checker.engine.call_operator(checker, out, lookup(pair), [result, part], (), span, [])

@@ -107,8 +107,10 @@ def call_full(
     checker: Checker, out: TypedBlockBuilder, operator: Operator, named: Mapping[str, object], span: Span | None
 ) -> AbstractValue | None:
     """`full(shape, v)` with a run-time value, in its own dtype unless one is given; None for all other calls."""
-    value = named.get("value")
-    if operator is not lookup("full") or not isinstance(value, DynamicValue) or is_constant_bool(value) is not None:
+    if operator is not lookup("full"):
+        return None
+    value = data_dependent.number_at_run_time(checker, out, named["value"], span)  # type: ignore[arg-type]
+    if not isinstance(value, DynamicValue) or is_constant_bool(value) is not None:
         return None
     shape, dtype = named["shape"], named["dtype"]
     static = static_value(shape, "shape", span, symbolic=True)  # type: ignore[arg-type]

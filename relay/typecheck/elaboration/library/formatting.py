@@ -21,6 +21,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
+from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions.conditions import require_bool
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import resolve
@@ -42,6 +43,7 @@ class _Writer:
 
     def put(self, entity: AbstractValue, specification: str = "", quoted: bool = False) -> None:
         """Append a value. Inside of tuples, strings are quoted, as in Python."""
+        entity = data_dependent.number_at_run_time(self.checker, self.out, entity, self.span)
         known = is_constant_bool(entity)
         if isinstance(entity, DynamicValue) and known is None:
             entity = expand(self.checker, self.out, entity, self.span)

@@ -27,6 +27,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, list_reductions
+from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import comparisons, operators
 from relay.typecheck.elaboration.expressions.attributes import normalize_attribute, static_value
 from relay.typecheck.elaboration.expressions.whole_numbers import is_integer, whole_number
@@ -63,6 +64,7 @@ def _round(call: Call, number: AbstractValue, ndigits: AbstractValue | None = No
     """Half to even. Of a float scalar it is int32, for Python's is an integer; of a tensor it is elementwise, as in
     NumPy."""
     checker, out, span = call.site
+    number = data_dependent.number_at_run_time(checker, out, number, span)
     match number, ndigits:
         case Number(value), None:
             return Number(round(value), span)
@@ -90,6 +92,8 @@ def _to_integer(name: str) -> Rule:
 
     def rule(call: Call, value: AbstractValue, /) -> AbstractValue:
         checker, out, span = call.site
+        if not isinstance(value, Size):
+            value = data_dependent.number_at_run_time(checker, out, value, span)
         if isinstance(value, Number):
             return value if isinstance(value, Size) else Number(getattr(math, name)(value.value), span)
         x = checker.materialize(out, value, span)

@@ -33,7 +33,7 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of, nearest_index
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import early_elements
-from relay.typecheck.elaboration.dynamic_shapes import masks, slice_windows, slices
+from relay.typecheck.elaboration.dynamic_shapes import data_dependent, masks, slice_windows, slices
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.members import structure_items
 from relay.typecheck.elaboration.values import data
@@ -69,8 +69,10 @@ def index(
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
 
-    if isinstance(entity, Tuple) and len(items) == 1 and isinstance(items[0], DynamicValue) and entity.items:
-        return structure_items.chosen_item(checker, out, entity, items[0], span)
+    if isinstance(entity, Tuple) and entity.items and len(items) == 1 and not isinstance(items[0], SliceItem):
+        position = data_dependent.number_at_run_time(checker, out, items[0], span)
+        if isinstance(position, DynamicValue):
+            return structure_items.chosen_item(checker, out, entity, position, span)
     if isinstance(entity, Tuple):
         return structure_items.tuple_item(checker, out, entity, items, span)
     if not isinstance(entity, DynamicValue):

@@ -56,6 +56,7 @@ _DIM_OPERATIONS: dict[str, Callable[..., Dim]] = {
     "negative": lambda dim: dims.subtract(0, dim),
     "maximum": dims.maximum,
     "minimum": dims.minimum,
+    "abs": lambda dim: dims.maximum(dim, dims.subtract(0, dim)),
 }
 _COMPARISONS: dict[str, Callable[[Dim, Dim], bool]] = {
     "equal": equal,
@@ -81,7 +82,8 @@ def size_arithmetic(
         if name == "power" and isinstance(known[1], int) and 0 <= known[1] <= 4:
             return size(dims.product([known[0]] * known[1]), span)
     floats = name == "divide" or any(o.is_float for o in operands)
-    if not floats or name not in ("add", "subtract", "multiply", "divide", "negative", "power"):
+    of_floats = name in ("maximum", "minimum", "abs") and all(o.is_float for o in operands)
+    if not floats or not (of_floats or name in ("add", "subtract", "multiply", "divide", "negative", "power")):
         return None
     return SizeExpression(name, tuple(operands), compute, True, span)
 
