@@ -22,7 +22,6 @@ import relay
 from relay import Tensor
 from relay.codegen.runtime import cpu
 from relay.compilation.stages import lowering
-from relay.ir.expr import Module
 from relay.transform import LEVELS, Pipeline
 from relay.transform.passes import PASSES
 from relay.transform.pipeline import count
@@ -55,7 +54,7 @@ PARAGRAPH = """
 """
 
 
-def program(bindings: int) -> Module:
+def program(bindings: int) -> relay.ir.expr.Module:
     """A program of about this many bindings: paragraphs with a branch, a tuple, a loop and a call."""
     rounds = bindings // 16
     text = "".join(PARAGRAPH.format(i=2 * i + 2, p=2 * i + 1, j=2 * i + 3, c=0.5 + i % 7) for i in range(rounds))
@@ -79,7 +78,7 @@ def cost() -> None:
         row(name, [timed(lambda m=m, n=name: Pipeline(n)(m)) for m in modules])
     for level, names in enumerate(LEVELS):
         row(f"level {level}", [timed(lambda m=m, n=names: Pipeline(n)(m)) for m in modules])
-    for name, call in (("to_text", relay.to_text), ("alpha_hash", Module.alpha_hash)):
+    for name, call in (("to_text", relay.to_text), ("alpha_hash", relay.ir.expr.Module.alpha_hash)):
         row(name, [timed(lambda m=m, c=call: c(m)) for m in modules])
     texts = [relay.to_text(m) for m in modules]
     row("parse", [timed(lambda t=t: relay.parse(t)) for t in texts])
@@ -213,7 +212,7 @@ def models() -> dict[str, tuple[Any, list[Any]]]:
     }
 
 
-def compiled(module: Module, arguments: list[Any]) -> tuple[Callable[[], object], int]:
+def compiled(module: relay.ir.expr.Module, arguments: list[Any]) -> tuple[Callable[[], object], int]:
     """A call of a module's native program, and the bytes of its workspace."""
     program = cpu.compile_module(module, threads=1)
     values = [np.asarray(a) for a in arguments]
@@ -260,7 +259,7 @@ def worth(seconds: float, names: Sequence[str]) -> None:
 
 def print_ratios(
     name: str,
-    made: dict[str, Module],
+    made: dict[str, relay.ir.expr.Module],
     found: dict[str, tuple[Any, list[Any]]],
     best: dict[str, tuple[Callable[[], object], int]],
     seconds: float,

@@ -13,38 +13,36 @@ import gc
 import time
 from collections.abc import Callable
 
-from relay.frontend.lower import lower_text
-from relay.ir.definition import Definition
-from relay.ir.sizes.extents import Place
-from relay.ir.types import FLOAT32, TensorType
-from relay.typecheck.elaboration import Argument, ScalarArg, elaborate_structured
+import numpy as np
+
+import relay
+from relay import Float, Tensor, dims
 
 
-def _program(lines: list[str], parameters: str) -> Definition:
+def _text(lines: list[str], parameters: str) -> str:
     body = "\n".join(f"    {line}" for line in lines)
-    return lower_text(f"def f({parameters}):\n{body}\n    return x\n", "<benchmark>", {})["f"]
+    return f"def f({parameters}):\n{body}\n    return x\n"
 
 
-def _chain(count: int) -> tuple[Definition, list[Argument], list[Place]]:
-    lines = ["x = x * c + d"] * (count // 2)
-    return _program(lines, "x, c, d"), [TensorType(FLOAT32, (4, 5))] * 3, []
+def _chain(count: int) -> tuple[str, list[object] | None]:
+    return _text(["x = x * c + d"] * (count // 2), "x, c, d"), [np.zeros((4, 5), np.float32)] * 3
 
 
-def _products(count: int) -> tuple[Definition, list[Argument], list[Place]]:
-    return _program(["x = x @ c"] * count, "x, c"), [TensorType(FLOAT32, (4, 4))] * 2, []
+def _products(count: int) -> tuple[str, list[object] | None]:
+    return _text(["x = x @ c"] * count, "x, c"), [np.zeros((4, 4), np.float32)] * 2
 
 
-def _literals(count: int) -> tuple[Definition, list[Argument], list[Place]]:
+def _literals(count: int) -> tuple[str, list[object] | None]:
     lines = [*["s = s * 0.5 + 1"] * (count // 4), "x = x + s"]  # two operations and two numbers
-    return _program(lines, "x, s"), [TensorType(FLOAT32, (4,)), ScalarArg(1.0)], []
+    return _text(lines, "x, s"), [np.zeros(4, np.float32), 1.0]
 
 
-def _symbolic(count: int) -> tuple[Definition, list[Argument], list[Place]]:
-    definition, types, _ = _chain(count)
-    return definition, types, [Place(p, (), axis) for p in range(3) for axis in range(2)]
+def _symbolic(count: int) -> tuple[str, list[object] | None]:
+    lines = ["x = x * c + d"] * (count // 2)
+    return _text(lines, ", ".join(f"{p}: Tensor[Float, (n, m)]" for p in "xcd")), None
 
 
-PROGRAMS: dict[str, Callable[[int], tuple[Definition, list[Argument], list[Place]]]] = {
+PROGRAMS: dict[str, Callable[[int], tuple[str, list[object] | None]]] = {
     "chain": _chain,
     "products": _products,
     "literals": _literals,
@@ -53,11 +51,13 @@ PROGRAMS: dict[str, Callable[[int], tuple[Definition, list[Argument], list[Place
 
 
 def measure(name: str, count: int) -> float:
-    """Seconds of the processor to elaborate a program with about this many bindings."""
-    definition, types, places = PROGRAMS[name](count)
+    """Seconds of the processor to elaborate a program of about this many bindings; no arguments: for any sizes."""
+    text, arguments = PROGRAMS[name](count)
+    n, m = dims("n m")
+    function = relay.from_source(text, {"Tensor": Tensor, "Float": Float, "n": n, "m": m})
     gc.collect()
     start = time.process_time()
-    elaborate_structured(definition, types, places)
+    _ = function.type if arguments is None else function.lower(*arguments)
     return time.process_time() - start
 
 

@@ -27,6 +27,9 @@ from relay import errors, ir, random, transform
 from relay.api import tree
 from relay.api.batching import vmap
 from relay.api.differentiation import checkpoint, grad, hessian, jacobian, jvp, value_and_grad, vjp
+from relay.api.function import RelayFunction, explain, from_source
+from relay.api.function import data_class as _data_class
+from relay.api.function import decorate as _decorate
 from relay.api.gradient_check import check_gradient
 from relay.api.overloading import overload
 from relay.api.python_mode import as_python
@@ -38,6 +41,8 @@ from relay.calling.executable import Executable, load
 from relay.calling.lowering import Lowering as _Lowering
 from relay.calling.program_table import Explanation as _Explanation
 from relay.compilation import hooks as _hooks
+from relay.compilation.options import Options as _Options
+from relay.compilation.options import options as _options
 from relay.compilation.stages import DEFAULT_LEVEL as _DEFAULT_LEVEL
 from relay.errors import (
     CompileError,
@@ -54,9 +59,6 @@ from relay.errors import (
 )
 from relay.frontend.annotations import base_type_var, dims, shape_var, type_var
 from relay.frontend.data.values import replace as _replace
-from relay.function import RelayFunction, explain, from_source
-from relay.function import data_class as _data_class
-from relay.function import decorate as _decorate
 from relay.ir.annotations.annotation import Ref as _Ref
 from relay.ir.axes import CHW, HWC, HWIO, NCDHW, NCHW, NCW, NDHWC, NHWC, NWC, OIHW
 from relay.ir.structure import register_tree
@@ -96,8 +98,6 @@ from relay.operator import (
 )
 from relay.operator.packs import load_packs as _load_packs
 from relay.ops.placeholders import func_ty_to_placeholders
-from relay.options import Options as _Options
-from relay.options import options as _options
 from relay.support import python_mode as _python_mode
 from relay.support.tracebacks import install as _install
 from relay.text.parser import parse

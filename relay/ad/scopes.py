@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from relay.ad.cotangents import Cotangent, Cotangents, type_of
-from relay.diagnostic import Span
+from relay.errors.diagnostic import Span
 from relay.ir.expr import Binding, Block, Dead, Expr, If, Loop, Match, Var
 from relay.ir.traverse import free_variables, operands, walk
 from relay.operator import Emitter

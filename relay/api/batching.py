@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relay.api import tree
+from relay.api.function import RelayFunction
 from relay.api.templates import (
     Parameters,
     TextTemplate,
@@ -24,7 +25,6 @@ from relay.api.templates import (
 )
 from relay.calling.closures import ReturnedFunction
 from relay.errors import TypeCheckError
-from relay.function import RelayFunction
 
 _OPTIONS = ("in_axes", "out_axes", "axis_size")
 

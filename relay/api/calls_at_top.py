@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Iterator
 
+from relay.api.function import RelayFunction
 from relay.errors import InternalError, RelayError
 from relay.frontend.static.files import Files
 from relay.frontend.static.unknown_names import UnknownValue
-from relay.function import RelayFunction
 from relay.typecheck.elaboration import elaborate_structured
 from relay.typecheck.elaboration.abstract_values import DependsOnPoison
 

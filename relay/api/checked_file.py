@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from relay.diagnostic import Diagnostic, Label, Source, Span
+from relay.errors.diagnostic import Diagnostic, Label, Source, Span
 from relay.frontend.source import SourceFile
 from relay.frontend.static.dependencies import Dependencies, Unit
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from relay.api.function import RelayFunction
 from relay.api.templates import (
     Parameters,
     TextTemplate,
@@ -27,7 +28,6 @@ from relay.api.templates import (
 )
 from relay.calling.closures import ReturnedFunction
 from relay.errors import TypeCheckError, TypeMismatch
-from relay.function import RelayFunction
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Grad, Static
 from relay.support import python_mode

@@ -7,11 +7,11 @@ from typing import Any
 
 import attrs
 
+from relay.api.function import RelayFunction, decorate
+from relay.compilation.options import Options
 from relay.errors import RegistrationError
-from relay.function import RelayFunction, decorate
 from relay.ir.definition import Definition
 from relay.ir.types import show
-from relay.options import Options
 from relay.typecheck.elaboration.library import overload_calls, overloads
 
 

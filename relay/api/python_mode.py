@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from relay.api.function import RelayFunction, decorate, from_source
 from relay.api.python_arrays import PythonArray, dtype_of, unwrapped, wrapped
 from relay.calling.array import Array
 from relay.calling.dlpack import array_from_dlpack
+from relay.compilation.options import Options
 from relay.errors import RelayError, TypeMismatch
 from relay.eval.operation import Operations
-from relay.function import RelayFunction, decorate, from_source
 from relay.ir import tree
 from relay.ir.annotations.annotation import Ref
 from relay.ir.dims import DimExpr, TypeId, evaluate
@@ -33,7 +34,6 @@ from relay.ir.expr import OpCall
 from relay.ir.types import BaseType, Kind, TensorType, TupleType, Type, base_of_dtype, prune
 from relay.operator import Operator
 from relay.operator.definition import literal_array
-from relay.options import Options
 from relay.support import python_mode
 
 _inside: ContextVar[bool] = ContextVar("relay.as_python.inside", default=False)

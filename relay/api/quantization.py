@@ -26,12 +26,12 @@ from typing import Any, Literal, TypeAlias, get_args
 import attrs
 import numpy as np
 
+from relay.api.function import RelayFunction
 from relay.api.integer_programs import float_results, to_integers
 from relay.calling.executable import Executable
 from relay.compilation.stages import DEFAULT_LEVEL, CompiledSignature, check_target
 from relay.errors import RelayError, Span
 from relay.eval.watching import watch
-from relay.function import RelayFunction
 from relay.ir.expr import Atom, AttributeValue, Binding, Block, Constant, Expr, Function, Module, OpCall, Var
 from relay.ir.rebuild import map_blocks
 from relay.ir.traverse import walk

@@ -14,15 +14,16 @@ import attrs
 from relay.api.calls_at_top import calls_at_top, elaborate_call
 from relay.api.checked_file import CheckedFile, CheckedFunction, CheckMemory, FileMemory, in_order, once
 from relay.api.differentiation import grad
+from relay.api.function import RelayFunction
 from relay.api.place_types import of_call, with_types
 from relay.calling.donation import donated_names
-from relay.diagnostic import Diagnostic, Label, Span
+from relay.compilation.options import Options, options
 from relay.errors import InternalError, RelayError
+from relay.errors.diagnostic import Diagnostic, Label, Span
 from relay.frontend.analysis.unused import unused_warnings
 from relay.frontend.source import SourceFile
 from relay.frontend.static.files import Files
 from relay.frontend.static.unknown_names import UnknownNameError, UnknownValue
-from relay.function import RelayFunction
 from relay.ir.annotations.type_parameters import alias_value, is_alias
 from relay.ir.debugging.source_names import collecting
 from relay.ir.debugging.source_places import SourcePlaces, collecting_places
@@ -39,7 +40,6 @@ from relay.ir.types import (
     TupleType,
     TypeId,
 )
-from relay.options import Options, options
 from relay.typecheck.elaboration import Scheme, elaborate_structured, scheme
 from relay.typecheck.elaboration.abstract_values import DependsOnPoison
 from relay.typecheck.unification import is_known

@@ -13,9 +13,9 @@ from typing import Any, ParamSpec, TypeVar
 
 import attrs
 
+from relay.api.function import RelayFunction
 from relay.errors import TypeCheckError, TypeMismatch
 from relay.frontend.lower import lower_text
-from relay.function import RelayFunction
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function, Parameter, Recompute
 from relay.operator import lookup

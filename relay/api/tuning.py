@@ -16,11 +16,11 @@ from typing import Any
 import attrs
 import numpy as np
 
+from relay.api.function import RelayFunction
 from relay.codegen.runtime import cpu
 from relay.codegen.tiling import DEFAULT, Choices, TilingChoice, TilingOptions
 from relay.compilation import tuning_records
 from relay.errors import TypeMismatch
-from relay.function import RelayFunction
 from relay.ir.expr import Function, Module, OpCall, Var
 from relay.ir.traverse import all_blocks
 from relay.ir.types import TensorType

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from relay.calling.dlpack import dlpack_capsule
-from relay.display.arrays import array_html
 from relay.errors import ExecutionError
 from relay.support.html import fragment
+from relay.text.display.arrays import array_html
 
 if TYPE_CHECKING:  # that has the types of the operators that the end of this file defines
     from numpy.lib.mixins import NDArrayOperatorsMixin as _Operators

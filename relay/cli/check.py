@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from relay.api.checked_file import in_order, place_of
+from relay.api.function import RelayFunction
 from relay.api.static_check import Check, check_text
 from relay.cli import inputs
 from relay.cli.refusal import Refusal
-from relay.diagnostic import Diagnostic, Span, wants_color
 from relay.errors import RelayError, together
+from relay.errors.diagnostic import Diagnostic, Span, wants_color
 from relay.frontend.analysis.unused import unused_warnings
 from relay.frontend.static.text_files import read_source
-from relay.function import RelayFunction
 from relay.ir.definition import Definition
 from relay.typecheck.elaboration import scheme
 

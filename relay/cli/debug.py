@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from relay.api.differentiation import grad
+from relay.api.function import RelayFunction
 from relay.cli.inputs import read_arrays, read_function
 from relay.cli.refusal import Refusal
 from relay.debug.adapter.adapter import serve_port, serve_standard_streams
@@ -20,7 +21,6 @@ from relay.debug.non_finite import find_nan
 from relay.debug.session import MEMORY, step
 from relay.debug.tracing import trace
 from relay.errors import FrontendError
-from relay.function import RelayFunction
 
 NAME = "debug"
 HELP = "step through a decorated function, to and fro"

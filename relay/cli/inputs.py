@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
+from relay.api.function import RelayFunction
 from relay.cli.arrays import Arrays
 from relay.cli.refusal import Refusal
 from relay.errors import FrontendError, RelayError
 from relay.frontend.static.text_files import read_bytes
-from relay.function import RelayFunction
 from relay.ir.expr import Module, Var
 from relay.ir.types import Type, show
 from relay.ir.validation.check_surface import is_untyped

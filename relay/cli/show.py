@@ -6,18 +6,18 @@ import argparse
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from relay.api.function import RelayFunction
 from relay.cli.inputs import read_arrays, read_function, read_types
 from relay.cli.page import Stage, to_html
 from relay.cli.refusal import Refusal
 from relay.compilation.stages import CPU, DEFAULT_LEVEL, CompiledSignature, check_target, lowering
 from relay.compilation.texts import general_text
-from relay.display.dot import to_dot, to_svg
-from relay.display.graph import graph
-from relay.function import RelayFunction
 from relay.ir.dims import ANY, Dim, evaluate
 from relay.ir.expr import Constant, Module
 from relay.ir.sizes.extents import Place, places
 from relay.ir.types import Kind, QuantifiedType, Type, TypeId, map_dims, show, type_variables
+from relay.text.display.dot import to_dot, to_svg
+from relay.text.display.graph import graph
 from relay.text.printer import to_text
 from relay.transform.fusion.outlining import fuse
 from relay.typecheck.elaboration import Argument, elaborate_structured

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relay.compilation.stages import lowering
-from relay.display.drawing import Drawing
-from relay.display.graph import Graph, graph
 from relay.errors import FrontendError
 from relay.ir.definition import Definition, DerivedDefinition, primal
 from relay.ir.expr import Grad, Module, Static
 from relay.ir.types import TensorType, prune
+from relay.text.display.drawing import Drawing
+from relay.text.display.graph import Graph, graph
 from relay.transform.fusion.outlining import fuse
 from relay.transform.pipeline import Pipeline
 from relay.typecheck.elaboration import Argument, elaborate_structured

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from relay.api.function import RelayFunction, from_source
 from relay.calling import marshalling
 from relay.calling.results import run_time_value
 from relay.errors import ExecutionError, FrontendError
 from relay.eval.frames import Frame
 from relay.eval.values import Box, Closure, Data, GradientFunction, Reference, Stack, primal
 from relay.eval.variables import Structure, Variable, Variables, short_text, type_text
-from relay.function import RelayFunction, from_source
 from relay.ir.annotations.annotation import Ref
 from relay.ir.debugging.source_names import FunctionName, Parts
 from relay.ir.definition import MISSING, Definition, data_class

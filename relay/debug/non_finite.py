@@ -13,14 +13,14 @@ import attrs
 import numpy as np
 
 from relay.api.differentiation import value_and_grad
+from relay.api.function import RelayFunction
 from relay.debug import causes
 from relay.debug.programs import Program, program_of
 from relay.debug.watching import Computation, watch
-from relay.diagnostic import Diagnostic, Label, Span
 from relay.errors import ExecutionError, FrontendError, RelayError
+from relay.errors.diagnostic import Diagnostic, Label, Span
 from relay.eval.values import Box, Data, Reference, Stack, primal
 from relay.eval.variables import COTANGENT, short_text, type_text
-from relay.function import RelayFunction
 from relay.ir.expr import Function, OpCall
 from relay.ir.traverse import walk
 from relay.ir.types import TensorType

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from pygments.lexers.python import PythonLexer  # type: ignore[import-untyped]
 from pygments.token import Token  # type: ignore[import-untyped]
 
-from relay.display.programs import diagnostic_html
 from relay.eval.backtrace import Call
 from relay.support.html import fragment, span
+from relay.text.display.programs import diagnostic_html
 
 if TYPE_CHECKING:
     from relay.debug.session import Session

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import attrs
 
-from relay.diagnostic import Span
+from relay.errors.diagnostic import Span
 from relay.eval.frames import Frame
 from relay.ir.debugging.breakpoints import is_breakpoint
 from relay.ir.expr import (

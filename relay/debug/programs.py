@@ -7,13 +7,13 @@ from typing import Any
 
 import attrs
 
+from relay.api.function import RelayFunction
 from relay.calling.results import Values, wrap
 from relay.compilation.stages import CompiledSignature, to_core
 from relay.errors import FrontendError
 from relay.eval.interpreter import accept
 from relay.eval.sizes import sizes_of
 from relay.eval.tape import unbox
-from relay.function import RelayFunction
 from relay.ir.debugging.source_names import SourceNames
 from relay.ir.definition import Definition
 from relay.ir.dims import TypeId

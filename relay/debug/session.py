@@ -20,6 +20,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from relay.api.function import RelayFunction
 from relay.debug import places
 from relay.debug.breakpoints import Breakpoint, Condition, NonFinite, applied_operator
 from relay.debug.expressions import Expressions, assigned, python_value
@@ -28,13 +29,12 @@ from relay.debug.places import Point
 from relay.debug.programs import Program, program_of
 from relay.debug.recording import Recording
 from relay.debug.statistics import Statistics, statistics_of
-from relay.diagnostic import Span
 from relay.errors import ExecutionError, FrontendError, RelayError
+from relay.errors.diagnostic import Span
 from relay.eval.backtrace import Call, backtrace_of
 from relay.eval.frames import Frame
 from relay.eval.values import Closure
 from relay.eval.variables import Variables, own_variables, shown, variables
-from relay.function import RelayFunction
 from relay.ir.expr import Block
 
 MEMORY = 256 << 20

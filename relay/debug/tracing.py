@@ -10,18 +10,18 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 
+from relay.api.function import RelayFunction
 from relay.calling.checks import arrays_in
 from relay.debug.expressions import Shown, python_value
 from relay.debug.places import functions
 from relay.debug.programs import Program, program_of
 from relay.debug.statistics import Statistics, statistics_of
-from relay.diagnostic import Span
 from relay.errors import ExecutionError, FrontendError
+from relay.errors.diagnostic import Span
 from relay.eval.interpreter import Machine
 from relay.eval.tape import unbox
 from relay.eval.values import Closure
 from relay.eval.variables import short_text, type_text
-from relay.function import RelayFunction
 from relay.ir.expr import OpCall, Var
 from relay.ir.traverse import all_blocks, bound_variables
 from relay.typecheck.elaboration.abstract_values import is_of_template

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from relay.debug.programs import Program
-from relay.diagnostic import Span
+from relay.errors.diagnostic import Span
 from relay.eval.frames import Frame
 from relay.eval.interpreter import Machine
 from relay.eval.values import Box, Closure, primal

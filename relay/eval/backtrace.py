@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from relay.diagnostic import Span
+from relay.errors.diagnostic import Span
 from relay.eval.frames import Frame
 from relay.eval.tape import Differentiation
 from relay.eval.variables import short_text, type_text, variables

@@ -69,7 +69,7 @@ from relay.ir.surface import SurfaceExpr
 from relay.ir.traverse import free_variables, operands
 from relay.ir.types import RefType, StackType, TensorType, TupleType, Type, prune, show
 from relay.support.limits import stack_size, too_deep
-from relay.text import program_output
+from relay.ir import program_output
 
 SHOWN_CALLS = 3
 """How many calls a run-time error shows, from the innermost on."""

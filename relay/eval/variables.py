@@ -14,7 +14,7 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
-from relay.diagnostic import Source
+from relay.errors.diagnostic import Source
 from relay.eval.frames import Activation, Frame
 from relay.eval.values import Box, Closure, Data, GradientFunction, Reference, Stack, describe, primal
 from relay.ir.debugging.source_names import (

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from relay.api.static_check import Check
-from relay.diagnostic import Diagnostic, Span
+from relay.errors.diagnostic import Diagnostic, Span
 from relay.frontend.static.import_graph import ImportGraph
 from relay.frontend.static.text_files import read_source
 from relay.ir.types import FunctionType

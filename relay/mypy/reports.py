@@ -7,7 +7,7 @@ from mypy.errors import Errors
 from mypy.nodes import Context, Decorator, FuncDef
 from mypy.plugin import FunctionContext, MethodContext
 
-from relay.diagnostic import Span
+from relay.errors.diagnostic import Span
 from relay.mypy.checked import CheckedFiles, is_decorated, own_span, place
 
 RELAY = ErrorCode("relay", "What relay check finds in a decorated function", "Relay")

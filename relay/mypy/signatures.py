@@ -49,7 +49,7 @@ class Signatures:
 
     def function_class(self) -> Instance:
         """The class of decorated functions."""
-        found = self.named_type("relay.function.RelayFunction")
+        found = self.named_type("relay.api.function.RelayFunction")
         assert isinstance(found, Instance)
         return found
 

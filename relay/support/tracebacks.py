@@ -12,8 +12,8 @@ import sysconfig
 import traceback as traceback_module
 from types import TracebackType
 
-from relay.diagnostic import wants_color
 from relay.errors import RelayError
+from relay.errors.diagnostic import wants_color
 from relay.support.html import fragment, from_terminal
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

@@ -9,9 +9,9 @@ import attrs
 import numpy as np
 
 from relay.api.differentiation import grad
+from relay.api.function import RelayFunction
 from relay.eval.values import Data, Reference, Stack
 from relay.frontend.data.values import is_value
-from relay.function import RelayFunction
 from relay.ir.annotations.annotation import Ref
 from relay.ir.structure import split
 

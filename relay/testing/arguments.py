@@ -11,9 +11,9 @@ import ml_dtypes
 import numpy as np
 
 from relay.api import tree
+from relay.api.function import RelayFunction
 from relay.calling.array import Array
 from relay.errors import TypeCheckError
-from relay.function import RelayFunction
 from relay.ir.annotations.annotation import Ref, to_type
 from relay.ir.dims import ANY, DimExpr, Kind, TypeId
 from relay.ir.structure import build, field_names, is_record_class

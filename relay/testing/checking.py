@@ -20,11 +20,11 @@ import numpy as np
 
 from relay.api import tree
 from relay.api.differentiation import grad
+from relay.api.function import RelayFunction
 from relay.api.gradient_check import wrong_gradient
 from relay.calling.array import Array
 from relay.compilation.stages import DEFAULT_LEVEL
 from relay.errors import DifferentiationError, ExecutionError, FrontendError, TypeCheckError
-from relay.function import RelayFunction
 from relay.testing.agreement import assert_agree, at_level, leaves
 from relay.testing.arguments import argument_sources, arguments_strategy, call_text, without_an_index
 

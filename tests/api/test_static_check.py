@@ -9,7 +9,7 @@ import pytest
 
 import relay
 from relay.api.static_check import Check, check_text
-from relay.diagnostic import Diagnostic
+from relay.errors.diagnostic import Diagnostic
 
 
 def checked(text: str) -> list[Diagnostic]:

@@ -260,7 +260,7 @@ def test_calls_like_earlier_ones_describe_nothing(monkeypatch: pytest.MonkeyPatc
     def compiled(*_: object) -> None:
         raise AssertionError("the arguments were described again")
 
-    monkeypatch.setattr("relay.function.RelayFunction._compile_call", compiled)
+    monkeypatch.setattr("relay.api.function.RelayFunction._compile_call", compiled)
     for call, expected in calls:
         np.testing.assert_allclose(call(), expected)
 

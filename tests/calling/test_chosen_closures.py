@@ -11,9 +11,9 @@ import pytest
 
 import relay
 from relay import Float, Fn, Ref, Tensor
+from relay.api.function import RelayFunction
 from relay.calling.closures import ReturnedFunction
 from relay.errors import CompileError, ExecutionError, TypeMismatch
-from relay.function import RelayFunction
 from relay.ir.expr import Module
 
 F = Tensor[Float, ()]

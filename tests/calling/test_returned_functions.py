@@ -11,9 +11,9 @@ import pytest
 
 import relay
 from relay import Float, Fn, Tensor
+from relay.api.function import RelayFunction
 from relay.calling.closures import ReturnedFunction
 from relay.errors import ExecutionError, FrontendError, RelayError, TypeCheckError, TypeMismatch
-from relay.function import RelayFunction
 
 F = Tensor[Float, ()]
 Way = Callable[[RelayFunction], Callable[..., Any]]

@@ -10,7 +10,7 @@ import pytest
 from agreement import modes
 
 import relay as R
-import relay.function as relay_compiler
+import relay.api.function as relay_compiler
 from relay import Tensor, relay
 from relay.errors import TypeCheckError, TypeMismatch
 from relay.ir.sizes.extents import symbolic_dims
@@ -263,7 +263,7 @@ def test_calls_with_lists_of_any_length_describe_nothing_again(monkeypatch: pyte
 
     scaled(*arguments(3))
     with monkeypatch.context() as patched:
-        patched.setattr("relay.function.describe", None)
+        patched.setattr("relay.api.function.describe", None)
         found = [scaled(*arguments(count)) for count in (1, 4, 100, 2)]
     for count, (total, more) in zip((1, 4, 100, 2), found, strict=True):
         np.testing.assert_allclose(total, np.full(2, 0.5 * sum(i * i for i in range(count))))

@@ -59,13 +59,13 @@ def random_tree(leaves: int, rng: np.random.Generator) -> Any:
 def slow_calls(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Grows with each call that looks at its arguments anew."""
     found: list[object] = []
-    lower = relay.function.RelayFunction._lower
+    lower = relay.api.function.RelayFunction._lower
 
     def counted(self: Any, *arguments: Any, **keywords: Any) -> Any:
         found.append(self)
         return lower(self, *arguments, **keywords)
 
-    monkeypatch.setattr(relay.function.RelayFunction, "_lower", counted)
+    monkeypatch.setattr(relay.api.function.RelayFunction, "_lower", counted)
     return found
 
 

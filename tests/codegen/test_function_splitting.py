@@ -9,9 +9,9 @@ from matrix import sample
 from zoo import programs
 
 import relay
+from relay.api.function import RelayFunction
 from relay.codegen.lowering import function_splitting
 from relay.codegen.lowering.module_builder import text
-from relay.function import RelayFunction
 
 ALL = {p.name: p for p in programs()}
 

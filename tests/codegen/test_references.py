@@ -13,9 +13,9 @@ from agreement import assert_modes_raise, modes
 
 import relay
 from relay import Float, Int, Ref, Tensor
+from relay.api.function import RelayFunction
 from relay.errors import ExecutionError, TypeMismatch
 from relay.frontend.data.values import is_value
-from relay.function import RelayFunction
 
 F = Tensor[Float, ()]
 REGISTRY: list[tuple[Any, Callable[[], tuple[Any, ...]]]] = []
@@ -443,7 +443,7 @@ def test_calls_like_earlier_ones_describe_nothing_again(monkeypatch: pytest.Monk
         stepped(state, cell, 0.5, x)
     stepped(*arguments()[:1], cell, 0.5, x)
     with monkeypatch.context() as patched:
-        patched.setattr("relay.function.describe", None)
+        patched.setattr("relay.api.function.describe", None)
         assert float(stepped(state, cell, 0.5, x)[0]) == -1.0
         state.value = (state.value[0].numpy(), np.asarray(state.value[1]))
         before = cell.value

@@ -7,8 +7,8 @@ import io
 import pytest
 
 import relay
-from relay.diagnostic import Diagnostic, Label, Source, Span, cells, wants_color
 from relay.errors import FrontendError, RelayError, ShapeError, together
+from relay.errors.diagnostic import Diagnostic, Label, Source, Span, cells, wants_color
 
 
 def span(text: str, line: int, column: int, end_line: int, end_column: int, first_line: int = 1) -> Span:

@@ -112,4 +112,4 @@ def test_a_frame_of_the_user_below_ours_is_kept(monkeypatch: pytest.MonkeyPatch)
         relay_module.errors.together(error() for error in [user_frame])  # type: ignore[misc]
     except relay_module.RelayError as error:
         text = printed(error, monkeypatch)
-    assert "user_frame" in text and "errors.py" not in text
+    assert "user_frame" in text and "relay/errors" not in text

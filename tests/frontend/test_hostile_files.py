@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import relay
 from relay.api.static_check import Check, check_text
 from relay.cli import main
-from relay.diagnostic import Diagnostic
+from relay.errors.diagnostic import Diagnostic
 from relay.frontend.static.evaluation import Budget, Evaluator, NotEvaluated
 
 _RUNS = (

@@ -47,9 +47,9 @@ from operator_samples import (
 )
 
 import relay
+from relay.api.function import RelayFunction
 from relay.errors import ShapeError, TypeMismatch
 from relay.eval import interpreter
-from relay.function import RelayFunction
 from relay.ir import IntType
 from relay.ir.expr import Constant, OpCall, Var
 from relay.ir.types import FLOAT32, INT32, BaseClass, BaseType, TensorType

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from zoo import programs
 
+from relay.api.function import RelayFunction
 from relay.calling.arguments import describe
 from relay.calling.results import run_time_value
 from relay.errors import InternalError, RelayError
 from relay.eval.sizes import sizes_of
-from relay.function import RelayFunction
 from relay.ir.dims import TypeId
 from relay.ir.expr import Module
 from relay.ir.sizes.extents import Place

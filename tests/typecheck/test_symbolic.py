@@ -13,13 +13,13 @@ from symbolic_sizes import ALL, all_axes, elaborated, outcome, relay_evaluate, r
 from zoo import Program
 
 import relay
+from relay.api.function import RelayFunction
 from relay.calling.results import wrap
 from relay.compilation.stages import to_core
 from relay.errors import ExecutionError, TypeCheckError
 from relay.eval import interpreter
 from relay.eval.sizes import sizes_of
 from relay.frontend.lower import lower_text
-from relay.function import RelayFunction
 from relay.ir.analysis.alpha import alpha_equal
 from relay.ir.dims import TypeId
 from relay.ir.expr import Constant, Module

@@ -16,7 +16,7 @@ from relay.api.checked_file import CheckedFile, CheckedFunction, CheckMemory, Pl
 from relay.api.static_check import Check
 from relay.cli.lsp.documents import Text
 from relay.cli.lsp.recovery import Repaired, repaired
-from relay.diagnostic import Diagnostic, Source, Span
+from relay.errors.diagnostic import Diagnostic, Source, Span
 from relay.frontend.source import SourceFile
 from relay.frontend.static.import_graph import ImportGraph
 from relay.support.gc_pause import without_collection

@@ -12,7 +12,7 @@ from pygls.uris import from_fs_path
 
 from relay.cli.lsp.analysis import Analysis
 from relay.cli.lsp.documents import Text
-from relay.diagnostic import Diagnostic, Label, Span
+from relay.errors.diagnostic import Diagnostic, Label, Span
 
 _SEVERITIES = {
     "error": types.DiagnosticSeverity.Error,

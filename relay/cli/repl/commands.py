@@ -12,12 +12,12 @@ from typing import Any
 import attrs
 
 from relay.api.differentiation import grad
+from relay.api.function import RelayFunction, from_source
 from relay.cli.repl.inputs import Inputs, value_type
 from relay.compilation.stages import lowering
 from relay.debug.commands import Commands as DebuggerCommands
 from relay.debug.session import step
 from relay.errors import FrontendError, RelayError
-from relay.function import RelayFunction, from_source
 from relay.ir.analysis.difference import diff
 from relay.text.printer import to_text
 from relay.transform.pipeline import count

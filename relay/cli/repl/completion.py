@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import relay
+from relay.api.function import RelayFunction
 from relay.cli.repl.commands import NAMES
-from relay.function import RelayFunction
 from relay.ir.types import show
 from relay.operator.registry import get_env
 from relay.operator.signature_text import signature, type_text

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from relay.calling.array import Array
-from relay.diagnostic import wants_color
+from relay import Array
+from relay.api.function import RelayFunction, from_source
 from relay.errors import RelayError
+from relay.errors.diagnostic import wants_color
 from relay.frontend.lower import lower_text
-from relay.function import RelayFunction, from_source
 from relay.ir.annotations.annotation import Ref
 from relay.ir.types import FunctionType, QuantifiedType, show
 from relay.support.tracebacks import without_own_frames

@@ -23,7 +23,7 @@ from relay.ir.dims import TypeId, evaluate
 from relay.ir.expr import OpCall, Print
 from relay.ir.types import FunctionType, TensorType, Type
 from relay.operator import Operator
-from relay.text import program_output
+from relay.ir import program_output
 
 log = logging.getLogger("relay.compile")
 

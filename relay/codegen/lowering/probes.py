@@ -26,7 +26,7 @@ from relay.codegen.lowering.function_builder import Around, Code, ContextTable
 from relay.codegen.lowering.memory.workspace import Workspace
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, GlobalVar, Statement, integer, tirx
-from relay.diagnostic import Span
+from relay.errors.diagnostic import Span
 from relay.ir.dims import DataDependentDim, Dim
 from relay.ir.expr import Binding, Var
 

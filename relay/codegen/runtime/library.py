@@ -30,7 +30,7 @@ import numpy as np
 from relay.codegen.runtime import codec
 from relay.codegen.runtime.header import ExportError, identifier, symbol
 from relay.codegen.runtime.native import ALIGNMENT, NativeModule
-from relay.diagnostic import Span
+from relay.errors.diagnostic import Span
 from relay.ir.analysis.alpha import data_in_order
 from relay.ir.expr import Function, Module
 from relay.ir.traverse import walk

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from relay.codegen.lowering.layout import Layout, Pool, leaves
-from relay.diagnostic import Span
+from relay.errors.diagnostic import Span
 from relay.ir.dims import TypeId
 from relay.ir.expr import Var
 from relay.ir.sizes.extents import Place

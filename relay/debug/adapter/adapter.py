@@ -22,12 +22,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from relay.api.differentiation import grad
+from relay.api.function import RelayFunction
 from relay.debug.adapter.framing import Connection, Malformed, Message
 from relay.debug.adapter.requests import THREAD, Go, Requests
 from relay.debug.programs import STAGES
 from relay.debug.session import MEMORY, Session, step
 from relay.errors import FrontendError, RelayError
-from relay.function import RelayFunction
 from relay.support import python_mode
 
 WHILE_RUNNING = {

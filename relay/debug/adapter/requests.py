@@ -20,8 +20,8 @@ from relay.debug.breakpoints import Breakpoint
 from relay.debug.commands import Commands
 from relay.debug.expressions import python_value
 from relay.debug.session import Session
-from relay.diagnostic import Span
 from relay.errors import FrontendError, RelayError
+from relay.errors.diagnostic import Span
 
 THREAD = 1
 

@@ -19,6 +19,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from relay.api.function import RelayFunction
 from relay.api.gradient_check import wrong_gradient
 from relay.compilation.stages import CompiledSignature
 from relay.debug.differences.gradient_rules import wrong_rule
@@ -36,11 +37,10 @@ from relay.debug.differences.reduction import Reduced, Reduction
 from relay.debug.differences.reproduction import directory_for, write
 from relay.debug.differences.search import Change, Comparison, Search
 from relay.debug.programs import program_of
-from relay.diagnostic import Diagnostic, Span
 from relay.errors import FrontendError
+from relay.errors.diagnostic import Diagnostic, Span
 from relay.eval.sizes import sizes_of
 from relay.eval.values import map_leaves
-from relay.function import RelayFunction
 from relay.ir.definition import DerivedDefinition, primal
 from relay.ir.expr import Call, Expr, If, Loop, Match, Module, OpCall
 

@@ -14,7 +14,7 @@ import numpy as np
 from relay.debug.differences.outcomes import FAILURES
 from relay.debug.programs import Program
 from relay.debug.watching import Computation, watch
-from relay.diagnostic import Span
+from relay.errors.diagnostic import Span
 from relay.eval import interpreter
 from relay.eval.values import Closure, GradientFunction
 from relay.ir.expr import Binding, Block, Exit, Function, Global, Grad, LoopLabel, Module, OpCall, Var

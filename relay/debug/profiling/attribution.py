@@ -13,7 +13,7 @@ import attrs
 from relay.codegen.lowering.probes import Site
 from relay.codegen.runtime.machine_peak import MachinePeak
 from relay.debug.profiling.builds import ProbedBuild, RunRecord
-from relay.diagnostic import Span
+from relay.errors.diagnostic import Span
 from relay.ir.dims import DataDependentDim, Dim, TypeId, evaluate, variables
 from relay.ir.expr import OpCall
 from relay.ir.types import TensorType

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from relay.api.function import RelayFunction
 from relay.codegen.lowering.context import BUDGET
 from relay.codegen.lowering.probes import (
     CALLS,
@@ -25,7 +26,6 @@ from relay.codegen.lowering.probes import (
     Site,
 )
 from relay.compilation.stages import CompiledSignature
-from relay.function import RelayFunction
 from relay.ir.expr import Module
 
 _CALIBRATION_SECONDS, _CALIBRATION_PROBES = 0.02, 20_000

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relay.ad.print_erasure import without_prints
+from relay.api.function import RelayFunction
 from relay.calling.results import holds_references
 from relay.codegen.runtime.cpu import default_threads
 from relay.debug.profiling.attribution import kernels, lines, times
@@ -18,7 +19,6 @@ from relay.debug.profiling.machine import machine_peak
 from relay.debug.profiling.memory import memory_use
 from relay.debug.profiling.report import Phase, Profile
 from relay.errors import FrontendError
-from relay.function import RelayFunction
 from relay.ir.expr import Function, Module, Print
 from relay.ir.traverse import walk
 from relay.support.phases import PhaseTimes, recorded_phases

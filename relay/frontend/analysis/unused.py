@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from relay.diagnostic import Diagnostic, Span
+from relay.errors.diagnostic import Diagnostic, Span
 from relay.ir.definition import MISSING, Definition, Scope, data_class
 from relay.ir.expr import (
     Assert,

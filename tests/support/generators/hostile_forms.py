@@ -27,7 +27,7 @@ RUNNING = (
     "np.apply_along_axis(canary, 0, np.ones(3))", "functools.reduce(canary, [1, 2])", "functools.partial(canary)()",
     "NamedTuple('P', [('x', canary())])", "collections.namedtuple('P', 'x')(canary())", "dict(a=canary())",
     "dataclasses.field(default_factory=canary)", "relay.vjp(f, 1.0)", "relay.jvp(f, (1.0,), (1.0,))", "f(1.0)",
-    "f.compile(1.0)", "relay.function.os.system('touch HOSTILE')", "typing.sys.modules['os'].system('touch HOSTILE')",
+    "f.compile(1.0)", "relay.api.function.os.system('touch HOSTILE')", "typing.sys.modules['os'].system('touch HOSTILE')",
     "'{0.__class__}'.format(Evil)", "Evil.__class__", "().__class__.__base__.__subclasses__()", "getattr(Evil, 'x')",
     "eval('canary()')", "exec('canary()')", "open('HOSTILE', 'w')", "compile('canary()', 'a', 'exec')", "(yield)",
     "typing.get_type_hints(Evil)", "typing.Optional['canary()']", "list['canary()']", "Generic[canary()]", "await canary",

@@ -40,10 +40,9 @@ from relay.calling.shape_policy import refuse_sizes
 from relay.codegen.runtime.native_stacks import with_room
 from relay.compilation.custom_gradients import with_gradient
 from relay.compilation.drawings import drawing
+from relay.compilation.options import Options
 from relay.compilation.stages import CompiledSignature
 from relay.compilation.texts import general_text, typed_text
-from relay.display.drawing import Drawing
-from relay.display.programs import program_html
 from relay.errors import CompileError, FrontendError, InternalError, RelayError, RelayWarning, bugs_of
 from relay.eval import interpreter
 from relay.eval.values import Data
@@ -56,11 +55,12 @@ from relay.ir.expr import Module, Parameter
 from relay.ir.sizes.extents import Place, symbolic_dims
 from relay.ir.types import SymbolicSize, Type, show
 from relay.operator import Undetermined
-from relay.options import Options
 from relay.support import python_mode
 from relay.support.gc_pause import without_collection
 from relay.support.locks import Lock, compiling
 from relay.support.phases import PhaseTimes, phase, recorded_phases
+from relay.text.display.drawing import Drawing
+from relay.text.display.programs import program_html
 from relay.transform.core.derivative_orders import check_orders
 from relay.typecheck.elaboration import Argument, Elaborated, StaticArg, elaborate_structured, load, scheme
 

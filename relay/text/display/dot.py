@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from relay.display.graph import Cluster, Edge, Graph, Node
+from relay.text.display.graph import Cluster, Edge, Graph, Node
 
 _WIDTH, _HEIGHT, _ROW, _GAP = 190, 40, 70, 14
 

@@ -12,9 +12,9 @@ from collections.abc import Container, Sequence
 from os import PathLike
 from pathlib import Path
 
-from relay.display.dot import to_dot, to_svg
-from relay.display.graph import Graph, count_nodes
 from relay.errors import ExecutionError, FrontendError
+from relay.text.display.dot import to_dot, to_svg
+from relay.text.display.graph import Graph, count_nodes
 
 MOST_NODES = 300
 """Of larger programs Graphviz takes minutes to lay out a picture; as SVG they are drawn in rows instead."""

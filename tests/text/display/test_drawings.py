@@ -12,9 +12,9 @@ import pytest
 
 import relay
 from relay import Float64, Tensor
-from relay.display.graph import Cluster, Node, graph
 from relay.ir.expr import Function
 from relay.ir.traverse import walk
+from relay.text.display.graph import Cluster, Node, graph
 
 DOT = shutil.which("dot")
 needs_dot = pytest.mark.skipif(DOT is None, reason="there is no Graphviz")

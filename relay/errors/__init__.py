@@ -11,7 +11,7 @@ import platform
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from relay.diagnostic import Diagnostic, Label, Source, Span
+from relay.errors.diagnostic import Diagnostic, Label, Source, Span
 
 __all__ = [
     "CompileError",

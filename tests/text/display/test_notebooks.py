@@ -15,8 +15,8 @@ from traitlets.config import Config
 
 import relay
 from relay import Float, Tensor
-from relay.display.programs import MOST_LINES, highlighted
 from relay.support.html import STYLE, from_terminal
+from relay.text.display.programs import MOST_LINES, highlighted
 
 VOID = {"br", "meta", "link", "hr"}
 
