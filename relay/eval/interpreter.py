@@ -24,6 +24,7 @@ from relay.eval.sizes import attribute_with_sizes, made_in_attributes, sizes_of,
 from relay.eval.steps import Steps, check
 from relay.eval.tape import Differentiation, Differentiator, Tape, tapes_of, unbox
 from relay.eval.values import Closure, Data, GradientFunction, Reference, Stack, describe, fits, primal
+from relay.ir import program_output
 from relay.ir.debugging.source_names import SourceNames
 from relay.ir.dims import DataDependentDim, TypeId, evaluate, no_size
 from relay.ir.expr import (
@@ -69,7 +70,6 @@ from relay.ir.surface import SurfaceExpr
 from relay.ir.traverse import free_variables, operands
 from relay.ir.types import RefType, StackType, TensorType, TupleType, Type, prune, show
 from relay.support.limits import stack_size, too_deep
-from relay.ir import program_output
 
 SHOWN_CALLS = 3
 """How many calls a run-time error shows, from the innermost on."""

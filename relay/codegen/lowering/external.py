@@ -19,11 +19,11 @@ import attrs
 from relay.codegen.runtime.devices import Callbacks, Device, aligned_array
 from relay.codegen.tvm.tir import Expression, tirx
 from relay.errors import CompileError, ExecutionError, Span
+from relay.ir import program_output
 from relay.ir.dims import TypeId, evaluate
 from relay.ir.expr import OpCall, Print
 from relay.ir.types import FunctionType, TensorType, Type
 from relay.operator import Operator
-from relay.ir import program_output
 
 log = logging.getLogger("relay.compile")
 

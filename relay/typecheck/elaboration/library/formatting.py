@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir.expr import Assert, Binding, Print
-from relay.ir.types import TensorType, show
 from relay.ir.program_output import check_format
+from relay.ir.types import TensorType, show
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
