@@ -8,6 +8,9 @@ Each unit runs ahead of the others as far as there is room. Activations, weights
 each virtual thread; what a slot already holds is not loaded again. A unit that fills a slot waits until the one that
 reads it has read what was there; these waits come in the order of the steps, so counting tokens suffice, and each token
 is taken by whom it was posted for.
+
+With two threads, nothing overlaps the first load and the last store but what they are cut into: the first chunk comes
+and the last tile goes by blocks of output channels, one while the next is loaded or computed.
 """
 
 from __future__ import annotations
@@ -177,6 +180,14 @@ class _Step:
     tile: int
 
 
+@attrs.frozen
+class _Place:
+    """Where among the accumulators a tile has its sums, and what is pooled from them."""
+
+    sums: int
+    pooled: int
+
+
 class _Scheduler:
     """One layer."""
 
@@ -231,9 +242,7 @@ class _Scheduler:
             if number in waits:
                 self.out.signal(Queue.COMPUTE, Queue.LOAD)
             if is_last:
-                self._steps_behind(tiles[step.tile], step.tile, len(self.epilogue.behind))
-            if is_last:
-                self._store(tiles[step.tile], step.tile, len(tiles))
+                self._end(tiles[step.tile], step.tile, len(tiles))
 
     def _steps(self, tiles: list[Region]) -> Iterator[_Step]:
         """All steps, with the slots that they use."""
@@ -243,15 +252,24 @@ class _Scheduler:
                 yield self._residual_step(next(count), position, region, number, step)
             _, _, ins = self.layer.block_groups
             for start in range(0, ins, self.tile.ins):
-                yield self._product_step(next(count), position, region, Span(start, min(start + self.tile.ins, ins)))
+                chunk = Span(start, min(start + self.tile.ins, ins))
+                for part in self._parts(region, position == 0 and start == 0):
+                    yield self._product_step(next(count), position, region, part, chunk)
             behind = self.epilogue.behind
             for at, (number, later) in enumerate(behind):
                 if isinstance(later, AddResidual):
                     yield self._residual_step(next(count), position, region, number, later, at)
 
+    def _parts(self, region: Region, is_cut: bool) -> list[Region]:
+        """The blocks of output channels of a tile at either end of the layer, each by itself; else all of them."""
+        if not is_cut or self.threads == 1 or self.layer.wide or region.images.size > 1 or region.groups.size > 1:
+            return [region]
+        return [attrs.evolve(region, outs=Span(at, at + 1)) for at in range(region.outs.start, region.outs.stop)]
+
     # ---- steps
 
-    def _product_step(self, step: int, position: int, region: Region, ins: Span) -> _Step:
+    def _product_step(self, step: int, position: int, region: Region, part: Region, ins: Span) -> _Step:
+        """Multiply a chunk for a part of a tile."""
         layer = self.layer
         rows = window(layer, product_span(layer, region.rows, 0), 0)
         columns = window(layer, product_span(layer, region.columns, 1), 1)
@@ -259,20 +277,22 @@ class _Scheduler:
         wgt_key = ("wgt", region.groups, region.outs, ins)
         inp, is_new_inp, after_inp = self.inp.take(inp_key, step)
         wgt, is_new_wgt, after_wgt = self.wgt.take(wgt_key, step)
+        wgt += (part.outs.start - region.outs.start) * ins.size * layer.kernel[0] * layer.kernel[1]
         loads: list[tuple[Load, str]] = []
-        if is_new_wgt:
-            loads += self._weight_loads(region, ins, wgt)
+        if is_new_wgt or part != region:
+            loads += self._weight_loads(part, ins, wgt)
         if is_new_inp:
             loads += self._activation_loads(region, ins, rows, columns, inp)
-        if position == 0 and ins.stop == layer.block_groups[2] and layer.bias is not None and layer.bias.by_product:
+        is_end = ins.stop == layer.block_groups[2] and part.outs.stop == region.outs.stop
+        if position == 0 and is_end and layer.bias is not None and layer.bias.by_product:
             loads += [
                 (load(Memory.INP, rectangles([], 0, self.bias_row)[0]), BIAS_ROW),
                 (load(Memory.WGT, rectangles([(1, layer.blocks_out)], 0, self.bias_weights)[0]), "bia"),
             ]
-        acc = self._accumulators(position)
+        acc = self._place(position, region, part).sums
 
         def compute() -> None:
-            for nest in product_nests(layer, region, ins, rows, columns):
+            for nest in product_nests(layer, part, ins, rows, columns):
                 self._gemm(attrs.evolve(nest, dst=nest.dst + acc, src=nest.src + inp, wgt=nest.wgt + wgt))
 
         return _Step(loads, max(after_inp, after_wgt), compute, position)
@@ -327,19 +347,20 @@ class _Scheduler:
         if is_new:
             axes, start = self._part(region, self.layer.product_extents, self._product_region(region))
             loads += [(load(Memory.INP, r), f"res{number}") for r in rectangles(axes, start, slot)]
-        acc, size = self._accumulators(position), self._product_size(region)
+        place, size = self._place(position, region), self._product_size(region)
+        acc = place.sums
         identity = one + shifts.index(min(residual.shift, IDENTITY_SHIFT))
 
         def compute() -> None:
             if at is not None:
-                self._steps_behind(region, position, at)
+                self._steps_behind(region, place, at)
             repeats = 1 if at is None else 1 << max(0, residual.shift - IDENTITY_SHIFT)
             for _ in range(repeats):
                 self._gemm(Nest((Axis(size, 1, 1),), acc, slot, identity))
             if at is None:
                 following = [s.shift for n, s in self.epilogue.before]
-                place = [n for n, _ in self.epilogue.before].index(number) + 1
-                next_shift = following[place] if place < len(following) else IDENTITY_SHIFT
+                behind = [n for n, _ in self.epilogue.before].index(number) + 1
+                next_shift = following[behind] if behind < len(following) else IDENTITY_SHIFT
                 if residual.shift > next_shift:
                     self._immediate(AluOp.SHR, next_shift - residual.shift, acc, size)
 
@@ -352,7 +373,7 @@ class _Scheduler:
         if position >= self.threads and not self.layer.wide:
             self.out.wait(Queue.COMPUTE, Queue.STORE)
         self._done = 0
-        self._gemm(Nest((Axis(self._product_size(region), 1),), self._accumulators(position)), reset=True)
+        self._gemm(Nest((Axis(self._product_size(region), 1),), self._place(position, region).sums), reset=True)
 
     def _gemm(self, nest: Nest, reset: bool = False) -> None:
         for folded in fold(nest, self.gemm_limits):
@@ -378,9 +399,9 @@ class _Scheduler:
             instruction = Alu(op=op, use_imm=True, imm=part, iter_in=size, dst_in=1, src_in=1)
             self.out.loop(instruction, ((acc, acc, 0),))
 
-    def _steps_behind(self, region: Region, position: int, end: int) -> None:
+    def _steps_behind(self, region: Region, place: _Place, end: int) -> None:
         """The steps behind the product up to one of them, those that are done left out."""
-        acc, size = self._accumulators(position), self._product_size(region)
+        acc, size = place.sums, self._product_size(region)
         for number in range(self._done, end):
             _, step = self.epilogue.behind[number]
             match step:
@@ -395,7 +416,7 @@ class _Scheduler:
                 case Minimum(amount):
                     self._immediate(AluOp.MIN, amount, acc, size)
                 case MaxPool():
-                    self._pool(step, region, acc)
+                    self._pool(step, region, place)
                 case AddResidual():
                     pass  # a step of its own
         self._done = max(end, self._done)
@@ -422,13 +443,13 @@ class _Scheduler:
                 self.out.emit(load(Memory.ACC, r), "acc")
         self._alu(AluOp.ADD, Nest(axes, acc, self.biases + start))
 
-    def _pool(self, step: MaxPool, region: Region, acc: int) -> None:
-        """The largest numbers of windows, behind the sums: first one in each window, then the others."""
+    def _pool(self, step: MaxPool, region: Region, place: _Place) -> None:
+        """The largest numbers of windows: first one in each window, then the others."""
+        acc, pooled = place.sums, place.pooled
         product = self._product_region(region)
         height, width = product.rows.size, product.columns.size
         tall, wide = region.rows.size, region.columns.size
         planes = region.images.size * region.groups.size * region.outs.size
-        pooled = acc + self.room.product
         self._gemm(Nest((Axis(planes * tall * wide, 1),), pooled), reset=True)
         (kh, kw), (sh, sw), (top, left, _, _) = step.kernel, step.stride, step.padding
         taps = sorted(np.ndindex(kh, kw), key=lambda tap: tap != (top, left))  # the first one is in all windows
@@ -452,24 +473,31 @@ class _Scheduler:
 
     # ---- the store unit
 
-    def _store(self, region: Region, position: int, count: int) -> None:
-        if self.layer.wide:
-            self._store_bytes(region, position)
-            return
+    def _end(self, region: Region, position: int, count: int) -> None:
+        """The steps behind the product that are left, and the store."""
+        done = self._done
+        for part in self._parts(region, position == count - 1):
+            place, self._done = self._place(position, region, part), done
+            self._steps_behind(part, place, len(self.epilogue.behind))
+            if self.layer.wide:
+                self._store_bytes(part, place.sums)
+            else:
+                self._store(part, place.sums if self.layer.pool is None else place.pooled)
+        if position + self.threads < count and not self.layer.wide:
+            self.out.signal(Queue.STORE, Queue.COMPUTE)
+
+    def _store(self, region: Region, at: int) -> None:
         self.out.signal(Queue.COMPUTE, Queue.STORE)
         self.out.wait(Queue.STORE, Queue.COMPUTE)
         axes, start = self._part(region, self.layer.extents, region)
-        at = self._accumulators(position) + (self.room.product if self.layer.pool is not None else 0)
         for r in rectangles(axes, start, at):
             self.out.emit(store(r), "out")
-        if position + self.threads < count:
-            self.out.signal(Queue.STORE, Queue.COMPUTE)
 
-    def _store_bytes(self, region: Region, position: int) -> None:
+    def _store_bytes(self, region: Region, at: int) -> None:
         """Store the lowest bytes of sums, and shift, as often as they have bytes. Each of the two waits for the
         other."""
         axes, start = self._part(region, self.layer.extents, region)
-        at, size = self._accumulators(position), self._product_size(region)
+        size = self._product_size(region)
         part = math.prod(self.layer.result_shape[1:-2])
         for byte in range(BYTES):
             if byte:
@@ -483,8 +511,13 @@ class _Scheduler:
 
     # ---- places
 
-    def _accumulators(self, position: int) -> int:
-        return (position % self.threads) * (self.room.product + self.room.pooled)
+    def _place(self, position: int, region: Region, part: Region | None = None) -> _Place:
+        """Where the sums of a tile are, or of a part of it."""
+        start = (position % self.threads) * (self.room.product + self.room.pooled)
+        before = 0 if part is None else part.outs.start - region.outs.start
+        blocks = region.images.size * region.groups.size * region.outs.size
+        sums = start + before * (self._product_size(region) // blocks)
+        return _Place(sums, start + self.room.product + before * region.rows.size * region.columns.size)
 
     def _product_region(self, region: Region) -> Region:
         return attrs.evolve(
