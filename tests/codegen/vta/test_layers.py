@@ -134,6 +134,16 @@ def test_convolutions_of_resnet(layer: Layer) -> None:
     assert_computes(best(small, tried=2))
 
 
+def test_what_hardly_fits() -> None:
+    """Rows are cut into more parts than elsewhere, and where two threads have no room there is one."""
+    rows = best(Layer(16, 16, 3, 3000, (3, 3), padding=(1, 1, 1, 1), epilogue=requantization(7)), tried=1)
+    assert rows.tile.width < 3000 / 4 and rows.threads == 2
+    window = best(Layer(16, 32, 28, 29, (28, 28), epilogue=requantization(9)), tried=1)
+    assert window.threads == 1
+    for scheduled in (rows, window):
+        assert_computes(scheduled)
+
+
 @settings(max_examples=12)
 @given(st.integers(0, 2**32 - 1))
 def test_random_layers(seed: int) -> None:
@@ -181,5 +191,5 @@ def test_what_is_no_layer() -> None:
         best(Layer(16, 16, epilogue=(ShiftRight(1), AddResidual(11))))
     with pytest.raises(ValueError, match="no room for"):
         schedule(Layer(1024, 512), Tile(1, 1, 32, 64, 1, 1))
-    with pytest.raises(ValueError, match="no part of wide fits"):
+    with pytest.raises(ValueError, match="it takes 20000 elements of inp, which has 2048"):
         best(Layer(16, 16, 1, 40_000, (1, 20_000), name="wide"))

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 import relay
+from relay.codegen.vta.program import Role
+from relay.codegen.vta.simulator.run import simulate
 from relay.eval import interpreter
 
 RANDOM = np.random.default_rng(0)
@@ -70,3 +72,6 @@ def test_resnet() -> None:
     names = [[s.name.rsplit("_", 1)[0] for s in p.sections] for p in executable.vta_program().values()]
     convolutions = ["vta_quantized_conv2d"] * 19  # all but the first one
     assert names == [["vta_max_pool2d", *convolutions], ["vta_quantized_dense"]]
+    for program in executable.vta_program().values():
+        inputs = {b.name: np.ones(b.shape, np.int8) for b in program.buffers if b.role is Role.INPUT}
+        simulate(program, inputs)  # with all rules

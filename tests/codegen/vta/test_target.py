@@ -237,6 +237,14 @@ LONG = weights(16, 16, 1, 41)
 
 
 @relay
+def large(x: Any) -> Any:
+    return requantize(relay.quantized_conv2d(x, LARGE))
+
+
+LARGE = np.ones((16, 16, 60, 50), np.int8)
+
+
+@relay
 def nothing(x: Any) -> Any:
     return x + 1
 
@@ -246,7 +254,8 @@ REFUSED = [
     (of_arguments, [IMAGES[0], KERNEL], "its weights are computed at run time"),
     (in_odd_groups, [np.zeros((1, 15, 6, 6), np.int8)], "blocks of 16 channels need groups of a multiple of 16"),
     (unsigned, [IMAGES[0].view(np.uint8)], "it multiplies uint8 and int8"),
-    (far, [IMAGES[0][..., :2].copy()], "no part of quantized_conv2d fits the scratchpads"),
+    (far, [IMAGES[0][..., :2].copy()], "a load puts at most 15 columns of zeros on a side, and it needs 20"),
+    (large, [np.zeros((1, 16, 60, 50), np.int8)], "it takes 3000 elements of inp, which has 2048"),
     (nothing, [IMAGES[0]], "nothing has no layer for the target 'vta'"),
 ]
 

@@ -79,7 +79,7 @@ class FoldedLoops:
 
 def fold(nest: Nest, limits: Limits) -> tuple[FoldedLoops, ...]:
     """The instructions for a nest: mostly one, with the fewest micro-ops."""
-    folded = _fold(_merged(nest.axes), limits)
+    folded = _fold(nest.axes, limits)
     if not (nest.dst or nest.src or nest.wgt):
         return folded
     return tuple(
@@ -102,6 +102,7 @@ def _merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _fold(axes: tuple[Axis, ...], limits: Limits) -> tuple[FoldedLoops, ...]:
+    axes = _merged(axes)
     for folded in sorted(_candidates(axes, limits), key=lambda f: len(f[2])):
         outer, inner, inside = folded
         if _size(inside) > limits.uops:

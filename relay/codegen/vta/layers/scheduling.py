@@ -141,7 +141,7 @@ def split_epilogue(layer: Layer) -> Epilogue:
         elif step.shift <= REPEATED_SHIFT:
             behind.append((number, step))
         else:
-            raise ValueError(f"{layer.name}: a residual shifted by {step.shift} bits is added behind a shift or bound")
+            raise ValueError(f"a residual shifted by {step.shift} bits is added behind a shift or bound")
         number += 1
     before.sort(key=lambda pair: -pair[1].shift)
     return Epilogue(tuple(before), tuple(behind))

@@ -8,10 +8,22 @@ from __future__ import annotations
 
 import functools
 
+import attrs
+
 from relay.codegen.vta.config import DEFAULT, Config
-from relay.codegen.vta.layers.layer import AddBias, AddResidual, Layer, MaxPool, ShiftRight
+from relay.codegen.vta.layers.layer import (
+    AddBias,
+    AddNumber,
+    AddResidual,
+    Layer,
+    Maximum,
+    MaxPool,
+    Minimum,
+    ShiftRight,
+    Step,
+)
 from relay.codegen.vta.layers.scheduling import ScheduledLayer, schedule
-from relay.codegen.vta.layers.tiles import Tile, candidates, product_span, regions, room, window
+from relay.codegen.vta.layers.tiles import Tile, candidates, product_span, regions, room, why_none_fits, window
 from relay.codegen.vta.layout import Memory
 from relay.codegen.vta.simulator.cycles import CHISEL, CycleModel
 from relay.codegen.vta.simulator.cycles import estimate as estimate_cycles
@@ -20,17 +32,43 @@ TRIED = 24
 """How many cuts are timed."""
 
 
-@functools.lru_cache(maxsize=256)
 def best(
     layer: Layer, threads: int = 2, model: CycleModel = CHISEL, config: Config = DEFAULT, tried: int = TRIED
 ) -> ScheduledLayer:
-    """The schedule of a layer with the fewest cycles. Raises ValueError where no tile fits."""
+    """The schedule of a layer with the fewest cycles, with one virtual thread where there is no room for more. Raises
+    ValueError where no tile fits."""
+    tile, used = _best_tile(_without_numbers(layer), threads, model, config, tried)
+    return schedule(layer, tile, used, config)
+
+
+def _without_numbers(layer: Layer) -> Layer:
+    """A layer that takes as long: layers of a network that differ in shifts and bounds have the same tiles."""
+    steps: list[Step] = []
+    for step in layer.epilogue:
+        match step:
+            case ShiftRight(bits) if -16 <= bits <= 15:
+                step = ShiftRight(8)
+            case AddNumber() | Maximum() | Minimum():
+                step = Maximum(0)
+        steps.append(step)
+    return attrs.evolve(layer, epilogue=tuple(steps), name="")
+
+
+@functools.lru_cache(maxsize=256)
+def _best_tile(layer: Layer, threads: int, model: CycleModel, config: Config, tried: int) -> tuple[Tile, int]:
+    """The best tile, and how many virtual threads there is room for."""
     tiles = candidates(layer, config, threads)
+    if not tiles and threads > 1:
+        return _best_tile(layer, 1, model, config, tried)
     if not tiles:
-        raise ValueError(f"no part of {layer.name} fits the scratchpads")
+        raise ValueError(f"its smallest part does not fit: {why_none_fits(layer, config)}")
     tiles.sort(key=lambda tile: promise(layer, tile, threads, model, config))
-    made = [schedule(layer, tile, threads, config) for tile in tiles[:tried]]
-    return min(made, key=lambda one: estimate_cycles(one.stream.instructions, config, model).cycles)
+
+    def cycles(tile: Tile) -> int:
+        stream = schedule(layer, tile, threads, config).stream
+        return estimate_cycles(stream.instructions, config, model).cycles
+
+    return min(tiles[:tried], key=cycles), threads
 
 
 def promise(layer: Layer, tile: Tile, threads: int, model: CycleModel, config: Config) -> float:

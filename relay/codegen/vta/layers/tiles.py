@@ -181,6 +181,28 @@ def room(layer: Layer, tile: Tile) -> Room | None:
     )
 
 
+def why_none_fits(layer: Layer, config: Config) -> str:
+    """What a single pixel of a layer's result lacks, with one virtual thread: what it needs and what there is."""
+    height, width = layer.extents
+    for axis, name in enumerate(("rows", "columns")):
+        spans = [product_span(layer, s, axis) for s in _spans((height, width)[axis], 1)]
+        windows = [window(layer, span, axis) for span in spans]
+        zeros = max(max(w.low, w.high) for w in windows)
+        if zeros > _PADS:
+            return f"a load puts at most {_PADS} {name} of zeros on a side, and it needs {zeros}"
+        if any(w.count < 1 for w in windows):
+            return f"some {name} of its result are sums of padding only, which a load cannot bring"
+    needed = room(layer, Tile(1, 1, 1, 1, 1, 1))
+    assert needed is not None
+    found = {
+        Memory.INP: needed.inp + needed.residual + (needed.bias_weights > 0),
+        Memory.WGT: needed.wgt + needed.identities + needed.bias_weights,
+        Memory.ACC: needed.product + needed.pooled + needed.biases,
+    }
+    memory = next(m for m in found if found[m] > config.depth(m))
+    return f"it takes {found[memory]} elements of {memory.name.lower()}, which has {config.depth(memory)}"
+
+
 RESIDENT_BIASES = 128
 IDENTITY_SHIFT = 6
 """A residual times 64 is a product by 8-bit weights; what is shifted further takes the ALU."""
@@ -200,11 +222,21 @@ def _parts(whole: int) -> list[int]:
 
 
 def candidates(layer: Layer, config: Config, threads: int) -> list[Tile]:
-    """The tiles that the scratchpads have room for."""
+    """The tiles that the scratchpads have room for: in at most four parts along rows, in more only if these are too
+    long."""
+    width = layer.extents[1]
+    columns = [w for w in _parts(width) if w * 4 >= width]
+    while True:
+        found = _candidates_of_widths(layer, columns, config, threads)
+        if found or columns[0] == 1:
+            return found
+        columns = [-(-columns[0] // 2)]
+
+
+def _candidates_of_widths(layer: Layer, columns: list[int], config: Config, threads: int) -> list[Tile]:
     groups, outs, ins = layer.block_groups
     height, width = layer.extents
     found = []
-    columns = [w for w in _parts(width) if w * 4 >= width] or [width]
     for g, o, i in itertools.product(_parts(groups), _parts(outs), _parts(ins)):
         if g > 1 and (o != outs or i != ins):
             continue

@@ -319,9 +319,9 @@ class Matcher:
         if _base(x) != INT8 or _base(weights) != INT8:
             raise _refused(call, f"it multiplies {_base(x)} and {_base(weights)}", "the accelerator has int8 only")
         if not isinstance(weights, Constant):
-            raise _refused(
-                call, "its weights are computed at run time", "weights are packed when the program is compiled"
-            )
+            why = "weights are packed when the program is compiled"
+            how = "bind them before: relay(lambda x: f(WEIGHTS, x)), or compile the function for target='cpu'"
+            raise _refused(call, "its weights are computed at run time", why, how)
         if is_dense:
             kernel = np.asarray(weights.value)[:, :, None, None]
             draft = Layer(kernel.shape[1], kernel.shape[0], images=images, batch=batch, block=block)
@@ -584,12 +584,17 @@ def _shape(atom: Atom) -> tuple[int, ...] | None:
     return tuple(d for d in type_.shape if isinstance(d, int))
 
 
-def _refused(call: OpCall, what: str, why: str | None) -> CompileError:
+def _refused(
+    call: OpCall,
+    what: str,
+    why: str | None,
+    how: str = "compile the function for target='cpu', or write the layer otherwise",
+) -> CompileError:
     """What is no layer of the accelerator."""
     note = () if why is None else (why,)
     return CompileError(
         f"{call.operator} does not run on the target 'vta': {what}",
         call.span,
         notes=note,
-        help="compile the function for target='cpu', or write the layer otherwise",
+        help=how,
     )
