@@ -125,7 +125,7 @@ class Commands:
         name, equals, text = rest.partition("=")
         if not equals or not name.strip() or not text.strip():
             return "set NAME = EXPR"
-        self.session.set(name.strip(), self.session.evaluate(text))
+        self.session.set(name.strip(), self.session.new_value(text))
         return self.session.show(name.strip())
 
     def _break(self, rest: str) -> str:

@@ -13,6 +13,7 @@ A line is stopped at before it is run. What computes nothing at run time, `pair 
 
 from __future__ import annotations
 
+import ast
 import difflib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -274,6 +275,15 @@ class Session:
     def evaluate(self, expression: str) -> Any:
         """The value of an expression of the language over the variables in scope. It changes nothing."""
         return self._expressions.evaluate(expression, self._frame, self._variables())
+
+    def new_value(self, text: str) -> Any:
+        """What a variable gets for a text, for `set`: the value of the expression; a number alone, `2.5`, is Python's,
+        which fits a variable of any dtype that has it."""
+        try:
+            found = ast.literal_eval(text.strip())
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return self.evaluate(text)
+        return found if isinstance(found, bool | int | float) else self.evaluate(text)
 
     def type(self, expression: str) -> str:
         """The type of an expression, which is not run."""

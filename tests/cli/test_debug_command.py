@@ -77,6 +77,15 @@ def test_commands_from_standard_input(file: Path, monkeypatch, capsys) -> None:
     assert not said.endswith("step")
 
 
+def test_a_number_gets_the_dtype_of_the_variable(file: Path, monkeypatch, capsys) -> None:
+    """The expression `1.0` is a float32, and x and found are of float64."""
+    commands = ["break op log", "c", "set x = 10", "set x = -1.5", "set found = found + 2.5", "set x = 1.0 * 2.0"]
+    said = debugged("\n".join(commands), [f"{file}:total", "--args", str(file.parent / "a.npz")], monkeypatch, capsys)
+    assert "x: Tensor[float64, ()] = 10\n" in said and "x: Tensor[float64, ()] = -1.5\n" in said
+    assert "found: Tensor[float64, ()] = 2.5\n" in said
+    assert "x must be Tensor[float64, ()], found float32 ()" in said
+
+
 def test_mistakes_are_said(file: Path, monkeypatch, capsys) -> None:
     where = [f"{file}:total", "--args", str(file.parent / "a.npz")]
     commands = [

@@ -274,7 +274,7 @@ class Requests:
         if place is None:
             raise FrontendError(f"{name} cannot be changed here", help="change the variable that it is a part of")
         self._at(place.frame)
-        value = session.evaluate(str(arguments.get("value", "")))
+        value = session.new_value(str(arguments.get("value", "")))
         if place.path:
             value = replaced(python_value(session.scope()[place.variable].value), place.path, value)
         session.set(place.variable, value)
