@@ -27,6 +27,7 @@ from relay.transform.loops.induction_variables import fold_induction_variables
 from relay.transform.loops.invariants import hoist_invariants
 from relay.transform.loops.tail_calls import loop_tail_calls
 from relay.transform.loops.unrolling import unroll_loops
+from relay.transform.loops.vectorization import vectorize_loops
 from relay.transform.memory.cell_elimination import eliminate_cells
 from relay.transform.memory.reference_elimination import eliminate_references
 from relay.transform.memory.tape_allocation import allocate_tapes
@@ -89,4 +90,5 @@ __all__ = [
     "structure",
     "to_mixed_precision",
     "unroll_loops",
+    "vectorize_loops",
 ]

@@ -44,6 +44,7 @@ from relay.transform.loops.induction_variables import fold_induction_variables
 from relay.transform.loops.invariants import hoist_invariants
 from relay.transform.loops.tail_calls import loop_tail_calls
 from relay.transform.loops.unrolling import unroll_loops
+from relay.transform.loops.vectorization import vectorize_loops
 from relay.transform.memory.cell_elimination import eliminate_cells
 from relay.transform.memory.reference_elimination import eliminate_references
 from relay.transform.memory.tape_allocation import allocate_tapes
@@ -95,6 +96,7 @@ PASSES: dict[str, Pass] = {
     "fold_induction_variables": fold_induction_variables,
     "hoist_invariants": hoist_invariants,
     "batch_products": batch_products,
+    "vectorize_loops": vectorize_loops,
     "distribute_loops": distribute_loops,
     "sink_accumulators": sink_accumulators,
     "unroll_loops": unroll_loops,
@@ -113,7 +115,7 @@ EXACT = (
     frozenset(PASSES)
     - LOSSY
     - {
-        *("reduce_strength", "reorder_products", "join_products", "fold_scales", "batch_products"),
+        *("reduce_strength", "reorder_products", "join_products", "fold_scales", "batch_products", "vectorize_loops"),
         *("distribute_loops", "sink_accumulators"),
         *("choose_layouts", "convert_layout"),
     }

@@ -21,7 +21,10 @@ from relay.transform.properties import CODE, CONTRACTS, PROPERTIES, STAGES, afte
 
 _CLEAN = ("simplify", "fold_constants", "eliminate_common_subexpressions", "simplify", "eliminate_dead_code")
 _FLAT = ("flatten_sums", "allocate_tapes", "flatten_tuples", *_CLEAN)
-_LOOPS = ("fold_induction_variables", "simplify", "hoist_invariants", "batch_products")
+_LOOPS = ("fold_induction_variables", "simplify", "hoist_invariants", "vectorize_loops", "batch_products")
+_LOOPS_BEFORE = tuple(
+    "vectorize_loops{will_be_differentiated}" if name == "vectorize_loops" else name for name in _LOOPS
+)
 _FIRST = (
     *("expand_composites", "flatten_records", "inline", "simplify", "evaluate_partially", "inline", "reduce_strength"),
     *("eliminate_references", "loop_tail_calls", "flatten_parameters", "flatten_tuples", *_CLEAN, "inline"),
@@ -32,8 +35,8 @@ _FIRST = (
 PREPARATION: tuple[tuple[str, ...], ...] = (
     ("expand_composites", "loop_tail_calls"),
     ("expand_composites", "loop_tail_calls", "simplify", "eliminate_dead_code"),
-    (*_FIRST, *_LOOPS, "eliminate_dead_code", "eliminate_dead_arguments"),
-    (*_FIRST, "unroll_loops", *_LOOPS, *_CLEAN, "eliminate_dead_arguments"),
+    (*_FIRST, *_LOOPS_BEFORE, "eliminate_dead_code", "eliminate_dead_arguments"),
+    (*_FIRST, "unroll_loops", *_LOOPS_BEFORE, *_CLEAN, "eliminate_dead_arguments"),
 )
 """The phase `prepare`: what is done with a structured core module at the levels 0 to 3, before it is differentiated."""
 

@@ -13,6 +13,7 @@ import numpy as np
 from relay.ir.dims import LARGEST_SIZE, Dim, maximum, subtract
 from relay.ir.sizes.facts import facts
 from relay.ir.types import BOOL, FLOAT32, INT32, INT64, UINT64, BaseType
+from relay.operator import lookup
 from relay.ops import batching
 from relay.ops.notation import (
     Algebra,
@@ -106,9 +107,22 @@ def _batched_change(scatter: Callable[[Value, Value, Value], Value]) -> Callable
         whole, rows = batch.stretch(x, 0), batch.stretch(new, 2)
         if batch.batched[1]:
             return scatter(whole, _as_vectors(batch, index), rows)
-        return batching.move_axis(batch.call(batching.move_axis(whole, 0, 1), index, rows), 1, 0)
+        starts, columns = _at_column(whole, index), rows.op("expand_dims", axis=1)
+        if batch.operator.algebra.accumulates is not None:
+            sizes = (*columns.shape,)
+            columns = whole.op("dynamic_slice", starts, sizes=sizes) + columns
+        return whole.op("dynamic_update_slice", columns, starts)
 
     return rule
+
+
+def _at_column(whole: Value, index: Value) -> Value:
+    """The place where the columns at an index of axis 1 begin."""
+    place = index.op("cast", dtype=INT64)
+    place = (place < 0).op("where", place + whole.shape[1], place).op("reshape", shape=(1,))
+    zeros = np.zeros(whole.ndim - 1, np.int64)
+    pieces = [place.emitter.constant(zeros[:1], INT64), place, place.emitter.constant(zeros[1:], INT64)]
+    return place.emitter.call(lookup("concatenate"), pieces if len(zeros) > 1 else pieces[:2], {"axis": 0})
 
 
 @register_op(

@@ -1,0 +1,615 @@
+"""The body of a loop evaluated for all its rounds at once, for loop vectorization.
+
+What a variable of the body stands for is one of four: a value that is the same in all rounds or has the rounds as its
+first axis, an array of the loop of which each round has one row, a tuple of these, or the counter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import attrs
+
+from relay.errors import Span
+from relay.ir.dims import ANY, Dim, add
+from relay.ir.expr import (
+    Arm,
+    Assert,
+    Atom,
+    Binding,
+    Block,
+    Constant,
+    Counter,
+    Expr,
+    Extent,
+    If,
+    Loop,
+    LoopLabel,
+    MakeTuple,
+    Next,
+    OpCall,
+    Project,
+    Var,
+    Yield,
+)
+from relay.ir.sizes.facts import facts
+from relay.ir.traverse import walk
+from relay.ir.types import BaseType, TensorType, Type
+from relay.operator import Emitter, Pattern, Value, batch_call, lookup
+from relay.operator.batching import batching_rule
+from relay.operator.facets import LOOP, IndexKind
+from relay.transform.analysis.loop_analysis import bound_in, is_too_large, likely, may_fail
+from relay.transform.analysis.value_ranges import ValueRanges
+
+LARGE_ROUND = 4096
+"""How many elements arrays of one round have that are worth a kernel by themselves, unless products make them."""
+
+MOST_CHOICES = 16
+"""How many operators a branch has at most of which all rounds compute both arms."""
+
+
+class Limits:
+    """What is known of a function and allowed in it."""
+
+    def __init__(self, body: Block, choices: bool, max_size: int) -> None:
+        self.integers = ValueRanges(body)
+        self.choices, self.max_size = choices, max_size
+
+    def has_rounds(self, loop: Loop) -> bool:
+        """Whether a loop has at least one round, always."""
+        count = self.integers.count(loop)
+        return count is not None and self.integers.at_least(count, 1) is True
+
+
+class Unsupported(Exception):
+    """A loop has something that is not computed for all rounds at once."""
+
+
+@attrs.frozen(eq=False)
+class _Lane:
+    """A value of a round: `value` is the same in all rounds, or has the rounds as its first axis."""
+
+    value: Value
+    batched: bool
+
+
+@attrs.frozen(eq=False)
+class _Rows:
+    """An array of the loop of which each round has one row: parameter `number`, with the row as it is now, or None for
+    the one that it was."""
+
+    number: int
+    row: _Lane | None = None
+
+
+@attrs.frozen(eq=False)
+class _Items:
+    """A tuple."""
+
+    items: tuple[_Part, ...]
+
+
+@attrs.frozen(eq=False)
+class _Place:
+    """The counter of the loop plus a number, which is the same in all rounds."""
+
+    offset: int
+
+
+_Part: TypeAlias = _Lane | _Rows | _Items
+_Found: TypeAlias = _Part | _Place
+
+
+class Rounds:
+    """One loop: its body, evaluated for all rounds."""
+
+    def __init__(self, loop: Loop, count: Dim, limits: Limits) -> None:
+        assert loop.counter is not None
+        self.loop, self.count, self.limits, self.counter = loop, count, limits, loop.counter
+        self.inside = bound_in(loop)
+        self.known: dict[Var, _Found] = {self.counter.index: _Place(0)}
+        self.mask: Value | None = None  # the rounds for which what is evaluated counts, if not all
+        self.arrays: list[Value] = []  # the loop's arrays before it
+        self.offsets: dict[int, int] = {}  # which row of each a round has: that of the counter plus this
+        self.out = Emitter(loop.span)
+        self._places: Value | None = None
+        self.has_products = any(
+            isinstance(b.value, OpCall) and lookup(b.value.operator).pattern is Pattern.OUTPUT_FUSABLE
+            for b in walk(loop.body)
+        )
+
+    def bindings(self, targets: Sequence[Var]) -> list[Binding]:
+        out = self.out
+        for number, (parameter, initial) in enumerate(zip(self.loop.parameters, self.loop.initial, strict=True)):
+            type_ = parameter.type
+            if not isinstance(type_, TensorType) or not type_.shape or ANY in type_.shape:
+                raise Unsupported
+            self.known[parameter] = _Rows(number)
+            self.arrays.append(out.value(initial, type_))
+        self._place_value()  # before all, so that it may be used in blocks
+        end = self.loop.body.terminator
+        assert isinstance(end, Next)
+        self._evaluate(self.loop.body.bindings)
+        for number, (target, atom) in enumerate(zip(targets, end.values, strict=True)):
+            found = self._find(atom)
+            if not isinstance(found, _Rows) or found.number != number:
+                raise Unsupported
+            whole = self._written(found)
+            if whole.type != target.type:
+                raise Unsupported
+            out.emit((target,), whole.atom)
+        return out.bindings
+
+    # ---- the loop's arrays
+
+    def _written(self, rows: _Rows) -> Value:
+        """An array with its new rows."""
+        before = self.arrays[rows.number]
+        if rows.row is None:
+            return before
+        new, offset = self._stretched(rows.row), self.offsets[rows.number]
+        extent, end = before.shape[0], add(self.count, offset)
+        pieces = [new]
+        if offset:
+            pieces.insert(0, _slice(before, 0, offset))
+        if not self._equal(extent, end):
+            pieces.append(_slice(before, end, extent))
+        return pieces[0] if len(pieces) == 1 else self.out.call(lookup("concatenate"), pieces, {"axis": 0})
+
+    def _row_of(self, rows: _Rows) -> _Lane:
+        """The row of an array that each round has."""
+        if rows.row is not None:
+            return rows.row
+        found = self._rows_from(_Lane(self.arrays[rows.number], False), self.offsets[rows.number])
+        if found is None:
+            raise Unsupported
+        return found
+
+    def _enter(self, rows: _Rows, place: _Found) -> None:
+        """A round reads or writes an array at a place: it has to be the same in the whole loop, and be there."""
+        if not isinstance(place, _Place) or self.offsets.setdefault(rows.number, place.offset) != place.offset:
+            raise Unsupported
+        extent = self.arrays[rows.number].shape[0]
+        if place.offset < 0 or self.limits.integers.at_least(extent, add(self.count, place.offset)) is not True:
+            raise Unsupported
+
+    def _equal(self, left: Dim, right: Dim) -> bool:
+        return left == right or facts().equal(left, right) is True
+
+    # ---- values
+
+    def _find(self, atom: Atom) -> _Found:
+        if isinstance(atom, Var):
+            if atom in self.known:
+                return self.known[atom]
+            if atom in self.inside:
+                raise Unsupported
+        type_ = atom.type if isinstance(atom, Var | Constant) else None
+        if type_ is None:
+            raise Unsupported
+        return _Lane(self.out.value(atom, type_), False)
+
+    def _part(self, atom: Atom) -> _Part:
+        """A value, which is not the counter itself."""
+        found = self._find(atom)
+        return self._place_lane(found) if isinstance(found, _Place) else found
+
+    def _lane(self, atom: Atom) -> _Lane:
+        found = self._part(atom)
+        if not isinstance(found, _Lane):
+            raise Unsupported
+        return found
+
+    def _place_lane(self, place: _Place) -> _Lane:
+        rounds = self._here(self._place_value())
+        return _Lane(rounds + place.offset if place.offset else rounds, True)
+
+    def _place_value(self) -> Value:
+        """The numbers of all rounds."""
+        if self._places is None:
+            index = self.counter.index.type
+            assert isinstance(index, TensorType) and isinstance(index.base, BaseType)
+            attributes: dict[str, Any] = {"start": 0, "stop": self.count, "step": 1, "dtype": index.base}
+            self._places = self.out.call(lookup("arange"), (), attributes)
+        return self._places
+
+    def _here(self, value: Value) -> Value:
+        """A value in the block that is being written."""
+        return self.out.value(value.atom, value.type)
+
+    def _stretched(self, lane: _Lane) -> Value:
+        value = self._here(lane.value)
+        return value if lane.batched else value.op("broadcast_to", shape=(self.count, *value.shape))
+
+    # ---- blocks
+
+    def _evaluate(self, bindings: Sequence[Binding]) -> None:
+        for binding in bindings:
+            self._binding(binding)
+
+    def _binding(self, binding: Binding) -> None:
+        value = binding.value
+        match value:
+            case OpCall():
+                self.known[binding.targets[0]] = self._call(value)
+            case Var() | Constant():
+                self.known[binding.targets[0]] = self._find(value)
+            case Extent():
+                self.known[binding.targets[0]] = _Lane(self.out.bind(value, value.type, "size"), False)
+            case MakeTuple(items):
+                self.known[binding.targets[0]] = _Items(tuple(map(self._part, items)))
+            case Project(whole, index):
+                self.known[binding.targets[0]] = self._component(whole, index)
+            case Assert(condition, message, span):
+                self._assertion(condition, message, span)
+            case If():
+                self._branch(binding.targets, value)
+            case Loop():
+                self._inner_loop(binding.targets, value)
+            case _:
+                raise Unsupported
+
+    def _component(self, whole: Atom, index: int) -> _Found:
+        found = self._find(whole)
+        if isinstance(found, _Items):
+            return found.items[index]
+        if isinstance(found, _Lane) and not found.batched:
+            return _Lane(self.out.components(self._here(found.value))[index], False)
+        raise Unsupported
+
+    def _assertion(self, condition: Atom, message: str, span: Span | None) -> None:
+        lane = self._lane(condition)
+        holds = self._here(lane.value)
+        if self.mask is not None:
+            holds = self._here(self.mask).op("logical_not").op("logical_or", self._stretched(lane))
+            lane = _Lane(holds, True)
+        if lane.batched:
+            holds = holds.op("all")
+        self.out.perform(Assert(holds.atom, message, span))
+
+    # ---- calls
+
+    def _call(self, call: OpCall) -> _Found:
+        row = self._row(call)
+        if row is not None:
+            return row
+        operator = lookup(call.operator)
+        lanes = [self._lane(a) for a in call.arguments]
+        marked = [lane.batched for lane in lanes]
+        values = [self._here(lane.value) for lane in lanes]
+        if self.mask is not None and operator.requirements and may_fail(call):
+            values, marked = self._guarded(call, values, marked)
+        if not any(marked):
+            made = self.out.call(operator, values, call.attributes)
+        else:
+            if batching_rule(operator) is LOOP:
+                raise Unsupported
+            batched = batch_call(operator, values, marked, call.attributes, loops=False)
+            if batched is None:
+                raise Unsupported
+            made = batched
+            self._check_size(made.type, operator.pattern is Pattern.OUTPUT_FUSABLE)
+        if isinstance(made.type, TensorType):
+            return _Lane(made, any(marked))
+        return _Items(tuple(_Lane(item, any(marked)) for item in self.out.components(made)))
+
+    def _row(self, call: OpCall) -> _Found | None:
+        """The value of a call that reads or writes the row of a round, or adds a number to the counter."""
+        if call.operator == "index":
+            array, place = self._find(call.arguments[0]), self._find(call.arguments[1])
+            if isinstance(array, _Rows):
+                self._enter(array, place)
+                return self._row_of(array)
+            if isinstance(place, _Place) and isinstance(array, _Lane):
+                return self._rows_from(array, place.offset)
+        if call.operator == "index_update":
+            array, place, new = map(self._find, call.arguments)
+            if isinstance(array, _Rows):
+                self._enter(array, place)
+                lane = self._place_lane(new) if isinstance(new, _Place) else new
+                if not isinstance(lane, _Lane):
+                    raise Unsupported
+                return _Rows(array.number, lane)
+        if call.operator in ("add", "subtract"):
+            left, right = call.arguments
+            found = self._find(left)
+            if isinstance(found, _Place) and (number := number_of(right)) is not None:
+                return _Place(found.offset + (number if call.operator == "add" else -number))
+            if call.operator == "add" and (number := number_of(left)) is not None:
+                found = self._find(right)
+                if isinstance(found, _Place):
+                    return _Place(found.offset + number)
+        return None
+
+    def _rows_from(self, array: _Lane, offset: int) -> _Lane | None:
+        """The rows of an array that is the same in all rounds at the counter plus a number, where all are there."""
+        value = self._here(array.value)
+        if array.batched:
+            return None
+        end = add(self.count, offset)
+        if offset == 0 and self._equal(value.shape[0], end):
+            return _Lane(value, True)
+        if offset < 0 or self.limits.integers.at_least(value.shape[0], end) is not True:
+            return None
+        return _Lane(_slice(value, offset, end), True)
+
+    def _guarded(self, call: OpCall, values: list[Value], marked: list[bool]) -> tuple[list[Value], list[bool]]:
+        """The operands of a call that may fail in rounds that do not count, where its index is 0 instead."""
+        assert self.mask is not None
+        if lookup(call.operator).indexing.kind is not IndexKind.ROW:
+            raise Unsupported
+        array, index = values
+        extent, integers = array.shape[1 if marked[0] else 0], self.limits.integers
+        place = integers.scalar_dim(call.arguments[1])
+        if place is not None and integers.at_least(place, 0) and integers.at_least(extent, add(place, 1)):
+            return values, marked
+        if integers.at_least(extent, 1) is not True:
+            raise Unsupported
+        index = self._here(self.mask).op("where", index, index.op("zeros_like"))
+        return [array, index], [marked[0], True]
+
+    def _check_size(self, type_: Type, product: bool) -> None:
+        """Raise unless an array of all rounds is of a size that pays."""
+        if not isinstance(type_, TensorType):
+            return
+        if ANY in type_.shape or is_too_large(type_, (), self.limits.max_size):
+            raise Unsupported
+        single = 1
+        for dim in type_.shape[1:]:
+            single *= likely(dim)
+        if single > LARGE_ROUND and not (product or self.has_products):
+            raise Unsupported
+
+    # ---- branches
+
+    def _branch(self, targets: Sequence[Var], branch: If) -> None:
+        conditions: list[_Lane] = []
+        for arm in branch.arms:
+            if not isinstance(arm.condition.terminator, Yield):
+                raise Unsupported
+        self._evaluate(branch.arms[0].condition.bindings)
+        end = branch.arms[0].condition.terminator
+        assert isinstance(end, Yield)
+        conditions.append(self._lane(end.values[0]))
+        rest = branch.orelse
+        if len(branch.arms) > 1:  # the other arms as an If of their own
+            inner = tuple(Var(t.name, t.type, t.span) for t in targets)
+            self.inside.update(inner)
+            rest = Block((Binding(inner, If(branch.arms[1:], branch.orelse, branch.span)),), Yield(inner))
+        if conditions[0].batched:
+            self._chosen(targets, conditions[0].value, branch.arms[0].body, rest)
+        else:
+            self._uniform(targets, conditions[0].value, branch.arms[0].body, rest, branch)
+
+    def _results(self, body: Block) -> list[_Part]:
+        self._evaluate(body.bindings)
+        if not isinstance(body.terminator, Yield):
+            raise Unsupported
+        return [self._part(a) for a in body.terminator.values]
+
+    def _chosen(self, targets: Sequence[Var], condition: Value, then: Block, orelse: Block) -> None:
+        """A branch that rounds take differently."""
+        if not self.limits.choices:
+            raise Unsupported
+        for body in (then, orelse):
+            if sum(1 for _ in walk(body)) > MOST_CHOICES or any(_is_costly(b.value) for b in walk(body)):
+                raise Unsupported
+        outer = self.mask
+        found = []
+        for body, taken in ((then, True), (orelse, False)):
+            here = self._here(condition)
+            mask = here if taken else here.op("logical_not")
+            self.mask = mask if outer is None else self._here(outer).op("logical_and", mask)
+            found.append(self._results(body))
+            self.mask = outer
+        for target, first, second in zip(targets, *found, strict=True):
+            self.known[target] = self._choice(condition, first, second)
+
+    def _choice(self, condition: Value, first: _Part, second: _Part) -> _Part:
+        match first, second:
+            case _Lane(), _Lane():
+                if first is second or (first.value.atom is second.value.atom and first.batched == second.batched):
+                    return first
+                if not isinstance(first.value.type, TensorType):
+                    raise Unsupported
+                a, b = self._stretched(first), self._stretched(second)
+                chooser = self._here(condition).op("reshape", shape=(self.count, *(1,) * (a.ndim - 1)))
+                return _Lane(chooser.op("where", a, b), True)
+            case _Rows(), _Rows() if first.number == second.number:
+                if first.row is second.row:
+                    return first
+                row = self._choice(condition, self._row_of(first), self._row_of(second))
+                assert isinstance(row, _Lane)
+                return _Rows(first.number, row)
+            case _Items(left), _Items(right):
+                return _Items(tuple(self._choice(condition, a, b) for a, b in zip(left, right, strict=True)))
+            case _:
+                raise Unsupported
+
+    def _uniform(self, targets: Sequence[Var], condition: Value, then: Block, orelse: Block, branch: If) -> None:
+        """A branch that all rounds take alike: it stays."""
+        outside, bodies, found = self.out, [], []
+        for body in (then, orelse):
+            self.out = Emitter(branch.span)
+            found.append(self._results(body))
+            bodies.append(self.out)
+            self.out = outside
+        values: list[list[Value]] = [[], []]
+        made = []
+        for first, second in zip(*found, strict=True):
+            made.append(self._joined(first, second, bodies, values))
+        condition = self._here(condition)
+        inner = [Var("t", value.type, branch.span) for value in values[0]]
+        blocks = [
+            Block(body.finished(), Yield(tuple(v.atom for v in parts)))
+            for body, parts in zip(bodies, values, strict=True)
+        ]
+        test = Block((), Yield((condition.atom,)))
+        self.out.emit(tuple(inner), If((Arm(test, blocks[0]),), blocks[1], branch.span))
+        fresh = iter(inner)
+        for target, shape in zip(targets, made, strict=True):
+            self.known[target] = self._refilled(shape, fresh)
+
+    def _joined(self, first: _Part, second: _Part, bodies: list[Emitter], values: list[list[Value]]) -> _Part:
+        """What a result of both arms is; its tensors are appended to `values`, for each arm."""
+        match first, second:
+            case _Lane(), _Lane():
+                batched = first.batched or second.batched
+                for lane, body, parts in zip((first, second), bodies, values, strict=True):
+                    value = body.value(lane.value.atom, lane.value.type)
+                    if batched and not lane.batched:
+                        value = value.op("broadcast_to", shape=(self.count, *value.shape))
+                    parts.append(value)
+                if values[0][-1].type != values[1][-1].type:
+                    raise Unsupported
+                return _Lane(values[0][-1], batched)
+            case _Rows(), _Rows() if first.number == second.number:
+                if first.row is None and second.row is None:
+                    return first
+                row = self._joined(self._row_of(first), self._row_of(second), bodies, values)
+                assert isinstance(row, _Lane)
+                return _Rows(first.number, row)
+            case _Items(left), _Items(right):
+                items = tuple(self._joined(a, b, bodies, values) for a, b in zip(left, right, strict=True))
+                return _Items(items)
+            case _:
+                raise Unsupported
+
+    def _refilled(self, shape: _Part, fresh: Iterator[Var]) -> _Part:
+        """A result with variables in place of its tensors."""
+        match shape:
+            case _Lane():
+                variable = next(fresh)
+                return _Lane(self.out.value(variable, variable.type), shape.batched)
+            case _Rows(number, row):
+                made = None if row is None else self._refilled(row, fresh)
+                assert made is None or isinstance(made, _Lane)
+                return _Rows(number, made)
+            case _Items(items):
+                return _Items(tuple(self._refilled(item, fresh) for item in items))
+            case _:
+                raise Unsupported
+
+    # ---- loops inside
+
+    def _inner_loop(self, targets: Sequence[Var], loop: Loop) -> None:
+        """A loop that all rounds run equally often."""
+        if loop.counter is None or not isinstance(loop.body.terminator, Next) or self.mask is not None:
+            raise Unsupported
+        count = self._lane(loop.counter.count)
+        if count.batched:
+            raise Unsupported
+        initial = [self._start(p, self._part(i), loop) for p, i in zip(loop.parameters, loop.initial, strict=True)]
+        batched = [isinstance(i, _Lane) and i.batched for i in initial]
+        known, before = dict(self.known), self.out
+        while True:
+            body = Emitter(loop.span)
+            parameters = [self._parameter(p, i, b) for p, i, b in zip(loop.parameters, initial, batched, strict=True)]
+            for parameter, lane in zip(loop.parameters, parameters, strict=True):
+                self.known[parameter] = lane
+            index = Var(loop.counter.index.name, loop.counter.index.type, loop.counter.index.span)
+            self.known[loop.counter.index] = _Lane(body.value(index), False)
+            self.out = body
+            self._evaluate(loop.body.bindings)
+            passed = [self._part(a) for a in loop.body.terminator.values]
+            self.out = before
+            grown = [b or (isinstance(p, _Lane) and p.batched) for b, p in zip(batched, passed, strict=True)]
+            if grown == batched:
+                break
+            batched, self.known = grown, dict(known)
+        self._emit_loop(targets, loop, (index, count), initial, parameters, passed, body)
+
+    def _start(self, parameter: Var, initial: _Part, loop: Loop) -> _Part:
+        """A parameter's initial value."""
+        if not isinstance(initial, _Rows) or initial.row is not None:
+            return initial
+        for binding in walk(loop.body):  # which of the rows it is shows where it is read or written
+            call = binding.value
+            if (
+                isinstance(call, OpCall)
+                and call.operator in ("index", "index_update")
+                and call.arguments[0] is parameter
+            ):
+                self._enter(initial, self._find(call.arguments[1]))
+                return _Rows(initial.number, self._row_of(initial))
+        raise Unsupported
+
+    def _parameter(self, parameter: Var, initial: _Part, batched: bool) -> _Lane | _Rows:
+        """The value of a parameter in the body."""
+        match initial:
+            case _Lane(value):
+                shape = (self.count, *value.shape) if batched and not initial.batched else value.shape
+                type_ = TensorType(value.base, shape)
+                return _Lane(self.out.value(Var(parameter.name, type_, parameter.span)), batched)
+            case _Rows(number, row):
+                assert row is not None
+                shape = row.value.shape if row.batched else (self.count, *row.value.shape)
+                type_ = TensorType(row.value.base, shape)
+                return _Rows(number, _Lane(self.out.value(Var(parameter.name, type_, parameter.span)), True))
+            case _:
+                raise Unsupported
+
+    def _emit_loop(
+        self,
+        targets: Sequence[Var],
+        loop: Loop,
+        counter: tuple[Var, _Lane],
+        initial: Sequence[_Part],
+        parameters: Sequence[_Lane | _Rows],
+        passed: Sequence[_Part],
+        body: Emitter,
+    ) -> None:
+        starts, variables, values = [], [], []
+        results: list[_Lane | _Rows] = []
+        outside = self.out
+        made = []
+        for start, parameter, end in zip(initial, parameters, passed, strict=True):
+            if isinstance(parameter, _Rows):
+                if not isinstance(end, _Rows) or not isinstance(start, _Rows) or end.number != parameter.number:
+                    raise Unsupported
+                first, lane, last = self._row_of(start), self._row_of(parameter), self._row_of(end)
+            else:
+                if not isinstance(end, _Lane) or not isinstance(start, _Lane):
+                    raise Unsupported
+                first, lane, last = start, parameter, end
+            variable = lane.value.atom
+            assert isinstance(variable, Var)
+            starts.append((self._stretched(first) if lane.batched else self._here(first.value)).atom)
+            self.out = body
+            value = self._stretched(last) if lane.batched else self._here(last.value)
+            self.out = outside
+            if value.type != variable.type:
+                raise Unsupported
+            variables.append(variable)
+            values.append(value.atom)
+            target = Var(variable.name, variable.type, variable.span)
+            made.append(target)
+            result = _Lane(outside.value(target), lane.batched)
+            results.append(_Rows(parameter.number, result) if isinstance(parameter, _Rows) else result)
+        label = LoopLabel(loop.label.name)
+        index, count = counter
+        block = Block(body.finished(), Next(label, tuple(values)))
+        number = self._here(count.value)
+        outside.emit(
+            tuple(made), Loop(label, tuple(variables), tuple(starts), block, Counter(index, number.atom), loop.span)
+        )
+        self.known.update(zip(targets, results, strict=True))
+
+
+def _slice(value: Value, begin: Dim, end: Dim) -> Value:
+    """The rows from begin to end."""
+    rest = value.shape[1:]
+    ends, begins = (end, *rest), (begin, *(0 for _ in rest))
+    return value.op("strided_slice", begin=begins, end=ends, strides=(1,) * value.ndim)
+
+
+def _is_costly(value: Expr) -> bool:
+    """Whether a value is not worth computing where it is not needed."""
+    return not isinstance(value, OpCall | Assert | If | Var | Constant | Extent | MakeTuple | Project) or (
+        isinstance(value, OpCall) and lookup(value.operator).pattern in (Pattern.OUTPUT_FUSABLE, Pattern.OPAQUE)
+    )
+
+
+def number_of(atom: Atom) -> int | None:
+    return int(atom.value) if isinstance(atom, Constant) and atom.value.ndim == 0 else None

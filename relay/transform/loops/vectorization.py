@@ -1,0 +1,171 @@
+"""Loop vectorization: a counted loop whose rounds are independent becomes calls on all rounds at once.
+
+    loop for i < n (out = zeros(n)) { x = index(xs, i); y = tanh(x); out' = index_update(out, i, y); next out' }
+
+    out' = tanh(xs)
+
+A loop is vectorized if each round writes one row of its arrays, the one at the counter, reads no other of them, and has
+no effect but assertions. Its body is evaluated once, for all rounds: what does not depend on the round stays as it is,
+calls of operators become one call by their batching rules (`relay/operator/batching`), loops inside that all rounds run
+equally often stay loops, with rows of all rounds as their parameters, and so do branches that all rounds take alike.
+Where rounds take different branches, and these are cheap, both are computed and a `where` chooses; what is read at an
+index only under a condition is read at index 0 where that does not hold. Assertions hold if they do in all rounds.
+
+Where a body has something else, or arrays of all rounds would be too large, the loop stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from relay.errors import RelayError
+from relay.ir.expr import (
+    Atom,
+    Binding,
+    Block,
+    Derivative,
+    Expr,
+    Loop,
+    Module,
+    Next,
+    OpCall,
+    Var,
+    Yield,
+)
+from relay.ir.rebuild import map_blocks, rebind, rebuild_block
+from relay.ir.sizes.data_dependent import bound_dims
+from relay.ir.traverse import free_variables, walk
+from relay.operator import Emitter, Undetermined
+from relay.transform.analysis.loop_analysis import bound_in
+from relay.transform.core.rebuilding import map_bodies
+from relay.transform.loops.rounds import Limits, Rounds, Unsupported, number_of
+from relay.transform.module_pass import module_pass
+
+MAX_SIZE = 1 << 26
+"""The most bytes that an array of all rounds may have."""
+
+
+@module_pass
+def vectorize_loops(module: Module, will_be_differentiated: bool = False, max_size: int = MAX_SIZE) -> Module:
+    """The module with loops of independent rounds computed for all rounds at once, where arrays of all rounds have at
+    most `max_size` bytes.
+
+    Both arms of a cheap branch are computed where rounds differ; not before a derivative is made of the module, with
+    `will_be_differentiated`, since the arm that is not taken may have no finite derivative.
+    """
+    choices = not (will_be_differentiated and any(isinstance(f, Derivative) for f in module.functions.values()))
+    return map_bodies(module, lambda function: _block(function.body, Limits(function.body, choices, max_size)))
+
+
+def _block(block: Block, limits: Limits) -> Block:
+    bindings: list[Binding] = []
+    for binding in block.bindings:
+        value: Expr = map_blocks(binding.value, lambda inner: _block(inner, limits))
+        if isinstance(value, Loop):
+            made = _vectorized(value, binding.targets, limits) or _with_carried_rows(value, binding.targets, limits)
+            if made is not None:
+                bindings += made
+                continue
+        bindings.append(rebind(binding, value))
+    return rebuild_block(block, bindings, block.terminator)
+
+
+def _vectorized(loop: Loop, targets: Sequence[Var], limits: Limits) -> list[Binding] | None:
+    """The bindings of a loop's results without the loop; None if it stays."""
+    if loop.counter is None or not isinstance(loop.body.terminator, Next) or not limits.has_rounds(loop):
+        return None
+    count = limits.integers.count(loop)
+    assert count is not None
+    if not (isinstance(count, int) or limits.integers.is_size(count)) or bound_dims(loop.body):
+        return None
+    if not loop.parameters or not any(_is_update(b.value) for b in walk(loop.body)):
+        return None
+    try:
+        return Rounds(loop, count, limits).bindings(targets)
+    except (Unsupported, TypeError, RelayError, Undetermined):
+        return None
+
+
+def _is_update(value: Expr) -> bool:
+    return isinstance(value, OpCall) and value.operator == "index_update"
+
+
+# ---- rows that a loop carries in whole arrays
+
+
+def _with_carried_rows(loop: Loop, targets: Sequence[Var], limits: Limits) -> list[Binding] | None:
+    """A loop each round of which changes one row of a whole array, the same in all rounds, as one that carries this
+    row, computed for all rounds at once; None where it is not such a loop.
+
+        loop (a = b) { r = index(a, i); s = index_update(r, j, y); c = index_update(a, i, s); next c }
+    """
+    if not limits.has_rounds(loop) or not isinstance(loop.body.terminator, Next):
+        return None
+    inside = bound_in(loop)
+    before = Emitter(loop.span)
+    parameters, initial, passed = list(loop.parameters), list(loop.initial), list(loop.body.terminator.values)
+    bindings = list(loop.body.bindings)
+    indices: dict[int, Atom] = {}
+    for number, parameter in enumerate(loop.parameters):
+        found = _carried_row(bindings, parameter, passed[number], inside)
+        if found is None:
+            continue
+        index, row, read, update = found
+        bindings = [b for b in bindings if b is not read and b is not update]
+        parameters[number], passed[number] = row, update.value.arguments[2]  # type: ignore[union-attr]
+        start = before.value(loop.initial[number])
+        initial[number] = start.op("index", before.value(index)).atom
+        indices[number] = index
+    if not indices:
+        return None
+    end = Next(loop.label, tuple(passed), loop.body.terminator.span)
+    carried = Loop(loop.label, tuple(parameters), tuple(initial), Block(tuple(bindings), end), loop.counter, loop.span)
+    rows = list(targets)
+    for number in indices:
+        rows[number] = Var(parameters[number].name, parameters[number].type, loop.span)
+    made = _vectorized(carried, rows, limits) or _with_carried_rows(carried, rows, limits)
+    if made is None:
+        return None
+    after = []
+    for number, index in indices.items():
+        written = OpCall("index_update", (loop.initial[number], index, rows[number]), {}, loop.span)
+        after.append(Binding((targets[number],), written))
+    return [*before.bindings, *made, *after]
+
+
+def _carried_row(
+    bindings: Sequence[Binding], parameter: Var, passed: Atom, inside: set[Var]
+) -> tuple[Atom, Var, Binding, Binding] | None:
+    """The index of the only row that a loop's round reads and changes, the variable and the binding that reads it, and
+    the binding that writes it."""
+    read = update = None
+    for binding in bindings:
+        value = binding.value
+        if isinstance(value, OpCall) and value.operator == "index" and value.arguments[0] is parameter:
+            if read is not None:
+                return None
+            read = binding
+        elif isinstance(value, OpCall) and value.operator == "index_update" and value.arguments[0] is parameter:
+            if update is not None or binding.targets[0] is not passed:
+                return None
+            update = binding
+        elif parameter in _mentioned(binding):
+            return None
+    if read is None or update is None:
+        return None
+    index = read.value.arguments[1]  # type: ignore[union-attr]
+    same = update.value.arguments[1]  # type: ignore[union-attr]
+    if not (index is same or _same_constant(index, same)) or (isinstance(index, Var) and index in inside):
+        return None
+    if any(update.targets[0] in _mentioned(b) for b in bindings):
+        return None
+    return index, read.targets[0], read, update
+
+
+def _mentioned(binding: Binding) -> Mapping[Var, None]:
+    return free_variables(Block((binding,), Yield(())))
+
+
+def _same_constant(a: Atom, b: Atom) -> bool:
+    number = number_of(a)
+    return number is not None and number == number_of(b)
