@@ -124,7 +124,7 @@ PROGRAMS = [
     (layers, (SQUARE, WEIGHTS, np.ones(4)), 0),
     (added, (SQUARE, SQUARE + 1), 0),
     (interior, (SQUARE,), 0),
-    (image, (random.standard_normal((5, 6)),), 1),
+    (image, (random.standard_normal((5, 6)),), 0),
     (channels, (SQUARE,), 0),
     (padded, (SQUARE,), 0),
     (scanned, (random.standard_normal((4, 3, 2)), random.standard_normal((2, 2))), 1),

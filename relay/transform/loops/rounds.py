@@ -34,7 +34,7 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.sizes.facts import facts
-from relay.ir.traverse import walk
+from relay.ir.traverse import count_bindings, walk
 from relay.ir.types import BaseType, TensorType, Type
 from relay.operator import Emitter, Pattern, Value, batch_call, lookup
 from relay.operator.batching import batching_rule
@@ -47,6 +47,9 @@ LARGE_ROUND = 4096
 
 MOST_CHOICES = 16
 """How many operators a branch has at most of which all rounds compute both arms."""
+
+MOST_UNROLLED = 64
+"""How many operators a loop inside has at most in all of its rounds if these are written one after the other."""
 
 
 class Limits:
@@ -314,13 +317,17 @@ class Rounds:
         if call.operator in ("add", "subtract"):
             left, right = call.arguments
             found = self._find(left)
-            if isinstance(found, _Place) and (number := number_of(right)) is not None:
+            if isinstance(found, _Place) and (number := self._number(right)) is not None:
                 return _Place(found.offset + (number if call.operator == "add" else -number))
-            if call.operator == "add" and (number := number_of(left)) is not None:
+            if call.operator == "add" and (number := self._number(left)) is not None:
                 found = self._find(right)
                 if isinstance(found, _Place):
                     return _Place(found.offset + number)
         return None
+
+    def _number(self, atom: Atom) -> int | None:
+        found = self.known.get(atom) if isinstance(atom, Var) else None
+        return number_of(found.value.atom if isinstance(found, _Lane) else atom)
 
     def _rows_from(self, array: _Lane, offset: int) -> _Lane | None:
         """The rows of an array that is the same in all rounds at the counter plus a number, where all are there."""
@@ -500,6 +507,9 @@ class Rounds:
         count = self._lane(loop.counter.count)
         if count.batched:
             raise Unsupported
+        if self._is_short(loop):
+            self._unroll(targets, loop, loop.counter)
+            return
         initial = [self._start(p, self._part(i), loop) for p, i in zip(loop.parameters, loop.initial, strict=True)]
         batched = [isinstance(i, _Lane) and i.batched for i in initial]
         known, before = dict(self.known), self.out
@@ -519,6 +529,24 @@ class Rounds:
                 break
             batched, self.known = grown, dict(known)
         self._emit_loop(targets, loop, (index, count), initial, parameters, passed, body)
+
+    def _is_short(self, loop: Loop) -> bool:
+        """Whether a loop is a few calls on rows of all rounds, of which reads at sums of counters become slices."""
+        count = None if loop.counter is None else number_of(loop.counter.count)
+        return count is not None and count * count_bindings(loop.body) <= MOST_UNROLLED and not self.has_products
+
+    def _unroll(self, targets: Sequence[Var], loop: Loop, counter: Counter) -> None:
+        """The rounds of a loop inside, one after the other."""
+        index = counter.index.type
+        assert isinstance(index, TensorType) and isinstance(index.base, BaseType)
+        values = [self._part(a) for a in loop.initial]
+        for number in range(number_of(counter.count) or 0):
+            self.known.update(zip(loop.parameters, values, strict=True))
+            self.known[counter.index] = _Lane(self.out.constant(number, index.base), False)
+            self._evaluate(loop.body.bindings)
+            assert isinstance(loop.body.terminator, Next)
+            values = [self._part(a) for a in loop.body.terminator.values]
+        self.known.update(zip(targets, values, strict=True))
 
     def _start(self, parameter: Var, initial: _Part, loop: Loop) -> _Part:
         """A parameter's initial value."""
