@@ -164,3 +164,67 @@ def isclose(a, b, rtol=1e-5, atol=1e-8):
 def allclose(a, b, rtol=1e-5, atol=1e-8):
     """Whether all elements are close, as by `isclose`."""
     return np.all(np.isclose(a, b, rtol, atol))
+
+
+@written(np.ix_)
+def ix_(first, second, third=None):
+    """The index arrays of a part of a matrix: some rows and some columns."""
+    rows, columns = np.array(first), np.array(second)
+    if third is None:
+        return rows[:, None], columns[None, :]
+    return rows[:, None, None], columns[None, :, None], np.array(third)[None, None, :]
+
+
+@written(np.flatnonzero)
+def flatnonzero(a):
+    """The positions of the elements that are not 0, in one row."""
+    row = np.ravel(a)
+    return np.arange(row.shape[0])[row.astype(bool)]
+
+
+@written(np.nonzero)
+def nonzero(a, /):
+    """The positions of the elements that are not 0: one array of indices for each axis."""
+    places, found = np.flatnonzero(a), []
+    for axis in range(a.ndim):
+        after = 1
+        for extent in a.shape[axis + 1 :]:
+            after = after * extent
+        found.append(places // after % a.shape[axis])
+    return tuple(found)
+
+
+@written(np.argwhere)
+def argwhere(a):
+    """The positions of the elements that are not 0, one in each row."""
+    return np.stack(np.nonzero(a), axis=1)
+
+
+@written(np.tril_indices)
+def tril_indices(
+    n,  # relay: static
+    k=0,  # relay: static
+    m=None,  # relay: static
+):
+    """The positions on and below the diagonal k of an n x m matrix."""
+    return np.nonzero(np.tril(np.ones((n, n if m is None else m)), k))
+
+
+@written(np.triu_indices)
+def triu_indices(
+    n,  # relay: static
+    k=0,  # relay: static
+    m=None,  # relay: static
+):
+    """The positions on and above the diagonal k of an n x m matrix."""
+    return np.nonzero(np.triu(np.ones((n, n if m is None else m)), k))
+
+
+@written(np.cross)
+def cross(a, b):
+    """The vectors that stand on two vectors of three elements each, along the last axis."""
+    x, y = np.asarray(a), np.asarray(b)
+    assert x.shape[-1] == 3 and y.shape[-1] == 3, "np.cross takes vectors of three elements"
+    first = x[..., 1] * y[..., 2] - x[..., 2] * y[..., 1]
+    second = x[..., 2] * y[..., 0] - x[..., 0] * y[..., 2]
+    return np.stack([first, second, x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]], axis=-1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import relay
 from relay.typecheck.elaboration.library.overloads import written
 
 
@@ -125,3 +126,35 @@ def nanmean(
     """The mean of the elements that are numbers."""
     is_number = np.where(np.isnan(a), np.zeros_like(a), np.ones_like(a))
     return np.nansum(a, axis=axis, keepdims=keepdims) / np.sum(is_number, axis=axis, keepdims=keepdims)
+
+
+@written(np.median)
+def median(
+    a,
+    axis=None,  # relay: static
+    *,
+    keepdims=False,  # relay: static
+):
+    """The element in the middle of the sorted ones; of an even number of them the mean of the two in the middle."""
+    x = np.ravel(a) if axis is None else np.moveaxis(np.asarray(a), axis, -1)
+    rows = np.sort(x, axis=-1)
+    count = x.shape[-1]
+    middle = (rows[..., (count - 1) // 2] + rows[..., count // 2]) / 2
+    if not keepdims:
+        return middle
+    return np.expand_dims(middle, axis) if axis is not None else np.reshape(middle, (1,) * a.ndim)
+
+
+@written(np.bincount)
+def bincount(
+    x,
+    /,
+    weights=None,
+    minlength=0,  # relay: static
+):
+    """How often each number below minlength stands in x; with weights, the sums of the weights. NumPy makes the result
+    longer where x has larger numbers; here they are an error."""
+    assert minlength > 0, "np.bincount needs minlength: the length of its result is known at compile time"
+    if weights is None:
+        return relay.scatter_add(np.zeros(minlength, dtype=np.int32), x, np.ones(x.shape, dtype=np.int32))
+    return relay.scatter_add(np.zeros(minlength, dtype=weights.dtype), x, weights)

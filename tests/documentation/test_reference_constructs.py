@@ -35,9 +35,7 @@ STARS = "`*args`, `**kwargs` as parameters"
 SETS = "sets (but after `in`), bytes, complex numbers, `!a` in f-strings"
 FUNCTOOLS = "`functools.partial` and `reduce` in a function"
 CARRIED = "`pop` in a comprehension; `:=` of a name that is assigned before it, or read after it"
-MASKS = "`x[mask] = tensor`, `x[mask] += tensor`"
 PATHS = "a variable without a value on some path; a loop's own variables after it"
-SLICES = "`x[:i] = v`, `x[i:j] = v` with run-time i, j"
 ITEMS = "assignment to a tuple's item, a field"
 VALUES = "`x.item()`, `.tolist()`, `.numpy()`"
 PYTHON = "`type`, `set`, `input` and other Python functions"
@@ -71,8 +69,6 @@ REFUSED = [
     ('`"%d" % x`, `"..".format(x)`', "print('%d' % a)\nreturn a", (1,), "print or assert"),
     ('`"%d" % x`, `"..".format(x)`', "print('{}'.format(a))\nreturn a", (1,), "print or assert"),
     ('`assert (condition, "text")`', "assert (a > 0.0, 'text')\nreturn a", (1.0,), "tuple"),
-    (MASKS, "a[a > 1.0] = a[a > 1.0]\nreturn a", (X,), "relay.where"),
-    (MASKS, "a[a > 1.0] += a\nreturn a", (X,), "relay.where"),
     (
         "`case int():` of a tensor",
         "match a:\n    case int():\n        return 1\n    case _:\n        return 2",
@@ -84,18 +80,14 @@ REFUSED = [
     ("code after `return` or an endless loop", "while True:\n    a = a + 1.0\nreturn a", (1.0,), "never"),
     (PATHS, "if a > 0.0:\n    b = a\nreturn b", (1.0,), "`b` may have no value here"),
     (PATHS, "for i in range(3):\n    pass\nreturn i", (), "`i`"),
-    ("`x[i] = v` with a tensor of indices", "a[b] = 1.0\nreturn a", (X, N[1:]), "scatter_add"),
     ("a number as a condition (`if n:`)", "return 1 if a else 2", (3,), "a condition must be"),
-    ("two dtypes in one operation", "return a + b", (X, np.float32(X)), "operands of one dtype"),
-    ("`int / int`", "return a / b", (np.int32(1), np.int32(2)), "`/` needs floats"),
+    ("two dtypes of floats in one operation", "return a + b", (X, np.float32(X)), "operands of one dtype"),
     (
         "a loop that changes a variable's shape or dtype",
         "while a.sum() < 99.0:\n    a = relay.concatenate((a, a))\nreturn a",
         (X,),
         "changes the type",
     ),
-    (SLICES, "a[:b] = 0.0\nreturn a", (X, 2), "known at compile time"),
-    (SLICES, "a[b:c] = 0.0\nreturn a", (X, 1, 2), "known at compile time"),
     (ITEMS, "b = (a, a)\nb[0] = 2.0\nreturn b", (1.0,), "a tuple's items cannot be assigned"),
     (ITEMS, "a.weight = 2.0\nreturn a", (Layer(np.float64(1.0)),), "assigned"),
     (VALUES, "return a.item()", (1.0,), "has no attribute 'item'"),
@@ -120,14 +112,10 @@ INSTEAD = [
     (FUNCTOOLS, "b = 0.0\nfor v in a:\n    b = b + v\ng = lambda: doubled(b)\nreturn g()", (X,), 14.0),
     (CARRIED, "xs, ys = [a, 2.0], []\nfor i in range(2):\n    ys.append(xs.pop())\nreturn ys", (1.0,), [2.0, 1.0]),
     ('`"%d" % x`, `"..".format(x)`', "assert a < 9, f'{a:d} is large'\nreturn a", (1,), 1),
-    (MASKS, "b = a[::-1]\nreturn relay.where(a > 1.0, a + b, a)", (X,), [1.0, 4.0, 5.0]),
     ("`case int():` of a tensor", "if a.dtype == relay.Int32:\n    return 1\nreturn 2", (N,), 1),
-    ("`x[i] = v` with a tensor of indices", "return relay.scatter_add(a, b, relay.ones((2,), relay.Float64))", (X, np.int32([0, 0])), [3.0, 2.0, 4.0]),
     ("a number as a condition (`if n:`)", "return 1 if a != 0 else 2", (3,), 1),
-    ("two dtypes in one operation", "return a + b.astype(a.dtype)", (X, np.float32(X)), [2.0, 4.0, 8.0]),
-    ("`int / int`", "return a // b, float(a) / float(b)", (np.int32(1), np.int32(2)), (0, 0.5)),
+    ("two dtypes of floats in one operation", "return a + b.astype(a.dtype)", (X, np.float32(X)), [2.0, 4.0, 8.0]),
     ("a loop that changes a variable's shape or dtype", "b: relay.Tensor[relay.Float64, (Any,)] = a\nwhile b.sum() < 9.0:\n    b = relay.concatenate((b, b))\nreturn b.sum()", (X,), 14.0),
-    (SLICES, "a[b:b + 2] = 0.0\nreturn a, relay.where(relay.arange(3) < b, 9.0, a)", (X, 1), ([1.0, 0.0, 0.0], [9.0, 0.0, 0.0])),
     (ITEMS, "b = relay.replace(a, weight=2.0)\nreturn b.weight + a.weight", (Layer(np.float64(1.0)),), 3.0),
     (VALUES, "return float(a) * 1.5, int(a) + 1", (3,), (4.5, 4)),
     ("`np.random`", "return relay.random.normal(relay.random.key(0), (2,)).shape == (2,)", (), True),

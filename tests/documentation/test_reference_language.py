@@ -131,7 +131,7 @@ CLAIMS = [
         ([1, 2, 4], [True, True, True], True, 2, True),
     ),
     Claim(
-        "There are no other conversions: a float32 tensor and a float64 tensor do not add.",
+        "Integers and booleans convert themselves where they meet floats; a float32 tensor and a float64 tensor do not add.",
         "return a + b",
         (X, np.float32(X)),
         Fails("float64.*float32|float32.*float64"),
@@ -150,7 +150,7 @@ CLAIMS = [
     ),
     # indexing
     Claim(
-        "as static masks do: `x[[True, False, True]]`",
+        "Masks choose elements.",
         "return a[[True, False, True]]",
         (X,),
         [1.0, 4.0],
@@ -162,12 +162,17 @@ CLAIMS = [
         (X, 2),
         Fails("slice|outside|range"),
     ),
-    Claim("`x[[0, 2]] = v` assigns one place after the other.", "a[[0, 2]] = 9.0\nreturn a", (X,), [9.0, 2.0, 9.0]),
     Claim(
-        "For a scalar v and a mask of x's shape, `x[mask] = v` is `relay.where(mask, v, x)`, and `x[mask] += v` is `relay.where(mask, x + v, x)`.",
-        "b = a\na[a > 1.5] = 0.0\nb[b > 1.5] += 1.0\nreturn a, b",
+        "also arrays of indices, masks, and slices whose bounds the run decides: `x[:, idx] = v`, `x[mask] = values`, `x[:n] = v`.",
+        "a[[0, 2]] = 9.0\nreturn a",
         (X,),
-        ([1.0, 0.0, 0.0], [1.0, 3.0, 5.0]),
+        [9.0, 2.0, 9.0],
+    ),
+    Claim(
+        "Where an index stands twice, the last value stays; `relay.scatter_add`, or `x.at[i].add(v)`, adds all of them.",
+        "b = a\na[[0, 0]] = 5.0\nreturn a, b.at[relay.argmax(b)[None]].add(1.0)",
+        (X,),
+        ([5.0, 2.0, 4.0], [1.0, 2.0, 5.0]),
     ),
     Claim(
         "`x.sort()` as a statement assigns the sorted tensor to the variable.", "a.sort()\nreturn a", (N,), [1, 2, 3]
@@ -474,10 +479,34 @@ CLAIMS = [
         ([3.0, 4.0, 6.0], True),
     ),
     Claim(
-        "Integers of NumPy's dtypes, and results computed from such data, such as an index (`Int32`, or `Int64` where there are more than 2**31 - 1 elements) or a sum of booleans, must be converted explicitly.",
-        "return a * relay.argmax(a)",
+        "Integers and booleans of NumPy's dtypes, and results computed from such data, are what they are until they meet floats, whose dtype they take: `x * mask`, `counts / total`.",
+        "return a * relay.argmax(a), a * (a > 1.0)",
         (X,),
-        Fails("int32"),
+        ([2.0, 4.0, 8.0], [0.0, 2.0, 4.0]),
+    ),
+    Claim(
+        "`/`, `mean`, `sqrt`, `exp` and their kin of integers and booleans are floats whose dtype their uses decide.",
+        "return a / 2 * b, np.sqrt(a), (a > 1).mean()",
+        (np.int32([4, 16]), np.float64(0.5)),
+        ([1.0, 4.0], [2.0, 4.0], 1.0),
+    ),
+    Claim(
+        "Of two integer dtypes the result has the one that holds both.",
+        "return (a + b) << 40",
+        (np.int64(1), np.int32(1)),
+        2 << 40,
+    ),
+    Claim(
+        "A float is stored in an array of integers only after `x.astype(..)`.",
+        "a[0] = b\nreturn a",
+        (N, np.float64(1.5)),
+        Fails("float"),
+    ),
+    Claim(
+        "`x.at[items]` is JAX's: `set`, `add`, `multiply`, `divide`, `power`, `min`, `max` and `get`, which give a new tensor.",
+        "return a.at[0].set(5.0), a.at[1].divide(2.0), a.at[2].power(2.0), a.at[1].min(0.5), a.at[:2].get()",
+        (X,),
+        ([5.0, 2.0, 4.0], [1.0, 1.0, 4.0], [1.0, 2.0, 16.0], [1.0, 0.5, 4.0], [1.0, 2.0]),
     ),
     Claim(
         "Integers wrap around, and static numbers are exact: `1 << 40` is an `Int64`.",
@@ -491,7 +520,7 @@ CLAIMS = [
         (-7, 2),
         (-4, 1, 3, -1),
     ),
-    Claim("`/` of integers is an error.", "return a / b", (np.int32(1), np.int32(2)), Fails("integers|float")),
+    Claim("`/` of integers is a float.", "return a / b", (np.int32(1), np.int32(2)), 0.5),
     Claim(
         "`**` of integers needs a nonnegative exponent.",
         "return a ** b",
@@ -504,7 +533,6 @@ CLAIMS = [
         (X,),
         (2, True),
     ),
-    Claim("the mean of integers is an error", "return relay.mean(a)", (N,), Fails("float")),
     Claim(
         "`1.0 / 0.0` is infinity. `max`, `min` and `relu` propagate NaN.",
         "return 1.0 / a, max(b, 1.0), min(1.0, b), relay.relu(b), relay.max(relay.stack([b, a]))",

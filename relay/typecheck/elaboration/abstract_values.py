@@ -350,6 +350,14 @@ class MaskedElements:
 
 
 @attrs.frozen(eq=False)
+class Places:
+    """`x.at`, and `x.at[items]` as JAX has it: the elements of a tensor that a method gives other values."""
+
+    value: DynamicValue
+    items: tuple[AbstractValue | SliceItem, ...] | None = None
+
+
+@attrs.frozen(eq=False)
 class Text:
     """An f-string with run-time values: pieces of text with the values between them. Only `print` can use it."""
 
@@ -384,6 +392,7 @@ AbstractValue: TypeAlias = (
     | Progression
     | Zip
     | MaskedElements
+    | Places
     | Text
     | Poison
 )

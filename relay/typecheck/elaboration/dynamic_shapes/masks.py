@@ -29,7 +29,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.values.tensors import tensor_type
-from relay.typecheck.unification import Clash
+from relay.typecheck.unification import Clash, flat_shape
 
 
 def constant_mask(item: AbstractValue | SliceItem) -> np.ndarray | None:
@@ -53,7 +53,7 @@ def positions(checker: Checker, truths: np.ndarray, extent: Dim, span: Span | No
     return DynamicValue(constant, constant.type)
 
 
-def _mask(items: Sequence[AbstractValue | SliceItem]) -> DynamicValue | None:
+def mask_of(items: Sequence[AbstractValue | SliceItem]) -> DynamicValue | None:
     """The only item of a subscript, if it is a mask in a tensor."""
     item = items[0] if len(items) == 1 else None
     if not isinstance(item, DynamicValue):
@@ -71,19 +71,13 @@ def masked_elements(
 ) -> MaskedElements | None:
     """The elements that `x[mask] += ..` changes, in their places; 1 stands in the others, for which every operator has
     a value and a derivative. None if the subscript is not a run-time mask."""
-    mask = _mask(items)
+    mask = mask_of(items)
     type_ = tensor_type(entity) if isinstance(entity, DynamicValue) else None
     if mask is None or type_ is None or not isinstance(entity, DynamicValue):
         return None
-    checker.unify_at(
-        mask.type,
-        TensorType(BOOL, type_.shape),
-        span,
-        "the mask of an assignment",
-        help="for whole rows: x = relay.where(mask[:, None], value, x)",
-    )
     one = checker.constant(out, Number(1, span), type_.base)
-    return MaskedElements(operators.apply(checker, out, lookup("where"), [mask, entity, one], {}, span, []), mask)
+    wide = over_rows(checker, out, mask, type_, span)
+    return MaskedElements(operators.apply(checker, out, lookup("where"), [wide, entity, one], {}, span, []), mask)
 
 
 def combine_masked(
@@ -113,24 +107,31 @@ def update(
     span: Span | None,
 ) -> DynamicValue | None:
     """`x[mask] = value` for a mask of x's shape and a scalar. None if the subscript is not a mask."""
-    item = _mask(items)
+    item = mask_of(items)
     if item is None:
         return None
     if isinstance(new, MaskedElements) and new.mask is item:
-        return operators.apply(checker, out, lookup("where"), [item, new.value, entity], {}, span, [])
-    checker.unify_at(
-        item.type,
-        TensorType(BOOL, type_.shape),
-        span,
-        "the mask of an assignment",
-        help="for whole rows: x = relay.where(mask[:, None], value, x)",
-    )
+        wide = over_rows(checker, out, item, type_, span)
+        return operators.apply(checker, out, lookup("where"), [wide, new.value, entity], {}, span, [])
+    given = tensor_type(new) if isinstance(new, DynamicValue) else None
+    if isinstance(new, Tuple) or (given is not None and given.rank > 0):
+        return None  # one value for each place where it holds
+    mask = over_rows(checker, out, item, type_, span)
     value = checker.materialize(out, new, span)
-    checker.unify_at(
-        value.type,
-        TensorType(type_.base, ()),
-        span,
-        "the value assigned to the elements of a mask",
-        help="for values of x's shape: x = relay.where(mask, values, x)",
-    )
-    return operators.apply(checker, out, lookup("where"), [item, value, entity], {}, span, [])
+    wanted = TensorType(type_.base, ())
+    checker.unify_at(value.type, wanted, span, "the value assigned to the elements of a mask")
+    return operators.apply(checker, out, lookup("where"), [mask, value, entity], {}, span, [])
+
+
+def over_rows(
+    checker: Checker, out: TypedBlockBuilder, mask: DynamicValue, type_: TensorType, span: Span | None
+) -> DynamicValue:
+    """A mask of the first axes of a tensor as one of all of them, with extents of 1. Raises TypeMismatch for others."""
+    dims, rows = flat_shape(type_.shape), flat_shape(mask.type.shape) if isinstance(mask.type, TensorType) else ()
+    known = tensor_type(mask)
+    rank = known.rank if known is not None else len(rows)
+    checker.unify_at(mask.type, TensorType(BOOL, dims[:rank]), span, "the mask of an assignment")
+    if rank >= len(dims):
+        return mask
+    shape = (*dims[:rank], *[1] * (len(dims) - rank))
+    return operators.apply(checker, out, lookup("reshape"), [mask], {"shape": shape}, span, [])

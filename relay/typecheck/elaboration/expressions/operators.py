@@ -45,7 +45,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of, operand_notes, operand_texts, operator_name
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-from relay.typecheck.elaboration.expressions import weak_types
+from relay.typecheck.elaboration.expressions import dtype_promotion, weak_types
 from relay.typecheck.elaboration.expressions.operand_dtypes import refuse_float, result_base, unify_token
 from relay.typecheck.elaboration.schemes import rank_polymorphism, stuck_terms
 from relay.typecheck.elaboration.values import axis_names, range_numbers
@@ -199,6 +199,7 @@ def _relation(
     bound: dict[str, object] = {}
     if any(value is not None and value.of_range for value in found):
         found[:] = range_numbers.adapt_operands(checker, out, signature, operands, found)
+    found[:] = dtype_promotion.promoted(checker, out, operator, signature, operands, found, span)
     if any(value is not None and weak_types.is_weak(value) for value in found):
         found[:] = weak_types.promote_operands(checker, out, signature, operands, found, span)
     for position, value in enumerate(found):

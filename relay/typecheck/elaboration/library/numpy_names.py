@@ -227,6 +227,12 @@ def _narrow(base: object) -> BaseType | None:
 def _totals(call: _Call) -> None:
     """Sums and products are made in the dtype that is asked for, and those of short integers in one of 32 bits."""
     wanted = call.dtype()
+    if wanted is not None and not wanted.is_float and call.function.key in ("mean", "std", "var"):
+        raise TypeMismatch(
+            f"the dtype of np.{call.function.key} must be one of floats, found {wanted}",
+            call.span,
+            help="leave it out, and convert the result",
+        )
     if wanted == BOOL:
         raise TypeCheckError(f"{call.function.name} has no booleans", call.span, help="np.any(x), np.all(x)")
     if wanted is None and call.function.key in ("sum", "prod", "cumsum", "cumprod", "trace", "linalg.trace"):
@@ -412,6 +418,8 @@ def _adapt_round(call: _Call) -> AbstractValue | None:
     base = prune(type_.base) if isinstance(type_, TensorType) else None
     if isinstance(base, BaseType) and base.base_class is BaseClass.INTEGER and digits >= 0:
         return call.operands[0]
+    if isinstance(base, BaseType) and not base.is_float and digits != 0:
+        raise TypeMismatch(f"{base} is not rounded to tens", call.span, help="convert it: x.astype(relay.Float32)")
     if digits == 0:
         return None
     there, back = ("multiply", "divide") if digits > 0 else ("divide", "multiply")

@@ -154,8 +154,9 @@ def accepts(written: Type | None, entity: AbstractValue) -> bool:
                 return False
             return all(map(accepts, items, entity.items))
         case StackType(element):
-            is_list = isinstance(entity, Tuple) and dynamic_lists.is_list(entity)
-            return is_list and all(accepts(element, item) for item in entity.items)  # type: ignore[union-attr]
+            if not isinstance(entity, Tuple) or not dynamic_lists.is_list(entity):
+                return False
+            return all(accepts(element, item) for item in entity.items)
         case FunctionType():
             return isinstance(entity, FUNCTIONS) or (isinstance(entity, PythonObject) and callable(entity.value))
         case _:

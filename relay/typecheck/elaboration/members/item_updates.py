@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
-from relay.ir.dims import Dim
+from relay.ir.dims import Dim, product
 from relay.ir.literals import with_article
-from relay.ir.types import BaseType, Kind, StackType, TensorType, prune
+from relay.ir.types import INT64, BaseType, Kind, StackType, TensorType, prune
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -22,11 +22,22 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import index_error
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
-from relay.typecheck.elaboration.dynamic_shapes import masks, slice_windows
-from relay.typecheck.elaboration.expressions import operators, weak_types
+from relay.typecheck.elaboration.dynamic_shapes import masks, slice_windows, slices
+from relay.typecheck.elaboration.expressions import dtype_promotion, operators, weak_types
 from relay.typecheck.elaboration.expressions.operand_dtypes import spelling
+from relay.typecheck.elaboration.library.creation import array
+from relay.typecheck.elaboration.members import index_arrays
 from relay.typecheck.elaboration.members.elements import elements
-from relay.typecheck.elaboration.members.subscripts import index, item_axes, ranked_type, reshape_tensor, subscript_plan
+from relay.typecheck.elaboration.members.subscripts import (
+    constant_indices,
+    index,
+    item_axes,
+    one_for_each_axis,
+    plain_items,
+    ranked_type,
+    reshape_tensor,
+    subscript_plan,
+)
 from relay.typecheck.elaboration.values import range_numbers, records
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.tensors import tensor_type
@@ -65,15 +76,24 @@ def index_update(
         raise TypeCheckError("only a tensor's elements can be assigned", span)
     entity = weak_types.loosen_base(checker, out, entity)
     type_ = ranked_type(entity, span)
+    items = plain_items(items)
     if isinstance(new, DynamicValue):
         new = range_numbers.fitting(checker, out, new, type_)
+        new = dtype_promotion.stored(checker, out, new, type_, span)
     _require_dtype(type_, new, span)
 
     masked = masks.update(checker, out, entity, type_, items, new, span)
     if masked is not None:
         return masked
-    if items and isinstance(items[0], Tuple) and (places := known_places(items[0])) is not None:
-        return _listed_update(checker, out, entity, places, items[1:], new, span)
+    if (mask := masks.mask_of(items)) is not None:
+        places = slices.true_positions(checker, out, flat(checker, out, mask, span), span)
+        return _rows_update(checker, out, entity, mask, places, new, span)
+    if items and isinstance(items[0], Tuple) and (known := known_places(items[0])) is not None:
+        return _listed_update(checker, out, entity, known, items[1:], new, span)
+    items = constant_indices(checker, items, flat_shape(type_.shape), span)
+    items = _slices_of_the_run(checker, out, type_, items, span)
+    if index_arrays.count_of_arrays(items) > 0:
+        return _arrays_update(checker, out, entity, items, new, span)
     updated = _window_update(checker, out, entity, type_, items, new, span)
     if updated is not None:
         return updated
@@ -94,12 +114,6 @@ def index_update(
     for _, place in plan.dynamic:
         if tensor_type(place) is None:  # its rank is not known yet, as of `argmax` of an array whose dtype is open
             checker.unify_at(place.type, TensorType(checker.solver.fresh(Kind.BaseType), ()), span, "the index")
-    if any((known := tensor_type(p)) is None or known.rank != 0 for _, p in plan.dynamic):
-        raise TypeCheckError(
-            "the run-time indices of an assignment must be integers of rank 0",
-            span,
-            help="use relay.scatter_add, or a loop over the indices",
-        )
     return _update_axis(checker, out, entity, _by_axis(items, type_.rank), new, span)
 
 
@@ -108,6 +122,120 @@ def known_places(item: Tuple) -> list[int] | None:
     numbers = [n.value for n in item.items if isinstance(n, Number)]
     places = [n for n in numbers if isinstance(n, int)]
     return places if places and len(places) == len(item.items) else None
+
+
+def _slices_of_the_run(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    type_: TensorType,
+    items: Sequence[AbstractValue | SliceItem],
+    span: Span | None,
+) -> list[AbstractValue | SliceItem]:
+    """The items with slices of a length that only the run knows, `x[:n] = v`, as the positions that they have."""
+    found, dims = list(items), flat_shape(type_.shape)
+    for position, (item, axis) in enumerate(zip(items, item_axes(items, len(dims)), strict=True)):
+        if not isinstance(item, SliceItem) or axis >= len(dims) or item.is_whole:
+            continue
+        of_run = any(isinstance(bound, DynamicValue) for bound in (item.start, item.stop))
+        if slices.is_sized_by_the_run(item, dims[axis]) or (
+            of_run and slice_windows.length(checker, item, span) is None
+        ):
+            steps: dict[str, object] = {"start": 0, "stop": dims[axis], "step": 1, "dtype": INT64}
+            whole = operators.apply(checker, out, lookup("arange"), [], steps, span, [])
+            found[position] = slices.slice_axis(checker, out, whole, 0, item, span)
+    if found != list(items) and index_arrays.count_of_arrays(found) > 1:
+        raise TypeCheckError(
+            "a slice with run-time bounds stands beside another one, or an array, in this assignment",
+            span,
+            help="assign in a loop over the other one: `for j in range(n): x[j, :m] = v[j]`",
+        )
+    return found
+
+
+def flat(checker: Checker, out: TypedBlockBuilder, value: DynamicValue, span: Span | None) -> DynamicValue:
+    """All elements of a tensor in one row."""
+    type_ = ranked_type(value, span)
+    if len(type_.shape) == 1:
+        return value
+    return operators.apply(checker, out, lookup("reshape"), [value], {"shape": (product(type_.shape),)}, span, [])
+
+
+def _rows_update(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: DynamicValue,
+    mask: DynamicValue,
+    places: DynamicValue,
+    new: AbstractValue,
+    span: Span | None,
+) -> AbstractValue:
+    """`x[mask] = values`: one value for each place where the mask holds, in their order."""
+    type_, count = ranked_type(entity, span), len(ranked_type(mask, span).shape)
+    shape = tuple(type_.shape)
+    rows = entity
+    if count > 1:
+        joined = {"shape": (product(shape[:count]), *shape[count:])}
+        rows = operators.apply(checker, out, lookup("reshape"), [entity], dict(joined), span, [])
+    changed = _arrays_update(checker, out, rows, [places], new, span)
+    if count == 1:
+        return changed
+    return operators.apply(checker, out, lookup("reshape"), [changed], {"shape": shape}, span, [])
+
+
+def _arrays_update(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: DynamicValue,
+    items: Sequence[AbstractValue | SliceItem],
+    new: AbstractValue,
+    span: Span | None,
+    adds: bool = False,
+) -> DynamicValue:
+    """`x[i, 1:] = new` with arrays among the indices: the slices are read, changed, and written back."""
+    whole = SliceItem(None, None, None)
+    items = one_for_each_axis(items, ranked_type(entity, span).rank, span)
+    if any(isinstance(item, PythonObject) and item.value is None for item in items):
+        raise TypeCheckError("None has no meaning in the subscript of an assignment", span)
+    slices = [whole if index_arrays.is_index(item) else item for item in items]
+    left = [item if index_arrays.is_index(item) else whole for item in items]
+    part: AbstractValue = entity
+    if any(item != whole for item in slices):
+        part = index(checker, out, entity, slices, span)
+    assert isinstance(part, DynamicValue)
+    type_ = ranked_type(part, span)
+    if isinstance(new, Tuple):
+        new = array(checker, out, new, span)
+    typed = checker.constant(out, new, type_.base) if isinstance(new, Number) else checker.materialize(out, new, span)
+    if isinstance(value_type := prune(typed.type), TensorType):
+        checker.unify_base_at(value_type.base, type_.base, span)
+    changed = index_arrays.write(checker, out, part, left, typed, span, adds)
+    if part is entity:
+        return changed
+    result = index_update(checker, out, entity, slices, changed, span)
+    assert isinstance(result, DynamicValue)
+    return result
+
+
+def add_at(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: DynamicValue,
+    items: Sequence[AbstractValue | SliceItem],
+    new: AbstractValue,
+    span: Span | None,
+) -> AbstractValue:
+    """x with new values added at `items`, all of those for one place."""
+    entity = weak_types.loosen_base(checker, out, entity)
+    type_ = ranked_type(entity, span)
+    items = constant_indices(checker, items, flat_shape(type_.shape), span)
+    if index_arrays.count_of_arrays(items) > 0 and masks.mask_of(items) is None:
+        if isinstance(new, DynamicValue):
+            new = dtype_promotion.stored(checker, out, range_numbers.fitting(checker, out, new, type_), type_, span)
+        _require_dtype(type_, new, span)
+        return _arrays_update(checker, out, entity, items, new, span, adds=True)
+    old = masks.masked_elements(checker, out, entity, items, span) or index(checker, out, entity, items, span)
+    total = checker.engine.apply_operator(checker, out, "add", [old, new], {}, span, [])
+    return index_update(checker, out, entity, items, total, span)
 
 
 def _listed_update(
@@ -161,13 +289,6 @@ def _window_update(
         if not isinstance(item, SliceItem):
             continue
         if (count := slice_windows.length(checker, item, span)) is None:
-            if any(isinstance(bound, DynamicValue) for bound in (item.start, item.stop)):
-                raise TypeCheckError(
-                    "the number of assigned elements must be known at compile time",
-                    span,
-                    help="write both bounds with the same start, `x[i:i + 3] = v`; or choose by position:"
-                    " x = relay.where(relay.arange(len(x)) < i, v, x)",
-                ).needing_value()
             continue
         others = [i for i in items if i is not item and not (isinstance(i, PythonObject) and i.value is Ellipsis)]
         if axis >= rank or not all(isinstance(i, SliceItem) and i.is_whole for i in others):
@@ -232,8 +353,7 @@ def _broadcast(
         typed = checker.constant(out, new, type_.base)
     else:
         if isinstance(new, Tuple):
-            text = "the new value must be a tensor or a number, found a tuple"
-            raise TypeMismatch(text, span, help="make a tensor of it by relay.stack")
+            new = array(checker, out, new, span)
         typed = checker.materialize(out, new, span)
         if isinstance(value_type := prune(typed.type), TensorType):
             checker.unify_base_at(value_type.base, type_.base, span)

@@ -23,6 +23,7 @@ from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     Number,
+    Places,
     PythonObject,
     SliceItem,
     Tuple,
@@ -35,10 +36,11 @@ from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import early_elements
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent, masks, slice_windows, slices
 from relay.typecheck.elaboration.expressions import operators
-from relay.typecheck.elaboration.members import structure_items
+from relay.typecheck.elaboration.members import index_arrays, structure_items
 from relay.typecheck.elaboration.values import data
 from relay.typecheck.elaboration.values.axis_names import names_of, with_names
 from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.elaboration.values.sizes import slice_number
 from relay.typecheck.elaboration.values.tensors import is_sized, tensor_type
 from relay.typecheck.relations import steps
@@ -69,6 +71,8 @@ def index(
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
 
+    if isinstance(entity, Places):
+        return Places(entity.value, tuple(items)) if entity.items is None else _refuse_second(span)
     if isinstance(entity, Tuple) and entity.items and len(items) == 1 and not isinstance(items[0], SliceItem):
         position = data_dependent.number_at_run_time(checker, out, items[0], span)
         if isinstance(position, DynamicValue):
@@ -85,6 +89,7 @@ def index(
     if len(items) == 1 and isinstance(items[0], PythonObject) and isinstance(items[0].value, str):
         early_elements.read(checker, entity, f"the key {items[0].value!r}", span)
     ranked_type(entity, span)
+    items = plain_items(items)
     items = [slices.list_as_tensor(checker, out, item, span) for item in items]
     if (
         len(items) == 1
@@ -95,7 +100,9 @@ def index(
         return slices.boolean_index(checker, out, entity, items[0], span)
     entity, items = _without_windows(checker, out, entity, items, span)
     type_ = ranked_type(entity, span)
-    items = _constant_indices(checker, items, flat_shape(type_.shape), span)
+    items = constant_indices(checker, items, flat_shape(type_.shape), span)
+    if index_arrays.count_of_arrays(items) > 1:
+        return _several_arrays(checker, out, entity, items, span)
     plan = subscript_plan(entity, type_, items, span)
     value = entity
     if _slices(plan, type_):
@@ -119,6 +126,54 @@ def index(
             origins.insert(at, -1)
         value = reshape_tensor(checker, out, value, shape, span, origins)
     return value
+
+
+def _refuse_second(span: Span | None) -> AbstractValue:
+    raise TypeCheckError("`x.at` has one subscript", span, help="write x.at[i, j].set(v)")
+
+
+def _several_arrays(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: DynamicValue,
+    items: Sequence[AbstractValue | SliceItem],
+    span: Span | None,
+) -> AbstractValue:
+    """`entity[i, 1:, j]`: the slices and new axes first, then the arrays."""
+    whole = SliceItem(None, None, None)
+    items = one_for_each_axis(items, len(ranked_type(entity, span).shape), span)
+    first = [whole if index_arrays.is_index(item) else item for item in items]
+    value = entity if all(item == whole for item in first) else index(checker, out, entity, first, span)
+    assert isinstance(value, DynamicValue)
+    left = [item if index_arrays.is_index(item) else whole for item in items]
+    return index_arrays.read(checker, out, value, left, span)
+
+
+def one_for_each_axis(
+    items: Sequence[AbstractValue | SliceItem], rank: int, span: Span | None
+) -> list[AbstractValue | SliceItem]:
+    """The items of a subscript, with slices for what it leaves out, and for `...`."""
+    whole: AbstractValue | SliceItem = SliceItem(None, None, None)
+    at = next((p for p, i in enumerate(items) if isinstance(i, PythonObject) and i.value is Ellipsis), len(items))
+    before, after = list(items[:at]), list(items[at + 1 :])
+    named = sum(not (isinstance(i, PythonObject) and i.value is None) for i in (*before, *after))
+    if named > rank:
+        raise ShapeError(f"{named} indices for a tensor of rank {rank}", span, help=f"write {rank}, or fewer")
+    return [*before, *(whole for _ in range(rank - named)), *after]
+
+
+def plain_items(items: Sequence[AbstractValue | SliceItem]) -> list[AbstractValue | SliceItem]:
+    """The items of a subscript; those of a tuple that is the subscript, and `slice` objects as slices."""
+    if len(items) == 1 and isinstance(items[0], Tuple) and items[0].form is None:
+        items = items[0].items
+    return [_as_slice(item) for item in items]
+
+
+def _as_slice(item: AbstractValue | SliceItem) -> AbstractValue | SliceItem:
+    if not isinstance(item, PythonObject) or not isinstance(item.value, slice):
+        return item
+    bounds = (item.value.start, item.value.stop, item.value.step)
+    return SliceItem(*(None if bound is None else object_entity(bound, None) for bound in bounds))
 
 
 def item_axes(items: Sequence[AbstractValue | SliceItem], rank: int) -> list[int]:
@@ -193,7 +248,7 @@ def _is_mask(typed: DynamicValue) -> bool:
     return known is not None and known.base == BOOL and known.rank > 0
 
 
-def _constant_indices(
+def constant_indices(
     checker: Checker, items: Sequence[AbstractValue | SliceItem], dims: Sequence[Dim], span: Span | None
 ) -> list[AbstractValue | SliceItem]:
     """The items with lists of known integers, `x[[0, 2]]`, and known masks, `x[[True, False, True]]`, as tensors."""
@@ -289,8 +344,6 @@ def subscript_plan(
                 raise TypeMismatch(message, span, help=help)
     while axis < len(dims):
         keep_axis()
-    if sum((t := tensor_type(i)) is not None and t.rank > 0 for _, i in plan.dynamic) > 1:
-        raise TypeCheckError("at most one index may be a tensor of rank 1 or higher", span)
     return plan
 
 

@@ -20,6 +20,7 @@ from relay.typecheck.elaboration.abstract_values import (
     DynamicValue,
     Method,
     Number,
+    Places,
     PythonObject,
     Tuple,
     TypedBlockBuilder,
@@ -31,6 +32,7 @@ from relay.typecheck.elaboration.dynamic_lists import early_elements
 from relay.typecheck.elaboration.effects.effect_notes import READS
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.library import overloads
+from relay.typecheck.elaboration.members import places
 from relay.typecheck.elaboration.members.structure_items import without_fields
 from relay.typecheck.elaboration.values import data, records
 from relay.typecheck.elaboration.values.expansion import expand
@@ -81,6 +83,8 @@ def attribute(
             return attribute(checker, out, expand(checker, out, entity, span), name, span, described)
         case DynamicValue():
             return _value_attribute(checker, out, entity, name, span, described)
+        case Places():
+            return places.method(entity, name, span)
         case Tuple(_, form) if form is not None and form.names:
             return Method(entity, name) if records.has_method(entity, name) else records.attribute(entity, name, span)
         case Tuple() if entity in checker.gradients:
@@ -138,6 +142,8 @@ def _value_attribute(
         return size(product(known.shape), span)
     if name == "T":
         return operators.apply(checker, out, lookup("transpose"), [typed], {"axes": None}, span, [described])
+    if name == "at":
+        return Places(typed)
     if is_attribute(name):
         return Method(typed, name, described)
     checker.refuse_guess(type_, span, described)
@@ -167,6 +173,8 @@ def call_method(
         if own is not None:
             return checker.engine.call_function(checker, out, own, [method.value, *arguments], keywords, span, 1)
         return records.call_method(method.value, method.name, arguments, keywords, span)
+    if isinstance(method.value, Places):
+        return places.call(checker, out, method.value, method.name, arguments, keywords, span)
     if method.name in COPIES:
         if arguments or keywords:
             raise TypeCheckError(f"{method.name} takes no arguments here", span)

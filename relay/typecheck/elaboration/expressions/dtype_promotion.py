@@ -1,0 +1,133 @@
+"""Integers and booleans that meet floats: they take the dtype of the floats, as in NumPy, JAX and PyTorch.
+
+     E |- n : Tensor[i, s]   E |- x : Tensor[f, t]
+    ----------------------------------------------- (i an integer or bool, f a float)
+     E |- cast_f(n) + x : Tensor[f, ..]
+
+An operator of floats alone, as `/` and `sqrt`, converts integers to a float whose dtype its uses decide, as that of a
+literal. Of two integer dtypes the smaller one becomes the larger one, if that has all of its values. Two dtypes of
+floats are an error: one of them would lose digits, or the other one gain some that are not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from relay.errors import Span
+from relay.ir.expr import OpCall
+from relay.ir.types import BASE_TYPES, BOOL, INT32, BaseClass, BaseType, TensorType, Unknown, prune
+from relay.operator import Operator, lookup
+from relay.operator.relation import BaseSignature
+from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Number, TypedBlockBuilder
+from relay.typecheck.elaboration.checker import Checker
+
+_FLOATS = frozenset({BaseClass.FLOAT})
+Base = BaseType | Unknown
+
+
+def base_of(value: DynamicValue | None) -> Base | None:
+    """The dtype of a tensor, as far as it is known; None for another value."""
+    type_ = prune(value.type) if value is not None else None
+    return prune(type_.base) if isinstance(type_, TensorType) else None  # type: ignore[return-value]
+
+
+def promoted(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    operator: Operator,
+    signature: BaseSignature,
+    operands: Sequence[AbstractValue],
+    values: Sequence[DynamicValue | None],
+    span: Span | None,
+) -> list[DynamicValue | None]:
+    """The operands of an operator, those of integers and booleans in the dtype of the others that have to have the
+    same one."""
+    found = list(values)
+    groups: dict[str, list[int]] = {}
+    for position in range(len(values)):
+        if signature.token(position).is_variable:
+            groups.setdefault(signature.token(position).text, []).append(position)
+    updates = operator.memory.in_place is not None and operator.memory.in_place.operand == 0
+    for positions in groups.values():
+        classes = signature.token(positions[0]).classes
+        target = _target(checker, classes, [operands[p] for p in positions], [found[p] for p in positions])
+        first = base_of(found[positions[0]])
+        if target is None or (updates and positions[0] == 0 and len(positions) > 1 and first != target):
+            continue  # elements that are written never change the dtype of what holds them
+        for position in positions:
+            value = found[position]
+            base = base_of(value)
+            if value is not None and _is_whole(base) and base != target:
+                found[position] = convert(checker, out, value, target, span)
+    return found
+
+
+def convert(
+    checker: Checker, out: TypedBlockBuilder, value: DynamicValue, base: Base, span: Span | None
+) -> DynamicValue:
+    """A value in another dtype."""
+    type_ = prune(value.type)
+    assert isinstance(type_, TensorType)
+    attributes: dict[str, object] = {"dtype": base}
+    checker.module.pending_attributes.append(attributes)
+    call = OpCall(lookup("cast").name, (value.atom,), attributes, span)  # type: ignore[arg-type]
+    return checker.bind(out, call, attrs.evolve(type_, base=base), "converted", span)
+
+
+def stored(
+    checker: Checker, out: TypedBlockBuilder, value: DynamicValue, holder: TensorType, span: Span | None
+) -> DynamicValue:
+    """A value as an element of a tensor: integers become floats or larger integers, nothing else changes."""
+    base, wanted = base_of(value), prune(holder.base)
+    assert isinstance(wanted, BaseType | Unknown)
+    if not _is_whole(base) or base == wanted or not (_is_float(wanted) or wider(base, wanted) == wanted):
+        return value
+    return convert(checker, out, value, wanted, span)
+
+
+def wider(left: Base | None, right: Base | None) -> BaseType | None:
+    """The integer dtype that has the values of both; None if there is none."""
+    if not isinstance(left, BaseType) or not isinstance(right, BaseType) or not (_is_whole(left) and _is_whole(right)):
+        return None
+    found = BASE_TYPES[np.promote_types(left.name, right.name).name]
+    return None if found.is_float else found
+
+
+def _target(
+    checker: Checker,
+    classes: frozenset[BaseClass] | None,
+    operands: Sequence[AbstractValue],
+    values: Sequence[DynamicValue | None],
+) -> Base | None:
+    """The dtype that integers and booleans among these take; None where they stay what they are."""
+    bases = [base for value in values if (base := base_of(value)) is not None]
+    whole = [base for base in bases if _is_whole(base)]
+    if not whole:
+        return None
+    if classes is None or BaseClass.FLOAT in classes:
+        floats = [base for base in bases if _is_float(base)]
+        if floats:
+            return next((base for base in floats if isinstance(base, BaseType)), floats[0])
+        if classes == _FLOATS or any(isinstance(o, Number) and o.is_float for o in operands):
+            return checker.solver.literal_base(0.0, None)
+    if all(base == BOOL for base in whole):
+        takes_numbers = classes is not None and BaseClass.FLOAT in classes and BaseClass.INTEGER in classes
+        meets_number = any(isinstance(o, Number) for o in operands) or len(whole) < len(bases)
+        return INT32 if takes_numbers and meets_number else None
+    target: BaseType | None = None
+    for base in whole:
+        target = base if target is None else wider(target, base)  # type: ignore[assignment]
+        if target is None:
+            return None
+    return target
+
+
+def _is_whole(base: Base | None) -> bool:
+    return isinstance(base, BaseType) and not base.is_float
+
+
+def _is_float(base: Base) -> bool:
+    return base.is_float if isinstance(base, BaseType) else base.classes == _FLOATS

@@ -1,0 +1,73 @@
+"""Integers and booleans that meet floats take their dtype, and two dtypes of floats never meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from agreement import assert_modes_agree
+
+import relay as rl
+from relay import TypeMismatch, relay
+
+X, N, M = np.array([-1.5, 2.0, 3.0]), np.array([1, 2, 4]), np.array([True, False, True])
+
+PROGRAMS: dict[str, Callable[..., object]] = {
+    "arithmetic": lambda x, n, m: (x * n, n / 2, n * 0.5, x - m, 1.0 - m, 1 + m, m * n, n / n.sum(), x**n, n @ x),
+    "functions": lambda x, n, m: (np.sqrt(n), np.exp(n), n.mean(), m.mean(), n.std(), np.maximum(x, n)),
+    "choices": lambda x, n, m: (np.where(m, x, n), np.stack([x, n]), np.concatenate([n, x]), n < x, (x == n).mean()),
+    "widths": lambda x, n, m: (n + n.astype(np.int8), n == np.argmax(x), np.argmax(x) + n),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_have_numpys_values(name: str) -> None:
+    program = PROGRAMS[name]
+    results = assert_modes_agree(relay(program), X, N, M, rtol=1e-6)
+    for found, expected in zip(results, program(X, N, M), strict=True):  # type: ignore[call-overload]
+        assert np.asarray(found).dtype.kind == np.asarray(expected).dtype.kind
+        np.testing.assert_allclose(found, expected, rtol=1e-6)  # alone, floats of integers are float32
+
+
+def test_the_dtype_comes_from_the_floats() -> None:
+    @relay
+    def scaled(x, n):
+        weights = n / n.sum()
+        return x * weights, n / 2
+
+    for dtype in (np.float16, np.float32, np.float64):
+        weighted, alone = scaled(X.astype(dtype), N)
+        assert weighted.dtype == dtype and alone.dtype == np.float32
+
+
+def test_gradients_pass_through_conversions() -> None:
+    @relay
+    def loss(x, n, m):
+        return (x * n * m).sum() / m.sum()
+
+    np.testing.assert_allclose(rl.grad(loss, wrt="x")(X, N, M), [0.5, 0, 2])
+    np.testing.assert_allclose(rl.grad(loss, wrt="x").interpret(X, N, M), [0.5, 0, 2])
+
+
+def test_what_is_stored_takes_the_dtype_of_its_place() -> None:
+    @relay
+    def filled(x, n):
+        x[0] = n[2]
+        x[1:] += n[1:]
+        return x
+
+    np.testing.assert_array_equal(assert_modes_agree(filled, X, N), [4.0, 4.0, 7.0])
+
+    @relay
+    def cut_off(n, x):
+        n[0] = x[0]
+        return n
+
+    with pytest.raises(TypeMismatch, match="cannot store a float64 value in an int64 tensor"):
+        cut_off(N, X)
+
+
+def test_two_dtypes_of_floats_stay_an_error() -> None:
+    with pytest.raises(TypeMismatch, match="one dtype, found float64 and float32"):
+        relay(lambda x, y: x + y)(X, X.astype(np.float32))
