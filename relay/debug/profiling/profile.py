@@ -152,8 +152,7 @@ class _Profiler:
             return min(record.seconds for record in records) / min(turns) - 1
         functions = self.ordinary, build.function
         rounds = [[self._calls_together(function, number) for function in functions] for _ in range(_ROUNDS)]
-        ordinary, measured = map(min, zip(*rounds, strict=True))
-        return measured / ordinary - 1
+        return min(measured for _, measured in rounds) / min(ordinary for ordinary, _ in rounds) - 1
 
     def _calls_together(self, function: RelayFunction, number: int) -> float:
         """The seconds of so many calls."""
