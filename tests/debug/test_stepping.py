@@ -124,6 +124,22 @@ def test_a_line_that_computes_nothing_stands_for_the_next_one() -> None:
         session.breakpoint(line=100000)
 
 
+def test_a_loop_of_one_line_that_is_written_out_stops_once() -> None:
+    """The page says so."""
+
+    @relay
+    def listed(x):
+        xs = []
+        for i in range(3):
+            xs.append(x[i] * i)
+        return xs[0] + xs[2]
+
+    session, at = debug.step(listed, X), first_line(listed)
+    assert session.stop.line == at + 3
+    assert session.operation().line == at + 3
+    assert lines(session.step, session, listed) == [4]
+
+
 def test_variables_are_those_of_the_source() -> None:
     session = debug.step(summed, X, 3)
     assert list(session.variables) == ["x", "n", "total", "scale"]
