@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from relay.compilation.composites import Composer
 from relay.frontend.library import definition, library_definition, tree_function
+from relay.frontend.lower import lower_function
 from relay.ir.analysis.metering import use_work
 from relay.ir.validation.check import use_operators
 from relay.operator import lookup, type_of
 from relay.operator.composition import use_composer
-from relay.typecheck.elaboration.library import overloads, trees
+from relay.typecheck.elaboration.library import overloads, trees, undecorated
 from relay.typecheck.elaboration.library.library_calls import use_library
 
 
@@ -29,3 +30,4 @@ def install() -> None:
     use_library(definition)
     trees.use_library(tree_function)
     overloads.use_translation(library_definition)
+    undecorated.use_translation(lambda python: lower_function(python, annotated=False))  # they are of Python

@@ -34,6 +34,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Tuple,
     surface_function,
 )
+from relay.typecheck.elaboration.library import undecorated
 from relay.typecheck.elaboration.library.known_callables import refusal
 from relay.typecheck.elaboration.library.overloads import find as find_overloads
 
@@ -103,6 +104,8 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
     refused = refusal(value, span)
     if refused is not None:
         raise refused
+    if isinstance(value, types.FunctionType) and undecorated.is_read(value):
+        return GlobalFunction(undecorated.definition(value))
     name = getattr(value, "__name__", None)
     if isinstance(value, types.BuiltinFunctionType | types.FunctionType) or callable(value):
         module = (getattr(value, "__module__", None) or "").split(".")[0]

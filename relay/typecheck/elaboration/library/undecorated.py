@@ -1,0 +1,48 @@
+"""Plain Python functions of the user's that programs call: they are read as if they were decorated.
+
+Functions of installed packages and of Python's own modules are not; nor those of a module that says
+`__relay_python__ = True`, and what other decorators have made.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType
+from weakref import WeakKeyDictionary
+
+from relay.ir.definition import Definition
+
+_INSTALLED = ("site-packages", "dist-packages")
+_LIBRARY = (sysconfig.get_path("stdlib"), str(Path(__file__).parents[3]))
+"""Where Python's own modules are, and Relay's."""
+
+_definitions: WeakKeyDictionary[FunctionType, Definition] = WeakKeyDictionary()
+_translate: Callable[[FunctionType], Definition]
+
+
+def use_translation(translate: Callable[[FunctionType], Definition]) -> None:
+    """Say how Python functions are translated."""
+    global _translate
+    _translate = translate
+
+
+def is_read(function: FunctionType) -> bool:
+    """Whether a program may call this function without a decorator."""
+    module = sys.modules.get(function.__module__)
+    if getattr(module, "__relay_python__", False) or hasattr(function, "__wrapped__"):
+        return False
+    if module is None or function.__module__.partition(".")[0] in ("numpy", "torch", "jax"):
+        return False
+    file = function.__code__.co_filename
+    return not file.startswith(_LIBRARY) and not any(part in _INSTALLED for part in Path(file).parts)
+
+
+def definition(function: FunctionType) -> Definition:
+    """What the function means; the same each time. Raises FrontendError for what Relay does not have."""
+    found = _definitions.get(function)
+    if found is None:
+        found = _definitions[function] = _translate(function)
+    return found
