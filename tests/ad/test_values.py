@@ -29,6 +29,7 @@ from ad_programs import (
 from derivative_checks import derived, gradient, scalarized, verify
 from transform_programs import Build, function, leave, module
 
+import relay
 from relay.ad.reverse import differentiate
 from relay.errors import DifferentiationError, ExecutionError, Source, Span
 from relay.eval.interpreter import run
@@ -478,3 +479,16 @@ def test_random_programs(seed: int) -> None:
     made = differentiate(derived(source))
     check(made, "structured")
     np.testing.assert_allclose(run(made, arguments), run(by_interpreter(source), arguments), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.usefixtures("low_effort")
+@pytest.mark.parametrize("reduction", ["min(axis=0)", "max(axis=1)", "max()"])
+def test_the_gradient_of_an_extremum_of_what_rounds_finds_it(reduction: str) -> None:
+    """The elements that are the extremum are found by equality, in a kernel that may round otherwise."""
+    text = f"def f(x, w):\n    return relay.sum(relay.sin((relay.outer(w, x) - relay.mean(x)).{reduction}))\n"
+    gradient = relay.grad(relay.from_source(text, {"relay": relay}))
+    rng = np.random.default_rng(0)
+    for n, m in ((3, 2), (13, 6), (20, 4)):
+        x, w = rng.uniform(-2, 2, n), rng.uniform(-2, 2, m)
+        for found, wanted in zip(gradient(x, w), gradient.interpret(x, w), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)

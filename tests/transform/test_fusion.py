@@ -341,3 +341,15 @@ def test_what_reads_much_more_than_it_makes_is_stored() -> None:
         return shared(a + b + c + d, lambda h: h)
 
     assert sum(group.count("add") for group in groups(body, *([(8, 8)] * 4))) == 3
+
+
+def test_what_is_tested_for_equality_is_computed_by_one_kernel() -> None:
+    """Another kernel might round a product and a difference together."""
+
+    def winners(x: Value, y: Value, z: Value) -> tuple[Value, ...]:
+        difference = x * y - z
+        least = difference.op("min", axis=0)
+        return least, difference == least.op("reshape", shape=(1, 8))
+
+    computing = [names for names in groups(winners, WIDE, (8,), (64, 1)) if "subtract" in names]
+    assert len(computing) == 1

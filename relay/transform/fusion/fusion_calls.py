@@ -166,11 +166,16 @@ def shape_of(atom: Atom) -> Shape:
     return atom.type.shape
 
 
-def bytes_of(atom: Atom) -> Dim:
-    """The bytes of a tensor."""
+def base_of(atom: Atom) -> BaseType:
+    """The dtype of a tensor's elements."""
     assert isinstance(atom, Var | Constant) and isinstance(atom.type, TensorType)
     assert isinstance(atom.type.base, BaseType)
-    return multiply(product(atom.type.shape), atom.type.base.dtype.itemsize)
+    return atom.type.base
+
+
+def bytes_of(atom: Atom) -> Dim:
+    """The bytes of a tensor."""
+    return multiply(product(shape_of(atom)), base_of(atom).dtype.itemsize)
 
 
 def _reads(value: Expr) -> Iterator[Atom]:
@@ -180,4 +185,7 @@ def _reads(value: Expr) -> Iterator[Atom]:
         yield from free_variables(block)
 
 
-__all__ = ["ANCHOR", "ARITHMETIC", "INJECTIVE", "BlockCalls", "bytes_of", "in_place_operands", "is_call", "shape_of"]
+__all__ = [
+    *("ANCHOR", "ARITHMETIC", "INJECTIVE", "BlockCalls", "base_of", "bytes_of", "in_place_operands", "is_call"),
+    "shape_of",
+]

@@ -7,7 +7,8 @@ the patterns allow it. Several groups may each compute a call for themselves:
     moved by repeating it = its operands * readers + its elements * (readers - 1)
 
 It is repeated if that moves no more, where an operand that a group reads anyway counts nothing, and a second time of
-computing an element counts as one byte. Intricate operators, which take many instructions, are never repeated.
+computing an element counts as one byte. Intricate operators, which take many instructions, are never repeated, nor is
+what is tested for equality.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import attrs
 from relay.ir.dims import Dim, add, multiply, product
 from relay.ir.expr import Constant, Var
 from relay.ir.sizes.facts import facts
+from relay.ir.types import BOOL
 from relay.operator import IndexKind, Pattern
-from relay.transform.fusion.fusion_calls import ANCHOR, ARITHMETIC, INJECTIVE, BlockCalls, bytes_of
+from relay.transform.fusion.fusion_calls import ANCHOR, ARITHMETIC, INJECTIVE, BlockCalls, base_of, bytes_of
 
 LIMIT = 64
 """The most calls of a group: TVM's expressions are trees, and deep ones break it."""
@@ -189,7 +191,7 @@ class _ProducerConsumerFusion:
 
     def _pays(self, i: int, groups: Sequence[GroupDraft]) -> bool:
         """Whether a call is rather repeated in each of several groups than stored."""
-        if self.calls.is_intricate(i):
+        if self.calls.is_intricate(i) or self._is_tested_for_equality(i):
             return False
         elements = product(self.calls.shape(i))
         repeated: Dim = multiply(elements, len(groups) - 1)
@@ -201,6 +203,21 @@ class _ProducerConsumerFusion:
             if len(missing) == len(groups):
                 once = add(once, bytes_of(atom))
         return facts().at_least(add(once, multiply(self.calls.bytes(i), len(groups))), repeated) is True
+
+    def _is_tested_for_equality(self, i: int) -> bool:
+        """Whether something asks which elements are equal to others, as the gradient of a largest element does.
+        One kernel may round a product and a sum together, and another one each of them."""
+        readers, seen = list(self.calls.users[i]), set[int]()
+        while readers:
+            j = readers.pop()
+            if j in seen:
+                continue
+            seen.add(j)
+            if base_of(self.calls.target(j)) == BOOL and self.calls.operator(j).algebra.commutative:
+                return base_of(self.calls.target(i)).is_float
+            if self.calls.patterns[j] is Pattern.INJECTIVE:  # which moves elements
+                readers += self.calls.users[j]
+        return False
 
     def _has(self, draft: GroupDraft, atom: Var | Constant) -> bool:
         """Whether a group reads a tensor anyway."""
