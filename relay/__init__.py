@@ -38,11 +38,13 @@ from relay.api.tuning import tune
 from relay.calling import checks as _checks
 from relay.calling.array import Array
 from relay.calling.executable import Executable, load
+from relay.calling.executable import compile_module as compile
 from relay.calling.lowering import Lowering as _Lowering
 from relay.calling.program_table import Explanation as _Explanation
 from relay.compilation import hooks as _hooks
 from relay.compilation.options import Options as _Options
 from relay.compilation.options import options as _options
+from relay.compilation.ahead_of_time import compile_library
 from relay.compilation.stages import DEFAULT_LEVEL as _DEFAULT_LEVEL
 from relay.errors import (
     CompileError,
@@ -386,6 +388,8 @@ __all__ = [
     "breakpoint",
     "check_gradient",
     "checkpoint",
+    "compile",
+    "compile_library",
     "composite",
     "data",
     "dims",

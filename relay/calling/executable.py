@@ -18,11 +18,15 @@ from relay.calling.donation import DonatedArguments
 from relay.calling.fast_path import GUARD_FAILURE, NotCacheable, Repeat, flatten, repeat, repeat_with_references
 from relay.calling.results import Values, holds_references, run_time_value, wrap
 from relay.codegen.runtime.header import header as c_header
+from relay.compilation.entries import EntryError, with_entry
+from relay.compilation.stages import DEFAULT_LEVEL, CompiledSignature
 from relay.errors import CompileError, TypeMismatch
 from relay.eval.values import Data, Reference
 from relay.ir.dims import TypeId, evaluate
+from relay.ir.expr import Module
 from relay.ir.structure import split
 from relay.ir.types import DataType, TensorType, TupleType, Type, show
+from relay.ir.validation.check_surface import is_untyped
 
 if TYPE_CHECKING:
     from relay.codegen.runtime.cpu import Program
@@ -133,8 +137,6 @@ class Executable:
         try:
             for _, type_ in (*self.parameters, ("result", self.result)):
                 _check_exported(type_)
-            if header is not None and native.dims:
-                raise library.ExportError("it has symbolic sizes; a C header is for sizes that are numbers")
             text = None if header is None else c_header(native, self.name)
             about = self.name, self.parameters, self.result, self._donated
             digest = library.export(native, self.name, about, Path(path))
@@ -147,6 +149,30 @@ class Executable:
     def __repr__(self) -> str:
         types = ", ".join(f"{name}: {show(type_)}" for name, type_ in self.parameters)
         return f"<relay executable {self.name}({types}) -> {show(self.result)}>"
+
+
+def compile_module(module: Module, entry: str | None = None, *, opt_level: int = DEFAULT_LEVEL) -> Executable:
+    """The compiled program of a module, as `relay.parse` and `f.lower(..).typed` give one. `entry` is another function
+    than the module's own, or a derivative.
+
+    Raises TypeMismatch for what is no typed module, CompileError for a function that there is not or that cannot be
+    compiled.
+    """
+    if not isinstance(module, Module) or is_untyped(module):
+        found = "an untyped module" if isinstance(module, Module) else type(module).__name__
+        raise TypeMismatch(
+            f"relay.compile takes a typed module, found {found}",
+            help="decorated functions have a method: f.compile(..), of arguments or their types",
+        )
+    try:
+        entered = with_entry(module, module.entry if entry is None else entry)
+    except EntryError as reason:
+        raise CompileError(str(reason)) from None
+    signature = CompiledSignature(entered, entered.main.type.result, opt_level)
+    signature.refuse_functions()
+    parameters = [(p.name, p.type) for p in entered.main.parameters if p.type is not None]
+    name = module.entry if entry is None else entry
+    return Executable(name, signature.program, parameters, signature.result)
 
 
 def load(path: str | Path, *, sha256: str | None = None, trusted: bool = False) -> Executable:
@@ -226,4 +252,4 @@ def _value(argument: Any, type_: Type, name: str, sizes: dict[TypeId, tuple[int,
     return array
 
 
-__all__ = ["Executable", "load"]
+__all__ = ["Executable", "compile_module", "load"]

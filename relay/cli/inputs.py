@@ -16,6 +16,7 @@ import numpy as np
 from relay.api.function import RelayFunction
 from relay.cli.arrays import Arrays
 from relay.cli.refusal import Refusal
+from relay.compilation.entries import EntryError, with_entry
 from relay.errors import FrontendError, RelayError
 from relay.frontend.static.text_files import read_bytes
 from relay.ir.expr import Module, Var
@@ -34,6 +35,14 @@ def read_program(name: str) -> Module:
     if is_untyped(module):
         raise Refusal(f"{name} is untyped: `relay show FILE.py:FUNCTION --stage typed` prints a typed program")
     return module
+
+
+def enter(module: Module, name: str) -> Module:
+    """The module with another entry. Raises Refusal for a function that cannot be one."""
+    try:
+        return with_entry(module, name)
+    except EntryError as reason:
+        raise Refusal(str(reason)) from None
 
 
 def check_program(name: str) -> Module:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from relay.cli.entries import with_entry
-from relay.cli.inputs import read_program
+from relay.cli.inputs import enter, read_program
 from relay.cli.refusal import Refusal
 from relay.ir.analysis.difference import diff
 from relay.ir.expr import Module
@@ -55,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     pipeline, shown = _pipeline(options), _printed_passes(options.print_after)
     module = read_program(options.file)
     if options.entry is not None:
-        module = with_entry(module, options.entry)
+        module = enter(module, options.entry)
     pipeline.known = properties_of(module)
     _check_shown(shown, pipeline.passes)
     try:

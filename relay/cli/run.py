@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from relay.cli.entries import with_entry
-from relay.cli.inputs import arguments_for, read_arrays, read_program
+from relay.cli.inputs import arguments_for, enter, read_arrays, read_program
 from relay.cli.refusal import Refusal
 from relay.compilation.stages import CPU, DEFAULT_LEVEL, CompiledSignature, check_target
 from relay.eval import interpreter
@@ -42,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the program and print its results by name."""
     module = read_program(options.file)
     if options.entry is not None:
-        module = with_entry(module, options.entry)
+        module = enter(module, options.entry)
     parameters = module.main.parameters
     arrays = {} if options.args is None else read_arrays(options.args)
     values = arguments_for(parameters, arrays, options.args or "--args")

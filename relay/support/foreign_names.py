@@ -16,7 +16,6 @@ MODULE = {
     "switch": "write `if` and `elif`, or `match`",
     "tree_map": "build the structure: {name: f(x) for name, x in tree.items()}, [f(x) for x in xs]",
     "jit": "decorated functions are compiled",
-    "compile": "decorated functions are compiled; f.compile(..) makes a program to export",
     "pmap": "one program runs on one machine, with several threads: RELAY_NUM_THREADS",
     "numpy": "write np.name with NumPy itself, or relay.name",
     "np": "write np.name with NumPy itself, or relay.name",

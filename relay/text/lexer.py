@@ -53,7 +53,7 @@ _TOKEN = re.compile(
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _LONGEST_NUMBER = 1000
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-DECLARATIONS = ("data", "entry", "fn", "derivative", "constants", "sources")
+DECLARATIONS = ("data", "type", "entry", "fn", "derivative", "constants", "sources")
 """The words that the declarations of a module begin with."""
 
 

@@ -1,9 +1,12 @@
 """Modules from their text: the inverse of `relay.text.printer`, whose notation it reads.
 
-    module      ::= [dims n, .. [where n >= 1 "reason", ..];]
+    module      ::= [module "name" [stage typed];] (type V = T;)* [dims n, .. [where n >= 1 "reason", ..];]
                     (data D { C, C(T, ..), .. } | [entry] function | derivative f: T = grad{..} @f)* [constants { .. }]
                     [sources { "file" 1 "text"; .. }]
     function    ::= fn f(%x: T, ..) -> T block                   block ::= { (statement;)* terminator }
+
+Without `entry` a call enters the first function that no other one mentions. The stage, `typed` or `core`, says what the
+module is checked as; its name is for readers. Aliases of types are for texts, too: a module has the types themselves.
 
 The declarations are read first, so that they may mention each other in any order; then the bodies. What is read is
 checked by `relay.ir.validation.check`, and a mistake is an error at its place.
@@ -21,9 +24,10 @@ import numpy as np
 
 from relay.errors import FrontendError, Label, Source, Span, TypeCheckError
 from relay.ir.expr import Constant, CustomGradient, Derivative, Function, Global, Module, PrintErased, Recompute, Rule
+from relay.ir.reachability import public_functions
 from relay.ir.sizes.facts import DimConstraint
 from relay.ir.types import BaseType, FunctionType
-from relay.ir.validation.check import Violation, check
+from relay.ir.validation.check import Stage, Violation, check
 from relay.ir.validation.check_surface import check_surface
 from relay.text.atoms import Declarations
 from relay.text.body_parser import BodyParser, Signature
@@ -56,12 +60,15 @@ def parse(
         if parser.is_surface:
             check_surface(module)
         else:
-            check(module, "core" if pending else "typed")
+            check(module, parser.stage or ("core" if pending else "typed"))
     except Violation as error:
         raise TypeCheckError(error.violation, error.span) from None
     except RecursionError:
         raise FrontendError("this text is nested too deeply", cursor.span(cursor.next)) from None
     return module
+
+
+_STAGES: dict[str, Stage] = {"typed": "typed", "core": "core", "structured": "structured"}
 
 
 @attrs.define(eq=False)
@@ -81,6 +88,7 @@ class _Parser:
     def __init__(self, cursor: Cursor, constants: Mapping[str, np.ndarray], objects: Mapping[str, object]) -> None:
         self.cursor = cursor
         self.constants = constants  # those beside the text
+        self.stage = self._title(cursor)
         self.is_surface = cursor.is_at("surface")
         self.types = TypeParser(cursor, objects)
         self.declared = Declarations()
@@ -89,6 +97,21 @@ class _Parser:
         self._places: dict[str, Span] = {}
         self._entry: tuple[str, Span] | None = None
         self._differentiated: list[tuple[Token, str]] = []
+
+    @staticmethod
+    def _title(cursor: Cursor) -> Stage | None:
+        """`module "name" stage typed;`, which says what the module is checked as."""
+        if not cursor.accept("module"):
+            return None
+        cursor.name("the name of the module")
+        stage = None
+        if cursor.accept("stage"):
+            token = cursor.next
+            stage = _STAGES.get(cursor.name("a stage"))
+            if stage is None:
+                raise FrontendError(f"a stage is {' or '.join(_STAGES)}, found `{token.text}`", cursor.span(token))
+        cursor.expect(";", " after the name of the module")
+        return stage
 
     def module(self) -> Module:
         cursor = self.cursor
@@ -101,6 +124,10 @@ class _Parser:
             cursor.position = position
             if word == "data":
                 self.types.declare()
+        for word, position in starts:
+            cursor.position = position
+            if word == "type":
+                self.types.alias()
         for word, position in starts:
             cursor.position = position
             if word == "data":
@@ -125,7 +152,10 @@ class _Parser:
         functions: dict[str, Function | Derivative] = {}
         for header in headers:
             functions[header.name] = header if isinstance(header, Derivative) else self._function(header)
-        return Module(functions, self._entry_of(headers), tuple(self.types.data.values()), where)
+        module = Module(functions, self._entry_of(headers), tuple(self.types.data.values()), where)
+        if self._entry is None and len(headers) > 1 and not self.is_surface:
+            return attrs.evolve(module, entry=public_functions(module)[0])
+        return module
 
     def _dims(self) -> tuple[DimConstraint, ...]:
         """The symbolic dims that the module declares, and what it assumes of them."""
@@ -161,6 +191,8 @@ class _Parser:
             starts.append((word, cursor.position))
             if word == "derivative":  # it has no braces of its own at its end
                 self._skip_derivative()
+            elif word == "type":
+                self._skip_alias()
             else:
                 self._skip_braces()
         return starts
@@ -182,6 +214,13 @@ class _Parser:
                 raise cursor.expected_error("the function that is differentiated")
             cursor.take()
         cursor.take()
+
+    def _skip_alias(self) -> None:
+        cursor = self.cursor
+        while not cursor.accept(";"):
+            if cursor.next.kind is Kind.END:
+                raise cursor.expected_error("`;` after the type")
+            cursor.position = cursor.closing.get(cursor.position, cursor.position) + 1
 
     # ---- functions
 
@@ -269,10 +308,10 @@ class _Parser:
     def _entry_of(self, headers: list[_Header | Derivative]) -> str:
         if self._entry is not None:
             return self._entry[0]
-        if len(headers) == 1:
-            return headers[0].name
         if not headers:
             raise FrontendError("a module has at least one function, found none", self.cursor.span(self.cursor.next))
+        if len(headers) == 1 or not self.is_surface:
+            return headers[0].name
         raise FrontendError(
             "the module does not say which function a call enters",
             self._places[headers[0].name],

@@ -66,6 +66,7 @@ class TypeParser(DimParser):
         self.objects = objects or {}
         self.data: dict[str, DataDefinition] = {}
         self._places: dict[str, Span] = {}
+        self._aliases: dict[str, Type] = {}
         self._equations: list[tuple[TypeId, Equation]] | None = None  # what applications in a scheme stand for
 
     # ---- data types
@@ -85,6 +86,16 @@ class TypeParser(DimParser):
             raise FrontendError(f"`{name}` is the name of a type of the language", cursor.span(token))
         parameters = tuple(self.separated_items("]", self._type_variable)) if cursor.accept("[") else ()
         self.data[name], self._places[name] = DataDefinition(name, parameters=parameters), cursor.span(token)
+
+    def alias(self) -> None:
+        """`V = Tensor[float32, (3,)];`: another name for a type, for the rest of the text."""
+        cursor = self.cursor
+        token = cursor.next
+        name = cursor.name("the name of a type")
+        if name in self.data or name in self._aliases or name in RESERVED:
+            raise FrontendError(f"there is a type `{name}` already", cursor.span(token))
+        cursor.expect("=", " and the type")
+        self._aliases[name] = self.type()
 
     def define(self) -> None:
         """`D[a: Type, ..] { C, C(T, ..), .. }`: the constructors of a declared data type, which may be polymorphic."""
@@ -278,6 +289,8 @@ class TypeParser(DimParser):
             return tensor
         if cursor.accept("None"):
             return NONE
+        if cursor.next.kind is lexer.Kind.NAME and cursor.next.text in self._aliases:
+            return self._aliases[cursor.take().text]
         if cursor.is_at("record") and cursor.peek().kind is lexer.Kind.STRING:
             return self._record()
         if cursor.is_at("Ref", "[") or cursor.is_at("Stack", "["):

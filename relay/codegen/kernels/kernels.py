@@ -30,6 +30,7 @@ from relay.codegen.kernels.schedules import (
 from relay.codegen.kernels.sharing import with_shared_parts
 from relay.codegen.tiling import DEFAULT, Choices, TilingChoice, TilingOptions, kernel_name
 from relay.codegen.tvm import tir
+from relay.codegen.tvm.machine import current_machine
 from relay.codegen.tvm.tir import Expression, GlobalVar, Statement, tirx
 from relay.errors import CompileError, InternalError, Label, Span, refusals_of
 from relay.ir.dims import (
@@ -298,7 +299,7 @@ def _cached_build(
     if sizes:
         return _build(group, operands, sizes, threads, choice)
     operators = tuple(lookup(b.value.operator) for b in group.bindings if isinstance(b.value, OpCall))
-    whole = key, operators, threads, choice
+    whole = key, operators, threads, choice, current_machine()
     found = _made.pop(whole, None)
     if found is None:
         found = _build(group, operands, sizes, threads, choice)

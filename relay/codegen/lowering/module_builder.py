@@ -34,7 +34,7 @@ from relay.codegen.runtime.native import NativeModule
 from relay.codegen.tiling import Choices, TilingOptions
 from relay.codegen.tvm import llvm_objects, tir
 from relay.codegen.tvm.tir import GlobalVar, integer, tirx
-from relay.errors import InternalError, refusals_of
+from relay.errors import CompileError, InternalError, refusals_of
 from relay.ir.analysis.metering import Meter
 from relay.ir.dims import ANY, TypeId
 from relay.ir.expr import Ascribe, Derivative, Function, Loop, Module
@@ -82,6 +82,26 @@ def assemble(
         progress.say("machine code")
         with refusals_of(what, module.main.span), phase("machine code"):
             return generated.finish(*_machine_code(generated, threads, _repeats(module)))
+
+
+def assemble_ahead(module: Module, symbol: str) -> NativeModule:
+    """Object code for the current machine, whose entry is called `symbol`, and which needs nothing but the C library.
+    It runs on the thread that calls it, and nothing interrupts it. The module is not loaded.
+
+    Raises CompileError as `assemble`, and for what calls Python.
+    """
+    with compiling, assuming(module.where), refusals_of(f"the code of {module.entry}", module.main.span):
+        generated = _generate(module, 1, {})
+        if generated.calls_python:
+            raise CompileError(
+                "it calls Python: it prints, or has an operator with a native function of its own", module.main.span
+            )
+        functions = {
+            name: tir.without_python(made if name.name_hint != "main" else made.with_attr("global_symbol", symbol))
+            for name, made in generated.functions.items()
+        }
+        built = tir.build(functions, 1, generated.kernels.calls, _repeats(module))
+        return generated.finish(None, (tir.object_code(built.mod),))
 
 
 def text(module: Module, threads: int) -> str:

@@ -31,10 +31,12 @@ from relay.codegen.lowering.layout import (
     TensorLayout,
     TupleLayout,
     has_cells,
+    has_fixed_rows,
     leaves,
 )
 from relay.codegen.runtime.native import ALIGNMENT, NativeModule
-from relay.ir.dims import ANY, TypeId, variables
+from relay.ir.dims import ANY, Dim, DimExpr, Extremum, Quotient, TypeId, variables
+from relay.ir.types import DataDefinition
 
 
 class ExportError(Exception):
@@ -58,8 +60,18 @@ def symbol(name: str) -> str:
     return f"_binary_{identifier(name)}_constants_start"
 
 
-def header(native: NativeModule, name: str) -> str:
-    """The text of the header for a program."""
+def entry_symbol(name: str) -> str:
+    """The symbol of a function in a library that programs are linked with."""
+    return f"relay_{identifier(name)}"
+
+
+def constants_symbol(name: str) -> str:
+    """The symbol of the function of such a library that tells where the captured arrays are."""
+    return f"relay_constants_{identifier(name)}"
+
+
+def header(native: NativeModule, name: str, linked: bool = False) -> str:
+    """The text of the header for a program: one that `relay.load` reads, too, or one that others are `linked` with."""
     name = identifier(name)
     inputs = [leaf for layout in native.parameters for leaf in leaves(layout)]
     outputs = list(leaves(native.result))
@@ -69,28 +81,29 @@ def header(native: NativeModule, name: str) -> str:
     output_parts = dict(_output_parts(native.result, 0, pools))
     received = {p: _received_text(name, p, layout, cells) for p, layout in input_parts.items()}
     returned = {p: _returned_text(name, p, layout, pools) for p, layout in output_parts.items()}
-    makers = [_maker(name, number, pool) for pool, number in cells.items() if pool.cells]
-    makers += [_list_maker(name, number, pool, cells) for pool, number in cells.items() if not pool.cells]
+    makers = [_maker(name, number, pool) for pool, number in cells.items() if not pool.blocks]
+    makers += [_list_maker(name, number, pool, cells) for pool, number in cells.items() if pool.blocks]
     makers += [_content_of(name, number, pool, pools) for pool, number in pools.items()]
     readers = [_reader(name, p, layout) for p, layout in output_parts.items() if isinstance(layout, SizedLayout)]
-    return f"""/* How to call the function {name}, which Relay has compiled. Link with -ldl.
+    shapes = [_shape_text(native, name, p, leaf) for p, leaf in enumerate(outputs) if _is_symbolic(leaf)]
+    labels = dict(_labels(native.parameters)), dict(_labels([native.result]))
+    loading = "Link with the library." if linked else _LOADING.format(name=name)
+    return f"""/* How to call the function {name}, which Relay has compiled.{"" if linked else " Link with -ldl."}
 
    inputs:
-{_describe_leaves(inputs, received)}
+{_describe_leaves(inputs, received, labels[0])}
    outputs, whose memory the caller provides, row by row:
-{_describe_leaves(outputs, returned, native.replaced)}
+{_describe_leaves(outputs, returned, labels[1], native.replaced)}
 
-   TVM's runtime (libtvm_ffi.so, libtvm_runtime.so) has to be loaded before {name}_open, with dlopen(.., RTLD_GLOBAL) or
-   by linking with it. One {name}_t is for one call at a time. */
+   {loading} One {name}_t is for one call at a time. */
 #ifndef RELAY_{name.upper()}_H
 #define RELAY_{name.upper()}_H
 
-#include <dlfcn.h>
-#include <stdint.h>
+{"" if linked else "#include <dlfcn.h>" + chr(10)}#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {{ const void* data; const int64_t* shape; }} {name}_array;
+{_constructors(native, name)}typedef struct {{ const void* data; const int64_t* shape; }} {name}_array;
 
 typedef struct {{
   void* library;
@@ -100,22 +113,59 @@ typedef struct {{
   int64_t table[{native.table_size}];
 }} {name}_t;
 
-{_open_text(native, name)}
+{_linked_open_text(native, name) if linked else _open_text(native, name)}
 {_run_text(native, name, inputs, len(outputs), cells)}
 {_message_text(native, name)}
-{"".join(readers)}{"".join(makers)}{_close_text(native, name)}
+{"".join(shapes)}{"".join(readers)}{"".join(makers)}{_close_text(native, name, linked)}
 #endif
 """
 
 
-def _open_text(native: NativeModule, name: str) -> str:
-    """The function that loads the library and fills the table of a program."""
+_LOADING = """\
+TVM's runtime (libtvm_ffi.so, libtvm_runtime.so) has to be loaded before {name}_open, with dlopen(.., RTLD_GLOBAL) or
+   by linking with it."""
+
+
+def _table_text(native: NativeModule) -> str:
+    """The statements that fill the table of a program."""
     sets = [f"  self->table[{HEAD}] = 0;", f"  self->table[{BUDGET}] = INT64_MAX;"]
     sets += [f"  self->table[{place}] = {place};" for place in native.dtypes]
     offset = 0
     for place, array in native.constants.items():
         sets.append(f"  self->table[{place}] = (int64_t)(constants + {offset});")
         offset += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+    return f"""\
+  self->block = malloc({native.workspace} + 64);
+  if (!self->block) return -1;
+  self->table[{WORKSPACE}] = ((int64_t)self->block + 63) & -64;
+{chr(10).join(sets)}
+  return 0;"""
+
+
+def _linked_open_text(native: NativeModule, name: str) -> str:
+    """The function that fills the table of a program which is part of the executable."""
+    declared = f"const char* {constants_symbol(name)}(void);\n" if native.constants else ""
+    found = f"  const char* constants = {constants_symbol(name)}();\n" if native.constants else ""
+    return f"""\
+#ifdef __cplusplus
+extern "C" {{
+#endif
+{declared}int {entry_symbol(name)}(void*, const void*, int32_t, void*);
+#ifdef __cplusplus
+}}
+#endif
+
+/* 0, or -1 if there is not enough memory. */
+static inline int {name}_open({name}_t* self) {{
+{found}  memset(self, 0, sizeof(*self));
+  self->run = {entry_symbol(name)};
+{_table_text(native)}
+}}
+"""
+
+
+def _open_text(native: NativeModule, name: str) -> str:
+    """The function that loads the library and fills the table of a program."""
     load_constants = (
         f'  constants = (char*)dlsym(self->library, "{symbol(name)}");\n  if (!constants) return -1;\n'
         if native.constants
@@ -130,11 +180,7 @@ static inline int {name}_open({name}_t* self, const char* library) {{
   *(void**)&self->run = dlsym(self->library, "__tvm_ffi_main");
   if (!self->run) return -1;
 {load_constants}  (void)constants;
-  self->block = malloc({native.workspace} + 64);
-  if (!self->block) return -1;
-  self->table[{WORKSPACE}] = ((int64_t)self->block + 63) & -64;
-{chr(10).join(sets)}
-  return 0;
+{_table_text(native)}
 }}
 """
 
@@ -206,7 +252,7 @@ def _message_text(native: NativeModule, name: str) -> str:
 """
 
 
-def _close_text(native: NativeModule, name: str) -> str:
+def _close_text(native: NativeModule, name: str, linked: bool) -> str:
     """The function that frees what a program has allocated."""
     frees = "".join(
         f"  free((void*)self->table[{place + 2 + leaf}]);\n" for place, count in native.pools for leaf in range(count)
@@ -216,10 +262,9 @@ def _close_text(native: NativeModule, name: str) -> str:
         frees += f"  {name}_free_arena(self->table[{native.arena + 2}]);\n"
         free_arena = _FREE_ARENA.replace("NAME", name)
     return f"""{free_arena}static inline void {name}_close({name}_t* self) {{
-  if (!self->library) return;
+  if (!self->run) return;
 {frees}  free(self->block);
-  dlclose(self->library);
-  memset(self, 0, sizeof(*self));
+{"" if linked else "  dlclose(self->library);" + chr(10)}  memset(self, 0, sizeof(*self));
 }}
 """
 
@@ -241,51 +286,58 @@ Found = tuple[int, "SizedLayout | RowLayout | StackLayout"]
 
 
 def _input_parts(parameters: Sequence[Layout], pools: dict[Pool, int]) -> Iterator[Found]:
-    """The references and lists among the arguments. Their pools, and those that these lead to, get numbers in `pools`.
+    """The references, lists and recursive data among the arguments. Their pools, and those that these lead to, get
+    numbers in `pools`.
 
-    Raises Unwritable for data, and where there is a tensor in a pool whose size is not known.
+    Raises ExportError where there is a tensor in a pool whose size is not known.
     """
     position = 0
     for layout in parameters:
-        for place, part in _parts(layout, position, "it takes"):
+        for place, part in _parts(layout, position):
             if not isinstance(part, SizedLayout):
-                _number(part.pool, pools, "it takes", sized=False)
+                _number(part.pool, pools, sized=False)
                 yield place, part
         position += sum(1 for _ in leaves(layout))
 
 
 def _output_parts(layout: Layout, position: int, pools: dict[Pool, int]) -> Iterator[Found]:
     """The tensors of data-dependent size, references and lists in a result, as `_given`."""
-    for place, part in _parts(layout, position, "it returns"):
+    for place, part in _parts(layout, position):
         if not isinstance(part, SizedLayout):
-            _number(part.pool, pools, "it returns", sized=True)
+            _number(part.pool, pools, sized=True)
         yield place, part
 
 
-def _parts(layout: Layout, position: int, what: str) -> Iterator[Found]:
+def _parts(layout: Layout, position: int) -> Iterator[Found]:
+    """The parts of a value that are no tensors of known size, with the positions of their first leaves."""
     match layout:
         case SizedLayout() | StackLayout():
             yield position, layout
         case TupleLayout(items):
             for item in items:
-                yield from _parts(item, position, what)
+                yield from _parts(item, position)
                 position += sum(1 for _ in leaves(item))
-        case RowLayout(pool) if pool.cells:
+        case DataLayout(_, fields):
+            position += 1
+            for field in itertools.chain(*fields):
+                yield from _parts(field, position)
+                position += sum(1 for _ in leaves(field))
+        case RowLayout():
             yield position, layout
-        case RowLayout() | DataLayout():
-            raise ExportError(f"{what} data; a C header is for tensors, tuples, references and lists")
         case _:
             pass
 
 
-def _number(pool: Pool, pools: dict[Pool, int], what: str, sized: bool) -> None:
+def _number(pool: Pool, pools: dict[Pool, int], sized: bool) -> None:
     """Give numbers to a pool and to those that its rows lead to."""
     if pool in pools:
         return
+    if not has_fixed_rows(pool):
+        raise ExportError("a reference, a list or recursive data holds tensors of symbolic size")
     pools[pool] = len(pools)
-    for _, part in _parts(pool.element, 0, what):
+    for _, part in _parts(pool.element, 0):
         if not isinstance(part, SizedLayout):
-            _number(part.pool, pools, what, sized)
+            _number(part.pool, pools, sized)
         elif not sized:
             raise ExportError("a reference or a list holds tensors of data-dependent size")
 
@@ -295,7 +347,7 @@ def _received_text(name: str, position: int, layout: Layout, pools: Mapping[Pool
         text = f"int64_t each, a list that {name}_list{pools[layout.pool]} has made, and its length"
         return 2, f"     {position} and {position + 1}: {text}"
     assert isinstance(layout, RowLayout)
-    return 1, f"     {position}: int64_t, a reference that {name}_cell{pools[layout.pool]} has made"
+    return 1, f"     {position}: int64_t, {_row_text(layout)} that {name}_cell{pools[layout.pool]} has made"
 
 
 def _returned_text(name: str, position: int, layout: Layout, pools: Mapping[Pool, int]) -> tuple[int, str]:
@@ -313,7 +365,11 @@ def _returned_text(name: str, position: int, layout: Layout, pools: Mapping[Pool
             return 2, f"     {position} and {position + 1}: int64_t each, {text}"
         case _:
             assert isinstance(layout, RowLayout)
-            return 1, f"     {position}: int64_t, a reference, which {name}_content{pools[layout.pool]} reads"
+            return 1, f"     {position}: int64_t, {_row_text(layout)}, which {name}_content{pools[layout.pool]} reads"
+
+
+def _row_text(layout: RowLayout) -> str:
+    return "a reference" if layout.pool.cells else f"a value of {layout.pool.name}"
 
 
 def _maker(name: str, number: int, pool: Pool) -> str:
@@ -324,7 +380,7 @@ def _maker(name: str, number: int, pool: Pool) -> str:
         f"  memset((char*)place[{2 + n}] + made * {size}, 0, {size});\n" for n, size in enumerate(sizes) if size
     )
     return f"""\
-/* References to {_content(pool)}.
+/* {"References to" if pool.cells else f"Values of {pool.name}:"} {_content(pool)}.
    A new one, which holds zeros: what an input is; -1 if there is not enough memory. */
 static inline int64_t {name}_cell{number}({name}_t* self) {{
   int64_t* place = self->table + {pool.slot};
@@ -404,14 +460,108 @@ static inline void* {name}_content{number}({name}_t* self, int64_t cell, int par
 }}
 
 """
-    if pool.cells:
+    if not pool.blocks:
         return contents
     return items if has_cells(pool) else items + contents
 
 
 def _content(pool: Pool) -> str:
     """What references of a kind hold, part by part."""
-    return "; ".join(f"{n}: {_type_text(leaf)}" for n, leaf in enumerate(leaves(pool.element))) or "nothing"
+    labels = dict(_labels([pool.element]))
+    parts = (f"{n}: {_type_text(leaf)}{labels.get(n, '')}" for n, leaf in enumerate(leaves(pool.element)))
+    return "; ".join(parts) or "nothing"
+
+
+# ---- data types, and symbolic sizes
+
+
+def _labels(layouts: Sequence[Layout], position: int = 0, label: str = "") -> Iterator[tuple[int, str]]:
+    """What the leaves of data types are, by position: constructors, and their fields."""
+    for layout in layouts:
+        match layout:
+            case DataLayout(definition, fields):
+                yield position, f"{label}, the constructor of {definition.name}"
+                inner = position + 1
+                for constructor, parts in zip(definition.constructors, fields, strict=True):
+                    for number, part in enumerate(parts):
+                        field = constructor.names[number] if constructor.names else number
+                        yield from _labels([part], inner, f", {definition.name}.{constructor.name}.{field}")
+                        inner += sum(1 for _ in leaves(part))
+            case TupleLayout(items) if not isinstance(layout, SizedLayout):
+                yield from _labels(items, position, label)
+            case _ if label:
+                yield position, label
+            case _:
+                pass
+        position += sum(1 for _ in leaves(layout))
+
+
+def _constructors(native: NativeModule, name: str) -> str:
+    """The numbers of the constructors of all data types."""
+    found: dict[DataDefinition, None] = {}
+    seen: set[Pool] = set()
+    pending: list[Layout] = [native.result, *reversed(native.parameters)]
+    while pending:
+        match pending.pop():
+            case DataLayout(definition, fields):
+                found[definition] = None
+                pending += itertools.chain(*fields)
+            case TupleLayout(items):
+                pending += items
+            case (RowLayout() | StackLayout()) as rows if rows.pool not in seen:
+                seen.add(rows.pool)
+                pending.append(rows.pool.element)
+            case _:
+                pass
+    lines = []
+    for definition in found:
+        of = f"{name}_{identifier(definition.name)}"
+        names = ", ".join(f"{of}_{identifier(c.name)}" for c in definition.constructors)
+        lines.append(f"enum {{ {names} }}; /* constructors */\n")
+    return "".join([*lines, "\n" * bool(lines)])
+
+
+def _is_symbolic(leaf: TensorLayout) -> bool:
+    return any(not isinstance(dim, int) and dim is not ANY for dim in leaf.dims)
+
+
+def _shape_text(native: NativeModule, name: str, position: int, leaf: TensorLayout) -> str:
+    """The function that tells how large an output of symbolic size is."""
+    sets = "".join(f"  shape[{axis}] = {_dim_text(dim, native)};\n" for axis, dim in enumerate(leaf.dims))
+    return f"""\
+/* The shape of output {position} for these inputs: {_type_text(leaf)}. */
+static inline void {name}_shape{position}(const {name}_array* inputs, int64_t* shape) {{
+{sets}}}
+
+"""
+
+
+def _dim_text(dim: Dim, native: NativeModule) -> str:
+    """A size as C computes it of the shapes of the inputs."""
+    match dim:
+        case int():
+            return f"INT64_C({dim})"
+        case TypeId():
+            leaf, axis = native.shown[dim]
+            return f"inputs[{leaf}].shape[{axis}]"
+        case Quotient(dividend, divisor):
+            a, b = _dim_text(dividend, native), _dim_text(divisor, native)
+            return f"(({a}) / ({b}) - (({a}) % ({b}) < 0))"  # rounded down; divisors are positive
+        case Extremum(largest, dims):
+            first, *others = (_dim_text(d, native) for d in sorted(dims, key=str))
+            for other in others:
+                first = f"(({first}) {'>' if largest else '<'} ({other}) ? ({first}) : ({other}))"
+            return first
+        case DimExpr(terms):
+            sums = []
+            for monomial, coefficient in sorted(terms, key=str):
+                factors = [
+                    _dim_text(factor, native) for factor, power in sorted(monomial, key=str) for _ in range(power)
+                ]
+                sums.append(" * ".join([f"INT64_C({coefficient})", *factors]))
+            return f"({' + '.join(sums) or '0'})"
+        case _:
+            raise ExportError(f"the size {dim} of a result cannot be told from the inputs")
 
 
 def _reader(name: str, position: int, layout: SizedLayout) -> str:
@@ -448,6 +598,7 @@ def _type_text(leaf: TensorLayout) -> str:
 def _describe_leaves(
     layouts: Sequence[TensorLayout],
     parts: Mapping[int, tuple[int, str]],
+    labels: Mapping[int, str],
     replaced: Mapping[int, int] | None = None,
 ) -> str:
     """A line for each leaf. `parts` have lines of their own: how many leaves they are, by the first one's position."""
@@ -456,12 +607,13 @@ def _describe_leaves(
     for number, leaf in enumerate(layouts):
         if number in parts:
             words, line = parts[number]
-            lines.append(line)
+            lines.append(line + labels.get(number, ""))
         words -= 1
         if words >= 0:
             continue
         names = sorted({v.name for dim in leaf.dims for v in variables(dim) if isinstance(v, TypeId)})
-        note = f", for any {', '.join(names)} that the inputs agree in" if names else ""
+        note = labels.get(number, "")
+        note += f", for any {', '.join(names)} that the inputs agree in" if names else ""
         if replaced and number in replaced:
             note += f", in the memory of input {replaced[number]}, which is overwritten; give its pointer again"
         lines.append(f"     {number}: {_type_text(leaf)}{note}")

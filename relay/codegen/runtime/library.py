@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _MAGIC = b"relay library %d\n" % (2 + codec.VERSION)
 _FOOTER = struct.Struct("<QQ32s")
 
-_LINKERS = ("ld", "ld.lld", "lld")
+LINKERS = ("ld", "ld.lld", "lld")
 
 
 def write(native: NativeModule, program: Module, path: Path) -> None:
@@ -116,7 +116,7 @@ def export(native: NativeModule, name: str, about: Any, path: Path) -> str:
     description = codec.encode((_requirements(), object_code, described, name, about, _devices(native)))
     with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.resolve().parent) as folder:
         library = Path(folder, "library.so")
-        _link(object_code, library, _constants(native, name, Path(folder)))
+        _link(object_code, library, constants_file(native, name, Path(folder)))
         content = _pack_library(library.read_bytes(), description, _EXPORTED)
         library.write_bytes(content)
         os.replace(library, path)
@@ -208,7 +208,7 @@ def _load(path: Path) -> Any:
     return tvm_runtime.load(path)
 
 
-def _constants(native: NativeModule, name: str, folder: Path) -> Path | None:
+def constants_file(native: NativeModule, name: str, folder: Path) -> Path | None:
     """A file with the captured arrays, under the name that becomes their symbol."""
     if not native.constants:
         return None
@@ -236,20 +236,30 @@ def _captured_arrays(
 
 def _link(object_code: Sequence[bytes], library: Path, data: Path | None = None) -> None:
     """Make a library of machine code, and of a file that becomes part of it."""
-    linker = next(filter(None, map(shutil.which, _LINKERS)), None)
+    link(object_code, library, [] if data is None else [data], LINKERS)
+
+
+def link(
+    object_code: Sequence[bytes], library: Path, data: Sequence[Path], linkers: Sequence[str], shared: bool = True
+) -> None:
+    """Make a library of machine code and of files in its folder, which become parts of it under their names; or an
+    object file, unless it is `shared`. Raises ExportError."""
+    linker = next(filter(None, map(shutil.which, linkers)), None)
     if linker is None:
-        raise ExportError(f"there is no linker: none of {', '.join(_LINKERS)} is on the PATH")
+        raise ExportError(f"there is no linker: none of {', '.join(linkers)} is on the PATH")
     flavour = ["-flavor", "gnu"] if Path(linker).name == "lld" else []
     objects = [f"code{number}.o" for number in range(len(object_code))]
     for name, code in zip(objects, object_code, strict=True):
         library.with_name(name).write_bytes(code)
     steps = []
-    if data is not None:  # an object first: only of these does a library show the symbols
-        objects.append("data.o")
+    if data:
         library.with_name("aligned.ld").write_text(f"SECTIONS {{ .data : SUBALIGN({ALIGNMENT}) {{ *(.data) }} }}\n")
-        steps.append(["-r", "-T", "aligned.ld", "-o", "data.o", "-b", "binary", data.name, "-b", "default"])
+    for number, file in enumerate(data):  # an object first: only of these does a library show the symbols
+        objects.append(f"data{number}.o")
+        steps.append(["-r", "-T", "aligned.ld", "-o", objects[-1], "-b", "binary", file.name, "-b", "default"])
     # Its parts call each other, whatever else in the process has their names.
-    steps.append(["-shared", "-Bsymbolic", "-z", "noexecstack", "-o", library.name, *objects])
+    kind = ["-shared", "-Bsymbolic", "-z", "noexecstack"] if shared else ["-r"]
+    steps.append([*kind, "-o", library.name, *objects])
     for step in steps:
         command = [linker, *flavour, *step]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=library.parent)

@@ -24,6 +24,7 @@ from tvm_ffi import structural_map
 
 from relay.codegen.tvm import vectors
 from relay.codegen.tvm.division import without_choices
+from relay.codegen.tvm.machine import Machine, current_machine
 from relay.errors import refusals_of
 from relay.ir.dims import LARGEST_SIZE, Dim, DimExpr, Extremum, Quotient
 from relay.ir.types import BaseType
@@ -213,11 +214,12 @@ runs often."""
 
 
 def target(threads: int, calls: int = 0, repeats: bool = True) -> Any:
-    """This machine, for code with this many calls of kernels, some of them in loops or recursion if it `repeats`.
-    Without `mcpu` TVM silently emits code for a generic processor."""
+    """The current machine, for code with this many calls of kernels, some of them in loops or recursion if it
+    `repeats`. Without `mcpu` TVM silently emits code for a generic processor."""
+    machine = current_machine()
     options: dict[str, Any] = {
         "kind": "llvm",
-        "mcpu": tvm.target.codegen.llvm_get_system_cpu(),
+        **({"mcpu": tvm.target.codegen.llvm_get_system_cpu()} if machine is None else _target_options(machine)),
         "num-cores": threads,
         "opt-level": _REPEATED if repeats else _STRAIGHT,
     }
@@ -227,11 +229,25 @@ def target(threads: int, calls: int = 0, repeats: bool = True) -> Any:
     return tvm.target.Target(options)
 
 
-@functools.cache
+def _target_options(machine: Machine) -> dict[str, Any]:
+    """What TVM calls a processor."""
+    options: dict[str, Any] = {"mtriple": machine.triple} if machine.triple else {}
+    if machine.processor:
+        options["mcpu"] = machine.processor
+    if machine.features:
+        options["mattr"] = list(machine.features)
+    return options
+
+
 def vector_registers() -> tuple[int, int]:
-    """The bytes of a vector register of this processor, and how many there are."""
+    """The bytes of a vector register of the current machine, and how many there are."""
+    return _vector_registers(current_machine())
+
+
+@functools.cache
+def _vector_registers(of: Machine | None) -> tuple[int, int]:
     machine, has = target(1), tvm.target.codegen.llvm_cpu_has_features
-    if "x86" not in str(tvm.target.codegen.llvm_get_system_triple()):
+    if "x86" not in ((of.triple if of is not None else "") or str(tvm.target.codegen.llvm_get_system_triple())):
         return 16, 32
     # What LLVM says of the width of vectors is about this machine, whatever the target.
     return (64, 32) if has("avx512f", machine) else (32, 16) if has("avx", machine) else (16, 16)
@@ -356,6 +372,21 @@ def build(functions: dict[Any, Any], threads: int, calls: int, repeats: bool) ->
         return tvm.compile(tvm.IRModule(functions), target=target(threads, calls, repeats), tir_pipeline="relay")
 
 
+_OF_PYTHON = ("TVMFFIEnvCheckSignals", "TVMFFIErrorSetRaisedFromCStr")
+"""What code calls that Python may interrupt."""
+
+
+def without_python(function: Any) -> Any:
+    """A function that asks Python for no signals."""
+
+    def replace_call(call: Any) -> Expression:
+        asks = str(getattr(call.op, "name", "")).endswith("call_extern") and call.args[0].value in _OF_PYTHON
+        return integer(0, "int32") if asks else call
+
+    body = structural_map(function.body, ((Call, replace_call),))
+    return tirx.PrimFunc(function.params, body, function.ret_type, attrs=function.attrs)
+
+
 def lower_functions(functions: dict[Any, Any], machine: Any) -> Any:
     """The module that `build` has LLVM code generated from, for this target. Raises InternalError if TVM refuses it."""
     with refusals_of("the generated code", None):
@@ -377,6 +408,24 @@ def object_code(built: Any) -> bytes:
         path = Path(folder, "code.o")
         built.write_to_file(str(path), "o")
         return path.read_bytes()
+
+
+def address_function(name: str, data: str) -> bytes:
+    """Code for the current machine, as a linker takes it: a C function without parameters which returns the address of
+    a symbol of the same library. Programs that mentioned the symbol itself would have a copy of what is there."""
+    machine = current_machine()
+    triple = (machine.triple if machine is not None else "") or tvm.target.codegen.llvm_get_system_triple()
+    lines = (
+        f'target triple = "{triple}"',
+        f"@{data} = external hidden global i8",
+        f"define ptr @{name}() {{",
+        f"  ret ptr @{data}",
+        "}",
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "code.ll")
+        path.write_text("\n".join(lines) + "\n")
+        return object_code(tvm.runtime.load_module(str(path)))
 
 
 def text(functions: dict[Any, Any]) -> str:
