@@ -42,9 +42,9 @@ from relay.calling.executable import compile_module as compile
 from relay.calling.lowering import Lowering as _Lowering
 from relay.calling.program_table import Explanation as _Explanation
 from relay.compilation import hooks as _hooks
+from relay.compilation.ahead_of_time import compile_library
 from relay.compilation.options import Options as _Options
 from relay.compilation.options import options as _options
-from relay.compilation.ahead_of_time import compile_library
 from relay.compilation.stages import DEFAULT_LEVEL as _DEFAULT_LEVEL
 from relay.errors import (
     CompileError,

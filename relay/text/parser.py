@@ -154,7 +154,7 @@ class _Parser:
             functions[header.name] = header if isinstance(header, Derivative) else self._function(header)
         module = Module(functions, self._entry_of(headers), tuple(self.types.data.values()), where)
         if self._entry is None and len(headers) > 1 and not self.is_surface:
-            return attrs.evolve(module, entry=public_functions(module)[0])
+            return Module(functions, public_functions(module)[0], module.data, where)
         return module
 
     def _dims(self) -> tuple[DimConstraint, ...]:

@@ -43,8 +43,12 @@ def write_c_library(modules: Mapping[str, Module], path: Path, target: str | Non
     text = "\n".join(header(native, name, linked=True) for name, native in natives.items())
     with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.resolve().parent) as folder:
         library = Path(folder, "library")
-        data = [constants_file(native, name, Path(folder)) for name, native in natives.items()]
-        link(code, library, [file for file in data if file is not None], _linkers(machine), path.suffix != _OBJECT)
+        shared = path.suffix != _OBJECT
+        if shared or len(code) > 1:
+            data = [constants_file(native, name, Path(folder)) for name, native in natives.items()]
+            link(code, library, [file for file in data if file is not None], _linkers(machine), shared)
+        else:
+            library.write_bytes(code[0])
         os.replace(library, path)
     return text
 

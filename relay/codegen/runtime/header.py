@@ -536,7 +536,7 @@ static inline void {name}_shape{position}(const {name}_array* inputs, int64_t* s
 """
 
 
-def _dim_text(dim: Dim, native: NativeModule) -> str:
+def _dim_text(dim: Dim | Quotient | Extremum, native: NativeModule) -> str:
     """A size as C computes it of the shapes of the inputs."""
     match dim:
         case int():
