@@ -8,8 +8,8 @@ from pathlib import Path
 from relay.compilation.entries import EntryError, with_entry
 from relay.compilation.stages import DEFAULT_LEVEL, to_core
 from relay.errors import CompileError
+from relay.ir.analysis.reachability import public_functions
 from relay.ir.expr import Module
-from relay.ir.reachability import public_functions
 from relay.support import progress
 from relay.support.gc_pause import without_collection
 

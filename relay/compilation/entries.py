@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 
+from relay.ir.analysis.reachability import reachable_functions
 from relay.ir.dims import variables
 from relay.ir.expr import Binding, Block, Call, Derivative, Exit, Function, Global, LoopLabel, Module, Var
-from relay.ir.reachability import reachable_functions
 from relay.ir.sizes.extents import symbolic_dims
 from relay.ir.validation.check import Violation, check
 

@@ -23,8 +23,8 @@ import attrs
 import numpy as np
 
 from relay.errors import FrontendError, Label, Source, Span, TypeCheckError
+from relay.ir.analysis.reachability import public_functions
 from relay.ir.expr import Constant, CustomGradient, Derivative, Function, Global, Module, PrintErased, Recompute, Rule
-from relay.ir.reachability import public_functions
 from relay.ir.sizes.facts import DimConstraint
 from relay.ir.types import BaseType, FunctionType
 from relay.ir.validation.check import Stage, Violation, check
