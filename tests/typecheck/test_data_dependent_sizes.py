@@ -322,15 +322,32 @@ NUMBERS = (
     *("round(s / 2)", "int(s)", "int(s * 0.5)", "math.floor(s * 0.5)", "math.ceil(s / 2)", "-s", "s ** 2", "s // 2"),
     *("s % 2", "n // 2", "5 % n", "7 / n", "n & 1", "n << 2", "n ^ 5", "~n", "divmod(n, 2)[0]", "sum([n, 2])"),
     *("(2, 4, 8, 16)[n]", "[1, 2, 3, 4][-n]", "f'{n}' == '3'", "len([s] * n)", "np.full(3, n)[1]", "np.full(3, s)[2]"),
-    *("np.array([n, 2])[0]", "sorted([n, 2])[0]", "n in (1, 3)", "s == 3.0", "bool(s)", "s if n > 2 else 0.5"),
+    *(
+        "np.array([n, 2])[0]",
+        "sorted([n, 2])[0]",
+        "n in (1, 3)",
+        "s == 3.0",
+        "bool(s)",
+        "s if n > 2 else 0.5",
+        "total(s, 1)",
+    ),
 )
 
 
 def test_numbers_made_of_computed_sizes_are_as_in_python() -> None:
     """What needs the number itself, and not a dim, reads it at run time."""
-    text = "def f(x):\n    z = x[x > 0.5]\n    n, s = len(z), float(len(z))\n    return ({},)\n"
-    function = rl.from_source(text.format(", ".join(NUMBERS)), {"np": np, "math": math})
-    expected = [float(eval(number, {"np": np, "math": math, "n": 3, "s": 3.0})) for number in NUMBERS]
+    text = """
+def total(t, n):
+    return t if n == 0 else 0.5 * total(t * t, n - 1) + t
+
+def f(x):
+    z = x[x > 0.5]
+    n, s = len(z), float(len(z))
+    return ({},)
+"""
+    names = {"np": np, "math": math, "n": 3, "s": 3.0, "total": lambda t, n: 0.5 * t * t + t}
+    function = rl.from_source(text.format(", ".join(NUMBERS)), {"np": np, "math": math})["f"]
+    expected = [float(eval(number, names)) for number in NUMBERS]
     for call in modes(function):
         found = [float(part) for part in call(np.array([1.0, 0.0, 2.0, 3.0]))]
         np.testing.assert_allclose(found, expected, rtol=1e-6)

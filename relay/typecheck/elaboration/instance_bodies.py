@@ -70,7 +70,9 @@ def is_number(entity: AbstractValue) -> bool:
     """Whether an argument is a number, or a tuple of numbers, that is static."""
     if isinstance(entity, Tuple):
         return entity.form is None and bool(entity.items) and all(map(is_number, entity.items))
-    return isinstance(entity, Number) and isinstance(entity.value, int | float)
+    if not isinstance(entity, Number) or data_dependent.mentioned_in_number(entity):
+        return False
+    return isinstance(entity.value, int | float)
 
 
 def is_count(entity: AbstractValue, function: Function, position: int) -> bool:
