@@ -12,13 +12,16 @@ from relay.compilation.options import Options
 from relay.errors import RegistrationError
 from relay.ir.definition import Definition
 from relay.ir.types import show
-from relay.typecheck.elaboration.library import overload_calls, overloads
+from relay.operator import Operator, lookup
+from relay.typecheck.elaboration.diagnostics.descriptions import SYMBOLS
+from relay.typecheck.elaboration.library import known_callables, overload_calls, overloads
 
 
 @attrs.frozen
 class OverloadRow:
     """A row of the table: a callable, as programs write it, the arguments that an overload takes, and where it is
-    written. A `rule` is decided at compile time; others are functions of the language."""
+    written. A `rule` is decided at compile time; others are functions of the language, and operators, whose place is
+    their name."""
 
     name: str
     takes: str
@@ -83,8 +86,14 @@ class _Overloading:
         return define
 
     def table(self) -> OverloadTable:
-        """What Python's callables mean in programs: those of Relay's library, and those of users."""
-        return OverloadTable([_row(overload) for overload in overloads.entries()])
+        """What Python's callables mean in programs: those of Relay's library, and those of users. NumPy's functions
+        that are operators, and the operators of Python's syntax on arrays, have the operator as their place."""
+        rows = [_row(overload) for overload in overloads.entries()]
+        for function, operator in known_callables.library_operators():
+            if not overloads.find(function):
+                rows.append(_operator_row(overloads.callable_name(function), operator))
+        rows += [_operator_row(symbol, lookup(name)) for name, symbol in SYMBOLS.items()]
+        return OverloadTable(sorted({str(row): row for row in rows}.values(), key=lambda row: row.name))
 
 
 overload = _Overloading()
@@ -99,6 +108,10 @@ def _require_callable(function: object) -> str:
     if not callable(function):
         raise RegistrationError(f"overload takes what programs call, found {name}", help="@relay.overload(np.name)")
     return name
+
+
+def _operator_row(name: str, operator: Operator) -> OverloadRow:
+    return OverloadRow(name, ", ".join(operator.operands), f"relay.{operator.name}", False)
 
 
 def _row(entry: overloads.Overload) -> OverloadRow:

@@ -210,4 +210,8 @@ def test_the_table() -> None:
     assert rows["np.hstack"].place == "relay.library.arrays.hstack"
     assert "np.interp(x, xp, fp, left, right)  relay.library.statistics.interp" in str(table)
     assert "colorsys.rgb_to_yiq(pair: (Tensor[float32, ()], Tensor[float32, ()]))" in str(table)
+    assert str(rows["np.logaddexp"]) == "np.logaddexp(x, y)  relay.logaddexp"
+    assert rows["np.add"].place == rows["+"].place == "relay.add" and rows["math.tanh"].place == "relay.tanh"
+    assert rows["@"].place == "relay.matmul" and "math.remainder" not in rows
+    assert len({str(row) for row in table}) == len(table)
     assert len(table) == len(list(table)) and table[0].name in rows

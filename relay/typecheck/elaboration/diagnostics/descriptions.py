@@ -24,7 +24,7 @@ from relay.typecheck.elaboration.library.overloads import callable_name, is_func
 from relay.typecheck.type_differences import name_unknowns
 
 # How Python spells an operator, for messages.
-_SYMBOLS = {
+SYMBOLS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "mod": "%", "power": "**",
     "matmul": "@", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal":
     "!=", "logical_not": "not",
@@ -59,7 +59,7 @@ def kind_of(entity: AbstractValue) -> str:
 
 
 def operator_name(operator: Operator) -> str:
-    return f"`{_SYMBOLS[operator.name]}`" if operator.name in _SYMBOLS else operator.name
+    return f"`{SYMBOLS[operator.name]}`" if operator.name in SYMBOLS else operator.name
 
 
 def structure_of(entity: AbstractValue) -> str:

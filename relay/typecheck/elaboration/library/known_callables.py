@@ -5,10 +5,12 @@ from __future__ import annotations
 import builtins
 import functools
 import math
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from relay.errors import FrontendError, Span
+from relay.operator import Operator, resolve_name
 
 
 def refusal(function: object, span: Span | None) -> FrontendError | None:
@@ -25,6 +27,25 @@ def refusal(function: object, span: Span | None) -> FrontendError | None:
         return FrontendError(f"`{name}` is not part of Relay", span, help="write loops inside of each other")
     help = _INSTEAD.get(function) if callable(function) and _hashable(function) else None
     return None if help is None else FrontendError(f"`{name}` is not part of Relay", span, help=help)
+
+
+def library_operator(function: object) -> Operator | None:
+    """The operator that a function of NumPy or `math` without an overload is, by its name: `np.add`, `math.tanh`."""
+    name = getattr(function, "__name__", None)
+    module = (getattr(function, "__module__", None) or "").split(".")[0]
+    # A ufunc has no module in older versions of NumPy.
+    known = isinstance(name, str) and (module in ("numpy", "math") or isinstance(function, np.ufunc))
+    return resolve_name(name) if known else None  # type: ignore[arg-type]
+
+
+def library_operators() -> Iterator[tuple[Callable[..., object], Operator]]:
+    """The functions of NumPy and `math` that are operators, under each of their names."""
+    for module in (math, np, np.linalg):
+        for name in dir(module):
+            function = getattr(module, name)
+            operator = None if name.startswith("_") or not callable(function) else library_operator(function)
+            if operator is not None and refusal(function, None) is None:
+                yield function, operator
 
 
 def _hashable(value: object) -> bool:

@@ -35,7 +35,7 @@ from relay.typecheck.elaboration.abstract_values import (
     surface_function,
 )
 from relay.typecheck.elaboration.library import undecorated
-from relay.typecheck.elaboration.library.known_callables import refusal
+from relay.typecheck.elaboration.library.known_callables import library_operator, refusal
 from relay.typecheck.elaboration.library.overloads import find as find_overloads
 
 
@@ -109,8 +109,8 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
     name = getattr(value, "__name__", None)
     if isinstance(value, types.BuiltinFunctionType | types.FunctionType) or callable(value):
         module = (getattr(value, "__module__", None) or "").split(".")[0]
-        if module in ("numpy", "math") and name is not None and resolve_operator(name) is not None:
-            return PythonObject(resolve_operator(name))
+        if (operator := library_operator(value)) is not None:
+            return PythonObject(operator)
         is_returned = hasattr(value, "__relay_returned__")
         what = "was returned by a program" if is_returned else "is a Python function that Relay does not know"
         called = "this lambda" if name == "<lambda>" else repr(name or value)
