@@ -9,6 +9,7 @@ ROOT = Path(__file__).parent
 VERSION = re.search(r'^__version__ = "(.*)"$', (ROOT / "relay" / "__init__.py").read_text(encoding="utf-8"), re.M)[1]
 MYPY = ["mypy>=2"]
 DEBUG = ["prompt_toolkit"]  # the terminal of `relay debug`
+CUDA = ["cuda-bindings>=13", "nvidia-cuda-nvrtc>=13"]  # the driver's interface, and the compiler of kernels
 LSP = ["pygls>=2"]  # `relay lsp`
 TESTING = ["hypothesis"]  # random arguments, `relay.testing.check`
 TEST = ["pytest", "pytest-xdist", "ipython", "ruff", "import-linter", "setuptools"]
@@ -59,6 +60,7 @@ setup(
         "mypy": MYPY,
         "debug": DEBUG,
         "lsp": LSP,
+        "cuda": CUDA,
         "testing": TESTING,
         "examples": EXAMPLES,
         "test": [*TEST, *TESTING, *DEBUG, *LSP, *MYPY, *EXAMPLES],

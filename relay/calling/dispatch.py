@@ -168,6 +168,8 @@ class ProgramDispatcher(abc.ABC):
         self, arguments: Sequence[Any], kinds: tuple[object, ...], leaves: Sequence[Any], lowered: CompiledSignature
     ) -> None:
         """Try this program first at the next call with arguments of these kinds."""
+        if lowered.is_for_gpu:
+            return
         if holds_data(kinds):
             if lowered.returned is not None:
                 return

@@ -100,7 +100,7 @@ class Executable:
         finally:
             values.give_back(self._structures)
         result = wrap(found, self.result)
-        if plain and signature not in self._known:
+        if plain and signature not in self._known and hasattr(self._program, "run"):  # not for a GPU
             try:
                 make = repeat_with_references if any(map(holds_references, self._structures)) else repeat
                 self._known[signature] = make(self._program, kinds, self._structures, self.result)

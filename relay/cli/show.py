@@ -10,6 +10,7 @@ from relay.api.function import RelayFunction
 from relay.cli.inputs import read_arrays, read_function, read_types
 from relay.cli.page import Stage, to_html
 from relay.cli.refusal import Refusal
+from relay.codegen.cuda import target as cuda
 from relay.compilation.stages import CPU, DEFAULT_LEVEL, CompiledSignature, check_target, lowering
 from relay.compilation.texts import general_text
 from relay.ir.dims import ANY, Dim, evaluate
@@ -25,7 +26,7 @@ from relay.typecheck.elaboration import Argument, elaborate_structured
 NAME = "show"
 HELP = "print the program of a decorated function; its file is imported"
 
-STAGES = ("surface", "typed", "core", "optimized", "fused", "kernels", "tir", "streams")
+STAGES = ("surface", "typed", "core", "optimized", "fused", "kernels", "tir", "streams", "cuda")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stage",
         choices=STAGES,
         help="surface: untyped; typed (the default); core: first-order, before optimization; optimized; "
-        "fused: with its kernels; kernels: the schedule rule of each, and why; tir; streams: those of --target vta",
+        "fused: with its kernels; kernels: the schedule rule of each, and why; tir; streams: those of --target vta; "
+        "cuda: the kernels of --target cuda, in CUDA C",
     )
     types = parser.add_mutually_exclusive_group()
     types.add_argument("--types", metavar="TYPES", help='of the arguments: "Tensor[float32, (3, 4)], .."')
@@ -44,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         default=CPU,
-        help='what it is compiled for: cpu, vta, or "vta, log_block=5"; for vta, the stage optimized has the calls of'
-        " streams, and the stage streams what they are",
+        help='what it is compiled for: cpu, cuda, vta, or "vta, log_block=5";'
+        " for vta, the stage optimized has the calls of streams, and the stage streams what they are",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--html", action="store_true", help="a page with the source and all stages, linked")
@@ -85,6 +87,8 @@ def _render(options: argparse.Namespace, function: RelayFunction) -> str:
         if options.stage is not None:
             raise Refusal("the page shows all stages from typed to fused: leave out --stage")
         return to_html(options.function, stages(typed, options.level))
+    if cuda.names_target(options.target) or stage == "cuda":
+        return _cuda_text(options, typed, stage)
     if options.target != CPU or stage == "streams":
         return _offloaded_text(options, typed, stage)
     if stage in ("kernels", "tir"):
@@ -120,6 +124,23 @@ def _offloaded_text(options: argparse.Namespace, typed: Module, stage: str) -> s
         raise Refusal(f"--target vta has the stages typed, core, optimized and streams, found {stage}")
     module = signature.offloaded.module if stage == "optimized" else at_stage(typed, stage, options.level)
     return _written(options, module)
+
+
+def _cuda_text(options: argparse.Namespace, typed: Module, stage: str) -> str:
+    """The program for a GPU: its kernels in CUDA C, or a stage that it has in common with those for the processor."""
+    if not cuda.names_target(options.target):
+        raise Refusal(f"the stage cuda is for --target cuda, found {options.target!r}")
+    if stage in ("kernels", "tir", "streams"):
+        raise Refusal(f"--target cuda has the stages typed, core, optimized, fused and cuda, found {stage}")
+    if stage != "cuda":
+        return _written(options, at_stage(typed, stage, options.level))
+    if options.dot or options.svg:
+        raise Refusal("a graph is drawn of the stages typed to fused")
+    from relay.codegen.cuda.program import kernels_of
+
+    program, source = kernels_of(lowering(options.level)(typed), cuda.parse_target(options.target))
+    rules = [f"// {launch.name}: {launch.decision.rule}, {launch.decision.reason}" for launch in program.launches]
+    return "\n".join([*rules, source])
 
 
 def _schedules_text(core: Module, threads: int) -> str:

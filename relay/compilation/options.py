@@ -40,7 +40,9 @@ class Options:
             )
         if self.target != CPU:
             if self.dynamic:
-                raise CompileError("programs for the target 'vta' have no symbolic sizes: leave dynamic=True out")
+                raise CompileError(
+                    f"programs for the target {self.target!r} have no symbolic sizes: leave dynamic=True out"
+                )
             object.__setattr__(self, "dynamic", False)
         if self.fallback not in (None, *FALLBACKS):
             raise CompileError(f"there is no fallback {self.fallback!r}", help=f"it is one of {_word_list(FALLBACKS)}")

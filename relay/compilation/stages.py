@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
+from relay.codegen.cuda import target as cuda
 from relay.codegen.runtime.native import unused_donations
 from relay.codegen.runtime.native_stacks import with_room
 from relay.codegen.vta.target import names_target, parse_target
@@ -46,15 +47,18 @@ DEFAULT_LEVEL = 2
 
 
 CPU = "cpu"
-"""The target that is the processor. The other one is the accelerator VTA, for layers that are quantized."""
+"""The target that is the processor. The others are the accelerator VTA, for layers that are quantized, and GPUs."""
 
 
 def check_target(target: object) -> None:
     """Raise CompileError for a target that there is not."""
     if target == CPU:
         return
+    if cuda.names_target(target):
+        cuda.parse_target(str(target))
+        return
     if not names_target(target):
-        raise CompileError(f"there is no target {target!r}; programs run on 'cpu' and 'vta'")
+        raise CompileError(f"there is no target {target!r}; programs run on 'cpu', 'cuda' and 'vta'")
     parse_target(str(target))
 
 
@@ -108,6 +112,11 @@ class CompiledSignature:
     def is_symbolic(self) -> bool:
         """Whether it is for more than one size."""
         return bool(symbolic_dims(self.typed))
+
+    @property
+    def is_for_gpu(self) -> bool:
+        """Whether its program runs on a GPU."""
+        return cuda.names_target(self.target)
 
     @property
     def chooses_functions(self) -> bool:
@@ -185,6 +194,15 @@ class CompiledSignature:
 
     def _compile(self) -> Program:
         self.warn_of_breakpoints()
+        if self.is_for_gpu:
+            from relay.codegen.cuda.program import CudaProgram
+
+            if self.donated:
+                raise CompileError(
+                    "the target 'cuda' has no donated arguments yet", self.typed.main.span, help="leave donate_ out"
+                )
+            made: Any = CudaProgram(self._core(), cuda.parse_target(self.target))
+            return made  # type: ignore[no-any-return]
         with compiling:  # a copy of the process has nothing that is half imported
             from relay.codegen.runtime import cpu
             from relay.compilation import disk_cache, tuning_records, verification

@@ -210,9 +210,10 @@ def is_inlined(atom: Atom) -> bool:
     return atom.value.dtype.kind == "b" or (atom.value.dtype.kind == "f" and bool(atom.value != 0))
 
 
-def signature(group: FusionGroup) -> tuple[tuple[Atom, ...], tuple[TypeId, ...], object]:
+def signature(group: FusionGroup, overwrites: bool = True) -> tuple[tuple[Atom, ...], tuple[TypeId, ...], object]:
     """A group's operands, the symbolic dims in it, and a key that equal groups share: kernels may want constants in
-    another order than arguments. What is updated in place is not an operand but the output."""
+    another order than arguments. What is updated in place is not an operand but the output; with `overwrites` false
+    nothing is."""
     inner = {binding.targets[0]: i for i, binding in enumerate(group.bindings)}
     operands: dict[Atom, int] = {}
     calls: list[tuple[str, tuple[object, ...], TensorType]] = []
@@ -221,7 +222,7 @@ def signature(group: FusionGroup) -> tuple[tuple[Atom, ...], tuple[TypeId, ...],
         value = binding.value
         assert isinstance(value, OpCall)
         wiring: list[object] = []
-        in_place = _in_place(group, binding)
+        in_place = _in_place(group, binding) if overwrites else None
         for position, atom in enumerate(value.arguments):
             if in_place is not None and position == in_place.operand:
                 wiring.append("output")
@@ -342,7 +343,7 @@ def _build_counting(
 ) -> _BuiltKernel:
     """As `_build`, with indices of 64 bits if they are `wide`."""
     extents = Extents(sizes, wide)
-    inputs, outputs, tensors = _stages(group, operands, extents)
+    inputs, outputs, tensors = group_stages(group, operands, extents)
     e = Emission(threads, "int64" if wide else "int32", choice, explores)
     parameters: list[Any] = []
     statements: list[Statement] = []
@@ -368,16 +369,16 @@ def _build_counting(
     return _BuiltKernel(flat, temporaries, packed, e.decisions, options)
 
 
-def _stages(
-    group: FusionGroup, operands: Sequence[Atom], extents: Extents
+def group_stages(
+    group: FusionGroup, operands: Sequence[Atom], extents: Extents, overwrites: bool = True
 ) -> tuple[list[Any], list[Any], dict[Atom, Any]]:
-    """The te stages of a group: its inputs, its outputs, and those of all values."""
+    """The te stages of a group: its inputs, its outputs, and those of all values. `overwrites`: as for `signature`."""
     inputs = [_placeholder(i, _type(atom), extents) for i, atom in enumerate(operands)]
     tensors: dict[Atom, Any] = dict(zip(operands, inputs, strict=True))
     for binding in group.bindings:
         call = binding.value
         assert isinstance(call, OpCall)
-        in_place = _in_place(group, binding)
+        in_place = _in_place(group, binding) if overwrites else None
         arguments = [
             _placeholder(i, _type(a), extents)
             if in_place is not None and i == in_place.operand

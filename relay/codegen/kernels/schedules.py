@@ -45,6 +45,7 @@ __all__ = [
     "emit",
     "extent",
     "key",
+    "materialized_operations",
     "volume",
     "with_fresh_names",
     "with_registers",
@@ -57,7 +58,7 @@ def emit(e: Emission, outputs: Sequence[Any], wanted: Sequence[Any] = ()) -> lis
     results = {output.op: None for output in outputs}
     ops = [op for op in in_order(outputs) if ((op, 0) not in e.places and (op, 0) not in e.values) or op in results]
     kept = {
-        **_materialized_operations(ops, results),
+        **materialized_operations(ops, results),
         **dict.fromkeys(op for op in ops if any(op.same_as(w) for w in wanted)),
     }
     steps = _steps(e, [op for op in ops if op in kept], results)
@@ -67,7 +68,7 @@ def emit(e: Emission, outputs: Sequence[Any], wanted: Sequence[Any] = ()) -> lis
     return KERNEL_RULES.emit(e, KernelSteps(steps, remembered))
 
 
-def _materialized_operations(ops: Sequence[Any], results: Mapping[Any, None]) -> dict[Any, None]:
+def materialized_operations(ops: Sequence[Any], results: Mapping[Any, None]) -> dict[Any, None]:
     """The operations that are computed once: results, reductions, and what these read if others read it, too, or if
     they read each element often; and what statements read and write."""
     readers: dict[Any, list[Any]] = {}

@@ -14,7 +14,7 @@ from typing import Any
 
 from relay.ops.notation import Element, loops
 from relay.ops.tir import scalar
-from relay.ops.tir.tvm_modules import index_dtype, tirx
+from relay.ops.tir.tvm_modules import has_vectors, index_dtype, tirx
 
 LANES = 8  # rows that a network sorts at once
 LONGEST = 1024  # elements up to which a network is quicker
@@ -25,7 +25,7 @@ BITS = 8  # of a digit
 def is_short(shape: Sequence[Any]) -> bool:
     """Whether rows of a tensor are sorted by a network."""
     *batch, length = shape
-    if not isinstance(length, int):
+    if not isinstance(length, int) or not has_vectors():
         return False
     rows: Any = 1
     for extent in batch:

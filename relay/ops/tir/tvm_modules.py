@@ -44,6 +44,24 @@ def wide_indices(wide: bool) -> Iterator[None]:
         _wide.reset(token)
 
 
+_vectors: ContextVar[bool] = ContextVar("vectors", default=True)
+
+
+@contextlib.contextmanager
+def without_vectors() -> Iterator[None]:
+    """While compute functions run: their statements are for a device whose threads compute with numbers alone."""
+    token = _vectors.set(False)
+    try:
+        yield
+    finally:
+        _vectors.reset(token)
+
+
+def has_vectors() -> bool:
+    """Whether statements may compute with vectors."""
+    return _vectors.get()
+
+
 def index_dtype() -> str:
     """The dtype of the indices of axes of known extents."""
     return "int64" if _wide.get() else "int32"

@@ -1,0 +1,186 @@
+"""Groups of operator calls as launches of kernels: functions of TIR for one thread, by the rules of `schedules`.
+
+Equal groups share their kernels. All operands and results are in the GPU's memory, also numbers, and nothing is updated
+in place: a group's results are new memory, so a kernel never reads what it writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+from tvm.ir import TensorLoad
+from tvm_ffi import structural_map, structural_walk
+
+from relay.codegen.cuda.schedules import Blocks, schedule
+from relay.codegen.kernels.emission import Decision, Emission, Place, key
+from relay.codegen.kernels.kernels import INDEX_LIMIT, Extents, group_stages, signature
+from relay.codegen.kernels.schedules import materialized_operations
+from relay.codegen.kernels.stage import extent, in_order, volume, with_fresh_names
+from relay.codegen.tvm import tir
+from relay.codegen.tvm.tir import tirx
+from relay.errors import CompileError, InternalError, refusals_of
+from relay.ir.dims import product
+from relay.ir.expr import Atom, Constant, OpCall, Var
+from relay.ir.types import BaseType, TensorType
+from relay.ops.tir.tvm_modules import without_vectors
+from relay.transform.fusion.fusion_groups import FusionGroup
+
+
+@attrs.frozen(eq=False)
+class Launch:
+    """A kernel, and what it is started with: its name, how many blocks of how many threads, and the positions of its
+    pointers among a group's operands, results and temporaries, in this order. `function` is its TIR."""
+
+    name: str
+    function: Any
+    buffers: tuple[int, ...]
+    blocks: int
+    threads: int
+    decision: Decision
+
+
+@attrs.frozen(eq=False)
+class GroupKernels:
+    """The launches that compute a group, one after another. `temporaries`: the bytes of buffers between them."""
+
+    operands: tuple[Atom, ...]
+    outputs: tuple[Var, ...]
+    results: tuple[TensorType, ...]
+    temporaries: tuple[int, ...]
+    launches: tuple[Launch, ...]
+
+
+class DeviceKernels:
+    """The kernels of one program."""
+
+    def __init__(self) -> None:
+        self.launches: list[Launch] = []  # of different kernels
+        self._known: dict[object, GroupKernels] = {}
+
+    def group(self, group: FusionGroup) -> GroupKernels:
+        """The kernels of a group. Raises CompileError for one that has none."""
+        operands, sizes, found = signature(group, overwrites=False)
+        calls = [binding.value for binding in group.bindings if isinstance(binding.value, OpCall)]
+        span = calls[0].span
+        if sizes:
+            raise CompileError(
+                "kernels of the target 'cuda' have no symbolic sizes", span, help="leave dynamic=True out"
+            )
+        for half in ("float16", "bfloat16"):
+            if any(str(_type(atom).base) == half for atom in (*operands, *(b.targets[0] for b in group.bindings))):
+                raise CompileError(f"the target 'cuda' does not have {half} yet", span, help="use float32")
+        if found not in self._known:
+            names = "_".join(call.operator for call in calls)[:40]
+            what = f"a kernel of {', '.join(dict.fromkeys(call.operator for call in calls))}"
+            with refusals_of(what, span):
+                made = _build(group, operands, f"relay{len(self._known)}_{names}")
+            self._known[found] = made
+            self.launches += made.launches
+        return attrs.evolve(self._known[found], operands=operands, outputs=group.outputs)
+
+
+def _type(atom: Atom) -> TensorType:
+    type_ = atom.type if isinstance(atom, Var | Constant) else None
+    assert isinstance(type_, TensorType)
+    return type_
+
+
+def _build(group: FusionGroup, operands: Sequence[Atom], name: str) -> GroupKernels:
+    types = [*map(_type, operands), *(_type(binding.targets[0]) for binding in group.bindings)]
+    most = max(product(type_.shape) for type_ in types)  # type: ignore[type-var]
+    assert isinstance(most, int)
+    if most <= INDEX_LIMIT:
+        return _build_counting(group, operands, name, wide=False)
+    try:
+        return _build_counting(group, operands, name, wide=True)
+    except CompileError:  # a compute function may take it that axes of known extents have int32
+        if most > 2**31 - 1:
+            raise
+        return _build_counting(group, operands, name, wide=False)
+
+
+def _build_counting(group: FusionGroup, operands: Sequence[Atom], name: str, wide: bool) -> GroupKernels:
+    """The kernels of a group, with indices of 64 bits if they are `wide`."""
+    with without_vectors():
+        inputs, outputs, tensors = group_stages(group, operands, Extents((), wide), overwrites=False)
+    e = Emission(1, "int64" if wide else "int32")
+    buffers: list[Any] = []
+
+    def keep(tensor: Any) -> int:
+        """Give a tensor memory; its bytes."""
+        dims, dtype = tuple(map(extent, tensor.shape)), str(tensor.dtype)
+        buffers.append(tir.buffer(f"b{len(buffers)}", (max(volume(dims), 1),), dtype))
+        e.places[key(tensor)] = Place(buffers[-1], dims)
+        return _bytes(buffers[-1])
+
+    results = {output.op: None for output in outputs}
+    ops = [op for op in in_order(outputs) if op not in {tensor.op: None for tensor in inputs}]
+    for tensor in (*inputs, *outputs):
+        keep(tensor)
+    kept = materialized_operations(ops, results)
+    wanted = [tensors[variable].op for variable in group.kept]
+    steps = [op for op in ops if op in kept or any(op.same_as(w) for w in wanted)]
+    temporaries = [keep(op.output(n)) for op in steps for n in range(op.num_outputs) if (op, n) not in e.places]
+    allocated = len(buffers)
+    launches: list[Launch] = []
+    for op in steps:
+        made = schedule(e, op)
+        if made is not None:
+            body = _with_memory(made, buffers)
+            launches.append(_launch(made, body, buffers, f"{name}_{len(launches)}", e.decisions[-1]))
+    memory = tuple(temporaries) + tuple(_bytes(buffer) for buffer in buffers[allocated:])
+    return GroupKernels(tuple(operands), group.outputs, tuple(map(_type, group.outputs)), memory, tuple(launches))
+
+
+def _bytes(buffer: Any) -> int:
+    elements = volume(tuple(map(extent, buffer.shape)))
+    if not isinstance(elements, int):
+        raise InternalError(f"the memory of {buffer} depends on sizes")
+    return max(elements, 1) * BaseType(str(buffer.dtype)).dtype.itemsize
+
+
+def _with_memory(made: Blocks, buffers: list[Any]) -> Any:
+    """The statements of a kernel, where small buffers of a thread are its own memory. Large ones, which only kernels of
+    one thread have, are added to `buffers`."""
+    small: dict[Any, Any] = {}
+
+    def place(allocation: Any) -> Any:
+        buffer = allocation.buffer
+        if buffer.scope() in ("local", "shared"):
+            return allocation
+        if _bytes(buffer) < tir.STACK_BYTES:
+            small[buffer] = tirx.decl_buffer(buffer.shape, str(buffer.dtype), buffer.name, scope="local")
+            return tirx.AllocBuffer(small[buffer])
+        if made.threads * made.blocks > 1:
+            raise InternalError("threads would share the memory of one")
+        buffers.append(buffer)
+        return tirx.Evaluate(tir.integer(0, "int32"))
+
+    body = structural_map(with_fresh_names(tir.sequence(made.statements)), ((tirx.AllocBuffer, place),))
+    return structural_map(body, ((tirx.Var, lambda variable: small.get(variable, variable)),))
+
+
+def _launch(made: Blocks, body: Any, buffers: Sequence[Any], name: str, decision: Decision) -> Launch:
+    """A kernel whose parameters are the pointers that it uses."""
+    used = _used(body, buffers)
+    pointers = [tirx.Var(f"p{n}", tir.pointer(str(buffers[n].dtype))) for n in used]
+    for variable, tag, count in ((made.thread, "threadIdx.x", made.threads), (made.block, "blockIdx.x", made.blocks)):
+        axis = tirx.IterVar(None, variable, tirx.IterVar.ThreadIndex, tag)
+        body = tirx.AttrStmt(axis, "thread_extent", tirx.const(count, "int32"), body)
+    declared = [tirx.DeclBuffer(buffers[n], data=pointer) for n, pointer in zip(used, pointers, strict=True)]
+    function = tirx.PrimFunc(pointers, tir.sequence([*declared, body])).with_attr("s_tir", True)
+    return Launch(name, function, tuple(used), made.blocks, made.threads, decision)
+
+
+def _used(body: Any, buffers: Sequence[Any]) -> list[int]:
+    """The positions of the buffers that a statement uses."""
+    found: list[Any] = []
+    walked = (
+        (TensorLoad, lambda load: found.append(load.source)),
+        (tirx.BufferStore, lambda store: found.append(store.buffer)),
+        (tirx.DeclBuffer, lambda declared: structural_walk(declared.data, ((tirx.Var, found.append),))),
+    )
+    structural_walk(body, walked)
+    return [n for n, buffer in enumerate(buffers) if any(buffer.same_as(other) for other in found)]

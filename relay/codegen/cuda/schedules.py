@@ -1,0 +1,345 @@
+"""Schedules for GPUs: each stage that is kept in memory becomes a kernel, a function of one thread.
+
+What is computed elementwise becomes part of what reads it, as on the processor. No rule uses atomic operations, and the
+order in which numbers are combined depends on sizes alone, so equal calls give equal bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+from tvm_ffi import structural_map
+
+from relay.codegen.cuda.products import Factors, factors
+from relay.codegen.kernels.emission import Emission
+from relay.codegen.kernels.loops import cast, loop, nested_loops, number, unravel_index
+from relay.codegen.kernels.reduction.reductions import combine_elements, sources
+from relay.codegen.kernels.rules import Plan, Rule, Table
+from relay.codegen.kernels.stage import Stage, is_compute, stage_of, volume
+from relay.codegen.tvm import tir
+from relay.codegen.tvm.tir import Expression, Statement, tirx
+
+THREADS = 256
+"""The threads of a block: eight warps, of which several blocks fit each multiprocessor."""
+
+LONG = 64
+"""Reduced elements from which a block of threads for each result is faster than a thread."""
+
+SERIAL = 4096
+"""Results from which there are threads enough if each has a result of its own."""
+
+
+@attrs.frozen(eq=False)
+class Blocks:
+    """The loops of a kernel: what thread `thread` of block `block` does, and how many there are of both."""
+
+    statements: Sequence[Statement]
+    thread: Any
+    block: Any
+    threads: int
+    blocks: int
+
+
+@attrs.define(eq=False)
+class StageSubject:
+    """A stage that is kept in memory. `made` is its kernel, once a rule has made it."""
+
+    op: Any
+    stage: Stage | None  # None for a te.extern
+    made: Blocks | None = None
+
+    def __str__(self) -> str:
+        if self.stage is None:
+            return str(self.op.name)
+        space = " x ".join(map(str, self.stage.extents)) or "1"
+        return f"{space} over {' x '.join(map(str, self.stage.reduced))}" if self.stage.reduced else space
+
+
+def schedule(e: Emission, op: Any) -> Blocks | None:
+    """The kernel of a stage; None if there is nothing to compute."""
+    subject = StageSubject(op, stage_of(op) if is_compute(op) else None)
+    if subject.stage is not None and volume(subject.stage.extents) == 0:
+        return None
+    RULES.emit(e, subject)
+    return subject.made
+
+
+def _plan(reason: str, subject: StageSubject, make: Callable[[], Blocks]) -> Plan:
+    def emit() -> list[Statement]:
+        subject.made = make()
+        return list(subject.made.statements)
+
+    return Plan(reason, emit)
+
+
+def indices_of_thread() -> tuple[Any, Any]:
+    """The variables that are a thread's number and its block's."""
+    return tirx.Var("thread", "int32"), tirx.Var("block", "int32")
+
+
+def _indices(position: Expression, stage: Stage, e: Emission) -> list[Expression]:
+    """Where the element at a position of a stage's space is."""
+    return unravel_index(position, stage.extents, e.index) if stage.extents else []
+
+
+def store(e: Emission, stage: Stage, indices: Sequence[Expression], values: Sequence[Expression]) -> list[Statement]:
+    """The stage's results at these indices."""
+    return [
+        tirx.BufferStore(e.places[stage.op, n].buffer, value, [e.position(e.places[stage.op, n], indices)])
+        for n, value in enumerate(values)
+    ]
+
+
+def guarded(condition: Expression, statements: Sequence[Statement]) -> Statement:
+    """Statements that run where the condition holds."""
+    return tirx.IfThenElse(condition, tir.sequence(statements), None)
+
+
+def barrier() -> Statement:
+    """All threads of the block get here before one goes on."""
+    return tirx.Evaluate(tirx.call_intrin("int32", "tirx.tvm_storage_sync", "shared"))
+
+
+# ---- rules
+
+
+def _each(
+    e: Emission, stage: Stage, element: Callable[[list[Expression]], Sequence[Statement]], threads: int = THREADS
+) -> Blocks:
+    """A thread for each element of a stage's space."""
+    count = volume(stage.extents)
+    threads = min(threads, max(32, -(-count // 32) * 32))
+    thread, block = indices_of_thread()
+    position = cast(block, e.index) * threads + cast(thread, e.index)
+    body = element(_indices(position, stage, e))
+    whole = count % threads == 0
+    inner = list(body) if whole else [guarded(position < number(count, e.index), body)]
+    return Blocks(inner, thread, block, threads, -(-count // threads))
+
+
+def _match_elements(e: Emission, subject: StageSubject) -> Plan | None:
+    """Stages without reductions."""
+    stage = subject.stage
+    if stage is None or stage.is_reduction:
+        return None
+
+    def element(indices: list[Expression]) -> list[Statement]:
+        bodies = [e.body_at(body, stage.op.axis, indices) for body in stage.op.body]
+        return store(e, stage, indices, bodies)
+
+    return _plan("a thread for each element", subject, lambda: _each(e, stage, element))
+
+
+class Accumulators:
+    """Where a thread has the numbers that a reduction has combined so far."""
+
+    def __init__(self, e: Emission, stage: Stage) -> None:
+        self.e, self.stage = e, stage
+        self.buffers = [_buffer("sum", 1, dtype, "local") for dtype in stage.dtypes]
+        self.declared: list[Statement] = [tirx.AllocBuffer(buffer) for buffer in self.buffers]
+
+    @property
+    def values(self) -> list[Expression]:
+        return [tirx.BufferLoad(buffer, [0]) for buffer in self.buffers]
+
+    def clear(self) -> list[Statement]:
+        identities = self.stage.op.body[0].combiner.identity_element
+        return [tirx.BufferStore(buffer, i, [0]) for buffer, i in zip(self.buffers, identities, strict=True)]
+
+    def add(self, right: Sequence[Expression]) -> list[Statement]:
+        """Combine them with numbers that come later."""
+        return assign(self.buffers, [0], combine_elements(self.e, self.stage, self.values, right))
+
+    def step(self, indices: Sequence[Expression], steps: Sequence[Expression]) -> list[Statement]:
+        """Combine them with the element at these indices."""
+        return self.add(sources(self.e, self.stage, indices, steps))
+
+
+def assign(buffers: Sequence[Any], at: Sequence[Any], values: Sequence[Expression]) -> list[Statement]:
+    """All buffers := all values at once."""
+    names = [tirx.Var("combined", value.ty) for value in values]
+    return [
+        *(tirx.Bind(name, value) for name, value in zip(names, values, strict=True)),
+        *(tirx.BufferStore(buffer, name, at) for buffer, name in zip(buffers, names, strict=True)),
+    ]
+
+
+def _buffer(name: str, elements: int, dtype: str, scope: str) -> Any:
+    return tirx.decl_buffer((elements,), dtype, name, scope=scope)
+
+
+def _match_thread_each(e: Emission, subject: StageSubject) -> Plan | None:
+    """Reductions."""
+    stage = subject.stage
+    if stage is None or not stage.is_reduction:
+        return None
+
+    def element(indices: list[Expression]) -> list[Statement]:
+        sums = Accumulators(e, stage)
+        steps = nested_loops(stage.reduced, e.index, lambda steps: sums.step(indices, steps))
+        return [*sums.declared, *sums.clear(), *steps, *store(e, stage, indices, sums.values)]
+
+    return _plan("a thread for each result", subject, lambda: _each(e, stage, element))
+
+
+def _match_block_each(e: Emission, subject: StageSubject) -> Plan | None:
+    """Reductions of many elements, with few results."""
+    stage = subject.stage
+    if stage is None or not stage.is_reduction:
+        return None
+    if volume(stage.reduced) < LONG or (volume(stage.extents) >= SERIAL and volume(stage.reduced) < THREADS):
+        return None
+    return _plan("many elements for each result: a block of threads", subject, lambda: _block_each(e, stage))
+
+
+def _block_each(e: Emission, stage: Stage) -> Blocks:
+    """A block for each result. Each thread combines neighbors if there are several results in one, such as a maximum
+    with its place, where the order matters; otherwise each THREADS-th, so that neighboring threads read neighbors. Then
+    the threads' results are combined in a tree."""
+    count, total = volume(stage.reduced), volume(stage.extents)
+    threads = THREADS
+    while threads > 32 and threads // 2 >= count:
+        threads //= 2
+    thread, block = indices_of_thread()
+    t = cast(thread, e.index)
+    rounds = -(-count // threads)
+    indices = _indices(cast(block, e.index), stage, e)
+    sums = Accumulators(e, stage)
+
+    def some(i: Expression) -> list[Statement]:
+        at = i * threads + t if len(stage.dtypes) == 1 else t * rounds + i
+        body = sums.step(indices, unravel_index(at, stage.reduced, e.index))
+        return body if count % threads == 0 else [guarded(at < number(count, e.index), body)]
+
+    shared = [_buffer("shared", threads, dtype, "shared") for dtype in stage.dtypes]
+    here = [tirx.BufferLoad(buffer, [thread]) for buffer in shared]
+    statements = [*sums.declared, *(tirx.AllocBuffer(buffer) for buffer in shared), *sums.clear()]
+    statements += loop(rounds, e.index, some)
+    statements += [tirx.BufferStore(b, v, [thread]) for b, v in zip(shared, sums.values, strict=True)]
+    distance = 1
+    while distance < threads:
+        there = [tirx.BufferLoad(buffer, [thread + distance]) for buffer in shared]
+        combined = assign(shared, [thread], combine_elements(e, stage, here, there))
+        even = tirx.indexmod(thread, tirx.const(2 * distance, "int32")).equal(tirx.const(0, "int32"))
+        statements += [barrier(), guarded(even, combined)]
+        distance *= 2
+    statements.append(guarded(thread.equal(tirx.const(0, "int32")), store(e, stage, indices, here)))
+    return Blocks(statements, thread, block, threads, total)
+
+
+TILE = 32
+"""Rows and columns of a product that a block computes."""
+
+DEPTH = 16
+"""How many terms of the sums are in shared memory at once."""
+
+EACH = 2
+"""Rows, and columns, that a thread computes."""
+
+
+def _match_product(e: Emission, subject: StageSubject) -> Plan | None:
+    """Sums of products whose factors go along rows and columns, each used several times."""
+    found = None if subject.stage is None else factors(e, subject.stage)
+    if found is None:
+        return None
+    reason = f"tiles of {TILE} x {TILE}, of which {DEPTH} terms are in shared memory"
+    return _plan(reason, subject, lambda: _product(e, found))
+
+
+def _product(e: Emission, product: Factors) -> Blocks:
+    """A block for each tile. Its threads fetch the factors of DEPTH terms together, then each has EACH x EACH sums."""
+    stage, across = product.stage, TILE // EACH
+    threads = across * across
+    thread, block = indices_of_thread()
+    rows, columns, terms, outer = (volume([d for _, d in part]) for part in product.parts)
+    row_tiles, column_tiles = -(-rows // TILE), -(-columns // TILE)
+    batch, row_tile, column_tile = unravel_index(cast(block, e.index), (outer, row_tiles, column_tiles), e.index)
+    t = cast(thread, e.index)
+    own_row, own_column = unravel_index(t, (across, across), e.index)
+    dtype = stage.dtypes[0]
+    left, right = (_buffer(name, TILE * DEPTH, dtype, "shared") for name in ("left", "right"))
+    sums = _buffer("sum", EACH * EACH, dtype, "local")
+    batch_values = product.values(product.outer, batch, e)
+
+    def fetch(into: Any, factor: Expression, axes: Any, size: int, first: Expression, chunk: Expression) -> Any:
+        def one(i: Expression) -> list[Statement]:
+            place = i * threads + t
+            line, depth = unravel_index(place, (TILE, DEPTH), e.index)
+            at, term = first * TILE + line, chunk * DEPTH + depth
+            values = {**batch_values, **product.values(axes, at, e), **product.values(product.inner, term, e)}
+            there = tirx.And(at < number(size, e.index), term < number(terms, e.index))
+            element = cast(e.element(factor, values), dtype)
+            return [
+                tirx.BufferStore(into, tirx.const(0, dtype), [place]),
+                guarded(there, [tirx.BufferStore(into, element, [place])]),
+            ]
+
+        return loop(TILE * DEPTH // threads, e.index, one)
+
+    def accumulate(depth: Expression) -> list[Statement]:
+        made = []
+        for r in range(EACH):
+            for c in range(EACH):
+                a = tirx.BufferLoad(left, [(own_row + r * across) * DEPTH + depth])
+                b = tirx.BufferLoad(right, [(own_column + c * across) * DEPTH + depth])
+                old = tirx.BufferLoad(sums, [r * EACH + c])
+                made.append(tirx.BufferStore(sums, product.add(old, a, b), [r * EACH + c]))
+        return made
+
+    def chunk(number_: Expression) -> list[Statement]:
+        return [
+            *fetch(left, product.left, product.rows, rows, row_tile, number_),
+            *fetch(right, product.right, product.columns, columns, column_tile, number_),
+            barrier(),
+            *loop(DEPTH, e.index, accumulate),
+            barrier(),
+        ]
+
+    statements: list[Statement] = [tirx.AllocBuffer(buffer) for buffer in (left, right, sums)]
+    statements += [tirx.BufferStore(sums, tirx.const(0, dtype), [n]) for n in range(EACH * EACH)]
+    statements += loop(-(-terms // DEPTH), e.index, chunk)
+    for r in range(EACH):
+        for c in range(EACH):
+            row, column = row_tile * TILE + own_row + r * across, column_tile * TILE + own_column + c * across
+            values = {**batch_values, **product.values(product.rows, row, e)}
+            values |= product.values(product.columns, column, e)
+            stored = store(e, stage, [values[axis] for axis in stage.axes], [tirx.BufferLoad(sums, [r * EACH + c])])
+            there = tirx.And(row < number(rows, e.index), column < number(columns, e.index))
+            statements.append(guarded(there, stored))
+    return Blocks(statements, thread, block, threads, outer * row_tiles * column_tiles)
+
+
+def _match_statement(e: Emission, subject: StageSubject) -> Plan | None:
+    """What operators bring loops of their own for: sorts, scans, scatters."""
+    if subject.stage is not None:
+        return None
+    return _plan("the operator brings loops of its own: one thread", subject, lambda: _statement(e, subject.op))
+
+
+def _statement(e: Emission, op: Any) -> Blocks:
+    """The statement of a te.extern on one thread."""
+    thread, block = indices_of_thread()
+    pairs = [(b, e.places[t.op, int(t.value_index)]) for b, t in zip(op.input_placeholders, op.inputs, strict=True)]
+    pairs += [(b, e.places[op, n]) for n, b in enumerate(op.output_placeholders)]
+    declared = [tirx.DeclBuffer(buffer, data=place.buffer.data) for buffer, place in pairs]
+    body = structural_map(op.body, ((tirx.For, _serial),))
+    return Blocks([*declared, body], thread, block, 1, 1)
+
+
+def _serial(loop_: Any) -> Any:
+    """A loop without what only processors make of it."""
+    return tirx.For(loop_.loop_var, loop_.min, loop_.extent, tirx.ForKind.SERIAL, loop_.body)
+
+
+RULES = Table(
+    (
+        Rule("statement", 50, _match_statement),
+        Rule("tiled_product", 40, _match_product),
+        Rule("block_reduction", 30, _match_block_each),
+        Rule("thread_reduction", 20, _match_thread_each),
+        Rule("elements", 10, _match_elements),
+    )
+)
+"""The kernels of stages."""

@@ -1,0 +1,96 @@
+"""CUDA C for kernels, by TVM's generator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import s_tir, tirx
+
+from relay.codegen.cuda.kernels import Launch
+from relay.codegen.cuda.target import Architecture
+from relay.errors import refusals_of
+
+_COMPILE = "tvm_callback_cuda_compile"
+
+_FIRST_KERNEL = 'extern "C" __global__'
+
+_PRELUDE = """\
+typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+#define uint unsigned int
+#define uchar unsigned char
+#define ushort unsigned short
+#define CUDART_INF_F __int_as_float(0x7f800000)
+#define CUDART_NAN_F __int_as_float(0x7fffffff)
+#define CUDART_INF __longlong_as_double(0x7ff0000000000000)
+#define CUDART_NAN __longlong_as_double(0xfff8000000000000)
+"""
+"""What kernels need of headers: those that TVM includes are in no package beside NVRTC."""
+
+_DEVICE_KERNEL = 2
+"""TVM's calling convention of kernels."""
+
+
+def cuda_source(launches: Sequence[Launch], architecture: Architecture) -> str:
+    """CUDA C for kernels, by their names. Raises InternalError if TVM refuses one. The caller holds
+    `locks.compiling`."""
+    target = tvm.target.Target(
+        {
+            "kind": "cuda",
+            "arch": architecture.name,
+            "max_num_threads": architecture.threads,
+            "thread_warp_size": 32,
+            "max_shared_memory_per_block": architecture.shared_bytes,
+        }
+    )
+    functions = {launch.name: _kernel(launch, target) for launch in launches}
+    with refusals_of("the generated kernels", None):
+        lowered = _passes()(tvm.IRModule(functions))
+        text: str = _without_compiler(
+            lambda: tvm.get_global_func("target.build.cuda")(lowered, target).inspect_source()
+        )
+    return _PRELUDE + text[text.index(_FIRST_KERNEL) :] if launches else _PRELUDE
+
+
+def _kernel(launch: Launch, target: Any) -> Any:
+    made = launch.function.with_attr("global_symbol", launch.name).with_attr("target", target)
+    return made.with_attr("calling_conv", _DEVICE_KERNEL).with_attr("tirx.is_global_func", True)
+
+
+def _passes() -> Any:
+    """As for the processor (`tvm.tir`), without vectors; StmtSimplify, which takes floats for real numbers, is left out
+    here, too."""
+    general, scheduled = tirx.transform, s_tir.transform
+    return tvm.transform.Sequential(
+        [
+            general.ConvertSSA(),
+            general.FlattenBuffer(),
+            general.BF16ComputeLegalize(),
+            general.UnrollLoop(),
+            scheduled.RewriteUnsafeSelect(),
+            general.BF16StorageLegalize(),
+            general.LowerIntrin(),
+        ]
+    )
+
+
+def _without_compiler(generate: Any) -> Any:
+    """What `generate` gives where TVM takes the text for compiled code, and runs no compiler."""
+    before = tvm.get_global_func(_COMPILE, allow_missing=True)
+    tvm_ffi.register_global_func(_COMPILE, lambda text, *_: text.encode(), override=True)
+    try:
+        return generate()
+    finally:
+        if before is not None:
+            tvm_ffi.register_global_func(_COMPILE, before, override=True)
+        else:
+            tvm_ffi.registry.remove_global_func(_COMPILE)

@@ -1,0 +1,195 @@
+"""Kernels for GPUs, without one: CUDA C on the processor, and machine code by NVRTC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import assert_agree
+from cuda_emulation import COMPILER, DeadlockError, EmulatedDevice
+from matrix import everything, sample
+from zoo import Program, programs
+
+import relay
+from relay.calling.results import wrap
+from relay.codegen.cuda.compiler import Resources, exceeded, machine_code
+from relay.codegen.cuda.host_program import HostProgram, runner
+from relay.codegen.cuda.program import kernels_of
+from relay.codegen.cuda.target import ARCHITECTURES, DEFAULT, parse_target
+from relay.errors import CompileError, ExecutionError
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
+
+RANDOM = np.random.default_rng(0)
+
+
+def normal(*shape: int) -> np.ndarray:
+    """Random numbers in float32."""
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def emulated(function: Any, arguments: tuple[Any, ...], folder: Path, change: Callable[[str], str] = str) -> Any:
+    """What a function's kernels compute, after a change of their text, and the program."""
+    lowered, values = function._lower(arguments, {}, symbolic=False)
+    program, source = kernels_of(lowered.core, DEFAULT)
+    run = runner(program, EmulatedDevice(change(source), folder))
+    return wrap(run(values), lowered.result), program
+
+
+def rules(program: HostProgram) -> set[str]:
+    """The schedule rules of a program's kernels."""
+    return {launch.decision.rule for launch in program.launches}
+
+
+@relay
+def network(x: Any, w: Any, b: Any) -> Any:
+    h = relay.tanh(x @ w + b)
+    row = h[1]
+    return relay.softmax(h), relay.argmax(h, axis=1), relay.sort(row), relay.cumsum(row), h.sum(axis=0)
+
+
+SQUARE = normal(37, 70), normal(70, 75), normal(75)
+
+
+@needs_compiler
+def test_each_rule_on_the_processor(tmp_path: Path) -> None:
+    found, program = emulated(network, SQUARE, tmp_path)
+    assert rules(program) == {"statement", "tiled_product", "block_reduction", "thread_reduction", "elements"}
+    # Sums of at most 70 terms in another order: a few units in the last place of terms of about 1.
+    assert_agree(found, network.interpret(*SQUARE), rtol=1e-5, atol=5e-6)
+
+
+@needs_compiler
+@pytest.mark.parametrize("barrier", range(2))
+def test_missing_barriers_are_noticed(barrier: int, tmp_path: Path) -> None:
+    def without(source: str) -> str:
+        parts = source.split("__syncthreads();")
+        return "__syncthreads();".join(parts[: barrier + 1]) + "__syncthreads();".join(parts[barrier + 1 :])
+
+    @relay
+    def product(x, w):
+        return x @ w
+
+    with pytest.raises((AssertionError, DeadlockError), match="depends on the order"):
+        emulated(product, SQUARE[:2], tmp_path, without)
+
+
+@needs_compiler
+def test_random_numbers_are_those_of_the_interpreter(tmp_path: Path) -> None:
+    @relay
+    def drawn(key):
+        return relay.random.uniform(key, (50,)), relay.random.bits(key, (9,))
+
+    key = relay.random.key(3)
+    found, _ = emulated(drawn, (key,), tmp_path)
+    for one, other in zip(found, drawn.interpret(key), strict=True):
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+
+@relay
+def steps(x: Any, limit: Any) -> Any:
+    count = 0
+    while (x * x).sum() > limit:
+        x = x * 0.5
+        count += 1
+        if count > 20:
+            break
+    assert count > 0, "nothing to do"
+    return x, count
+
+
+@needs_compiler
+def test_control_flow_on_the_host(tmp_path: Path) -> None:
+    for position, limit in enumerate((0.1, 4.0)):
+        arguments = normal(40), np.float32(limit)
+        (tmp_path / str(position)).mkdir()
+        found, _ = emulated(steps, arguments, tmp_path / str(position))
+        assert_agree(found, steps.interpret(*arguments), rtol=1e-6)
+    (tmp_path / "failing").mkdir()
+    with pytest.raises(ExecutionError, match="nothing to do"):
+        emulated(steps, (normal(4), np.float32(1e9)), tmp_path / "failing")
+
+
+@needs_compiler
+def test_gradients(tmp_path: Path) -> None:
+    def loss(x: Any, w: Any) -> Any:
+        for _ in range(3):
+            x = relay.tanh(x @ w)
+        return (x * x).mean()
+
+    gradient = relay.grad(relay(loss))
+    arguments = normal(9, 12), normal(12, 12)
+    found, _ = emulated(gradient, arguments, tmp_path)
+    assert_agree(found, gradient.interpret(*arguments), rtol=1e-4, atol=1e-6)
+
+
+@needs_compiler
+@pytest.mark.parametrize("program", programs() if everything() else sample(programs(), 6), ids=lambda p: p.name)
+def test_zoo_on_the_processor(program: Program, tmp_path: Path) -> None:
+    try:
+        found, _ = emulated(program.function, program.arguments, tmp_path)
+    except CompileError as refusal:
+        assert "cuda" in str(refusal) and refusal.span is not None
+        pytest.skip(f"refused: {refusal.message}")
+    # The C library's functions for float32 are right to a few units in the last place.
+    assert_agree(found, program.function.interpret(*program.arguments), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES.values(), ids=lambda a: a.name)
+def test_machine_code(architecture: Any) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    program, source = kernels_of(network.core(*SQUARE), architecture)
+    made = machine_code(source, architecture)
+    assert made.code.startswith(b"\x7fELF")
+    assert set(made.resources) == {launch.name for launch in program.launches}
+    for launch in program.launches:
+        assert exceeded(made.resources[launch.name], launch.threads, architecture) is None
+    (tiled,) = (launch for launch in program.launches if launch.decision.rule == "tiled_product")
+    assert made.resources[tiled.name].shared_bytes == 2 * 32 * 16 * 4  # two tiles of float32
+
+
+def test_limits() -> None:
+    assert exceeded(Resources(128, 0), 1024, DEFAULT) == "131072 registers of a block of 65536"
+    assert exceeded(Resources(8, 49153), 32, DEFAULT) == "49153 bytes of shared memory of 49152"
+    assert exceeded(Resources(64, 49152), 1024, DEFAULT) is None
+
+
+def test_targets() -> None:
+    assert parse_target("cuda") == parse_target("cuda, arch=sm_90")
+    assert parse_target("cuda, arch=sm_80").name == "sm_80"
+    with pytest.raises(CompileError, match=r"option 'arch=sm_70'(.|\n)*sm_80, sm_90"):
+        relay(target="cuda, arch=sm_70")(lambda x: x)
+
+
+def test_what_is_refused() -> None:
+    @relay(target="cuda")
+    def grows(n):
+        items = [0.0]
+        while items[-1] < n:
+            items.append(items[-1] + 1.0)
+        return items[-1]
+
+    with pytest.raises(CompileError, match="lists of any length") as caught:
+        grows.compile(np.float32(3))
+    assert caught.value.span is not None and "docs/gpu.md" in str(caught.value)
+
+
+def test_missing_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
+
+    @relay(target="cuda")
+    def doubled(x):
+        return 2 * x
+
+    def missing(_: int) -> Any:
+        raise RuntimeError("libcuda.so.1")
+
+    monkeypatch.setattr(driver, "cuInit", missing)
+    with pytest.raises(CompileError, match="needs NVIDIA's driver"):
+        doubled(normal(3))
+    monkeypatch.setattr(driver, "cuInit", lambda _: (driver.CUresult.CUDA_ERROR_NO_DEVICE,))
+    with pytest.raises(CompileError, match="finds no GPU: the driver says CUDA_ERROR_NO_DEVICE"):
+        doubled(normal(3))
