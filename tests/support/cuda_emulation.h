@@ -29,6 +29,12 @@
 using std::max;
 using std::min;
 
+inline double __longlong_as_double(long long bits) {
+  double number;
+  std::memcpy(&number, &bits, sizeof number);
+  return number;
+}
+
 namespace emulation {
 
 struct Index { int x = 0, y = 0, z = 0; };

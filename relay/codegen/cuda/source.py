@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -62,8 +64,20 @@ def cuda_source(launches: Sequence[Launch], architecture: Architecture) -> str:
 
 
 def _kernel(launch: Launch, target: Any) -> Any:
-    made = launch.function.with_attr("global_symbol", launch.name).with_attr("target", target)
+    function = launch.function
+    body = tvm_ffi.structural_map(function.body, ((tirx.FloatImm, _exact_literal),))
+    made = tirx.PrimFunc(function.params, body, function.ret_type, attrs=function.attrs)
+    made = made.with_attr("global_symbol", launch.name).with_attr("target", target)
     return made.with_attr("calling_conv", _DEVICE_KERNEL).with_attr("tirx.is_global_func", True)
+
+
+def _exact_literal(literal: Any) -> Any:
+    """A number of float64 by its bits, where the generator, which writes 15 decimals, would make another one of it."""
+    value = float(literal.value)
+    if str(literal.ty) != "float64" or not math.isfinite(value) or float(f"{value:.15f}") == value:
+        return literal
+    (bits,) = struct.unpack("q", struct.pack("d", value))
+    return tirx.call_pure_extern("float64", "__longlong_as_double", tirx.const(bits, "int64"))
 
 
 def _passes() -> Any:

@@ -48,10 +48,10 @@ def rules(program: HostProgram) -> set[str]:
 def network(x: Any, w: Any, b: Any) -> Any:
     h = relay.tanh(x @ w + b)
     row = h[1]
-    return relay.softmax(h), relay.argmax(h, axis=1), relay.sort(row), relay.cumsum(row), h.sum(axis=0)
+    return relay.softmax(h), relay.argmax(relay.floor(x), axis=1), relay.sort(row), relay.cumsum(row), h.sum(axis=0)
 
 
-SQUARE = normal(37, 70), normal(70, 75), normal(75)
+SQUARE = normal(37, 70), normal(70, 75) * np.float32(0.1), normal(75)
 
 
 @needs_compiler
@@ -81,7 +81,8 @@ def test_missing_barriers_are_noticed(barrier: int, tmp_path: Path) -> None:
 def test_random_numbers_are_those_of_the_interpreter(tmp_path: Path) -> None:
     @relay
     def drawn(key):
-        return relay.random.uniform(key, (50,)), relay.random.bits(key, (9,))
+        uniform = relay.random.uniform(key, (50,))
+        return uniform, relay.random.bits(key, (9,)), relay.random.normal(key, (20,), "float64")
 
     key = relay.random.key(3)
     found, _ = emulated(drawn, (key,), tmp_path)
@@ -127,7 +128,7 @@ def test_gradients(tmp_path: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("program", programs() if everything() else sample(programs(), 6), ids=lambda p: p.name)
+@pytest.mark.parametrize("program", programs() if everything() else sample(programs(), 3), ids=lambda p: p.name)
 def test_zoo_on_the_processor(program: Program, tmp_path: Path) -> None:
     try:
         found, _ = emulated(program.function, program.arguments, tmp_path)

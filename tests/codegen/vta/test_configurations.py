@@ -130,7 +130,7 @@ REFUSED = {
     "vta, log_block=-1": "has the option 'log_block=-1'",
     "vta, log_block=5, log_block=4": "has log_block twice",
     "vta, threads=3": "there are 1 or 2 virtual threads, found 3",
-    "vta5": "there is no target 'vta5'; programs run on 'cpu' and 'vta'",
+    "vta5": "there is no target 'vta5'; programs run on 'cpu', 'cuda' and 'vta'",
 }
 
 

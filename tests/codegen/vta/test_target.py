@@ -271,5 +271,5 @@ def test_what_is_refused(function: relay.RelayFunction, arguments: list[Any], me
 def test_options() -> None:
     with pytest.raises(relay.CompileError, match="no symbolic sizes: leave dynamic=True out"):
         relay(lambda x: x, target="vta", dynamic=True)
-    with pytest.raises(relay.CompileError, match="there is no target 'fpga'; programs run on 'cpu' and 'vta'"):
+    with pytest.raises(relay.CompileError, match="there is no target 'fpga'; programs run on 'cpu', 'cuda' and 'vta'"):
         early_exit.compile(IMAGES, np.int32(0), target="fpga")
