@@ -14,6 +14,7 @@ import numpy as np
 
 from relay.codegen.cuda.kernels import DeviceKernels, GroupKernels, Launch
 from relay.errors import CompileError, ExecutionError, InternalError, Span
+from relay.ir import program_output
 from relay.ir.expr import (
     Assert,
     Atom,
@@ -42,7 +43,6 @@ from relay.ir.sizes.extents import symbolic_dims
 from relay.ir.traverse import walk
 from relay.ir.types import TensorType, TupleType, Type, show
 from relay.operator import lookup
-from relay.text import program_output
 from relay.transform.fusion.fusion_groups import plan
 
 NOT_YET = "docs/gpu.md lists what the target 'cuda' does not have yet; leave target= out for the processor"
