@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 
 from relay.errors import FrontendError
+from relay.frontend.analysis.foreign_annotations import says_nothing
 from relay.frontend.analysis.names import changed_list
 from relay.frontend.annotations import AnnotationReader
 from relay.frontend.context import REFERENCE_HELP, Context
@@ -67,6 +68,9 @@ def lower_annotated_assignment(context: Context, node: ast.AnnAssign) -> None:
             help=f"write `{node.target.id}: {ast.unparse(node.annotation)} = ..` where it gets its value",
         )
     value = context.atom(node.value)
+    if says_nothing(context.scope, node.annotation):
+        context.assign(node.target.id, value, context.span(node.target))
+        return
     type_ = AnnotationReader(context.file, context.scope, context.defines).type(node.annotation)
     context.assign(node.target.id, Annotated(value, type_, context.span(node.value)), context.span(node.target))
 

@@ -6,13 +6,13 @@ import ast
 import difflib
 import functools
 import re
-import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, TypeVarTuple
+from typing import TypeVar, TypeVarTuple
 
 import attrs
 
 from relay.errors import FrontendError, InternalError, Label
+from relay.frontend.analysis.foreign_annotations import says_nothing
 from relay.frontend.analysis.names import read_names
 from relay.frontend.annotations import AnnotationReader, UndefinedName
 from relay.frontend.context import Capture, Context
@@ -124,17 +124,6 @@ def _is_static(context: Context, node: ast.arg) -> bool:
     return _STATIC.search(context.file.source.line(node.lineno)) is not None
 
 
-def _says_nothing(context: Context, node: ast.expr) -> bool:
-    """Whether an annotation is `typing.Any`, also as `Any` or `t.Any`."""
-    match node:
-        case ast.Name(id=name):
-            return context.scope.resolve(name) is Any
-        case ast.Attribute(value=ast.Name(id=module), attr="Any"):
-            return context.scope.resolve(module) is typing
-        case _:
-            return False
-
-
 def _annotation(
     context: Context,
     read: Callable[[ast.expr], Type],
@@ -142,7 +131,7 @@ def _annotation(
     name: str,
     evaluated: Callable[[], Mapping[str, object]],
 ) -> Type | None:
-    if node is None or _says_nothing(context, node):
+    if node is None or says_nothing(context.scope, node):
         return None
     try:
         return read(node)
