@@ -15,6 +15,7 @@ PROTOCOLS = {
     "__relay_data__": "classes decorated with `relay.data`: the data type with its Python classes",
     "__relay_file__": "modules that are read without being run: True",
     "__relay_hook__": "the hook for uncaught exceptions: True, so that it is installed once",
+    "__relay_python__": "modules whose plain functions programs do not read: True",
     "__relay_record__": "classes of a file that is read without being run: the fields of a dataclass or named tuple",
     "__relay_returned__": "functions that programs returned to Python: True",
     "__relay_template__": "Python functions that are written in the language, as `vjp`: the text of their meaning",
