@@ -18,6 +18,7 @@ from relay import relay
 from relay.codegen.vta.simulator.cycles import estimate, section_timings
 from relay.codegen.vta.simulator.roofline import roofline_svg
 from relay.codegen.vta.simulator.timeline import to_perfetto, to_svg
+from relay.eval import interpreter
 
 BATCH = 40
 SHAPES = [(16, 1, 3, 3), (16, 1, 1), (16, 16, 3, 3), (16, 1, 1), (32, 16, 3, 3), (32, 1, 1), (32, 10)]
@@ -68,6 +69,8 @@ def main():
     for name, run in (("float", network), ("vta  ", on_vta)):
         found = np.concatenate([np.asarray(run(batch)).argmax(1) for batch in batches if len(batch) == BATCH])
         print(f"{name} accuracy {np.mean(found == test_y[: len(found)]):.2%}")
+    same = np.array_equal(on_vta(batches[0]), interpreter.run(quantized.module, [batches[0]]))
+    print(f"the interpreter, which runs the quantized program, gives {'the same' if same else 'other'} numbers")
 
     folder.mkdir(parents=True, exist_ok=True)
     streams = list(on_vta.vta_program().values())

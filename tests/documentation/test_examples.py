@@ -105,6 +105,7 @@ def test_digits_on_the_accelerator(tmp_path: Path) -> None:
     printed = run("examples/vta_digits.py", "4", str(tmp_path), timeout=120)
     floats, vta = (float(found) for found in re.findall(r"accuracy ([\d.]+)%", printed))
     assert floats > 70 and abs(floats - vta) <= 1
+    assert "gives the same numbers" in printed
     assert re.findall(
         r"^(\w+): \d+ cycles, utilization 0\.\d+, (?:GEMM|ALU|DMA) is busiest", printed, re.MULTILINE
     ) == [
