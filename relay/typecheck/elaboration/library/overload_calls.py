@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Sequence
 
 import numpy as np
@@ -38,7 +39,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.diagnostics.descriptions import structure_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
-from relay.typecheck.elaboration.library import overloads
+from relay.typecheck.elaboration.library import overloads, undecorated
 from relay.typecheck.elaboration.library.overloads import (
     Call,
     DecoratedFunction,
@@ -231,6 +232,8 @@ def add_user_overload(function: object, name: str, implementation: DecoratedFunc
 
 
 def _has_meaning(function: object) -> bool:
+    if isinstance(function, types.FunctionType) and undecorated.is_read(function):
+        return False  # an overload replaces what its text means
     cls, name = getattr(function, "__objclass__", None), getattr(function, "__name__", "")
     changes_list = cls is list and name in tensors.LIST_METHODS  # which the front end translates
     return is_meaningful(function) or changes_list or (cls is np.ndarray and tensors.is_attribute(name))
