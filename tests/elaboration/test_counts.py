@@ -247,3 +247,18 @@ def test_numbers_of_python_stay_integers() -> None:
 def test_whole_numbers_are_converted_where_they_meet_floats() -> None:
     found = assert_modes_agree(OF_TEXT["scaled"], np.arange(5.0), np.float32(2.7))
     assert [float(part) for part in found] == [21.5, 2.0, 1.0] and found[2].dtype == np.int32
+
+
+@relay
+def counted(x):  # type: ignore[no-untyped-def]
+    return (x == 0).sum(), np.sum(x > 0), np.cumsum(x != 0)
+
+
+def test_counts_of_more_elements_than_int32_has() -> None:
+    """Of static and of symbolic sizes: a program that counts in int32 is not called for more elements."""
+    many = np.broadcast_to(np.int8(0), (50000, 50000))
+    for result in counted.lower(many).result.items:
+        assert result.base == relay.Int64
+    for shape in ((3, 4), (5, 6)):
+        counted(np.zeros(shape, np.int8))
+    assert "x_0*x_1" in str(counted.programs())

@@ -15,7 +15,8 @@ import attrs
 import numpy as np
 
 from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
-from relay.ir.types import BOOL, INT32, UINT32, BaseClass, BaseType, TensorType, prune
+from relay.ir.dims import ANY, product
+from relay.ir.types import BOOL, INT32, INT64, UINT32, BaseClass, BaseType, TensorType, prune
 from relay.operator import lookup
 from relay.support.foreign_names import argument_help
 from relay.typecheck.elaboration.abstract_values import (
@@ -41,9 +42,10 @@ from relay.typecheck.elaboration.library.overloads import Call, implements
 from relay.typecheck.elaboration.members.subscripts import ranked_type
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.tensors import tensor_type
+from relay.typecheck.guards import fits_int32
+from relay.typecheck.unification import flat_shape
 
 Keywords = Sequence[tuple[str, AbstractValue]]
-
 
 _ATTRIBUTES = {"N": "n", "M": "m", "fill_value": "value", "pad_width": "widths", "constant_values": "value"}
 """What an operator calls NumPy's argument."""
@@ -238,6 +240,12 @@ def _totals(call: _Call) -> None:
     if wanted is None and call.function.key in ("sum", "prod", "cumsum", "cumprod", "trace", "linalg.trace"):
         type_ = prune(call.tensor().type)
         wanted = _narrow(type_.base) if isinstance(type_, TensorType) else None
+        if isinstance(type_, TensorType) and prune(type_.base) == BOOL:
+            if call.function.key == "sum":
+                return  # it counts, in as many bits as the number of elements needs
+            shape = flat_shape(type_.shape)
+            if ANY not in shape and not fits_int32(call.checker.hints, product(shape)):
+                wanted = INT64
     if wanted is not None:
         call.cast_first_operand(wanted)
 
