@@ -185,6 +185,7 @@ def flatnonzero(a):
 @written(np.nonzero)
 def nonzero(a, /):
     """The positions of the elements that are not 0: one array of indices for each axis."""
+    assert a.ndim > 0, "np.nonzero takes an array with axes"
     places, found = np.flatnonzero(a), []
     for axis in range(a.ndim):
         after = 1

@@ -75,6 +75,9 @@ def _table(text: str) -> dict[str, tuple[str, ...]]:
 
 
 _FIRST = _table("""
+np.bincount: abs(n1), minlength=10; abs(n1), x1, 10; i1 + 1, minlength=5
+np.cross: x1, y1; q2, p2; x1, q2; n1, n1
+np.ix_: [0, 1], [0, 2]; n1, n1; [0, 1], [1], [0, 2, 1]
 np.all: m0; m1; m2; m3; n2
 np.any: m0; m1; m2; m3; n2
 np.arange: 5; 2, 7; 7, 2, -2; 0.0, 1.0, 0.25; 5.0; stop=4; 1, stop=4; 0, 1, 0.1
