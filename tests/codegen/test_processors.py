@@ -19,9 +19,9 @@ def processor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """Programs are compiled for this processor, and not found on disk."""
     monkeypatch.setenv("RELAY_CACHE_SIZE", "0")
     monkeypatch.setattr(tir.tvm.target.codegen, "llvm_get_system_cpu", lambda: request.param)
-    tir.vector_registers.cache_clear()
+    tir._vector_registers.cache_clear()
     yield request.param
-    tir.vector_registers.cache_clear()
+    tir._vector_registers.cache_clear()
 
 
 REGISTERS = {"x86-64": (16, 16), "haswell": (32, 16), "skylake-avx512": (64, 32)}

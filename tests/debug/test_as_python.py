@@ -263,13 +263,13 @@ def test_references_random_numbers_and_trees() -> None:
 
 def test_operators_of_users() -> None:
     @relay.composite
-    def halved(x: Tensor):
+    def half_in_python(x: Tensor):
         """Half of it. x: (T float, s) -> (T, s)."""
         return x * 0.5
 
     @relay
     def used(x):
-        return halved(x) + relay.maximum(x, 0.0)
+        return half_in_python(x) + relay.maximum(x, 0.0)
 
     assert_close(run(used, np.array([-2.0, 4.0])), np.array([-1.0, 6.0]))
 
