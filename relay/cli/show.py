@@ -13,6 +13,7 @@ from relay.cli.refusal import Refusal
 from relay.codegen.cuda import target as cuda
 from relay.compilation.stages import CPU, DEFAULT_LEVEL, CompiledSignature, check_target, lowering
 from relay.compilation.texts import general_text
+from relay.errors import Span
 from relay.ir.dims import ANY, Dim, evaluate
 from relay.ir.expr import Constant, Module
 from relay.ir.sizes.extents import Place, places
@@ -21,12 +22,14 @@ from relay.text.display.dot import to_dot, to_svg
 from relay.text.display.graph import graph
 from relay.text.printer import to_text
 from relay.transform.fusion.outlining import fuse
+from relay.transform.loops.vectorization import remaining_loops
+from relay.transform.pipeline import Pipeline
 from relay.typecheck.elaboration import Argument, elaborate_structured
 
 NAME = "show"
 HELP = "print the program of a decorated function; its file is imported"
 
-STAGES = ("surface", "typed", "core", "optimized", "fused", "kernels", "tir", "streams", "cuda")
+STAGES = ("surface", "typed", "core", "batched", "optimized", "fused", "kernels", "tir", "streams", "cuda")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stage",
         choices=STAGES,
-        help="surface: untyped; typed (the default); core: first-order, before optimization; optimized; "
+        help="surface: untyped; typed (the default); core: first-order, before optimization; "
+        "batched: before derivatives, with the loops that became calls on all rounds, and why others stay; optimized; "
         "fused: with its kernels; kernels: the schedule rule of each, and why; tir; streams: those of --target vta; "
         "cuda: the kernels of --target cuda, in CUDA C",
     )
@@ -99,7 +103,24 @@ def _render(options: argparse.Namespace, function: RelayFunction) -> str:
 
         core = lowering(options.level)(typed)
         return text(core, default_threads()) if stage == "tir" else _schedules_text(core, default_threads())
+    if stage == "batched":
+        return _batched_text(options, typed)
     return _written(options, at_stage(typed, stage, options.level))
+
+
+def _batched_text(options: argparse.Namespace, typed: Module) -> str:
+    """The program whose loops were vectorized, and why others were not."""
+    if options.dot or options.svg:
+        raise Refusal("the stage batched is a text; a graph is drawn of the stages typed, core, optimized and fused")
+    if options.level < 2:
+        raise Refusal("loops become calls on all rounds from --level 2 on")
+    batched = Pipeline.for_level(options.level, ("lower", "prepare"))(typed)
+    notes = [f"# {_place(loop.span)}the loop {loop.name} stays: {loop.reason}" for loop in remaining_loops(batched)]
+    return "\n".join([*notes, to_text(batched)])
+
+
+def _place(span: Span | None) -> str:
+    return "" if span is None else f"{Path(span.source.filename).name}:{span.line}: "
 
 
 def _written(options: argparse.Namespace, module: Module) -> str:

@@ -42,7 +42,7 @@ def g(x: Tensor[Float, s]):
 
 def test_show_every_stage(python: str, capsys: pytest.CaptureFixture[str]) -> None:
     texts = {}
-    for stage in ("typed", "core", "optimized", "fused", "tir"):
+    for stage in ("typed", "core", "batched", "optimized", "fused", "tir"):
         assert main(["show", f"{python}:g", "--stage", stage]) == 0
         texts[stage] = capsys.readouterr().out
         if stage not in ("typed", "tir"):

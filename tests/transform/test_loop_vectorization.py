@@ -11,6 +11,7 @@ from agreement import assert_modes_agree
 import relay
 from relay.ir.expr import Function, Loop, Module
 from relay.ir.traverse import walk
+from relay.transform.loops.vectorization import remaining_loops
 from relay.transform.pipeline import Pipeline
 
 random = np.random.default_rng(3)
@@ -190,10 +191,20 @@ def stopping(xs):  # type: ignore[no-untyped-def]
     return xs
 
 
-@pytest.mark.parametrize("f", [running, previous, printed, stopping], ids=lambda f: f.__name__)
-def test_rounds_that_depend_on_each_other_stay(f: relay.RelayFunction, capsys: pytest.CaptureFixture[str]) -> None:
+REASONS = [
+    (running, "a round uses the whole of total, which the loop changes"),
+    (previous, "a round reads or writes another row than its own"),
+    (printed, "a round has an effect, or calls a function"),
+    (stopping, "it may end early"),
+]
+
+
+@pytest.mark.parametrize(("f", "reason"), REASONS, ids=lambda p: getattr(p, "__name__", ""))
+def test_rounds_that_depend_on_each_other_stay(f: relay.RelayFunction, reason: str) -> None:
     assert loops(f, SQUARE) == 1
     assert_modes_agree(f, SQUARE)
+    (left,) = remaining_loops(Pipeline.for_level(2, ("prepare",))(f.lower(SQUARE).core))
+    assert left.reason == reason and left.span is not None
 
 
 # ---- what must not change

@@ -51,6 +51,8 @@ MOST_CHOICES = 16
 MOST_UNROLLED = 64
 """How many operators a loop inside has at most in all of its rounds if these are written one after the other."""
 
+_EFFECT = "a round has an effect, or calls a function"
+
 
 class Limits:
     """What is known of a function and allowed in it."""
@@ -58,6 +60,7 @@ class Limits:
     def __init__(self, body: Block, choices: bool, max_size: int) -> None:
         self.integers = ValueRanges(body)
         self.choices, self.max_size = choices, max_size
+        self.remaining: list[tuple[Loop, str]] = []  # the loops that stay, and why
 
     def has_rounds(self, loop: Loop) -> bool:
         """Whether a loop has at least one round, always."""
@@ -66,7 +69,7 @@ class Limits:
 
 
 class Unsupported(Exception):
-    """A loop has something that is not computed for all rounds at once."""
+    """A loop has something that is not computed for all rounds at once; the text says what."""
 
 
 @attrs.frozen(eq=False)
@@ -127,7 +130,7 @@ class Rounds:
         for number, (parameter, initial) in enumerate(zip(self.loop.parameters, self.loop.initial, strict=True)):
             type_ = parameter.type
             if not isinstance(type_, TensorType) or not type_.shape or ANY in type_.shape:
-                raise Unsupported
+                raise Unsupported(f"a round needs {parameter.name} of the one before")
             self.known[parameter] = _Rows(number)
             self.arrays.append(out.value(initial, type_))
         self._place_value()  # before all, so that it may be used in blocks
@@ -137,10 +140,10 @@ class Rounds:
         for number, (target, atom) in enumerate(zip(targets, end.values, strict=True)):
             found = self._find(atom)
             if not isinstance(found, _Rows) or found.number != number:
-                raise Unsupported
+                raise Unsupported("a round passes on more than the rows that it has written")
             whole = self._written(found)
             if whole.type != target.type:
-                raise Unsupported
+                raise Unsupported("the rows have another type than the array")
             out.emit((target,), whole.atom)
         return out.bindings
 
@@ -166,16 +169,16 @@ class Rounds:
             return rows.row
         found = self._rows_from(_Lane(self.arrays[rows.number], False), self.offsets[rows.number])
         if found is None:
-            raise Unsupported
+            raise Unsupported("a round reads a row that may not be there")
         return found
 
     def _enter(self, rows: _Rows, place: _Found) -> None:
         """A round reads or writes an array at a place: it has to be the same in the whole loop, and be there."""
         if not isinstance(place, _Place) or self.offsets.setdefault(rows.number, place.offset) != place.offset:
-            raise Unsupported
+            raise Unsupported("a round reads or writes another row than its own")
         extent = self.arrays[rows.number].shape[0]
         if place.offset < 0 or self.limits.integers.at_least(extent, add(self.count, place.offset)) is not True:
-            raise Unsupported
+            raise Unsupported("a round may write a row that is not there")
 
     def _equal(self, left: Dim, right: Dim) -> bool:
         return left == right or facts().equal(left, right) is True
@@ -187,10 +190,10 @@ class Rounds:
             if atom in self.known:
                 return self.known[atom]
             if atom in self.inside:
-                raise Unsupported
+                raise Unsupported(f"a round needs {atom.name} of the one before")
         type_ = atom.type if isinstance(atom, Var | Constant) else None
         if type_ is None:
-            raise Unsupported
+            raise Unsupported("a function is used as a value")
         return _Lane(self.out.value(atom, type_), False)
 
     def _part(self, atom: Atom) -> _Part:
@@ -201,7 +204,8 @@ class Rounds:
     def _lane(self, atom: Atom) -> _Lane:
         found = self._part(atom)
         if not isinstance(found, _Lane):
-            raise Unsupported
+            name = atom.name if isinstance(atom, Var) else "an array"
+            raise Unsupported(f"a round uses the whole of {name}, which the loop changes")
         return found
 
     def _place_lane(self, place: _Place) -> _Lane:
@@ -251,7 +255,7 @@ class Rounds:
             case Loop():
                 self._inner_loop(binding.targets, value)
             case _:
-                raise Unsupported
+                raise Unsupported(_EFFECT)
 
     def _component(self, whole: Atom, index: int) -> _Found:
         found = self._find(whole)
@@ -259,7 +263,7 @@ class Rounds:
             return found.items[index]
         if isinstance(found, _Lane) and not found.batched:
             return _Lane(self.out.components(self._here(found.value))[index], False)
-        raise Unsupported
+        raise Unsupported("a tuple of all rounds is taken apart")
 
     def _assertion(self, condition: Atom, message: str, span: Span | None) -> None:
         lane = self._lane(condition)
@@ -287,10 +291,10 @@ class Rounds:
             made = self.out.call(operator, values, call.attributes)
         else:
             if batching_rule(operator) is LOOP:
-                raise Unsupported
+                raise Unsupported(f"there is no call of {operator.name} on all rounds")
             batched = batch_call(operator, values, marked, call.attributes, loops=False)
             if batched is None:
-                raise Unsupported
+                raise Unsupported(f"there is no call of {operator.name} on all rounds")
             made = batched
             self._check_size(made.type, operator.pattern is Pattern.OUTPUT_FUSABLE)
         if isinstance(made.type, TensorType):
@@ -312,7 +316,7 @@ class Rounds:
                 self._enter(array, place)
                 lane = self._place_lane(new) if isinstance(new, _Place) else new
                 if not isinstance(lane, _Lane):
-                    raise Unsupported
+                    raise Unsupported("a row is no array")
                 return _Rows(array.number, lane)
         if call.operator in ("add", "subtract"):
             left, right = call.arguments
@@ -345,14 +349,14 @@ class Rounds:
         """The operands of a call that may fail in rounds that do not count, where its index is 0 instead."""
         assert self.mask is not None
         if lookup(call.operator).indexing.kind is not IndexKind.ROW:
-            raise Unsupported
+            raise Unsupported(f"{call.operator} could fail in a round that does not take its branch")
         array, index = values
         extent, integers = array.shape[1 if marked[0] else 0], self.limits.integers
         place = integers.scalar_dim(call.arguments[1])
         if place is not None and integers.at_least(place, 0) and integers.at_least(extent, add(place, 1)):
             return values, marked
         if integers.at_least(extent, 1) is not True:
-            raise Unsupported
+            raise Unsupported("an axis may be empty")
         index = self._here(self.mask).op("where", index, index.op("zeros_like"))
         return [array, index], [marked[0], True]
 
@@ -361,12 +365,12 @@ class Rounds:
         if not isinstance(type_, TensorType):
             return
         if ANY in type_.shape or is_too_large(type_, (), self.limits.max_size):
-            raise Unsupported
+            raise Unsupported("an array of all rounds would be too large")
         single = 1
         for dim in type_.shape[1:]:
             single *= likely(dim)
         if single > LARGE_ROUND and not (product or self.has_products):
-            raise Unsupported
+            raise Unsupported("the arrays of a round are large enough for kernels of their own")
 
     # ---- branches
 
@@ -374,7 +378,7 @@ class Rounds:
         conditions: list[_Lane] = []
         for arm in branch.arms:
             if not isinstance(arm.condition.terminator, Yield):
-                raise Unsupported
+                raise Unsupported(_EFFECT)
         self._evaluate(branch.arms[0].condition.bindings)
         end = branch.arms[0].condition.terminator
         assert isinstance(end, Yield)
@@ -392,16 +396,16 @@ class Rounds:
     def _results(self, body: Block) -> list[_Part]:
         self._evaluate(body.bindings)
         if not isinstance(body.terminator, Yield):
-            raise Unsupported
+            raise Unsupported("a branch leaves the loop")
         return [self._part(a) for a in body.terminator.values]
 
     def _chosen(self, targets: Sequence[Var], condition: Value, then: Block, orelse: Block) -> None:
         """A branch that rounds take differently."""
         if not self.limits.choices:
-            raise Unsupported
+            raise Unsupported("rounds take a branch differently, and a derivative is still to be made")
         for body in (then, orelse):
             if sum(1 for _ in walk(body)) > MOST_CHOICES or any(_is_costly(b.value) for b in walk(body)):
-                raise Unsupported
+                raise Unsupported("rounds take a branch differently, and both arms are too much to compute")
         outer = self.mask
         found = []
         for body, taken in ((then, True), (orelse, False)):
@@ -419,7 +423,7 @@ class Rounds:
                 if first is second or (first.value.atom is second.value.atom and first.batched == second.batched):
                     return first
                 if not isinstance(first.value.type, TensorType):
-                    raise Unsupported
+                    raise Unsupported("rounds take a branch differently, and its results are no arrays")
                 a, b = self._stretched(first), self._stretched(second)
                 chooser = self._here(condition).op("reshape", shape=(self.count, *(1,) * (a.ndim - 1)))
                 return _Lane(chooser.op("where", a, b), True)
@@ -432,7 +436,7 @@ class Rounds:
             case _Items(left), _Items(right):
                 return _Items(tuple(self._choice(condition, a, b) for a, b in zip(left, right, strict=True)))
             case _:
-                raise Unsupported
+                raise Unsupported("rounds take a branch differently, and its results are no arrays")
 
     def _uniform(self, targets: Sequence[Var], condition: Value, then: Block, orelse: Block, branch: If) -> None:
         """A branch that all rounds take alike: it stays."""
@@ -469,7 +473,7 @@ class Rounds:
                         value = value.op("broadcast_to", shape=(self.count, *value.shape))
                     parts.append(value)
                 if values[0][-1].type != values[1][-1].type:
-                    raise Unsupported
+                    raise Unsupported("a branch has results of several types")
                 return _Lane(values[0][-1], batched)
             case _Rows(), _Rows() if first.number == second.number:
                 if first.row is None and second.row is None:
@@ -481,7 +485,7 @@ class Rounds:
                 items = tuple(self._joined(a, b, bodies, values) for a, b in zip(left, right, strict=True))
                 return _Items(items)
             case _:
-                raise Unsupported
+                raise Unsupported("a branch has results of several types")
 
     def _refilled(self, shape: _Part, fresh: Iterator[Var]) -> _Part:
         """A result with variables in place of its tensors."""
@@ -496,17 +500,17 @@ class Rounds:
             case _Items(items):
                 return _Items(tuple(self._refilled(item, fresh) for item in items))
             case _:
-                raise Unsupported
+                raise Unsupported("a branch has results of several types")
 
     # ---- loops inside
 
     def _inner_loop(self, targets: Sequence[Var], loop: Loop) -> None:
         """A loop that all rounds run equally often."""
         if loop.counter is None or not isinstance(loop.body.terminator, Next) or self.mask is not None:
-            raise Unsupported
+            raise Unsupported("a loop inside may end early")
         count = self._lane(loop.counter.count)
         if count.batched:
-            raise Unsupported
+            raise Unsupported("a loop inside runs a number of rounds that differs")
         if self._is_short(loop):
             self._unroll(targets, loop, loop.counter)
             return
@@ -561,7 +565,7 @@ class Rounds:
             ):
                 self._enter(initial, self._find(call.arguments[1]))
                 return _Rows(initial.number, self._row_of(initial))
-        raise Unsupported
+        raise Unsupported("a loop inside passes on a whole array")
 
     def _parameter(self, parameter: Var, initial: _Part, batched: bool) -> _Lane | _Rows:
         """The value of a parameter in the body."""
@@ -576,7 +580,7 @@ class Rounds:
                 type_ = TensorType(row.value.base, shape)
                 return _Rows(number, _Lane(self.out.value(Var(parameter.name, type_, parameter.span)), True))
             case _:
-                raise Unsupported
+                raise Unsupported("a loop inside passes on a tuple")
 
     def _emit_loop(
         self,
@@ -595,11 +599,11 @@ class Rounds:
         for start, parameter, end in zip(initial, parameters, passed, strict=True):
             if isinstance(parameter, _Rows):
                 if not isinstance(end, _Rows) or not isinstance(start, _Rows) or end.number != parameter.number:
-                    raise Unsupported
+                    raise Unsupported("a loop inside passes on a whole array")
                 first, lane, last = self._row_of(start), self._row_of(parameter), self._row_of(end)
             else:
                 if not isinstance(end, _Lane) or not isinstance(start, _Lane):
-                    raise Unsupported
+                    raise Unsupported("a loop inside passes on a tuple")
                 first, lane, last = start, parameter, end
             variable = lane.value.atom
             assert isinstance(variable, Var)
@@ -608,7 +612,7 @@ class Rounds:
             value = self._stretched(last) if lane.batched else self._here(last.value)
             self.out = outside
             if value.type != variable.type:
-                raise Unsupported
+                raise Unsupported("a loop inside changes a type")
             variables.append(variable)
             values.append(value.atom)
             target = Var(variable.name, variable.type, variable.span)

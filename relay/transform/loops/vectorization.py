@@ -18,13 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from relay.errors import RelayError
+import attrs
+
+from relay.errors import RelayError, Span
 from relay.ir.expr import (
     Atom,
     Binding,
     Block,
     Derivative,
     Expr,
+    Function,
     Loop,
     Module,
     Next,
@@ -57,33 +60,61 @@ def vectorize_loops(module: Module, will_be_differentiated: bool = False, max_si
     return map_bodies(module, lambda function: _block(function.body, Limits(function.body, choices, max_size)))
 
 
+@attrs.frozen
+class RemainingLoop:
+    """A loop that is not computed for all rounds at once: its name, where it is in the source, and why."""
+
+    name: str
+    reason: str
+    span: Span | None
+
+
+def remaining_loops(module: Module) -> list[RemainingLoop]:
+    """The loops of a structured module that `vectorize_loops` leaves, in order."""
+    found: list[RemainingLoop] = []
+    choices = not any(isinstance(function, Derivative) for function in module.functions.values())
+    for function in module.functions.values():
+        if isinstance(function, Function):
+            limits = Limits(function.body, choices, MAX_SIZE)
+            made = _block(function.body, limits)
+            left = {b.value.label for b in walk(made) if isinstance(b.value, Loop)}
+            found += [RemainingLoop(o.label.name, reason, o.span) for o, reason in limits.remaining if o.label in left]
+    return found
+
+
 def _block(block: Block, limits: Limits) -> Block:
     bindings: list[Binding] = []
     for binding in block.bindings:
         value: Expr = map_blocks(binding.value, lambda inner: _block(inner, limits))
         if isinstance(value, Loop):
-            made = _vectorized(value, binding.targets, limits) or _with_carried_rows(value, binding.targets, limits)
-            if made is not None:
-                bindings += made
+            try:
+                bindings += _vectorized(value, binding.targets, limits)
                 continue
+            except Unsupported as error:
+                made = _with_carried_rows(value, binding.targets, limits)
+                if made is not None:
+                    bindings += made
+                    continue
+                limits.remaining.append((value, str(error)))
         bindings.append(rebind(binding, value))
     return rebuild_block(block, bindings, block.terminator)
 
 
-def _vectorized(loop: Loop, targets: Sequence[Var], limits: Limits) -> list[Binding] | None:
-    """The bindings of a loop's results without the loop; None if it stays."""
-    if loop.counter is None or not isinstance(loop.body.terminator, Next) or not limits.has_rounds(loop):
-        return None
+def _vectorized(loop: Loop, targets: Sequence[Var], limits: Limits) -> list[Binding]:
+    """The bindings of a loop's results without the loop. Raises Unsupported if it stays."""
+    if loop.counter is None or not isinstance(loop.body.terminator, Next):
+        raise Unsupported("it may end early")
+    if not any(_is_update(b.value) for b in walk(loop.body)):
+        raise Unsupported("its rounds write no rows")
     count = limits.integers.count(loop)
-    assert count is not None
+    if count is None or not limits.has_rounds(loop):
+        raise Unsupported("it may have no round")
     if not (isinstance(count, int) or limits.integers.is_size(count)) or bound_dims(loop.body):
-        return None
-    if not loop.parameters or not any(_is_update(b.value) for b in walk(loop.body)):
-        return None
+        raise Unsupported("it has sizes that are known only at run time")
     try:
         return Rounds(loop, count, limits).bindings(targets)
-    except (Unsupported, TypeError, RelayError, Undetermined):
-        return None
+    except (TypeError, RelayError, Undetermined) as error:
+        raise Unsupported("a call on all rounds has no type") from error
 
 
 def _is_update(value: Expr) -> bool:
@@ -123,9 +154,13 @@ def _with_carried_rows(loop: Loop, targets: Sequence[Var], limits: Limits) -> li
     rows = list(targets)
     for number in indices:
         rows[number] = Var(parameters[number].name, parameters[number].type, loop.span)
-    made = _vectorized(carried, rows, limits) or _with_carried_rows(carried, rows, limits)
-    if made is None:
-        return None
+    try:
+        made = _vectorized(carried, rows, limits)
+    except Unsupported:
+        further = _with_carried_rows(carried, rows, limits)
+        if further is None:
+            return None
+        made = further
     after = []
     for number, index in indices.items():
         written = OpCall("index_update", (loop.initial[number], index, rows[number]), {}, loop.span)
