@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from agreement import assert_modes_agree
+from matrix import everything
+from row_programs import row_program
 
 import relay
 from relay.ir.expr import Function, Loop, Module
@@ -152,6 +154,16 @@ def test_any_number_of_rows(rows: int) -> None:
     for f, arguments in ((layers, (WEIGHTS, np.ones(4))), (padded, ()), (interior, ()), (two, ())):
         xs = random.standard_normal((rows, 3))
         np.testing.assert_allclose(f(xs, *arguments)[0], f.interpret(xs, *arguments)[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(400 if everything() else 6))
+def test_random_programs(seed: int) -> None:
+    """At two sizes, the second of which is symbolic. Sums may be added in another order."""
+    f = relay.from_source(row_program(seed), {"np": np})
+    for shape in ((4, 3), (7, 5)):
+        given = np.random.default_rng(seed).standard_normal(shape), np.array([0.5, -1.5, 2.0])
+        for found, expected in zip(f(*given), f.interpret(*given), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=f"seed {seed}")
 
 
 # ---- what stays a loop
