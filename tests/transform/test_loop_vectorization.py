@@ -163,7 +163,8 @@ def test_random_programs(seed: int) -> None:
     for shape in ((4, 3), (7, 5)):
         given = np.random.default_rng(seed).standard_normal(shape), np.array([0.5, -1.5, 2.0])
         for found, expected in zip(f(*given), f.interpret(*given), strict=True):
-            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=f"seed {seed}")
+            near = 1e-9 if found.dtype == np.float64 else 1e-5  # of numbers that meet no array
+            np.testing.assert_allclose(found, expected, rtol=near, atol=near, err_msg=f"seed {seed}")
 
 
 # ---- what stays a loop
