@@ -176,7 +176,7 @@ def _inside_only(name: str, documentation: str) -> _Callable[..., _Any]:
 
 
 def ref(content: _Any) -> _Any:
-    """A new mutable cell with this content. Programs take the ones that are made outside, and write what they hold."""
+    """A new mutable cell with this content. Programs may read and write cells that were created outside of them."""
     return _Ref(content)
 
 

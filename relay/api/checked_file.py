@@ -32,9 +32,9 @@ class PlaceType:
 
 @attrs.frozen
 class CheckedFunction:
-    """What the check of a function found. `span` is `def name`; `type` None where it has mistakes. `parameters`: the
-    types of those, and `result` that of the result, as texts. `places`: the types of the expressions that were looked
-    at, also in functions that it calls."""
+    """The result of checking one function. `span` is `def name`; `type` None where it has mistakes. `parameters`:
+    the types of those, and `result` that of the result, as texts. `places`: the types of the expressions that were
+    checked, also in functions that it calls."""
 
     name: str
     span: Span | None
@@ -47,7 +47,7 @@ class CheckedFunction:
 
 @attrs.frozen(eq=False)
 class CheckedFile:
-    """A file's check: its diagnostics, its functions, and how many of these were looked at anew."""
+    """The result of checking one file: its diagnostics, its functions, and how many of these were checked again."""
 
     diagnostics: tuple[Diagnostic, ...]
     functions: tuple[CheckedFunction, ...] = ()
@@ -55,7 +55,7 @@ class CheckedFile:
 
 
 class CheckMemory:
-    """What was found of functions, by what it depends on."""
+    """Memory of checked functions, by what their results depend on."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, int], tuple[CheckedFunction, tuple[Unit, ...], str]] = OrderedDict()
@@ -64,7 +64,7 @@ class CheckMemory:
         return len(self._known)
 
     def look_up(self, key: tuple[str, int], source: Source, units: Sequence[Unit]) -> CheckedFunction | None:
-        """What is known of a function, at the places where what it depends on stands now; None if nothing is."""
+        """The stored check of a function, with its places as they are in the text now; None if there is none."""
         found = self._known.get(key)
         if found is None:
             return None
@@ -92,8 +92,8 @@ class FileMemory:
         self._numbers: dict[int, int] = {}
 
     def key(self, span: Span | None) -> tuple[tuple[str, int], list[Unit]] | None:
-        """What a function of the file is known by, and all that it depends on; None for those without a place in it.
-        Those of one unit are told apart by their order."""
+        """The key of a function of the file, and all units that it depends on; None for functions without a place in
+        the file. Functions of one unit are distinguished by their order."""
         if span is None or not _is_same(span.source.filename, self._file.source.filename):
             return None
         position = self._dependencies.unit_at(span.line)
@@ -103,7 +103,7 @@ class FileMemory:
         return (self._dependencies.digest(position), number), self._dependencies.needed(position)
 
     def look_up(self, key: tuple[str, int], units: Sequence[Unit]) -> CheckedFunction | None:
-        """What is known of a function."""
+        """The stored check of a function, or None."""
         return self._memory.look_up(key, self._file.source, units)
 
     def keep(self, key: tuple[str, int], function: CheckedFunction, units: Sequence[Unit]) -> None:
@@ -178,7 +178,7 @@ Place = tuple[int, int, int, int]
 
 
 def types_by_place(functions: Sequence[CheckedFunction], filename: str) -> Mapping[Place, list[str]]:
-    """The types at the places of a file, each once: those that its function has by itself come first."""
+    """The types at the places of a file, each once: those from checking its function by itself come first."""
     found: dict[Place, dict[str, None]] = {}
     places = [place for function in functions for place in function.places]
     for own in (True, False):
@@ -191,7 +191,7 @@ def types_by_place(functions: Sequence[CheckedFunction], filename: str) -> Mappi
 
 
 def once(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Diagnostics without those that are said of a place already."""
+    """Diagnostics without duplicates at the same place."""
     told: dict[object, Diagnostic] = {}
     for diagnostic in diagnostics:
         told.setdefault(

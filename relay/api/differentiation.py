@@ -54,7 +54,7 @@ def grad(
     Args:
         f: a decorated function (inside a program: any function).
         wrt: positions or names of the parameters to differentiate; None: all, with None for those without a gradient.
-        output: which component of a result of several is differentiated, which has to be said.
+        output: which component of a result of several is differentiated, which must be named.
         keeping: components of the original result that are returned after the gradients.
         seedable: add a last argument, the incoming cotangent; otherwise the output must have one element.
         memory: "store" what the backward part needs of every round of a loop, or "recompute" it: of n rounds, the tape
@@ -132,7 +132,7 @@ def _declared(parameters: Parameters) -> str:
 
 
 def _pulled(parameters: Parameters) -> tuple[str, str]:
-    """The parameters that are no static ones, and from `found__`, their cotangents, those of all."""
+    """The parameters that are not static, and the text that takes their cotangents out of `found__`, those of all."""
     chosen = [name for name, s in parameters if not s.static]
     parts = iter(["found__"] if len(chosen) == 1 else [f"found__[{i}]" for i in range(len(chosen))])
     listed = ["None" if s.static else next(parts) for _, s in parameters]
@@ -286,7 +286,7 @@ def vjp(f: Any, *arguments: Any) -> tuple[Any, Callable[[Any], Any]]:
     """The value of f and its pullback, which maps a cotangent of the value to those of the arguments.
 
     The pullback takes a structure as the value's and returns one cotangent for each argument, bare for one argument;
-    None where there is no gradient. It may be called any number of times; each call computes f anew.
+    None where there is no gradient. It may be called any number of times; each call evaluates f again.
 
     Raises DifferentiationError where there is no derivative, TypeMismatch for a cotangent of another shape or dtype.
     """

@@ -111,7 +111,7 @@ class RelayFunction(ProgramDispatcher):
 
     @property
     def python(self) -> Callable[..., Any] | None:
-        """The Python function that was decorated; None for what is made of others, or of a text."""
+        """The Python function that was decorated; None for functions made of others, or of a text."""
         return self._python
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -140,7 +140,7 @@ class RelayFunction(ProgramDispatcher):
         return lowered, values
 
     def _lowers(self, lowered: CompiledSignature, phases: Callable[[], object]) -> bool:
-        """Whether the later phases take a program's symbolic sizes. One that they do not take is forgotten."""
+        """True if the later phases take a program's symbolic sizes. A program that they do not take is dropped."""
         try:
             phases()
         except (CompileError, SymbolicSize, Undetermined) as error:
@@ -246,7 +246,7 @@ class RelayFunction(ProgramDispatcher):
         return found
 
     def reload(self) -> None:
-        """Forget what was compiled, and read the captured numbers and arrays anew at the next call.
+        """Forget compiled programs, and read the captured numbers and arrays again at the next call.
 
         A program takes them from the Python variables around it when it is first type-checked, and keeps those values.
         """
@@ -315,8 +315,8 @@ class RelayFunction(ProgramDispatcher):
     # ---- looking inside
 
     def tunable(self, *arguments: Any, **keywords: Any) -> Callable[[Choices], Callable[[], object]]:
-        """What compiles the program for these arguments' sizes with such choices, to be called without arguments. It
-        prints nothing."""
+        """A compiler of the program for these arguments' sizes with given choices; what it returns is called without
+        arguments. The call prints nothing."""
         from relay.ad.print_erasure import without_prints
         from relay.codegen.runtime import cpu
 
@@ -330,7 +330,7 @@ class RelayFunction(ProgramDispatcher):
         return compile_with
 
     def forget_programs(self) -> None:
-        """Let the next calls generate code anew."""
+        """Let the next calls generate code again."""
         with self._lock:
             self._programs.forget_native_code()
 
@@ -351,8 +351,8 @@ class RelayFunction(ProgramDispatcher):
             return self._programs.programs()
 
     def explain(self, *arguments: Any, **keywords: Any) -> Explanation:
-        """Which program serves a call with these arguments, or which guards fail and what would be compiled. Compiles
-        nothing. Raises what a call would raise for arguments that Relay cannot take."""
+        """The program that serves a call, or the guards that fail and what would be compiled. Compiles nothing.
+        Raises what a call would raise for arguments that Relay cannot take."""
         described, symbolic = self._describe(arguments, keywords), self._may_be_symbolic(None)
         key, types = tuple(d.key for d in described), [d.argument for d in described]
         last = self._last_program(arguments, keywords)
@@ -382,9 +382,9 @@ class RelayFunction(ProgramDispatcher):
 
     @property
     def type(self) -> Type:
-        """The function's type; quantified over what annotations leave open.
+        """The function's type, quantified over what annotations leave open.
 
-        What only a call decides stands in it as applications of type-level functions, `broadcast(s1, s2)`. Raises
+        What depends on the call is written as an application of a type-level function, `broadcast(s1, s2)`. Raises
         TypeCheckError where the program has none.
         """
         return scheme(self.__relay__).type
@@ -401,7 +401,8 @@ class RelayFunction(ProgramDispatcher):
 
     def plot(self, *arguments: Any, stage: str = "typed", derivative: bool = False, **keywords: Any) -> Drawing:
         """The data flow for these arguments, or for the types that the annotations give, as a drawing: notebooks show
-        it, `.save("f.svg")` writes a file. Loops, branches and functions are boxes; edges say the types of values.
+        it, `.save("f.svg")` writes a file. Loops, branches and functions are boxes; edges are labeled with the types of
+        values.
 
         `stage`: "typed", the program as it is written; "core", first-order, before optimization; "optimized";
         "kernels", where each is a function. `derivative`: the program of the gradient beside it.
@@ -424,7 +425,7 @@ class RelayFunction(ProgramDispatcher):
         return f"<relay function {self.__name__}>"
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the program, with the types of what the mouse is over; or why it has none."""
+        """The program as HTML for notebooks, with types shown on hover; or the reason why it has none."""
         try:
             return program_html(self.__name__, show(self.type), self.text())
         except RelayError as error:
@@ -465,7 +466,8 @@ class RelayFunction(ProgramDispatcher):
         return lowered, values
 
     def describe_arguments(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Argument]:
-        """What the type checker knows of the arguments of a call. Raises what a call raises for them."""
+        """The abstract arguments of a call: what the type checker needs to know of each. Raises what a call would
+        raise for them."""
         return [described.argument for described in self._describe(arguments, keywords)]
 
     def _describe(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[ArgumentDescription]:
@@ -615,7 +617,7 @@ class _Donating(RelayFunction):
 
 
 class _Checking(RelayFunction):
-    """A function whose results are looked at: a NaN or infinity is an ExecutionError that tells where it comes from."""
+    """A function whose results are checked: a NaN or infinity is an ExecutionError that tells where it comes from."""
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         __tracebackhide__ = True
@@ -628,7 +630,8 @@ class _Checking(RelayFunction):
 
 
 def _selected(function: RelayFunction) -> CompileError:
-    """What tools say of a function that is run once for each choice."""
+    """The error of tools for a function whose result selects functions at run time, so that it runs once for each
+    choice."""
     return CompileError(
         f"{function.__name__} returns a function that is selected at run time",
         function._function.span,
@@ -637,7 +640,7 @@ def _selected(function: RelayFunction) -> CompileError:
 
 
 def _functions(made: Elaborated) -> tuple[Result | None, frozenset[str]]:
-    """What `CompiledSignature` has to know of functions in a result."""
+    """The description of functions in a result, for `CompiledSignature`."""
     returned = None if made.returned is None else result_of(made.returned, made.result)
     return returned, frozenset(effect.kind for effect in made.effects) | made.effects_of_functions
 
@@ -683,7 +686,7 @@ def _ensure_decorated(function: Callable[..., Any]) -> RelayFunction:
 
 
 def explain(f: RelayFunction, /, *arguments: Any, **keywords: Any) -> Explanation:
-    """Which program of `f` serves a call with these arguments, or which guards fail and what would be compiled.
+    """The program of `f` that serves a call with these arguments, or the guards that fail and what would be compiled.
 
     Compiles nothing. Raises FrontendError for what is not a decorated function, and what the call would raise for
     arguments that Relay cannot take.

@@ -1,14 +1,14 @@
 """Gradients checked against finite differences.
 
-One element x of an argument is moved by t, and what f gives, F(x + t), is compared with the gradient F'(x):
+One element x of an argument is moved by t, and the result of f, F(x + t), is compared with the gradient F'(x):
 
     two points     (F(x + h) - F(x - h)) / 2h             for float64, where this already agrees
     many points    the slope at 0 of the polynomial of degree 4 that is nearest to F(x + t), -h <= t <= h
 
-What the polynomial leaves of F(x + t) is rounding, or what it cannot follow; its size s, and at least what rounding the
-result alone does, says how far the slope may be off: s * |row of the least squares solution|. Small steps suffer from
-rounding, large ones from the function's shape, so steps are tried until one is exact enough to judge. Where none
-is, the check says that it cannot tell.
+The residual of the polynomial is rounding, or what a polynomial cannot follow; its size s, but at least the rounding of
+the result, bounds how far the slope may be off: s * |row of the least squares solution|. Small steps suffer from
+rounding, large ones from the function's shape, so steps are tried until one is exact enough to judge. Where none is,
+the check says that it cannot tell.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ At: TypeAlias = Callable[[float], tuple[float, float, float]]
 
 @attrs.frozen
 class _Precision:
-    """What the coarsest float type of a program allows. `tolerance` is relative to the gradient, or to parts of the
-    largest one where it is smaller: `least` for errors, `judged` for what differences have to be exact to."""
+    """The accuracy that the coarsest float type of a program allows. `tolerance` is relative to the gradient, or to
+    parts of the largest one where it is smaller: `least` for errors, `judged` for the differences."""
 
     name: str
     tolerance: float
@@ -101,7 +101,7 @@ def check_gradient(
 
 
 def wrong_gradient(f: Any, *arguments: Any) -> DifferentiationError | None:
-    """What is wrong with the gradient of f at these arguments, as `check_gradient` says it; None if it is right, or if
+    """The error of the gradient of f at these arguments, as `check_gradient` raises it; None if it is right, or if
     finite differences cannot tell."""
     return _compare(f, arguments, None, None, None).wrong
 
@@ -184,7 +184,7 @@ def _precision(module: Module, arguments: tuple[Any, ...]) -> _Precision:
 
 @attrs.frozen
 class _Slope:
-    """What finite differences say. `error` is how far they may be off, infinite where they say nothing."""
+    """A slope by finite differences. `error` is how far they may be off, infinite where they tell nothing."""
 
     step: float
     value: float
@@ -276,7 +276,7 @@ class _Check:
         return _Verdict(0.0, gradient, best.value, where, _doubt(seen, best))
 
     def _suffices(self, gradient: float, slope: _Slope, size: float) -> bool:
-        """Whether a slope is exact enough to judge the gradient by."""
+        """True if a slope is exact enough to judge the gradient by."""
         return slope.error <= self.tolerance * max(abs(gradient), abs(slope.value), self.precision.judged * size)
 
     def _error(self, gradient: float, slope: _Slope, size: float) -> float:
@@ -301,7 +301,7 @@ class _Check:
 
 
 def _doubt(seen: list[_Slope], best: _Slope) -> str:
-    """Why nothing can be said."""
+    """The reason why nothing can be said."""
     if len(seen) == 2:
         a, b = seen
         return f"finite differences give {a.value:.9g} with the step {a.step:.2g}, {b.value:.9g} with {b.step:.2g}"

@@ -128,7 +128,7 @@ class _IntegerRewriter:
         return Block(tuple(out), block.terminator)
 
     def _define(self, target: Var, made: _Integers, known: dict[Var, _Integers]) -> tuple[list[Binding], bool]:
-        """What a variable becomes: kept in 8 bits, unless it is read once by what takes its 32 bits. Whether it has
+        """The bindings for a variable, in 8 bits unless its only reader takes its 32 bits; and True if it has
         floats, too."""
         emitter = Emitter(target.span)
         uses, foreign = self.uses[target], self.foreign[target]

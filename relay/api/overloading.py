@@ -33,7 +33,7 @@ class OverloadRow:
 
 
 class OverloadTable(Sequence[OverloadRow]):
-    """What Python's callables mean in programs, in the order of their names."""
+    """The meanings of Python's callables in programs, in the order of their names."""
 
     def __init__(self, rows: Sequence[OverloadRow]) -> None:
         self._rows = list(rows)
@@ -86,8 +86,9 @@ class _Overloading:
         return define
 
     def table(self) -> OverloadTable:
-        """What Python's callables mean in programs: those of Relay's library, and those of users. NumPy's functions
-        that are operators, and the operators of Python's syntax on arrays, have the operator as their place."""
+        """The meanings of Python's callables in programs: those of Relay's library, and those of users. NumPy's
+        functions that are operators, and the operators of Python's syntax on arrays, have the operator as their
+        place."""
         rows = [_row(overload) for overload in overloads.entries()]
         for function, operator in known_callables.library_operators():
             if not overloads.find(function):

@@ -35,7 +35,7 @@ from relay.typecheck.type_differences import name_unknowns
 def with_types(
     function: CheckedFunction, code: Function, found: Scheme | None, meanings: Sequence[tuple[Span, object]]
 ) -> CheckedFunction:
-    """A checked function with its type, and those of what stands in it."""
+    """A checked function with its type, and the types of the expressions in it."""
     lines = _lines(code)
     places = dict.fromkeys(
         PlaceType(span, text, lines(span)) for span, meaning in meanings if (text := type_text(meaning)) is not None
@@ -54,13 +54,13 @@ def with_types(
 
 
 def of_call(meanings: Sequence[tuple[Span, object]]) -> CheckedFunction:
-    """The types of what stands in functions, as a call decides them."""
+    """The types of the expressions in functions, as a call decides them."""
     found = (PlaceType(span, text, False) for span, meaning in meanings if (text := type_text(meaning)) is not None)
     return CheckedFunction("", None, (), places=tuple(dict.fromkeys(found)))
 
 
 def _lines(code: Function) -> Callable[[Span], bool]:
-    """Whether a place is in a function's text."""
+    """A test for places: True if a place is in a function's text."""
     span = code.span
     if span is None:
         return lambda place: False

@@ -3,8 +3,8 @@
     call of f ─▶ copies of the arguments as `PythonArray`s ─▶ f's own code, run by Python ─▶ `Array`s again
 
 Nothing is compiled or checked before it runs: `pdb`, `print`, tracing and coverage see the function's lines. Operators
-run their NumPy reference, functions that are called run as Python, too. What is no Python function, as a derivative or
-a text, runs on the reference interpreter. What differs from the language: docs/debugging.md.
+run their NumPy reference, functions that are called run as Python, too. Functions that are not Python functions, such
+as derivatives, run on the reference interpreter. Differences from the language: docs/debugging.md.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def as_python() -> Iterator[None]:
 
 
 class _Python(python_mode.Mode):
-    """What calls, operators and builtins do."""
+    """The meaning of calls, operators and builtins under `relay.as_python()`."""
 
     def __init__(self) -> None:
         self._operations = Operations()
@@ -180,7 +180,7 @@ def _run(function: RelayFunction, arguments: Sequence[Any], keywords: Mapping[st
 
 
 def _interpret(function: RelayFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    """What is no Python function runs on the reference interpreter."""
+    """The result of a function that is not a Python function, by the reference interpreter."""
     __tracebackhide__ = True
     references: dict[int, tuple[Ref, Any, Any]] = {}
     with python_mode.no_mode():

@@ -2,10 +2,10 @@
 
     y = dense(x, w)       q = quantize(x, s); v = quantize(w, t); y = dequantize(quantized_dense(q, v), s t)
 
-What a product is on 8-bit numbers is in its definition (`quantized`). A scale is a power of two, so that multiplying by
-it is a shift on machines that have nothing else (Moreau and others: VTA, 2019), or, with `power_of_two=False`, what
-fits the range exactly. There is no zero point: the numbers from -127 to 127 stand for the range [-a, a]. The range that
-a tensor had in the samples is chosen by
+The 8-bit form of a product is in its definition (`quantized`). A scale is a power of two, so that multiplying by it is
+a shift on machines that have nothing else (Moreau and others: VTA, 2019), or, with `power_of_two=False`, what fits the
+range exactly. There is no zero point: the numbers from -127 to 127 stand for the range [-a, a]. The range that a tensor
+had in the samples is chosen by
 
     max           the largest absolute value
     percentile    the value below which this many percent of the absolute values are: few that are far out do not count
@@ -50,10 +50,10 @@ _LEVELS = 128  # of an absolute value in 8 bits
 class Layer:
     """A product that computes in 8 bits.
 
-    `scales` are those of its operands, `times` says how often the samples computed it. `error` is what it loses by
-    itself, on the operands that the float program has, and `total` what the quantized program has lost there: the root
-    of the mean square of the difference, relative to that of the float program's values. (Where a run-time choice
-    falls otherwise in the quantized program, `total` is of those times that both compute the product.)
+    `scales` are those of its operands, `times` says how often the samples computed it. `error` is the error that it
+    makes by itself, on the operands that the float program has, and `total` what the quantized program has lost there:
+    the root of the mean square of the difference, relative to that of the float program's values. (Where a run-time
+    choice falls otherwise in the quantized program, `total` is of those times that both compute the product.)
     """
 
     operator: str
@@ -244,7 +244,7 @@ def _of_run(times: Iterable[_LayerCall], run: int) -> list[_LayerCall]:
 
 
 def _scale(values: Sequence[np.ndarray], method: str, percentile: float, power_of_two: bool) -> float:
-    """What times `LARGEST` covers the range of values: a power of two, if that is wanted."""
+    """The factor whose product with `LARGEST` covers the range of values: a power of two, if that is wanted."""
     absolute = np.abs(np.concatenate([np.asarray(v, np.float64).ravel() for v in values]))
     largest = float(absolute.max(initial=0.0))
     if largest == 0:
@@ -349,12 +349,12 @@ def _quantized_array(array: np.ndarray, scale: float) -> np.ndarray:
 
 
 def _as_floats(sums: np.ndarray, call: OpCall, scales: Mapping[Atom, float]) -> np.ndarray:
-    """What the 32-bit sums of a product stand for."""
+    """The floats that the 32-bit sums of a product stand for."""
     return np.asarray(sums.astype(np.float64) * math.prod(scales[a] for a in call.arguments))
 
 
 def _in_8_bits(call: OpCall, arrays: Sequence[np.ndarray], scales: Sequence[float]) -> np.ndarray:
-    """What a product gives in 8 bits."""
+    """The result of a product computed in 8 bits."""
     emitter = Emitter()
     constants = [emitter.value(Constant(_quantized_array(a, s))) for a, s in zip(arrays, scales, strict=True)]
     _product(call, constants)

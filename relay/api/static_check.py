@@ -54,7 +54,8 @@ def _check_options(written: Mapping[str, Any], function: Function | None) -> Non
 
 
 class Check:
-    """A check of several files, which may import each other. Each is read once; what is told of one may be told again.
+    """A check of several files, which may import each other. Each is read once; a diagnostic of one may be repeated for
+    another.
 
     `folders`: where modules are searched besides the folders around a file, the working directory and Python's path.
     `texts`: the texts of files that are not those on disk, as of open documents.
@@ -76,8 +77,8 @@ class Check:
         return list(self.file(text, filename).diagnostics)
 
     def file(self, text: str, filename: str, memory: CheckMemory | None = None, surroundings: str = "") -> CheckedFile:
-        """The check of a file's text. With a memory, functions of which nothing changed are not looked at again, and
-        the types of expressions are told; `surroundings` changes whenever a file that this one imports does."""
+        """The check of a file's text. With a memory, unchanged functions are not checked again, and the types of
+        expressions are included; `surroundings` changes whenever a file that this one imports does."""
         with self._files as files, contextlib.ExitStack() as stack:
             places = None if memory is None else stack.enter_context(collecting_places())
             try:
@@ -107,7 +108,7 @@ class Check:
     def _calls(
         self, files: Files, text: str, filename: str, kept: FileMemory, places: SourcePlaces, names: Container[str]
     ) -> Iterator[CheckedFunction]:
-        """What calls at the top of a file tell of the functions that they call."""
+        """Checked functions, from the calls at the top of a file."""
         file = files.source_file(text, filename)
         for call in calls_at_top(file.tree, names):
             key = kept.key(file.span(call))
@@ -154,7 +155,7 @@ class Check:
             return files.source_file(text, filename)
 
     def value(self, text: str, filename: str, expression: str) -> object:
-        """What an expression without effects means at the top of a file; None if that is not known."""
+        """The value of an expression without effects at the top of a file; None if it is not known."""
         with self._files as files:
             try:
                 found = files.value(text, filename, expression)

@@ -31,7 +31,7 @@ _R = TypeVar("_R")
 
 
 def with_checked_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The function, with an error that says what it calls an option of another library."""
+    """The function, with a better error for calls with options of another library."""
     names = inspect.signature(function).parameters
 
     @functools.wraps(function)
@@ -81,7 +81,7 @@ class TextTemplate:
     def definition(
         self, of: Definition | DerivedDefinition, parameters: Parameters, options: Mapping[str, object]
     ) -> Definition:
-        """The function that it makes of one, outside of a program."""
+        """The template's function of one function, outside of a program."""
         return Definition(self.function(parameters, options), TemplateScope({**self.globals(), "f__": of}))
 
 
@@ -99,7 +99,7 @@ def call_arguments(parameters: Parameters) -> str:
 
 
 def readable(f: Any) -> Any:
-    """What a template is about; a local function of a program that runs as Python becomes one of the language."""
+    """The operand of a template; a local function of a program that runs as Python becomes a decorated function."""
     mode = python_mode.active.get()
     return f if mode is None else mode.decorated(f)
 

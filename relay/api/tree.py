@@ -28,7 +28,7 @@ _IsLeaf = Callable[[Any], bool] | None
 
 
 def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: _IsLeaf = None) -> Any:
-    """The tree with `f(leaf, ..)` in place of its leaves; `f` also gets what stands at the same place of the others.
+    """The tree with `f(leaf, ..)` in place of its leaves; `f` also gets the values at the same place of the others.
 
     The others have the structure of `tree`, and may have more structure where it has leaves. None may stand there for
     what has no leaves, as in gradients. A reference becomes a new one. Raises TypeMismatch where structures differ.
@@ -49,7 +49,7 @@ def leaves(tree: Any, is_leaf: _IsLeaf = None) -> list[Any]:
 
 
 def structure(tree: Any, is_leaf: _IsLeaf = None) -> Structure:
-    """What is left of the tree without its leaves: hashable, and equal for trees of one structure."""
+    """The structure of the tree without its leaves: hashable, and equal for trees of one structure."""
     return _tree.flatten(tree, is_leaf)[1]
 
 

@@ -51,8 +51,8 @@ class KernelMeasurement:
 
 @attrs.frozen
 class TuningResult:
-    """What `tune` has found: the kernels, the seconds of a call of the whole program before and after, and whether the
-    choices are kept."""
+    """The result of `tune`: the kernels, the seconds of a call of the whole program before and after, and whether
+    the choices are kept."""
 
     kernels: tuple[KernelMeasurement, ...]
     before: float
@@ -159,7 +159,7 @@ def _tune(
 
 
 def _changes(options: TilingOptions) -> Iterator[list[dict[str, Any]]]:
-    """What is tried, one list of changes after the other: the rules, and then the properties of tiles."""
+    """The changes that tuning tries, one list after the other: the rules, and then the properties of tiles."""
     yield [{"rule": rule} for rule in options.rules]
     for rule, tilings in options.tilings.items():
         yield [{"rule": rule, "height": height, "vectors": vectors} for height, vectors in tilings.tiles]

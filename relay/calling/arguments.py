@@ -74,10 +74,10 @@ def describe(
     annotation: Type | None = None,
     held: bool = False,
 ) -> ArgumentDescription:
-    """What an argument, or the part of one that `path` reads, is to the compiler.
+    """The description of an argument, or of the part that `path` reads, for the compiler.
 
-    `annotation`: what is written of its type; there `list[A]` is a list of any length, and in a reference or such a
-    list (`held`), an `Any` is any size. Raises TypeMismatch at the parameter for what Relay cannot take.
+    `annotation`: its written type; in it `list[A]` is a list of any length, and in a reference or such a list (`held`),
+    an `Any` is any size. Raises TypeMismatch at the parameter for what Relay cannot take.
     """
     annotation = None if annotation is None else prune(annotation)  # type: ignore[assignment]
     if isinstance(value, TensorType):
@@ -225,7 +225,7 @@ def _with_any(shape: tuple[int, ...], annotation: Type | None) -> tuple[Any, ...
 def _describe_items(
     value: list[Any], annotation: StackType, function: Function, position: int, path: str
 ) -> ArgumentDescription:
-    """What a dynamic list is to the compiler: each kind of its elements once."""
+    """The description of a dynamic list: each kind of its elements once."""
     element = annotation.element.content if isinstance(annotation.element, RefType) else None
     found: dict[object, Argument] = {}
     for index, item in enumerate(value):
@@ -236,7 +236,7 @@ def _describe_items(
 
 
 def _describe_data(value: Any, function: Function, position: int, path: str) -> ArgumentDescription:
-    """What a value of a data type is to the compiler."""
+    """The description of a value of a data type."""
 
     def part(field: Any, declared: Type) -> tuple[object, Argument]:
         described = describe(field, function, position, path, declared, True)
@@ -250,7 +250,7 @@ def _describe_data(value: Any, function: Function, position: int, path: str) -> 
 
 
 def describe_static(value: Any, function: Function, position: int) -> ArgumentDescription:
-    """What the argument of a static parameter is to the compiler: a Python value that specializes the program."""
+    """The description of a static parameter's argument: a Python value that specializes the program."""
     fixed = value if isinstance(value, StaticArg) else StaticArg(python_value(value))
     value = fixed.value
     key: object = ("default",) if fixed.default else static_key(value)
@@ -273,7 +273,7 @@ def python_value(value: Any) -> Any:
 
 
 def static_key(value: Any) -> object:
-    """What the value of a static parameter adds to a call's signature; None for what is not such a value."""
+    """The part of a call's signature that a static argument adds; None for what is not such a value."""
     if isinstance(value, tuple):
         parts = [static_key(v) for v in value]
         return None if None in parts else tuple(parts)
@@ -297,7 +297,7 @@ def too_deep(given: Sequence[Any], function: Function) -> RelayError:
 
 
 def _contains_itself(value: Any) -> bool:
-    """Whether lists, tuples, dicts and records lead back to where they came from."""
+    """True if lists, tuples, dicts and records contain themselves."""
     around: set[int] = set()
     pending: list[tuple[bool, Any]] = [(False, value)]
     finished: set[int] = set()
@@ -329,7 +329,7 @@ def _bad_argument(function: Function, position: int, text: str, help: str | None
 
 
 def is_function(value: Any) -> bool:
-    """Whether it is a decorated function, an operator, or a function of Python or NumPy that programs may call."""
+    """True if it is a decorated function, an operator, or a function of Python or NumPy that programs may call."""
     if isinstance(value, np.ufunc | types.BuiltinFunctionType) or getattr(value, "__module__", None) in NUMPY:
         return is_meaningful(value)
     return isinstance(value, Operator) or isinstance(getattr(value, "__relay__", None), Definition | DerivedDefinition)

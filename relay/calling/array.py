@@ -25,7 +25,7 @@ else:
 
 
 class ArrayLike(Protocol):
-    """What a call takes for a tensor: arrays of NumPy, Relay and all that speak DLPack."""
+    """Arguments that a call takes for a tensor: arrays of NumPy, Relay and all that speak DLPack."""
 
     @property
     def __dlpack__(self) -> Any: ...
@@ -107,7 +107,7 @@ class Array(_Operators):
         del self._value
 
     def is_deleted(self) -> bool:
-        """Whether the array was donated to a call, and cannot be used any more."""
+        """True if the array was donated to a call, and cannot be used any more."""
         return hasattr(self, "_donated_to")
 
     def __getattr__(self, name: str) -> Any:
@@ -129,7 +129,7 @@ class Array(_Operators):
         return self._value.astype(dtype)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        """NumPy's functions work as on the NumPy array, and give an Array again, or what they are told to fill."""
+        """NumPy's functions on the underlying NumPy array; the result is an Array, or the `out` that was given."""
         outputs = options.get("out", ())
         if (method == "at" and isinstance(inputs[0], Array)) or any(isinstance(x, Array) for x in outputs):
             raise TypeError(f"np.{ufunc.__name__} cannot write into an Array, which never changes")
@@ -239,7 +239,7 @@ class Array(_Operators):
         return str(self._value)
 
     def _repr_html_(self) -> str:
-        """What notebooks show: dtype, shape and values."""
+        """The array as HTML for notebooks: dtype, shape and values."""
         return fragment(f"<pre>{escape(repr(self))}</pre>") if self.is_deleted() else array_html(self._value)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What `@relay(check="nan")` does: it looks at the results of compiled calls."""
+"""Checks of results for NaN and infinity, `@relay(check="nan")`, after compiled calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _finders: list[Finder] = []
 
 
 def use_finder(finder: Finder) -> None:
-    """What tells, as an error, where a NaN or infinity of a call comes from: the debugger, which is over this layer."""
+    """Set the function that finds, as an error, where a NaN or infinity of a call comes from: the debugger, which is
+    above this layer."""
     _finders[:] = [finder]
 
 
@@ -41,7 +42,7 @@ def arrays_in(value: Any) -> Iterator[np.ndarray]:
 
 
 def is_finite(value: Any) -> bool:
-    """Whether no number in a value is NaN or infinite."""
+    """True if no number in a value is NaN or infinite."""
     for array in arrays_in(value):
         if array.dtype.kind == "V":
             array = array.astype(np.float32)

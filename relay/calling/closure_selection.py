@@ -29,7 +29,7 @@ def selection_definition(
     result: str,
     parameters: int | None,
 ) -> Definition:
-    """What `Run` runs, for a function of which some parameters are given."""
+    """The definition that `Run` runs, for a function of which some parameters are given."""
     listed = ", ".join(parameter for parameter, _ in given)
     passed = ", ".join(f"{p}={p}" if s.kind == "keyword_only" else p for p, s in given)
     if parameters is None:
@@ -44,8 +44,8 @@ def selection_definition(
 
 
 def needs_defunctionalization(made: Elaborated) -> bool:
-    """Whether a program returns functions that are selected at run time, and which it cannot select anew: it or one of
-    them has other effects than failing, or they are in data, references and lists, which are not looked into."""
+    """True if a program returns functions that are selected at run time, and which it cannot select again: it or one
+    of them has other effects than failing, or they are in data, references and lists, which are not searched."""
     if made.returned is not None or not holds_functions(made.result):
         return False
     effects = {effect.kind for effect in made.effects} | made.effects_of_functions
@@ -67,7 +67,7 @@ def defunctionalized_module(made: Elaborated, maker: ClosureOwner, effects: froz
 def chosen_result(lowered: CompiledSignature, run: Run) -> Any:
     """The result of a call, which holds functions that are selected at run time.
 
-    Each of them keeps the arguments, and a call of it chooses anew: `lambda x: f(a)(x)`. That is the same as long as
+    Each of them keeps the arguments, and a call of it chooses again: `lambda x: f(a)(x)`. That is the same as long as
     there are no effects but failing.
     """
     leaves = list(_leaves(lowered.result, ""))

@@ -42,7 +42,7 @@ from relay.typecheck.elaboration.values.objects import position_of
 
 
 class ClosureOwner(Protocol):
-    """What has returned a function, and knows how to call it."""
+    """The owner of a returned function, which knows how to call it."""
 
     __name__: str
 
@@ -160,8 +160,8 @@ def _name(node: Node) -> str | None:
 def closure_class(
     definition: DataDefinition, program: Module, applied: str | None, effects: frozenset[str], maker: ClosureOwner
 ) -> ClosureClass:
-    """The classes of the values of a data type that stands for functions: an object holds what one of them has
-    captured, and is called through a `ReturnedFunction`."""
+    """The classes of the values of a data type that stands for functions: an object holds the captured variables of
+    one of them, and is called through a `ReturnedFunction`."""
     definition.constructors = tuple(
         attrs.evolve(c, names=tuple(f"captured{i}" for i in range(len(c.fields)))) for c in definition.constructors
     )
@@ -197,7 +197,7 @@ def closure_class(
 
 @attrs.frozen(eq=False)
 class Result:
-    """How the result of a program is made of the values that it returns."""
+    """The construction of a program's result from the values that it returns."""
 
     make: Callable[[tuple[Any, ...], ClosureOwner, bool], Any]
 
@@ -268,7 +268,7 @@ def _parts(node: Node) -> Sequence[Node]:
 def _detach_node(
     node: Node, closures: dict[int, ClosureNode], inside: frozenset[int], positions: dict[int, int]
 ) -> Node:
-    """A part by itself: with the values that it needs only, and what it calls that stands elsewhere in the result."""
+    """A part by itself: with only the values that it needs, and the functions that it calls elsewhere in the result."""
 
     def detach(part: Node) -> Node:
         return _detach_node(part, closures, inside, positions)

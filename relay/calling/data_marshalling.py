@@ -73,7 +73,7 @@ class _Constructor:
 
 
 class PoolFiller:
-    """What fills the pools of a program's arguments.
+    """Writer of the pools of a program's arguments.
 
     `classes(definition)` are the Python classes of a data type's constructors, with their attributes. Raises Unpackable
     if a field is neither a tensor nor a row, or if a class has rows in several pools.
@@ -104,10 +104,10 @@ class PoolFiller:
         self._below = {cls: tuple(f.name for f in each.rows) for cls, each in self._constructors.items()}
 
     def fill(self, table: np.ndarray, roots: Sequence[tuple[Any, Pool]]) -> tuple[list[int], object] | None:
-        """Write all that the roots consist of into their pools, which have nothing else.
+        """Write all parts of the roots into their pools, which hold nothing else.
 
-        Gives the roots' rows, and which constructors and types of fields there were; None if something is not of the
-        dtype, shape or class that the program is for. Raises ExecutionError if memory does not suffice.
+        Returns the roots' rows, and the constructors and types of fields that were met; None if something is not of the
+        dtype, shape or class that the program is for. Raises ExecutionError if memory runs out.
         """
         groups: dict[type, list[Any]] = {cls: [] for cls in self._constructors}
         numbers: dict[int, int] = {}

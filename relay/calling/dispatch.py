@@ -42,7 +42,7 @@ _KEYWORDS = "keywords"
 
 
 class ProgramDispatcher(abc.ABC):
-    """What is called with the arguments of `function` and `seeds` cotangents after them, and runs the programs of
+    """Dispatch of calls: takes the arguments of `function` and `seeds` cotangents after them, and runs the programs of
     earlier calls again.
 
     It is a base class rather than an object that a function holds: handing the call on to one would make the fastest
@@ -151,8 +151,8 @@ class ProgramDispatcher(abc.ABC):
     def _in_order(
         self, arguments: tuple[Any, ...], keywords: Mapping[str, Any], kinds: list[Any]
     ) -> tuple[Any, ...] | None:
-        """The arguments in the order of the parameters; None where that is not all that is to be done. Which parameters
-        they are for is added to `kinds`, as the program depends on those that are missing."""
+        """The arguments in the order of the parameters; None where a call needs more than that. The parameters that
+        they are for are added to `kinds`, since the program depends on which are missing."""
         pattern = len(arguments), *keywords
         order = self._orders.get(pattern)
         if order is None:

@@ -78,7 +78,7 @@ def _bfloat16(value: Any) -> np.ndarray | None:
 
 
 def dlpack_capsule(array: np.ndarray, **options: Any) -> Any:
-    """What `__dlpack__` of an array returns."""
+    """The result of `__dlpack__` of an array."""
     if array.dtype != BFLOAT16.dtype:
         return array.__dlpack__(**options)
     options.pop("max_version", None)  # the newer form of a capsule has its fields elsewhere
@@ -88,7 +88,7 @@ def dlpack_capsule(array: np.ndarray, **options: Any) -> Any:
 
 
 def _tensor(capsule: Any) -> _Tensor:
-    """What is in a capsule that nobody has taken."""
+    """The tensor in a capsule that nobody has taken."""
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.argtypes, pointer.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
     return _Tensor.from_address(pointer(capsule, b"dltensor"))

@@ -52,8 +52,8 @@ def donated_names(function: Function, names: str | Sequence[str], positions: int
 class DonatedArguments:
     """The donated arguments of one call.
 
-    Raises TypeMismatch if one shares memory with another argument. An array that others hold beside its `Array`, as
-    after `a.numpy()`, is not theirs to lose: the `Array` gets a copy.
+    Raises TypeMismatch if one shares memory with another argument. If others refer to the memory, as after `a.numpy()`,
+    the call takes a copy instead.
     """
 
     def __init__(self, function: str, names: Sequence[str], arguments: Sequence[Any], donated: Iterable[str]) -> None:

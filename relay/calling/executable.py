@@ -59,8 +59,8 @@ class Executable:
 
     @property
     def workspace(self) -> int | None:
-        """The bytes that a call takes beside its arguments and results, as planned at compile time. None where it
-        is decided at run time: for symbolic sizes, recursion, and data that grows."""
+        """The bytes that a call takes beside its arguments and results, as planned at compile time; None where it
+        depends on the call: with symbolic sizes, recursion, and dynamic data."""
         native = self._program.native
         return None if native.dims or native.recursive or native.pools else native.workspace
 
@@ -152,10 +152,10 @@ class Executable:
 
 
 def compile_module(module: Module, entry: str | None = None, *, opt_level: int = DEFAULT_LEVEL) -> Executable:
-    """The compiled program of a module, as `relay.parse` and `f.lower(..).typed` give one. `entry` is another function
+    """The compiled program of a module, as `relay.parse` and `f.lower(..).typed` give one. `entry`: another function
     than the module's own, or a derivative.
 
-    Raises TypeMismatch for what is no typed module, CompileError for a function that there is not or that cannot be
+    Raises TypeMismatch for anything but a typed module, CompileError for a function that does not exist or cannot be
     compiled.
     """
     if not isinstance(module, Module) or is_untyped(module):
@@ -176,14 +176,15 @@ def compile_module(module: Module, entry: str | None = None, *, opt_level: int =
 
 
 def load(path: str | Path, *, sha256: str | None = None, trusted: bool = False) -> Executable:
-    """What `Executable.export` wrote. A library is a program: loading one runs it, with all rights of this process.
+    """The program that `Executable.export` wrote. A library is a program: loading one runs it, with all rights of this
+    process.
 
-    So the file has to be of this user (or of root), in a folder where nobody else can write. One of elsewhere is loaded
-    if it has the SHA-256 that `export` returned, given as `sha256`, or if it is said to be `trusted`. A digest that is
-    given is checked in any case, before anything is loaded.
+    So the file has to be of this user (or of root), in a folder where nobody else can write. A file from elsewhere is
+    loaded if it has the SHA-256 that `export` returned, given as `sha256`, or if it is declared `trusted`. A digest
+    that is given is checked in any case, before anything is loaded.
 
-    Raises CompileError for a file that is none, that others could have written, that has another digest, or that was
-    made for other processors or versions, OSError if it cannot be read.
+    Raises CompileError for a file that is not an exported program, that others could have written, that has another
+    digest, or that was made for other processors or versions, OSError if it cannot be read.
     """
     from relay.codegen.runtime import library
     from relay.codegen.runtime.cpu import Program
@@ -216,8 +217,8 @@ def _check_exported(type_: Type) -> None:
 
 
 def _value(argument: Any, type_: Type, name: str, sizes: dict[TypeId, tuple[int, str]]) -> Any:
-    """An argument as the run-time value of its type. Raises TypeMismatch. `sizes` are those of symbolic dims so far,
-    and which axis shows them."""
+    """An argument as the run-time value of its type. Raises TypeMismatch. `sizes`: the symbolic dims so far, each
+    with its value and the axis that it was read from."""
     if isinstance(type_, TupleType):
         form, parts = (None, ()) if argument is None else split(argument) or (None, None)
         if parts is None:

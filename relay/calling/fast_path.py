@@ -62,9 +62,10 @@ def repeat(program: Program, kinds: Sequence[object], parameters: Sequence[Type]
 
 
 def repeat_with_data(program: Program, kinds: Sequence[object], result: Type) -> tuple[DataCall, Repeat]:
-    """As `repeat`, for arguments or results that hold values of data types; also what learns which values it is for.
+    """As `repeat`, for arguments or results that hold values of data types; also the object that learns which values it
+    serves.
 
-    Raises Unsuited for what has to be looked at anew in each call.
+    Raises Unsuited for arguments that must be described again in each call.
     """
     leaves = [kind for kind in kinds if type(kind) is type or kind == ROWS]
     try:
@@ -87,7 +88,7 @@ def repeat_with_references(program: Program, kinds: Sequence[object], types: Seq
     """As `repeat`, for arguments among which there are references to arrays, numbers and structures of them, or lists
     of arrays and numbers whose length does not matter.
 
-    Raises Unsuited for what has to be looked at anew in each call, and for results with references.
+    Raises Unsuited for arguments that must be described again in each call, and for results with references.
     """
     try:
         call = ReferenceCall(program, kinds, types)
@@ -111,7 +112,7 @@ def repeat_with_references(program: Program, kinds: Sequence[object], types: Seq
 
 
 def _result_runner(program: Program, type_: Type) -> Repeat:
-    """What runs a program and makes the result of its leaves, as `wrap` does."""
+    """A function that runs a program and makes the result of its leaves, as `wrap` does."""
     run = program.run
     match type_:
         case TensorType(_, shape) if ANY in shape:
@@ -300,17 +301,17 @@ DIRECT = frozenset((np.ndarray, Array, float, int, bool))
 
 
 def holds_references(kinds: Sequence[object]) -> bool:
-    """Whether there are references in arguments of these kinds."""
+    """True if arguments of these kinds contain references."""
     return REFERENCE in kinds
 
 
 def holds_lists(type_: Type) -> bool:
-    """Whether there are dynamic lists in the structure of a parameter."""
+    """True if the structure of a parameter contains dynamic lists."""
     return isinstance(type_, StackType) or (isinstance(type_, TupleType) and any(map(holds_lists, type_.items)))
 
 
 def holds_data(kinds: Sequence[object]) -> bool:
-    """Whether there are values of data types in arguments of these kinds."""
+    """True if arguments of these kinds contain values of data types."""
     return any(
         kind == ROWS or (isinstance(kind, tuple) and hasattr(next(iter(kind), None), "__relay_data__"))
         for kind in kinds
@@ -331,7 +332,7 @@ def _bases(type_: Type, sized: bool = True) -> Iterator[BaseType]:
 
 
 def _is_plain(type_: Type) -> bool:
-    """Whether a result consists of tensors whose sizes the arguments tell."""
+    """True if a result consists of tensors whose sizes follow from the arguments."""
     if isinstance(type_, TupleType):
         return all(map(_is_plain, type_.items))
     return isinstance(type_, TensorType) and ANY not in type_.shape

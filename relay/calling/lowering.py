@@ -39,6 +39,6 @@ class Lowering:
         return to_text(self.core)
 
     def compile(self) -> Executable:
-        """Native code for arguments of these types. Raises CompileError for what only Python can call."""
+        """Native code for arguments of these types. Raises CompileError for a function that only Python can call."""
         __tracebackhide__ = True
         return self._compile()

@@ -43,9 +43,9 @@ __all__ = [
 
 
 def describe(value: Any, part: Callable[[Any, Type], tuple[object, Argument]]) -> tuple[object, DataArg]:
-    """What a value is to the compiler: a key, and the types of its parts. Its size and form do not matter.
+    """The description of a value for the compiler: a key, and the types of its parts. Its size and form do not matter.
 
-    `part` describes what a field holds, whose declared type it gets. Values of the same type in it, and those of types
+    `part` describes the content of a field, given its declared type. Values of the same type in it, and those of types
     without parameters, are gone through here, also in references: they make chains, and lead back.
     """
     owner: DataClass = type(value).__relay_data__
@@ -77,7 +77,7 @@ def describe(value: Any, part: Callable[[Any, Type], tuple[object, Argument]]) -
 
 
 def _field_values(value: Any) -> Iterator[tuple[Any, Type]]:
-    """What the fields of a value hold, with their declared types."""
+    """The contents of a value's fields, with their declared types."""
     owner: DataClass = type(value).__relay_data__
     owner.complete()
     name = type(value).__relay_constructor__
@@ -88,7 +88,8 @@ def _field_values(value: Any) -> Iterator[tuple[Any, Type]]:
 
 @functools.cache
 def is_recursive(owner: DataClass) -> bool:
-    """Whether values of a data type may hold values of it. Raises FrontendError as `DataClass.complete` does."""
+    """True if values of a data type may contain values of the same type. Raises FrontendError as
+    `DataClass.complete` does."""
     owner.complete()
     seen: set[DataDefinition] = set()
     pending = [owner.definition]
@@ -110,7 +111,7 @@ def classes(definition: DataDefinition) -> list[tuple[type, tuple[str, ...]]]:
 
 
 def to_data(value: Any, type_: DataType, part: Callable[[Any, Type], Any]) -> Data:
-    """A Python object as the run-time value of a (monomorphic) type. `part` converts what is not a data."""
+    """A Python object as the run-time value of a (monomorphic) type. `part` converts contents of other types."""
     done: dict[tuple[int, DataType], Data] = {}
     pending: list[tuple[Any, DataType]] = [(value, type_)]
     while pending:
@@ -136,14 +137,14 @@ def to_data(value: Any, type_: DataType, part: Callable[[Any, Type], Any]) -> Da
 
 
 def may_be(value: Any, type_: DataType) -> bool:
-    """Whether a value of a data type may be of this one. A function that another program has chosen may not."""
+    """True if a value of a data type may be of this one. A function that another program selected may not."""
     owner: DataClass = type(value).__relay_data__
     return not isinstance(owner, ClosureClass) or owner.definition is type_.definition
 
 
 def from_data(value: Data, type_: Type, part: Callable[[Any, Type], Any], interpreted: bool = False) -> Any:
-    """A run-time value as the Python object that its type stands for. `type_` may have arguments of a data type, or be
-    that of a function, if the value is one; it runs on the interpreter if `interpreted`."""
+    """A run-time value as the Python object that its type stands for. `type_` may be a data type with arguments, or
+    the type of a function value, which runs on the interpreter if `interpreted`."""
     done: dict[int, Any] = {}
     layouts: dict[tuple[Type, str], tuple[DataClass, Constructor, list[Type]]] = {}
     pending: list[tuple[Data, Type]] = [(value, type_)]

@@ -77,8 +77,8 @@ def _default(definition: Definition, default: Atom) -> object:
 
 
 def annotation(definition: Definition | DerivedDefinition, position: int) -> Type | None:
-    """What is written of a parameter's type. A list by which is differentiated keeps its length: its gradient is a
-    list of as many."""
+    """The written type of a parameter, or None. A list to differentiate by keeps its length: its gradient is a list
+    of the same length."""
     parameters = primal(definition).function.parameters
     found = parameters[position].type if position < len(parameters) else None
     if not isinstance(found, StackType):
@@ -94,7 +94,7 @@ def annotated_types(function: Function) -> tuple[Type, ...]:
 
 
 def has_annotated_sizes(function: Function) -> bool:
-    """Whether annotations name sizes."""
+    """True if annotations name sizes."""
     types = [p.type for p in function.parameters if p.type is not None]
     return any(v.kind is Kind.Dim for t in types for v in type_variables(t))
 

@@ -70,7 +70,7 @@ class Programs(tuple[Program, ...]):
 
 @attrs.frozen(eq=False)
 class Explanation:
-    """Which program serves a call, or why none does."""
+    """The program that serves a call, or the reason why none does."""
 
     program: Program | None
     """The program that serves it; None if one would be compiled."""
@@ -102,7 +102,7 @@ class _Entry:
 
 @attrs.define(eq=False)
 class Lookup:
-    """What was found for a call: the program, or the guards that failed."""
+    """The result of a lookup: the program, or the guards that failed."""
 
     compiled: CompiledSignature | None
     refusals: list[tuple[CompiledSignature, str]] = attrs.field(factory=list)
@@ -110,7 +110,7 @@ class Lookup:
 
 @attrs.define(eq=False)
 class Shortcuts:
-    """What runs the programs of earlier calls again, by what is quickly seen of the arguments."""
+    """Programs of earlier calls, found by what is quickly seen of the arguments."""
 
     nested: dict[tuple[object, ...], Callable[[list[Any]], Any]] = attrs.field(factory=dict)
     """The last one by the arguments' structure and Python types."""
@@ -219,7 +219,7 @@ class ProgramTable:
         self._list_signatures[_kind(key)] = None
 
     def forget_native_code(self) -> None:
-        """Let the next calls generate code anew."""
+        """Let the next calls generate code again."""
         for compiled in (*self.exact.values(), *(c for known in self._symbolic.values() for c in known)):
             compiled.forget_program()
         self.shortcuts.clear()
@@ -227,7 +227,7 @@ class ProgramTable:
     # ---- what is told of it
 
     def reason(self, key: Signature) -> str:
-        """Why a call needs a new program, if none serves it."""
+        """The reason why a call needs a new program, if none serves it."""
         if not self._entries:
             return "for the first call"
         found = [differences(key, entry.key, self._names) for entry in self._entries]
@@ -251,7 +251,8 @@ class ProgramTable:
         dynamic: bool,
         last: CompiledSignature | None,
     ) -> Explanation:
-        """Which program serves a call, or what would be compiled. `last`: the one that it tries first, if any."""
+        """The program that serves a call, or what would be compiled. `last`: the program that the call tries first,
+        if any."""
         found = self.find(key, arguments, symbolic)
         known = self._symbolic.get(_kind(key), ())
         if last is not None and last in known and SymbolicSignature(last.typed).refusal(arguments) is None:
@@ -294,8 +295,8 @@ class ProgramTable:
 
 @attrs.frozen(eq=False)
 class Compilation:
-    """How a program was made: why, how long its type inference took, which sizes had to be numbers, and whether the
-    call `counts` where it is decided which axes vary."""
+    """The record of a compilation: its reason, the time of type inference, the sizes that had to be numbers, and
+    whether the call `counts` where it is decided which axes vary."""
 
     reason: str
     seconds: float

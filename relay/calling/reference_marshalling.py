@@ -1,7 +1,7 @@
 """Marshalling of references and lists on the fast path, straight into the pools of compiled code.
 
-The memory of a pool is looked at as arrays, one for each leaf of a content, whose rows are the references. After the
-call, references whose rows have changed, bit by bit, get what is there.
+The memory of a pool is a set of arrays, one for each leaf of a content, whose rows are the references. After the call,
+references whose rows have changed in any bit get the new content.
 """
 
 from __future__ import annotations
@@ -154,8 +154,8 @@ class ReferenceCall:
         return cells
 
     def __call__(self, given: list[Any], finish: Callable[[list[np.ndarray], _Context], Any], misfit: object) -> Any:
-        """What `finish` makes of the result's leaves, or `misfit` if the program is not for these arguments. Raises
-        ExecutionError; the references hold then, too, what the program has left in them."""
+        """The result of `finish` on the result's leaves, or `misfit` if the program is not for these arguments.
+        Raises ExecutionError; the references then still get what the program has written to them."""
         inputs: list[Any] = [None] * self._count
         for place, position in self._given:
             inputs[place] = given[position]
@@ -218,8 +218,8 @@ class ReferenceCall:
     def _fill(
         self, context: _Context, passed: Mapping[int, _Passed], lists: Sequence[_PassedList], counts: Mapping[int, int]
     ) -> bool:
-        """Write the contents into their rows; False if an element of a list is of another type. Raises ExecutionError
-        if memory does not suffice."""
+        """Write the contents into their rows; False if an element of a list is of another type. Raises
+        ExecutionError if memory runs out."""
         words = context.words
         for slot, sizes in self._pools.values():
             count = counts[slot]
@@ -320,7 +320,7 @@ def _skip_content(layout: Layout, kinds: Iterator[object]) -> None:
 
 
 def _fits(content: Sequence[Any], cells: _Cells) -> bool:
-    """Whether a content is of the dtypes and shapes that the program is for."""
+    """True if a content has the dtypes and shapes that the program is for."""
     if len(content) != len(cells.leaves):
         return False
     for value, leaf in zip(content, cells.leaves, strict=True):
@@ -364,7 +364,7 @@ def _give_back(context: _Context, passed: Mapping[int, _Passed]) -> None:
 
 
 def _is_same_row(held: Any, value: Any, leaf: _Leaf) -> bool:
-    """Whether a row holds a value, bit by bit. `held` is an array, or one of NumPy's numbers."""
+    """True if a row equals a value, bit by bit. `held` is an array, or one of NumPy's numbers."""
     return same_bytes(held, value if type(value) is np.ndarray else np.array(value, leaf.dtype))
 
 

@@ -1,6 +1,6 @@
 """Conversion of Python arguments to run-time values, and of results to Python values.
 
-References are the same objects on both ways: what a call has left in those that it got is their value afterwards.
+References keep their identity: after the call, those that it got hold what it has written to them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Values(list[Any]):
     """The run-time values of a call's arguments, and the references among them."""
 
     def __init__(self, types: bool = False) -> None:
-        """With `types`, None stands for values of which only the types are known, as `f.compile(..)` is given them."""
+        """With `types`, None stands for values of which only the types are known, as in `f.compile(..)`."""
         super().__init__()
         self._types = types
         self._passed: dict[int, _PassedReference] = {}
@@ -61,8 +61,8 @@ class Values(list[Any]):
         self._outside.append(value)
 
     def give_back(self, types: Sequence[Type], interpreted: bool = False) -> None:
-        """Let references hold what the program has left in them. `types` are the parameters', with the structures that
-        their tuples stand for."""
+        """Write the program's contents of references back into them. `types` are the parameters', with the
+        structures that their tuples stand for."""
         changed = {i: p for i, p in self._passed.items() if not _is_unchanged(p.before, p.inside.content)}
         if not changed:
             return
@@ -113,7 +113,7 @@ class Values(list[Any]):
 
 
 def holds_references(type_: Type) -> bool:
-    """Whether values of a type have references in them."""
+    """True if values of a type contain references."""
     pending, seen = [type_], set()
     while pending:
         match pending.pop():
@@ -160,7 +160,7 @@ def run_time_value(value: Any, type_: Type, name: str) -> Any:
 
 
 def _run_time_value(value: Any) -> Any:
-    """What a field of a Python object holds, as an array, a number, a tuple, a reference or a value of a data type."""
+    """The content of a Python object's field, as an array, a number, a tuple, a reference or a value of a data type."""
     if isinstance(value, Array):
         return value.numpy()
     if isinstance(value, bool | np.generic):
@@ -172,7 +172,7 @@ def _run_time_value(value: Any) -> Any:
 
 
 def _is_unchanged(before: object, after: object) -> bool:
-    """Whether a content is what it was, bit by bit; of stacks that is not looked at."""
+    """True if a content is the same bit by bit; contents of stacks are not compared."""
     if isinstance(before, np.ndarray) and isinstance(after, np.ndarray):
         return before.dtype == after.dtype and before.shape == after.shape and same_bytes(before, after)
     if isinstance(before, tuple) and isinstance(after, tuple):

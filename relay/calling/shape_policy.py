@@ -41,7 +41,7 @@ def _axes(argument: Argument, position: int, path: tuple[int, ...]) -> Iterator[
 
 
 def kind(key: object) -> object:
-    """What calls have in common that one program can serve: a signature's part with ranks in place of shapes."""
+    """The common part of calls that one program can serve: a signature's part with ranks in place of shapes."""
     match key:
         case (str() as dtype, tuple() as shape) if dtype in BASE_TYPES:
             return dtype, len(shape)
@@ -95,12 +95,13 @@ def refuse_sizes(name: str, general: Module, arguments: Sequence[Argument]) -> N
 
 @attrs.frozen(eq=False)
 class SymbolicSignature:
-    """What a program with symbolic sizes is for."""
+    """The signature of a program with symbolic sizes."""
 
     module: Module
 
     def refusal(self, arguments: Sequence[Argument]) -> str | None:
-        """Why the program is not for these arguments, whose dtypes and structure it has; None if it is."""
+        """The reason why the program does not serve these arguments, whose dtypes and structure it has; None if it
+        does."""
         given = axes([a for a in arguments if not isinstance(a, StaticArg)])
         shown = symbolic_dims(self.module)
         sizes = {dim: given[place] for dim, place in shown.items()}

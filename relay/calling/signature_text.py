@@ -10,7 +10,7 @@ from relay.ir.types import BASE_TYPES, DataDefinition, Form
 
 
 def differences(key: Sequence[object], other: Sequence[object], names: Sequence[str]) -> list[str]:
-    """Where the signature of a call differs from another one, which a program was made for."""
+    """Differences between the signature of a call and another one, which a program was made for."""
     found: list[str] = []
     for position, (one, two) in enumerate(zip(key, other, strict=False)):
         found += _differences(one, two, names[position] if position < len(names) else "the cotangent")
@@ -44,7 +44,7 @@ def _differences(key: object, other: object, path: str) -> Iterator[str]:
 
 
 def static_text(key: Sequence[object], names: Sequence[str]) -> tuple[str, ...]:
-    """What of a signature is no value of the run: `mode='sum'`."""
+    """The compile-time part of a signature, as text: `mode='sum'`."""
     found: list[str] = []
     for position, part in enumerate(key):
         found += _static(part, names[position] if position < len(names) else "the cotangent")

@@ -26,12 +26,12 @@ def compile_library(
     """Write a typed program's functions as a shared library, or as an object file if the path ends in `.o`, which
     needs nothing but the C library, and the C header with which others call them.
 
-    `entries`: the functions; by default the entry, derivatives, and functions that no other one mentions. `target`:
-    another processor, as LLVM names it: `aarch64-linux-gnu`, `x86_64-linux-gnu,haswell`, `aarch64-linux-gnu,+sve`. The
-    code runs on the thread that calls it.
+    `entries`: the functions; by default the entry, derivatives, and functions that no other function mentions.
+    `target`: another processor, as LLVM names it: `aarch64-linux-gnu`, `x86_64-linux-gnu,haswell`,
+    `aarch64-linux-gnu,+sve`. The code runs on the thread that calls it.
 
-    Raises CompileError for a function that there is not or that cannot be compiled, programs that print, a target that
-    is none, and where there is no linker for it.
+    Raises CompileError for a function that does not exist or cannot be compiled, for programs that print, for an
+    unknown target, and where there is no linker for it.
     """
     from relay.codegen.runtime.c_library import write_c_library
     from relay.codegen.runtime.header import ExportError

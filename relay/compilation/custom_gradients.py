@@ -1,4 +1,4 @@
-"""Custom gradients: the derivative that a program defines for a function, in place of its own code's."""
+"""Custom gradients: the derivative that a program defines for a function, instead of the one derived from its code."""
 
 from __future__ import annotations
 

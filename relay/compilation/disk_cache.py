@@ -1,7 +1,7 @@
 """The disk cache of compiled programs, shared between processes.
 
-A program is found by what its machine code depends on: the typed program (its alpha hash, and its names, which stand in
-messages), the level, the number of threads, the processor, Relay's own sources, and the versions of TVM, NumPy and
+A program is found by what its machine code depends on: the typed program (its alpha hash, and its names, which messages
+contain), the level, the number of threads, the processor, Relay's own sources, and the versions of TVM, NumPy and
 Python. Programs with operators that are defined outside of Relay are not kept: their code may change unseen.
 
     RELAY_CACHE_DIR     where; by default `relay` in the user's cache folder
@@ -61,7 +61,7 @@ class Entry:
 
 
 def directory() -> Path:
-    """Where programs are kept."""
+    """The folder of kept programs."""
     if given := os.environ.get("RELAY_CACHE_DIR"):
         return Path(given)
     try:
@@ -75,7 +75,7 @@ def directory() -> Path:
 
 
 def limit() -> int:
-    """How many bytes may be kept. What is not a number is taken for 0, and said in the log."""
+    """The number of bytes that may be kept. A setting that is not a number counts as 0, with a line in the log."""
     given = os.environ.get("RELAY_CACHE_SIZE", "").strip()
     if not given:
         return DEFAULT_SIZE
@@ -97,7 +97,7 @@ def native(
     """A typed program's machine code: from the cache, or compiled and kept. `donated`: the positions of parameters
     whose memory results may take.
 
-    Whatever goes wrong with the cache costs time only, and the log says it.
+    A failure of the cache costs time only, and is logged.
     """
     if limit() == 0:
         return compile()
@@ -151,8 +151,8 @@ _told: set[tuple[str, str]] = set()  # folders that are not trusted, and why
 
 
 def _is_trusted(folder: Path) -> bool:
-    """Whether what stands in the folder may be used. That others can write there is said once. A folder that is not
-    there will be made."""
+    """True if the content of the folder may be used. If others can write there, a warning says so once. A missing
+    folder will be created."""
     try:
         private_files.check_folder(folder)
     except OSError:
@@ -279,7 +279,7 @@ def _readable(name: str) -> str:
 
 
 def _reason(name: str, wanted: Key) -> str:
-    """Why no file is there for a program."""
+    """The reason why no file is there for a program."""
     known: list[list[str]] = []
     with _ignoring():
         files = directory().glob(f"{_readable(name)}-*{_SUFFIX}")
@@ -308,7 +308,7 @@ def _names(program: Module) -> Iterator[str]:
 
 @functools.cache
 def _surroundings() -> str:
-    """What machine code depends on besides the program."""
+    """The surroundings that machine code depends on besides the program."""
     versions = [f"{name} {metadata.version(name)}" for name in ("apache-tvm", "apache-tvm-ffi", "numpy")]
     return "\n".join([sys.version, platform.machine(), processor(), *versions, *_sources()])
 

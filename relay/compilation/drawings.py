@@ -22,8 +22,8 @@ STAGES = ("typed", "core", "optimized", "kernels")
 def drawing(
     definition: Definition | DerivedDefinition, arguments: Sequence[Argument], stage: str, level: int, derivative: bool
 ) -> Drawing:
-    """The drawing of a function for arguments of these types. Raises FrontendError for another stage, and what a call
-    would raise before it runs."""
+    """The drawing of a function for arguments of these types. Raises FrontendError for another stage, and whatever a
+    call would raise before it runs."""
     if stage not in STAGES:
         raise FrontendError(f"there is no stage {stage!r}", help=f"one of {', '.join(map(repr, STAGES))}")
     name = primal(definition).function.name
@@ -43,7 +43,7 @@ def _derivative(
     title: str,
     before: Graph,
 ) -> Graph:
-    """The graph of the gradient. That of a result that is no single number takes the incoming cotangent."""
+    """The graph of the gradient. For a result that is not a single number it takes the incoming cotangent."""
     result = prune(typed.main.type.result)
     is_number = isinstance(result, TensorType) and result.shape == ()
     grad = Grad(Static(None), seedable=not is_number)

@@ -1,4 +1,4 @@
-"""Another function of a program that is given as text as its entry."""
+"""Entries: another function of a program that is given as text as the function to call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from relay.ir.validation.check import Violation, check
 
 
 class EntryError(Exception):
-    """Why a function cannot be the entry of a program."""
+    """The reason why a function cannot be the entry of a program."""
 
 
 def with_entry(module: Module, name: str) -> Module:
@@ -41,7 +41,7 @@ def with_entry(module: Module, name: str) -> Module:
 
 
 def _call_derivative(functions: dict[str, Function | Derivative], name: str) -> str:
-    """Add a function that calls a derivative, which is none itself before it is made; returns its name."""
+    """Add a function that calls a derivative, which is no function itself before it is made; returns its name."""
     type_, own = functions[name].type, f"{name}__entry"
     while own in functions:
         own += "_"

@@ -17,7 +17,7 @@ from relay.transform.pipeline import LEVELS
 
 @attrs.frozen(eq=False)
 class Options:
-    """How a function is compiled. Raises CompileError for a target or level that there is not."""
+    """Settings of how a function is compiled. Raises CompileError for an unknown target or level."""
 
     target: str = "cpu"
     opt_level: int = DEFAULT_LEVEL
@@ -61,7 +61,7 @@ class Options:
 
     @property
     def interprets(self) -> bool:
-        """Whether the interpreter runs what cannot be compiled. Raises CompileError for a wrong RELAY_FALLBACK."""
+        """True if the interpreter runs what cannot be compiled. Raises CompileError for a wrong RELAY_FALLBACK."""
         chosen = self.fallback
         if chosen is None:
             chosen = os.environ.get("RELAY_FALLBACK", "").strip() or FALLBACKS[0]
@@ -82,7 +82,8 @@ def _word_list(words: Sequence[str]) -> str:
 
 
 def options(written: Mapping[str, Any]) -> Options:
-    """What is written in `@relay(..)`; MISSING is what is not known. Raises CompileError for what is not an option."""
+    """The options written in `@relay(..)`; MISSING where a value is not known. Raises CompileError for an unknown
+    option."""
     known = [field.name for field in attrs.fields(Options)]
     for name in written:
         if name not in known:

@@ -99,32 +99,34 @@ class CompiledSignature:
 
     @property
     def uses(self) -> int:
-        """How often the native program has run to its end. Calls of several threads at once may be counted as one."""
+        """The number of times that the native program has run to its end. Calls of several threads at once may be
+        counted as one."""
         return self._uses[0]
 
     @property
     def seconds(self) -> float | None:
-        """How long it took to make the native program, or to read it from disk; None if there is none yet."""
+        """The seconds that it took to make the native program, or to read it from disk; None if there is none yet."""
         seconds: float | None = self._made.get("seconds")
         return seconds
 
     @property
     def is_symbolic(self) -> bool:
-        """Whether it is for more than one size."""
+        """True if the program serves more than one size."""
         return bool(symbolic_dims(self.typed))
 
     @property
     def is_for_gpu(self) -> bool:
-        """Whether its program runs on a GPU."""
+        """True if the program runs on a GPU."""
         return cuda.names_target(self.target)
 
     @property
     def chooses_functions(self) -> bool:
-        """Whether the result holds functions that are selected at run time, and a call of one has to select anew."""
+        """True if the result holds functions that are selected at run time, so that a call of one has to select
+        again."""
         return self.returned is None and not self.defunctionalized and holds_functions(self.result)
 
     def refuse_functions(self) -> None:
-        """Raise TypeMismatch if the result holds functions: programs that stand alone cannot return them."""
+        """Raise TypeMismatch if the result holds functions: standalone programs cannot return them."""
         if self.returned is not None or holds_functions(self.result):
             entry = self.typed.main
             raise TypeMismatch(
@@ -173,7 +175,7 @@ class CompiledSignature:
             return program
 
     def measurable(self, core: Module, probes: Probes | None) -> Program:
-        """A native program of this core, compiled anew, with these probes in it. Raises as `program`."""
+        """A native program of this core, compiled again, with these probes in it. Raises as `program`."""
         from relay.codegen.runtime import cpu
 
         with self._lock, without_collection():
@@ -267,7 +269,7 @@ class CompiledSignature:
         return attrs.evolve(self, lock=Lock(), made={**self._made, "program": program}, uses=[0])
 
     def forget_program(self) -> None:
-        """Let the next call generate code anew."""
+        """Let the next call generate code again."""
         with self._lock:
             self._made.pop("program", None)
             self._made.pop("failure", None)

@@ -30,7 +30,7 @@ def path() -> Path:
 
 
 def choices(threads: int) -> Choices:
-    """What is known for this processor and this many threads. A file that cannot be read is said in the log."""
+    """The recorded choices for this processor and this many threads. An unreadable file is reported in the log."""
     found: dict[str, TilingChoice] = {}
     for name, entry in _read().get(_machine(threads), {}).items():
         try:
@@ -41,7 +41,7 @@ def choices(threads: int) -> Choices:
 
 
 def keep(threads: int, found: Mapping[str, TilingChoice]) -> None:
-    """Write choices, in one step, beside those that are there."""
+    """Write choices, in one step, beside the existing ones."""
     path().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _file_lock():
         content = _read()

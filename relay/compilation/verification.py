@@ -1,9 +1,9 @@
 """RELAY_VERIFY=1: differential test of machine code against the operators' references before its use.
 
-What runs is made by Relay, TVM and LLVM for one processor, and any of them may be wrong on it. So a program without
-control flow is run on small random arguments, once it is compiled, and its results compared with what the operators'
-references give. Of other programs the kernels are tried, in a program without control flow that is made of them; those
-that this process has tried before are not tried again.
+Machine code is made by Relay, TVM and LLVM for one processor, and any of them may be wrong on it. So a compiled program
+without control flow is run on small random arguments, and its results are compared with those of the operators'
+references. Of other programs the kernels are tried, in a program without control flow that is made of them; those that
+this process has tried before are not tried again.
 
 Results agree if they differ by what roundings may do: those of a few kernels, or what becomes of a rounding of the
 arguments. What may be decided by a rounding (places, comparisons and steps of computed floats) is not compared.
@@ -83,7 +83,7 @@ _tried: set[object] = set()
 
 
 def is_enabled() -> bool:
-    """Whether machine code is tried before it is used."""
+    """True if machine code is tried before it is used."""
     return os.environ.get("RELAY_VERIFY", "") not in ("", "0")
 
 
@@ -114,7 +114,7 @@ def _compile_module(module: Module, threads: int) -> NativeModule:
 
 
 def _is_straight(module: Module) -> bool:
-    """Whether a program does nothing but compute tensors of tensors."""
+    """True if a program only computes tensors from tensors."""
     main = module.main
     kinds = (OpCall, MakeTuple, Project, Assert)
     return (
@@ -152,8 +152,8 @@ def _unverified_kernels(module: Module) -> Iterator[FusionGroup]:
 
 
 def _is_free(binding: Binding) -> bool:
-    """Whether a call may have any operands of its types, and as often as one likes: it has no requirements of them,
-    reads at no places that they say, and is no Python function."""
+    """True if a call may have any operands of its types, any number of times: it has no requirements of them, does
+    not use them as indices, and is not a Python function."""
     call = binding.value
     assert isinstance(call, OpCall)
     operator = lookup(call.operator)
@@ -219,7 +219,7 @@ def _returning(results: Sequence[Var], parameters: Sequence[Var], bindings: Sequ
 
 @attrs.frozen(eq=False)
 class _ReferenceRun:
-    """What the references make of some arguments: all values, and whether they are exact (True), rounded (False), or
+    """The references' results for some arguments: all values, and whether they are exact (True), rounded (False), or
     may be decided by a rounding (None)."""
 
     values: Mapping[Var, Any]
@@ -239,7 +239,7 @@ class _ReferenceRun:
 
     @property
     def error(self) -> float:
-        """What roundings may do to results."""
+        """The error that roundings may cause in results."""
         found = self.floats
         largest = max((float(np.abs(w[np.isfinite(w)]).max(initial=1.0)) for w in map(_wide, found)), default=1.0)
         roundings = max((ROUNDINGS[a.dtype.name] for a in found), default=0.0)
@@ -319,7 +319,7 @@ def _agree(found: Array, expected: Array, run: _ReferenceRun, more: float = 0.0)
 def _is_rounding_error(
     position: int, found: Array, expected: Array, changed: Sequence[Sequence[Array]], run: _ReferenceRun
 ) -> bool:
-    """Whether roundings of the arguments change a result as much, or a number in it to another one."""
+    """True if roundings of the arguments change a result as much, or a number in it to another one."""
     if expected.dtype.name not in ROUNDINGS:
         return any(not np.array_equal(leaves[position], expected) for leaves in changed)
     changes = [np.abs(_wide(leaves[position]) - _wide(expected)) for leaves in changed]
@@ -408,7 +408,7 @@ def _perturb_arguments(arguments: Sequence[Any], seed: int) -> list[Any]:
 
 
 def _run_references(module: Module, sizes: Mapping[TypeId, int], arguments: Sequence[Any]) -> _ReferenceRun | None:
-    """What the references make of the arguments; None if they refuse them."""
+    """The references' results for the arguments; None if they refuse them."""
     values: dict[Var, Any] = dict(zip(module.main.parameters, arguments, strict=True))
     exact: dict[Var, bool | None] = dict.fromkeys(module.main.parameters, True)
     run = _ReferenceRun(values, exact)
@@ -440,7 +440,7 @@ def _run_references(module: Module, sizes: Mapping[TypeId, int], arguments: Sequ
 
 
 def _flag(operator: Operator, flags: Sequence[bool | None], operands: Sequence[Array], result: Any) -> bool | None:
-    """Whether a call's result is exact, rounded, or may be decided by a rounding."""
+    """The exactness of a call's result: exact (True), rounded (False), or possibly decided by a rounding (None)."""
     if None in flags or operator.memory.uninitialized:
         return None
     results = _leaves(result)
@@ -469,8 +469,8 @@ def _flags(module: Module, run: _ReferenceRun, atom: Atom) -> Iterator[tuple[boo
 
 
 def _wrong_kernel_error(module: Module, threads: int, wrong: int) -> MachineCodeError:
-    """The error for a program one of whose results is wrong: it names the first kernel that gives another answer where
-    all values are results, or, if none does, those that make this result."""
+    """The error for a program with a wrong result: it names the first kernel that gives another answer where all
+    values are results, or else those that make this result."""
     main = module.main
     (result,) = main.body.terminator.values  # type: ignore[union-attr]
     sizes, arguments = _arguments(module, 0) or ({}, [])
@@ -506,7 +506,7 @@ def _wrong_kernel_error(module: Module, threads: int, wrong: int) -> MachineCode
 
 
 def _calls(module: Module, atom: Atom) -> list[OpCall]:
-    """The call that makes a value, and those that are one kernel with it, the last one first."""
+    """The call that makes a value, and the others of its kernel, the last one first."""
     for group in plan(module.main.body).values():
         if any(b.targets[0] is atom for b in group.bindings):
             return [b.value for b in reversed(group.bindings) if isinstance(b.value, OpCall)]

@@ -68,7 +68,7 @@ class RelayError(Exception):
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """This error and those that were found with it."""
+        """This error and the others of the same check."""
         own = Diagnostic("error", self.message, self.span, self.labels, self.notes, self.help, type(self).__name__)
         return (own, *(diagnostic for error in self.further for diagnostic in error.diagnostics))
 
@@ -149,7 +149,8 @@ class RegistrationError(RelayError):
 
 
 class InternalError(Exception):
-    """A bug of Relay's own. It is not the user's mistake, and says so; `span` is what was being worked on."""
+    """A bug of Relay's own, not the user's mistake; the message says so. It is not the user's mistake, and says so;
+    `span` is the source that was being compiled."""
 
     def __init__(self, message: str, span: Span | None = None, *, labels: tuple[Label, ...] = ()) -> None:
         super().__init__(message)
@@ -178,7 +179,7 @@ REPORT = "please report it, with the program and the whole traceback"
 
 
 class Signal(Exception):
-    """What parts of Relay tell each other by raising it: neither a mistake nor a bug."""
+    """Messages between parts of Relay that are raised: neither a mistake nor a bug."""
 
 
 _BUGS = (

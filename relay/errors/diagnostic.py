@@ -1,4 +1,4 @@
-"""Positions in the user's source, and how a message about them is laid out.
+"""Positions in the user's source, and the layout of messages about them.
 
     model.py:7:12: error: the shapes (3, 4) and (5,) cannot be broadcast together
       |
@@ -7,8 +7,8 @@
       = note: x: Tensor[float32, (3, 4)]
       = help: transpose or reshape one of them
 
-Carets stand under what they mean on a terminal: tabs are expanded, wide characters count two cells and combining ones
-none, long lines are shown around the place.
+Carets are aligned on a terminal: tabs are expanded, wide characters count two cells and combining ones none, long lines
+are shown around the place.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Source:
 @attrs.frozen
 class Span:
     """A stretch of source. Lines and columns count from 1, columns in characters; the end column is exclusive.
-    `in_backward`: what stands here belongs to the backward part of a derivative, which is no other place."""
+    `in_backward`: the code here belongs to the backward part of a derivative; it does not make another place."""
 
     source: Source
     line: int
@@ -70,7 +70,7 @@ class Span:
 
     @property
     def is_internal(self) -> bool:
-        """Whether it is in a text of Relay's own, which users have not written: a template, a library function."""
+        """True if it is in a text of Relay's own, which users have not written: a template, a library function."""
         return self.source.filename.startswith("<relay.")
 
 
@@ -103,7 +103,7 @@ class Diagnostic:
 
 
 def wants_color(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether a stream shows colors: it is a terminal, unless NO_COLOR or FORCE_COLOR say otherwise."""
+    """True if a stream shows colors: it is a terminal, unless NO_COLOR or FORCE_COLOR say otherwise."""
     if environment.get("NO_COLOR"):
         return False
     if environment.get("FORCE_COLOR"):
@@ -115,7 +115,7 @@ def wants_color(stream: TextIO, environment: Mapping[str, str] = os.environ) -> 
 
 
 def cells(text: str) -> int:
-    """How many cells of a terminal a text without tabs takes."""
+    """The number of cells of a terminal that a text without tabs takes."""
     return len(text) if text.isascii() else sum(map(_width, text))
 
 
@@ -213,7 +213,7 @@ class _Layout:
         return lines
 
     def _window(self, text: str, start: int, end: int) -> tuple[str, int, int]:
-        """What is shown of a line, the cells before the mark, and the length of the mark in cells."""
+        """The visible part of a line, the cells before the mark, and the length of the mark in cells."""
         shown, starts = _visible(text)
         last = len(text)
         past = max(0, start - last)  # the end of the line, where Python expected more

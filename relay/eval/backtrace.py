@@ -1,4 +1,4 @@
-"""Where a program is, in its own terms: the calls that are being run, their lines, and their variables."""
+"""The backtrace of a program in its own terms: the calls that are running, their lines, and their variables."""
 
 from __future__ import annotations
 

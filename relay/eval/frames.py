@@ -60,7 +60,7 @@ class Frame:
 
     @property
     def span(self) -> Span | None:
-        """Where the function has got to."""
+        """The place that the function has reached."""
         binding = self.binding
         span = binding.value.span if binding is not None else None
         return span if span is not None else self.closure.function.span
@@ -71,7 +71,7 @@ Step: TypeAlias = Callable[[Frame, Activation], None]
 
 
 def is_tail_call(frame: Frame) -> bool:
-    """Whether the result of the binding that is being run is returned as it is, through any number of arms."""
+    """True if the result of the running binding is returned as it is, through any number of arms."""
     activation = frame.activations[-1]
     targets = activation.block.bindings[activation.position - 1].targets
     for activation in reversed(frame.activations):

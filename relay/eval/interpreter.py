@@ -137,7 +137,7 @@ class Machine:
         return self.result
 
     def _place(self, function: object) -> Span | None:
-        """Where the call of a function has got to."""
+        """The place that the call of a function has reached."""
         if self.frames:
             return self.backtrace()[-1][1]
         return function.function.span if isinstance(function, Closure) else None
@@ -265,8 +265,8 @@ class Machine:
     def change_stack(
         self, frame: Frame, binding: Binding, change: StackPush | StackSet | StackPrefix, ending: Sequence[Var]
     ) -> None:
-        """Bind the stack after a change, which is made in place if nothing but the variables in `ending`, which are of
-        no more use, sees it."""
+        """Bind the stack after a change, which is made in place if only the variables in `ending`, which are not
+        read again, refer to it."""
         others = [self.atom(frame, a) for a in operands(change)][1:]
         held = [_stack(self.atom(frame, change.stack))]
         for variable in ending:
@@ -295,7 +295,7 @@ class Machine:
         below: float = math.inf,
     ) -> None:
         """Push the frame of a function value, which sees these sizes. Below the frame of a differentiated function
-        stands what waits for it."""
+        is the frame that waits for it."""
         while isinstance(function, GradientFunction):
             waiting = Differentiation.begin(function.grad, arguments, self.differentiator)
             self.frames.append(waiting)
@@ -337,8 +337,8 @@ class Machine:
     def _custom(
         self, function: Closure, rule: CustomGradient, arguments: tuple[object, ...], tape: Tape, quiet: bool
     ) -> object:
-        """The result of a function with a gradient of its own, whose arguments, or what references in them hold, are on
-        a tape."""
+        """The result of a function with a gradient of its own, whose arguments, or the contents of references in
+        them, are on a tape."""
         named = {
             n: Closure(_function(function.module, n), {}, function.module) for n in function.function.rule_functions
         }
@@ -368,7 +368,8 @@ class Machine:
         self.result = result
 
     def _make_closures(self, frame: Frame, activation: Activation) -> None:
-        """Bind a lambda and those that follow it. They see each other, and what else they use as it is now."""
+        """Bind a lambda and those that follow it. They refer to each other, and to the current values of everything
+        else. They see each other, and what else they use as it is now."""
         bindings = activation.block.bindings
         end = activation.position
         while end < len(bindings) and isinstance(bindings[end].value, Lambda):
@@ -395,8 +396,7 @@ class Machine:
         return found
 
     def _concrete_call(self, call: OpCall, sizes: Mapping[TypeId, int]) -> OpCall:
-        """The call with numbers for symbolic dims: the same for the same sizes, so that what is known of it is found
-        again."""
+        """The call with numbers for symbolic dims: the same object for the same sizes, so that caches find it."""
         made = self._made_in.get(call)
         if made is None:
             made = self._made_in[call] = tuple(made_in_attributes(call.attributes.values()))
@@ -438,7 +438,7 @@ class Machine:
 
 
 def _variables_note(calls: Sequence[RunningCall]) -> Iterator[str]:
-    """What an error says of the variables of a call."""
+    """The note of an error about the variables of a call."""
     for call in calls:
         shown = [str(variable) for variable in call.variables]
         if len(shown) > SHOWN_VARIABLES:

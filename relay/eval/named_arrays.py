@@ -26,7 +26,7 @@ from relay.ir.types import Constructor, DataDefinition, DataType
 
 @attrs.frozen
 class Chain:
-    """How a list is made: its two constructors, and the position of the rest in the second one."""
+    """The list form of a data type: its two constructors, and the position of the rest in the second one."""
 
     empty: Constructor
     longer: Constructor
@@ -34,12 +34,12 @@ class Chain:
 
     @property
     def parts(self) -> list[int]:
-        """The positions of what an element is made of."""
+        """The positions of an element's parts."""
         return [i for i in range(len(self.longer.fields)) if i != self.rest]
 
 
 def chain_of(definition: DataDefinition) -> Chain | None:
-    """How the values of a data type are lists; None if they are not."""
+    """The list form of a data type; None if its values are not lists."""
     constructors = sorted(definition.constructors, key=lambda c: len(c.fields))
     if len(constructors) != 2 or constructors[0].fields:
         return None

@@ -25,8 +25,8 @@ Apply: TypeAlias = Callable[[OpCall, Sequence[_T], Type | None], _T]
 
 @attrs.frozen(eq=False)
 class Code:
-    """Straight-line code over tensors and tuples of them: `results` (None where there is none) of `bindings`, in terms
-    of `parameters`. Values are known by the order in which they are made: parameters, constants, bindings."""
+    """Straight-line code over tensors and tuples of them: `results` (None where there is none) of `bindings`, in
+    terms of `parameters`. Values are numbered in the order in which they are made: parameters, constants, bindings."""
 
     parameters: tuple[Var, ...]
     bindings: tuple[Binding, ...]
@@ -208,7 +208,7 @@ class Operations:
 
 
 def _failure(operator: Operator, call: OpCall, error: Exception, type_: Type | None) -> RelayError:
-    """What a failure of an operator's reference is to users."""
+    """The error that users see when an operator's reference fails."""
     if isinstance(error, RelayError):
         return error.with_span(call.span)
     for part in type_.items if isinstance(type_, TupleType) else (type_,):

@@ -44,7 +44,7 @@ class Pullback:
 def pullback(
     operator: Operator, call: OpCall, operands: Sequence[np.ndarray], output: np.ndarray, wanted: Sequence[bool]
 ) -> Pullback:
-    """The pullback of a call with operands and output of these types, for the operands that are wanted."""
+    """The pullback of a call with operands and output of these types, for the wanted operands."""
     count = len(operands)
 
     def gradient(*values: Value) -> list[Value | None]:

@@ -42,13 +42,13 @@ _ALONE_STACK = _holders([Stack([], 0)], 0)
 
 
 def is_alone(held: list[Stack]) -> bool:
-    """Whether nothing but this list has the stack in it, and nothing else its buffer."""
+    """True if only this list refers to the stack, and nothing else to its buffer."""
     return _holders(held, 0) == _ALONE_STACK
 
 
 def last_uses(function: Function) -> dict[Block, list[tuple[Var, ...]]]:
-    """For the bindings and the end of each block of a function the variables with stacks that are read there and not
-    again. Nothing if there are no stacks."""
+    """For the bindings and the end of each block of a function the variables with stacks that are read there for the
+    last time; empty if there are no stacks."""
     if not any(holds_stack(v.type) for v in variables_of(function)):
         return {}
     liveness = Liveness(function, lambda v: (v,) if holds_stack(v.type) else ())
@@ -70,7 +70,7 @@ def last_uses(function: Function) -> dict[Block, list[tuple[Var, ...]]]:
 
 
 class Reuse:
-    """What is known of the uses of variables, by the calls and loops of a program."""
+    """The uses of variables, by the calls and loops of a program."""
 
     def __init__(self, operations: Operations) -> None:
         self._operations = operations
@@ -80,7 +80,7 @@ class Reuse:
         self._bound: dict[Loop, tuple[Var, ...]] = {}
 
     def operand(self, frame: Frame, binding: Binding, operands: Sequence[object]) -> bool:
-        """Whether the call of this binding, the one being run, may change its operand. The variable is then gone."""
+        """True if the call of this binding, the running one, may change its operand. The variable is then gone."""
         call = binding.value
         assert isinstance(call, OpCall)
         in_place = self._operations.operator(call).memory.in_place
@@ -124,7 +124,7 @@ class Reuse:
             frame.environment.pop(variable, None)
 
     def names(self, loop: Loop) -> tuple[Var, ...]:
-        """What a loop binds in a round, which is dropped before the next; nothing if no array could be changed."""
+        """The variables of a loop's round, which are dropped before the next; empty if no array could be changed."""
         found = self._bound.get(loop)
         if found is None:
             inside = list(walk(loop.body))
@@ -135,7 +135,7 @@ class Reuse:
         return found
 
     def _ends(self, frame: Frame, variable: Var) -> bool:
-        """Whether a variable is of no more use after the binding that is being run."""
+        """True if a variable is not read after the running binding."""
         for activation in reversed(frame.activations):
             rest = Block(activation.block.bindings[activation.position :], activation.block.terminator)
             if variable in free_variables(rest):

@@ -96,7 +96,7 @@ def made_in_attributes(values: Iterable[AttributeValue]) -> Iterator[DataDepende
 
 
 def mentions_dims(values: Iterable[AttributeValue]) -> bool:
-    """Whether attributes have symbolic dims in them."""
+    """True if attributes contain symbolic dims."""
     return any(
         isinstance(value, TypeId | DimExpr) or (isinstance(value, tuple) and mentions_dims(value)) for value in values
     )

@@ -1,7 +1,7 @@
 """Steps of a block, prepared once for all of its executions.
 
-What runs most often, operators, branches, loops and the ends of blocks, has a function of its own here that knows what
-does not change from one run of the block to the next; everything else goes to `Machine.execute`.
+The most frequent steps, operators, branches, loops and the ends of blocks, have their own functions here, which keep
+what is the same in each execution of the block; all others go to `Machine.execute`.
 """
 
 from __future__ import annotations
@@ -337,5 +337,5 @@ def _form(type_: Type | None) -> tuple[object, object]:
 
 
 def _depends_on_sizes(type_: Type | None) -> bool:
-    """Whether a type may mention data-dependent sizes."""
+    """True if a type may mention data-dependent sizes."""
     return type(type_) is not TensorType or not all(type(d) is int for d in type_.shape)

@@ -51,7 +51,7 @@ class Entry:
 
 @attrs.frozen(slots=True, eq=False)
 class Application:
-    """A call of a function that has a gradient of its own: which entries the float tensors of its arguments came from,
+    """A call of a function with a custom gradient: the entries that the float tensors of its arguments came from,
     its result, and its gradient, from the cotangent of the result to the cotangents of the arguments."""
 
     sources: tuple[int | None, ...]
@@ -70,7 +70,7 @@ class Part:
 
 
 class Tape:
-    """What one differentiated call has computed so far."""
+    """The tape of one differentiated call: what it has computed so far."""
 
     def __init__(self) -> None:
         self.level = next(_levels)
@@ -97,7 +97,7 @@ class Tape:
 
 
 def is_float_tensor(value: object) -> bool:
-    """Whether a value is a float tensor, boxed or not."""
+    """True if a value is a float tensor, boxed or not."""
     return isinstance(value, Box) or (isinstance(value, np.ndarray) and is_float(value))
 
 
@@ -339,8 +339,8 @@ class Differentiator:
                 cotangents.add(source, part)
 
     def sum(self, operator: str, like: np.ndarray, **attributes: AttributeValue) -> tuple[OpCall, TensorType]:
-        """A call that gives a cotangent of an array's type, always the same, so that what is known of it is found
-        again; and the type."""
+        """A call that gives a cotangent of an array's type, always the same object, so that caches find it; and the
+        type."""
         key = (operator, like.dtype, like.shape)
         found = self._sums.get(key)
         if found is None:
@@ -349,9 +349,9 @@ class Differentiator:
 
 
 class Cotangents:
-    """The cotangents of a tape's entries, as far as they are known, by position.
+    """The cotangents of a tape's entries so far, by position.
 
-    `_own` are those that nothing else can see, since they were made here; updates write into them.
+    `_own` are those that were made here, which nothing else refers to; updates write into them.
     """
 
     def __init__(self, differentiator: Differentiator, count: int) -> None:
@@ -392,7 +392,7 @@ class Cotangents:
 
 @attrs.frozen(slots=True, eq=False)
 class Differentiation:
-    """A call of `grad(f)` that waits for f's result. It stands on the interpreter's stack below f's frame."""
+    """A call of `grad(f)` that waits for f's result. It is on the interpreter's stack below f's frame."""
 
     grad: Grad
     tape: Tape
@@ -414,7 +414,7 @@ class Differentiation:
         return Differentiation(grad, tape, inputs, seed, differentiator)
 
     def finish(self, result: object) -> object:
-        """What `grad(f)` returns when f has returned `result`; see `relay.ir.derivative`."""
+        """The result of `grad(f)` when f has returned `result`; see `relay.ir.derivative`."""
         grad = self.grad
         components = result if isinstance(result, tuple) else (result,)
         output = settle(components[grad.output or 0])

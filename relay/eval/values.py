@@ -1,7 +1,7 @@
 """Run-time values of the interpreter.
 
 A tensor is always an `np.ndarray`, also at rank 0; a tuple is a tuple. While a function is differentiated, float
-tensors may be wrapped in a `Box`, which says on which tape they are.
+tensors may be wrapped in a `Box`, which holds their tape.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 @attrs.define(slots=True, eq=False, repr=False)
 class Reference:
-    """A mutable cell. `outside` is the object of Python that it stands for, if any; `shadows` are the cells behind it,
-    by their slots, each with the sweep that it belongs to."""
+    """A mutable cell. `outside` is its Python object, if any; `shadows` are the cells behind it, by their slots,
+    each with its sweep."""
 
     content: object
     outside: object = None
@@ -137,7 +137,7 @@ def primal(value: np.ndarray | Box) -> np.ndarray:
 
 
 def is_float(array: np.ndarray) -> bool:
-    """Whether an array has a float dtype, and so a gradient."""
+    """True if an array has a float dtype, and so a gradient."""
     if array.dtype.kind != "V":  # bfloat16 is not a type of NumPy's
         return array.dtype.kind == "f"
     base = base_of_dtype(array.dtype)
@@ -145,8 +145,8 @@ def is_float(array: np.ndarray) -> bool:
 
 
 def fits(value: object, type_: Type, sizes: Mapping[TypeId, int] | None = None) -> bool:
-    """Whether a value has a (known) type, in which symbolic dims have these sizes (None: whatever they are). Of
-    references, stacks, data and functions it looks at the outside only."""
+    """True if a value has a (known) type, in which symbolic dims have these sizes (None: whatever they are).
+    Contents of references, stacks, data and functions are not checked."""
     if type(value) is np.ndarray and type(type_) is TensorType and value.shape == type_.shape:
         return bool(value.dtype == type_.dtype)  # most values
     if type(type_) is StackType:
@@ -178,7 +178,7 @@ def fits(value: object, type_: Type, sizes: Mapping[TypeId, int] | None = None) 
 
 
 def describe(value: object) -> str:
-    """What a value is, for messages: its type as far as it shows."""
+    """The description of a value for messages: its type as far as it shows."""
     match value:
         case Box():
             return describe(primal(value))

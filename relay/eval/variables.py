@@ -1,7 +1,7 @@
 """The variables of a frame by the names that the user gave them, and values in a short form.
 
-Names come from `relay.ir.debugging.source_names` where they are known, as in a typed program. In another program, one
-that passes have made or that is given as text, they are those of the program's own variables.
+Names come from `relay.ir.debugging.source_names` where they are known, as in a typed program. In other programs, made
+by passes or given as text, they are the names of the program's own variables.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Variables: TypeAlias = dict[str, Variable]
 
 
 def variables(frame: Frame, names: SourceNames | None) -> Variables:
-    """What the names in scope mean where a frame stands, the outermost first."""
+    """The meaning of the names in scope at a frame's place, the outermost first."""
     found: Variables = {}
     meanings = _written(frame, names) if names is not None and _is_named(frame, names) else _in_source(frame)
     functions: dict[str, Var] = {v.name: v for v in frame.environment if isinstance(frame.environment[v], Closure)}
@@ -80,7 +80,7 @@ def variables(frame: Frame, names: SourceNames | None) -> Variables:
 
 
 def own_variables(frame: Frame) -> Variables:
-    """The program's own variables in scope where a frame stands, temporaries among them."""
+    """The program's own variables in scope at a frame's place, temporaries among them."""
     return {name: Variable(name, frame.environment[var], var) for name, var in _own(frame) if var in frame.environment}
 
 

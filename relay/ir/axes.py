@@ -66,7 +66,7 @@ def show_named(base: str, dims: Sequence[str], names: AxisNames) -> str:
 
 
 def agree(first: AxisNames, second: AxisNames) -> bool:
-    """Whether no axis, counted from the first, has two names."""
+    """True if no axis, counted from the first, has two names."""
     return all(a is None or b is None or a == b for a, b in zip(first, second, strict=False))
 
 
@@ -78,5 +78,5 @@ def order(found: AxisNames, wanted: AxisNames) -> tuple[int, ...] | None:
 
 
 def position(name: str, names: AxisNames | None) -> int | None:
-    """Where the axis of this name is; None if there is none, or several."""
+    """The position of the axis with this name; None if there is none, or several."""
     return names.index(name) if names is not None and names.count(name) == 1 else None

@@ -1,7 +1,7 @@
 """The builder of blocks, for the front end, elaboration, passes and gradients.
 
-What is written may be incomplete: a binding whose expression holds blocks that are still being written is made when the
-block is finished (`DeferredBinding`), and a place may be reserved in which more is written later (`slot`).
+A block may be incomplete: a binding whose expression contains unfinished blocks is made when these are finished
+(`DeferredBinding`), and a place may be reserved for code that is added later (`slot`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class BlockBuilder:
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing ends it yet."""
+        """True if nothing ends the block yet."""
         return self.terminator is None
 
     def emit(self, targets: tuple[Var, ...], value: Expr) -> None:

@@ -68,7 +68,7 @@ def primal(definition: Definition | DerivedDefinition) -> Definition:
 
 
 def seed_count(definition: Definition | DerivedDefinition) -> int:
-    """How many seeds follow the arguments, one for each order that takes one."""
+    """The number of seeds after the arguments, one for each order of differentiation that takes one."""
     found = 0
     while isinstance(definition, DerivedDefinition):
         found += definition.grad.seedable
@@ -95,7 +95,7 @@ class DataClass:
 
 
 def data_class(item: object) -> DataClass | None:
-    """What a decorated class, a constructor of one, or a data definition belongs to."""
+    """The data class of a decorated class, of one of its constructors, or of a data definition; None for others."""
     if isinstance(item, DataDefinition):
         found = item.origin
     else:

@@ -138,7 +138,7 @@ def _reachable(
 
 
 def has_gradient(type_: Type, monomorphic: Monomorphic = lambda t: t) -> bool:
-    """Whether a cotangent of this type holds any tensor."""
+    """True if a cotangent of this type contains a tensor."""
     match cotangent_type(type_, monomorphic):
         case TupleType(items):
             return any(has_gradient(t, monomorphic) for t in items)
@@ -172,7 +172,7 @@ def list_field(type_: Type, monomorphic: Monomorphic = lambda t: t) -> tuple[str
 
 
 def _holds_floats(type_: Type) -> bool:
-    """Whether a type may hold float tensors, as every data type may."""
+    """True if a type may contain float tensors, as every data type may."""
     match prune(type_):
         case TensorType(base, _):
             base = prune(base)  # type: ignore[assignment]
@@ -227,7 +227,7 @@ def _type_text(type_: Type) -> str:
 
 
 def _way_out(type_: Type) -> str | None:
-    """What may be returned in place of a value of a type that has no derivative."""
+    """The advice for a value of a type that has no derivative: what to return in its place."""
     match type_:
         case TensorType():
             return "integers and booleans have no gradient: return a float that is computed from floats"

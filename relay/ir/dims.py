@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Kind(enum.Enum):
-    """What a type variable stands for."""
+    """The kind of a type variable: what it stands for."""
 
     Type = "Type"
     BaseType = "BaseType"
@@ -128,11 +128,11 @@ def made_dim(name: str, is_wide: bool = False) -> DataDependentDim:
 class Unknown(Arithmetic):
     """A variable of the type checker's solver. It exists only while a program is checked; no finished module holds one.
 
-    `binding` is what it was found to be. A base variable made by a literal holds in `literals` the values that the
-    base type has to represent. `watchers` are the deferred constraints that wait for it. A dim with a `hint` is the
-    extent of an axis of an argument, which has this size in the call that is being elaborated; it counts as known. A
-    `rigid` one stands for whatever a call gives, as an annotation says, and is bound to nothing else. A `weak` base is
-    that of integers which only literals and counts have been so far: a float that meets them converts them.
+    `binding` is its solution. A base variable made by a literal holds in `literals` the values that the base type has
+    to represent. `watchers` are the deferred constraints that wait for it. A dim with a `hint` is the extent of an axis
+    of an argument, which has this size in the call that is being elaborated; it counts as known. A `rigid` one stands
+    for any argument of a call, as an annotation says, and is never bound to anything else. A `weak` base is that of
+    integers which only literals and counts have been so far: a float that meets them converts them.
     """
 
     kind: Kind
@@ -178,7 +178,7 @@ WIDEST_SIZE = 2**46
 
 
 def no_size(dim: DataDependentDim) -> str:
-    """What is said of a number that a size cannot be."""
+    """The error text for a number that is not a valid size."""
     return f"a size must be a number from 0 to {dim.largest}"
 
 

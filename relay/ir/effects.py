@@ -1,7 +1,7 @@
 """Effects of a call: `io` (prints), `ref` (reads or writes outer references), `assert` (may fail).
 
 A function's type holds the names of its effects; while a program is checked it holds `Effects`, which are known when
-all that is called has been looked at. Types that differ in them only are equal.
+all that is called has been checked. Types that differ in them only are equal.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from relay.errors import Span
 
 @attrs.frozen
 class Effect:
-    """One thing that a program does: `what` says it of the function, "prints". `reference`: the variable of the
-    reference that is read or written, where it is known to be one that a function makes or takes."""
+    """One thing that a program does: `what` is the verb, "prints". `reference`: the variable of the reference that
+    is read or written, where it is known to be one that a function makes or takes."""
 
     kind: str
     what: str
@@ -29,11 +29,11 @@ class Effect:
 class Effects:
     """The effects of a function: its own, and those of the functions that it calls, in the order of the text.
 
-    A function that is a parameter has whatever effects it is given with: a `variable` has a name, which stands for
-    them in the types of functions. One that is `pure` must have none.
+    A function parameter has the effects of its argument: a `variable` has a name, which stands for them in the types
+    of functions. A `pure` function must have none.
 
-    What a call does to references that it makes itself nobody sees from outside: `own` holds their variables, and
-    effects on them are none of this function. A reference that is passed to a function is its parameter there; the
+    Effects on references that a call makes itself cannot be seen from outside: `own` holds their variables, and such
+    effects do not count. A reference that is passed to a function is its parameter there; the
     call says which argument that is.
     """
 
@@ -43,8 +43,8 @@ class Effects:
     own: set[Hashable] = attrs.field(factory=set)
 
     def include(self, other: Effects, arguments: Mapping[Hashable, Hashable] | None = None) -> None:
-        """Add all effects of another function, also those that are found later. `arguments`: what a call gives for
-        its parameters."""
+        """Add all effects of another function, also those that are found later. `arguments`: the arguments of the
+        call, by parameter."""
         self.found.append(_Call(other, arguments) if arguments else other)
 
     def all_effects(self) -> list[Effect]:
@@ -59,7 +59,7 @@ class Effects:
 
     @property
     def is_decided(self) -> bool:
-        """Whether a name stands for what a call gives, or nothing may be given."""
+        """True if a name stands for the effects of arguments, or if arguments may not have any."""
         return any(isinstance(part, Effects) for part in self._parts())
 
     def names(self) -> EffectNames:

@@ -21,9 +21,9 @@ constructs inside. `Dead` ends a block whose last expression never yields. A fun
 *Loops.* Without a counter a loop runs until an `Exit`. With `Counter(index, count)` the index runs from 0 to count - 1
 (both int32 or int64); when it reaches count the loop's results are its current parameters, and `Next` omits the index.
 
-*Sizes.* `BindDim` makes a dim of a run-time number; the rest of its block may mention it in types and attributes. Types
-of what leaves the block say `Any` there, and `Ascribe` goes from one to the other. A function may mention dims that its
-callers have made: they are parameters of it that are not written.
+*Sizes.* `BindDim` makes a dim from a run-time number; the rest of its block may mention it in types and attributes.
+Types of what leaves the block say `Any` there, and `Ascribe` goes from one to the other. A function may mention dims
+that its callers have bound: they are implicit parameters of it.
 
 *Stages.* The surface IR, which the front end makes, has no types and also holds the nodes of `relay.ir.surface`; the
 typed IR has a type on every variable and none of these; in the core there are no `Lambda` and `Grad` any more, and all
@@ -230,7 +230,7 @@ class Grad:
 
     @property
     def options(self) -> tuple[object, ...]:
-        """What tells two derivatives of one function apart."""
+        """The options that distinguish two derivatives of one function."""
         return (self.wrt, self.output, self.keeping, self.seedable, self.with_value, self.has_aux, self.memory)
 
 
@@ -463,8 +463,9 @@ class Block:
 
 @node
 class Parameter:
-    """surface: what a Python parameter says beside its variable. `kind` is as in inspect.Parameter: "positional_only",
-    "positional_or_keyword" or "keyword_only". The argument of a static one is a Python value that specializes."""
+    """surface: a Python parameter's properties besides its variable. `kind` is as in inspect.Parameter:
+    "positional_only", "positional_or_keyword" or "keyword_only". The argument of a static one is a Python value that
+    specializes the function."""
 
     kind: str = "positional_or_keyword"
     default: Atom | None = None
@@ -504,7 +505,7 @@ Rule: TypeAlias = Recompute | PrintErased | CustomGradient
 @node
 class Function:
     """A function. `signature` and a parameter's annotation belong to the surface; `result` is the declared or found
-    type; `rule` says how calls of it are differentiated, and keeps them from being inlined before."""
+    type; `rule` says how its calls are differentiated, and keeps them from being inlined before that."""
 
     name: str
     parameters: tuple[Var, ...]

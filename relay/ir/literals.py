@@ -1,4 +1,4 @@
-"""Python numbers as elements of a dtype: which numbers a dtype holds, and the messages about those that it does not."""
+"""Literals: Python numbers as elements of a dtype, its range, and the messages about numbers out of range."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from relay.ir.types import BaseType
 
 
 def holds(base: BaseType, value: int | float) -> bool:
-    """Whether a literal can have this base type: integers exactly, floats (rounded) in any float."""
+    """True if a literal can have this base type: integers exactly, floats (rounded) in any float."""
     if isinstance(value, float):
         return base.is_float and (not math.isfinite(value) or abs(value) <= float(ml_dtypes.finfo(base.dtype).max))
     if base.name == "bool":
@@ -25,7 +25,7 @@ def holds(base: BaseType, value: int | float) -> bool:
 
 
 def misfit_text(base: BaseType, value: int | float) -> str:
-    """Why a base type does not hold a number, as "300 is out of range for int8 (-128 to 127)"."""
+    """The reason why a base type does not hold a number, as "300 is out of range for int8 (-128 to 127)"."""
     if base.name == "bool":
         return f"{value} is not a bool"
     if isinstance(value, float) and not base.is_float:

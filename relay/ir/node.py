@@ -9,12 +9,12 @@ The declared type of a field is its role:
     another node       a part, which has roles too  Span                where it stands in the source
 
 each also as `X | None`, `tuple[X, ...]` and `tuple[tuple[str, X], ...]`. So a new node is declared, and everything that
-only asks for its parts knows it: traversal, rebuilding, copies, free variables, liveness, equality up to names.
-`notation` says how simple nodes are written, from which they are printed and read; `targets` how many variables a node
-binds (None: any number).
+only needs its parts works: traversal, rebuilding, copies, free variables, liveness, equality up to names. `notation`
+says how simple nodes are written, from which they are printed and read; `targets` how many variables a node binds
+(None: any number).
 
-Fields are visited in the order of scope: those with blocks after the others. What is asked for often is made once for
-each class, when it is first needed.
+Fields are visited in the order of scope: those with blocks after the others. Functions that are called often are
+generated once for each class, when they are first needed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 
 class Role(enum.Enum):
-    """What a field of a node is."""
+    """The role of a node's field."""
 
     ATOM = "operand"
     VARIABLE = "bound variable"
@@ -52,7 +52,7 @@ class Role(enum.Enum):
 
 
 class Form(enum.Enum):
-    """How many there are in a field: one, perhaps one, any number, or any number with a name for each."""
+    """The number of values in a field: one, perhaps one, any number, or any number with a name for each."""
 
     ONE = "X"
     OPTIONAL = "X | None"
@@ -97,7 +97,7 @@ class Field:
 
     @property
     def has_blocks(self) -> bool:
-        """Whether blocks stand in it."""
+        """True if it contains blocks."""
         return self.role is Role.BLOCK or self.type in _BLOCKS
 
 
@@ -167,14 +167,15 @@ def nodes() -> tuple[type, ...]:
 
 
 def target_count(cls: type) -> int | None:
-    """How many variables an expression of this class binds; None: any number."""
+    """The number of variables that an expression of this class binds; None: any number."""
     declared = _DECLARED.get(cls)
     return 1 if declared is None else declared.targets
 
 
 @cache
 def notation(cls: type) -> tuple[str | Field, ...]:
-    """How nodes of this class are written: words and punctuation, and fields. Empty: as nothing else is."""
+    """The notation of nodes of this class: words and punctuation, and fields. Empty: written by special code. Empty:
+    as nothing else is."""
     declared = _DECLARED[cls]
     by_name = {field.name: field for field in fields(cls)}
     found: list[str | Field] = []
@@ -196,7 +197,7 @@ def keywords() -> Mapping[str, type]:
 
 
 class ByClass(dict[type, _T]):
-    """What is made of a class of nodes, when it is first asked for."""
+    """A value that is computed for each class of nodes when it is first needed."""
 
     def __init__(self, make: Callable[[type], _T]) -> None:
         self._make = make
@@ -240,7 +241,7 @@ def selector(role: Role, in_part: Items) -> Callable[[type], Items]:
 
 
 def in_field(form: Form, value: Any) -> Sequence[Any]:
-    """What is in a field."""
+    """The values in a field."""
     match form:
         case Form.ONE:
             return (value,)
@@ -257,8 +258,8 @@ def _nothing(_: object) -> tuple[Any, ...]:
 
 
 class Rebuilding(Protocol):
-    """What is put in the places of a node's parts: a function for each role. With `keeps`, a node in which nothing
-    changes stays the same object."""
+    """The replacements for a node's parts: a function for each role. With `keeps`, a node in which nothing changes
+    stays the same object."""
 
     @property
     def keeps(self) -> bool: ...
@@ -302,7 +303,7 @@ def rebuilder(cls: type) -> Callable[[Any, Any], Any]:
 def _steps(
     cls: type, roles: Mapping[Role, str]
 ) -> list[tuple[int, str, Callable[[Callable[[Any], Any], Any], Any] | None, bool]]:
-    """For each field with one of these roles, in the order of scope: its position, the function for it, how this is
+    """For each field with one of these roles, in the order of scope: its position, the function for it, how it is
     applied (None: to the value itself), and whether the parts bind the same variables."""
     applied = {Form.ONE: None, Form.OPTIONAL: _one, Form.MANY: _each, Form.NAMED: _each_named}
     positions = {field: position for position, field in enumerate(fields(cls))}

@@ -1,5 +1,5 @@
 """Functions of Python with some of their arguments given, `functools.partial(f, 2.0)` and `layer.forward`, as
-structures: the function is static, what it is given are arguments of a program like others.
+structures: the function is static, and the arguments it holds are arguments of the program like others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ register_tree(
 
 
 def partial_call(value: object) -> PartialCall | None:
-    """What a `functools.partial`, or a method of one value, calls with what; None for anything else."""
+    """The function and arguments of a `functools.partial`, or of a method of one value; None for anything else."""
     if isinstance(value, functools.partial):
         inner = partial_call(value.func)
         if inner is None:

@@ -12,7 +12,7 @@ from relay.ir.expr import Print
 
 
 def check_format(specification: str, dtype: np.dtype[np.generic], rank: int) -> str | None:
-    """What is wrong with a format specification for tensors of this dtype and rank; None if nothing is."""
+    """The mistake in a format specification for tensors of this dtype and rank; None if it is valid."""
     if not specification:
         return None
     if rank:

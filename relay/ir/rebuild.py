@@ -1,6 +1,6 @@
 """Rebuilding of expressions, blocks and functions: with other atoms, blocks and variables, and as copies.
 
-What stands where in a node its declaration says (`relay.ir.node`). Everything recurses on nesting and loops on length,
+The parts of a node follow from its declaration (`relay.ir.node`). Everything recurses on nesting and loops on length,
 and returns new nodes where something changes.
 """
 
@@ -73,7 +73,7 @@ def map_parts(
 
 
 class _Rebuilding:
-    """What stands for each part of a node in the node that is made of it."""
+    """The replacements for each part of a node."""
 
     __slots__ = ("atom", "block", "dims", "keeps", "label", "renames", "var")
 
@@ -94,7 +94,7 @@ class _Rebuilding:
         self.keeps = var is _identity and not dims
 
     def part(self, node: Any) -> Any:
-        """A node with other parts; an atom is what stands for it."""
+        """A node with other parts; an atom becomes its replacement."""
         return _REBUILD[node.__class__](node, self)
 
     def alike(self) -> _Rebuilding:
@@ -262,8 +262,8 @@ def copy_function(
     dims: Mapping[DataDependentDim, DataDependentDim] | None = None,
 ) -> Function:
     """A copy of a function in which parameters, label and everything bound inside are fresh, but not the
-    data-dependent sizes: functions that are called are given them. Without `keep_sizes` these are fresh, too, also in
-    the local functions inside. `dims` are others for sizes that are made outside."""
+    data-dependent sizes: callees receive them. Without `keep_sizes` these are fresh, too, also in the local
+    functions inside. `dims` replaces sizes that are bound outside."""
     copy = _Copy(mapping or {}, {}, keep_sizes)
     copy.dims.update(dims or {})
     made: Function = _Rebuilding(copy.atom, copy.block, copy.fresh, copy.fresh_label, copy.dims).part(function)

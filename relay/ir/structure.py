@@ -28,7 +28,7 @@ class SourceRecord:
 
 @attrs.frozen(eq=False)
 class Registration:
-    """How values of a registered class are taken apart, and made of their parts."""
+    """The registration of a class: how its values are taken apart, and made of their parts."""
 
     flatten: Callable[[Any], tuple[Iterable[Any], Hashable]]
     unflatten: Callable[[Any, Sequence[Any]], Any]
@@ -66,7 +66,7 @@ def register_tree(
 
 
 def registration(value: object) -> Registration | None:
-    """How a value's class is registered, with Relay or with a library that is loaded; None if it is not."""
+    """The registration of a value's class, with Relay or with a library that is loaded; None if it has none."""
     cls = type(value)
     found = _REGISTERED.get(cls)
     if found is None and (cls.__module__ not in ("builtins", "numpy")):
@@ -95,7 +95,7 @@ def _foreign(library: Any, inside: str, value: object) -> Registration | None:
 
 
 def is_record_class(value: object) -> bool:
-    """Whether a Python object is a dataclass, a class of attrs or one of named tuples."""
+    """True if a Python object is a dataclass, a class of attrs or one of named tuples."""
     if not isinstance(value, type) or hasattr(value, "__relay__") or hasattr(value, "__relay_data__"):
         return False
     if value in _REGISTERED:
@@ -109,13 +109,13 @@ def is_record_class(value: object) -> bool:
 
 
 def written_record(cls: type) -> SourceRecord | None:
-    """What is known of a dataclass or named tuple that is only read."""
+    """The declaration of a dataclass or named tuple that is read from a file without running it."""
     found = getattr(cls, "__relay_record__", None)
     return found if isinstance(found, SourceRecord) else None
 
 
 def is_named_tuple(cls: type) -> bool:
-    """Whether a class is one of `typing.NamedTuple` or `collections.namedtuple`."""
+    """True if a class is one of `typing.NamedTuple` or `collections.namedtuple`."""
     return issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
 
 
@@ -132,14 +132,14 @@ def field_names(cls: type) -> tuple[str, ...]:
 
 
 def parameter_names(cls: type) -> tuple[str, ...]:
-    """What the constructor of such a class calls the fields: attrs leaves out the `_` that a name begins with."""
+    """The names of the constructor's parameters for the fields: attrs omits a leading `_`."""
     if written_record(cls) is None and not is_named_tuple(cls) and not dataclasses.is_dataclass(cls):
         return tuple(field.alias for field in attrs.fields(cls))
     return field_names(cls)
 
 
 def computes(cls: type) -> str | None:
-    """What of making such a value is not a part of a program, by its name; None if its fields are the arguments."""
+    """The part of making such a value that programs cannot run, by its name; None if its fields are the arguments."""
     hooks = ("__post_init__", "__attrs_post_init__", "__attrs_pre_init__")
     found = next((name for name in hooks if not is_named_tuple(cls) and hasattr(cls, name)), None)
     if found is not None or not hasattr(cls, "__attrs_attrs__"):
@@ -172,9 +172,9 @@ def build(form: Form | None, values: Sequence[object]) -> object:
 
 
 def split(value: object) -> tuple[Form | None, Sequence[Any]] | None:
-    """The form of a Python structure, None for a tuple, with its parts, in order; None for what is no structure.
+    """The form of a Python structure, None for a tuple, with its parts, in order; None for a value that is not one.
 
-    Raises FrontendError for keys that are not strings, TypeMismatch for a class that is registered wrongly.
+    Raises FrontendError for keys that are not strings, TypeMismatch for a wrong registration.
     """
     if isinstance(value, dict):
         wrong = next((key for key in value if not isinstance(key, str)), None)
@@ -213,7 +213,7 @@ def _registered_parts(value: object, cls: type, registered: Registration) -> tup
 
 
 def part_names(form: Form | None, count: int) -> list[str]:
-    """How the parts of a structure are read, in a program's text."""
+    """The text by which a program reads each part of a structure."""
     if form is None or not form.names:
         return [f"[{index}]" for index in range(count)]
     return [f"[{name!r}]" if form.cls is dict else f".{name}" for name in form.names]

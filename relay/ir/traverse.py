@@ -1,4 +1,4 @@
-"""The parts of expressions: where each node has operands, bound variables and blocks, as its declaration says.
+"""The parts of expressions: where each node has operands, bound variables and blocks, by its declaration.
 
 Everything recurses on nesting and loops on length. `relay.ir.rebuild` makes expressions of other parts.
 """

@@ -91,11 +91,11 @@ class Structure:
 
     @property
     def leaf_count(self) -> int:
-        """How many leaves there are."""
+        """The number of leaves."""
         return sum(node is LEAF or node == LEAF for node in self.nodes)
 
     def paths(self) -> Iterator[str]:
-        """How each node is read from the whole: `["w"][1]`."""
+        """The text by which each node is read from the whole: `["w"][1]`."""
         pending = [""]
         for node in self.nodes:
             path = pending.pop()
@@ -109,7 +109,7 @@ class Structure:
 
 
 def is_static(value: object) -> bool:
-    """Whether a value that is no structure is part of the structure around it."""
+    """True if a value that is not a structure is part of the structure around it."""
     return (
         value is None
         or isinstance(value, str | bytes | enum.Enum | BaseType | np.dtype | type | Structure)
@@ -231,8 +231,8 @@ def build_node(node: InnerNode, parts: list[Any]) -> Any:
 
 
 def flatten_like(structure: Structure, value: object, name: str) -> list[Any]:
-    """What stands in another tree, called `name` in messages, at the places of the leaves of a structure. None may
-    stand for a string or a function in the structure, as it does in gradients.
+    """The values of another tree, called `name` in messages, at the places of the leaves of a structure. None may stand
+    for a string or a function in the structure, as it does in gradients.
 
     Raises TypeMismatch where the structures differ.
     """
@@ -276,7 +276,7 @@ def _keys(names: Sequence[object]) -> str:
 
 
 def steps(form: Form, count: int) -> list[str]:
-    """How the parts of a structure are read."""
+    """The text by which each part of a structure is read."""
     if form.cls is dict:
         return [f'["{name}"]' if isinstance(name, str) else f"[{name!r}]" for name in form.names]
     if form.names:

@@ -39,7 +39,8 @@ from relay.ir.sizes.facts import DimConstraint, facts
 
 
 class BaseClass(enum.Enum):
-    """The classes of base types that operators distinguish. Each contains those that come before it in `ORDER`."""
+    """The classes of base types that operators distinguish. Each contains the classes before it in `ORDER`. Each
+    contains those that come before it in `ORDER`."""
 
     FLOAT = "float"
     INTEGER = "int"
@@ -190,9 +191,8 @@ NONE = TupleType((), Form(type(None)))
 
 @attrs.frozen
 class FunctionType(AnnotationOperators):
-    """fn(parameters) -> result. `where` holds what a polymorphic function demands of its arguments; `effects` says what
-    a call does beside giving its result (`relay.ir.effects`). These tell users of the type; types that differ in
-    effects only are equal."""
+    """fn(parameters) -> result. `where` holds a polymorphic function's constraints on its arguments; `effects` are
+    those of a call (`relay.ir.effects`). Types that differ in effects only are equal."""
 
     parameters: tuple[Type, ...] = attrs.field(converter=_types)
     result: Type
@@ -337,9 +337,9 @@ def scalar(base: Base) -> TensorType:
 
 
 def prune(x: Unknown | Type | Base | Dim) -> Type | Base | Dim | Shape:
-    """What a solver variable is bound to, following chains (and shortening them); anything else is itself.
+    """The binding of a solver variable, following chains (and shortening them); anything else is returned as it is.
 
-    A dim in which such variables occur is settled.
+    A dim with such variables in it is resolved.
     """
     if not isinstance(x, Unknown):
         return resolve_dim(x) if isinstance(x, DimExpr) else x
@@ -430,7 +430,7 @@ def axis_names(type_: TensorType) -> AxisNames | None:
 
 
 def mentioned_definitions(types: Iterable[Type]) -> list[DataDefinition]:
-    """The data types that stand in types, without those in their fields; one as often as it stands there."""
+    """The data types that occur in types, without those in their fields, as often as they occur."""
     found: list[DataDefinition] = []
     pending = list(types)
     while pending:

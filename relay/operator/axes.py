@@ -2,8 +2,8 @@
 
 A shape rule says where each axis of the result comes from, so the rule for names goes with it: `@carries(rule)` above a
 shape rule. A rule gets each operand's names, one for each axis and None where there is no name (a variadic operator:
-one tuple of them), and the attributes; it returns the result's names, or None if it forgets them. What has no rule
-forgets names, too.
+one tuple of them), and the attributes; it returns the result's names, or None if it forgets them. An operator without a
+rule forgets names, too.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def moves(shape_rule: _Rule) -> _Rule:
 
 
 def of_shapes(rule: _Rule) -> _Rule:
-    """Mark a rule for names that looks at shapes: it is given `shapes`, those of the operands, and `result`, a function
-    that gives that of the result."""
+    """Mark a rule for names that needs shapes: it gets `shapes`, the operands' shapes, and `result`, a function that
+    gives the result's."""
     rule.__of_shapes__ = True  # type: ignore[attr-defined]
     return rule
 

@@ -5,7 +5,7 @@
 An operand that is marked as batched has the examples along a new first axis, of one extent for all; the others are the
 same for each example. Every tensor of the result has the examples along a new first axis.
 
-What the call is comes from the first of these that there is:
+The call comes from the first of these that exists:
 
     Batching.rule               the operator's own rule
     Pattern.ELEMENTWISE         the same call
@@ -152,7 +152,7 @@ def _batch(
 
 
 def _apply_rule(batch: Batch, operands: tuple[Value, ...], attributes: Mapping[str, AttributeValue]) -> Value | None:
-    """What the operator's rule makes of a call; None for a loop."""
+    """The result of the operator's rule for a call; None for a loop."""
     operator, rule = batch.operator, batching_rule(batch.operator)
     if rule is LOOP:
         return None
@@ -175,7 +175,7 @@ def _apply_rule(batch: Batch, operands: tuple[Value, ...], attributes: Mapping[s
 
 
 def _has_examples(type_: Type, batch: Batch) -> bool:
-    """Whether a type is that of the results of all examples."""
+    """True if a type is that of the results of all examples."""
 
     def fits(found: Type, single: Type) -> bool:
         if isinstance(single, TupleType):

@@ -72,7 +72,7 @@ def pure_callback(
 
 
 def _checked_call(function: Callable[..., Any], name: str, operands: Any, result: TensorType) -> np.ndarray:
-    """What a callback returns. Raises ExecutionError if it is not of the type of the result."""
+    """The result of a callback. Raises ExecutionError if it is not of the type of the result."""
     found = np.asarray(function(*operands))
     if found.dtype != result.dtype or found.shape != result.dims:
         raise ExecutionError(f"the callback {name} returned {found.dtype} {found.shape}, its type says {result}")

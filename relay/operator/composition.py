@@ -67,7 +67,7 @@ def attribute_key(attributes: Mapping[str, AttributeValue]) -> object:
 
 @attrs.frozen(eq=False)
 class Composition:
-    """What an operator is composed of: a Python function that is a program of the language.
+    """The composition of an operator: a Python function that is a program of the language.
 
     Its parameters are the operator's operands, then its attributes, whose values specialize the body.
     """
@@ -105,6 +105,7 @@ _compose: Composer = _no_composer
 
 
 def use_composer(composer: Composer) -> None:
-    """Say how bodies are made. The compiler, which lies above this package, does it when it is imported."""
+    """Set how bodies are made. The compiler, which lies above this package, does it when it is imported. The
+    compiler, which lies above this package, does it when it is imported."""
     global _compose
     _compose = composer

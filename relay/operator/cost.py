@@ -81,7 +81,7 @@ _ELEMENT_BY_ELEMENT = (Pattern.ELEMENTWISE, Pattern.BROADCAST, Pattern.INJECTIVE
 
 
 def _wanted_elements(bindings: Sequence[Binding], outputs: Sequence[Var], number: Numbers) -> dict[Atom, int]:
-    """How many elements of each call's result are computed."""
+    """The number of elements of each call's result that are computed."""
     wanted: dict[Atom, int] = {binding.targets[0]: 0 for binding in bindings}
     for binding in reversed(bindings):
         call, target = binding.value, binding.targets[0]
@@ -111,7 +111,7 @@ def _updated(operator: Operator) -> int | None:
 
 
 def _flops(operator: Operator, types: Sequence[TensorType], result: TensorType, elements: int) -> int:
-    """The operations of a call on tensors of these types, which computes so many elements of the result."""
+    """The operations of a call on tensors of these types, which computes this many elements of the result."""
     if operator.memory.fill is not None:
         return 0
     if operator.memory.in_place is not None:

@@ -40,7 +40,7 @@ from relay.support.foreign_names import argument_help
 
 
 class Pattern(enum.Enum):
-    """How an operator fuses with its neighbors, from the freest to the strictest."""
+    """Patterns of operators for fusion with their neighbors, from the freest to the strictest."""
 
     ELEMENTWISE = "elementwise"  # output element i needs input element i
     BROADCAST = "broadcast"  # the same, after broadcasting
@@ -56,7 +56,7 @@ REQUIRED: Any = inspect.Parameter.empty
 
 @attrs.frozen
 class Requirement:
-    """What the operands must satisfy at run time, or the program stops with an ExecutionError.
+    """A condition that the operands must satisfy at run time, or the program stops with an ExecutionError.
 
     `holds(*operands, **attributes)` is written with Relay operators on symbolic values and returns a rank-0 bool, or
     None where nothing can go wrong (for floats, say).
@@ -91,13 +91,13 @@ class Operator:
         composition: the body, in the language, of a composite operator; it gives whichever of relation, reference,
             gradient and compute has no hand-made form.
         layouts: `layouts(**attributes)`, the layouts that the operands must have and then the result's, for an operator
-            to which it matters what an axis is: ("NCHW", "OIHW", "NCHW"). Raises ShapeError for attributes that say
-            none. An attribute `layout` that a call leaves out is its first operand's.
+            to which it matters what an axis is: ("NCHW", "OIHW", "NCHW"). Raises ShapeError for attributes that
+            name no layout. An attribute `layout` that a call leaves out is its first operand's.
         requirements: run-time conditions on the operands.
-        algebra, indexing, memory, batching, numerics: what passes ask; see `relay.operator.facets`.
+        algebra, indexing, memory, batching, numerics: what passes need to know; see `relay.operator.facets`.
         sizes: the attributes that are sizes or hold them, and may be symbolic dims.
         on_dims: what the operator is on integer scalars that are dims: the dim that the result is, or the constraint
-            that a comparison asks; None where it is neither. Integers wrap and dims do not: the caller sees to that.
+            that a comparison asks; None where it is neither. Integers wrap and dims do not: the caller must exclude it.
         sampler: for the tests: `sampler(rng, dtype)` yields calls as (operands, attributes) where the defaults would
         not do.
     """
@@ -129,9 +129,9 @@ class Operator:
 
     @property
     def effects(self) -> tuple[str, ...]:
-        """What a call does beside giving its result, in the words of function types: it may fail an assertion, its
-        requirements. There is nothing else, so equal calls are merged and those that nobody needs are dropped: what
-        programs do to the world (printing, references) are not operators but part of the language.
+        """The effects of a call besides its result, in the words of function types: it may fail an assertion, its
+        requirements. There are no others, so equal calls are merged and unused ones are dropped: printing and
+        references are not operators but part of the language.
         """
         return ("assert",) if self.requirements else ()
 
@@ -173,7 +173,7 @@ class Operator:
 
     @property
     def is_layout_agnostic(self) -> bool:
-        """Whether it gives op(transpose(x), ..) = transpose(op(x, ..)), for operands of one rank."""
+        """True if op(transpose(x), ..) = transpose(op(x, ..)), for operands of one rank."""
         return self.pattern in (Pattern.ELEMENTWISE, Pattern.BROADCAST)
 
     def flops(self, types: Sequence[Type], result: Type) -> int:
@@ -233,7 +233,7 @@ class Operator:
         return self.conform_result(result, expected)
 
     def conform_result(self, result: Any, expected: Type) -> Any:
-        """What the reference returned, as arrays of the inferred dtypes. Raises TypeMismatch if a shape differs."""
+        """The reference's result, as arrays of the inferred dtypes. Raises TypeMismatch if a shape differs."""
         if isinstance(expected, TupleType):
             return tuple(self.conform_result(r, t) for r, t in zip(result, expected.items, strict=True))
         assert isinstance(expected, TensorType)
@@ -245,7 +245,8 @@ class Operator:
     def cotangents(
         self, operands: Sequence[Value], out: Value, dout: Value, attributes: Mapping[str, AttributeValue]
     ) -> list[Value | None]:
-        """What the gradient gives for each operand. Raises DifferentiationError, without a span, where that is none."""
+        """The gradient's cotangent for each operand. Raises DifferentiationError, without a span, where there is no
+        gradient."""
         assert self.gradient is not None
         given = (tuple(operands),) if self.variadic else operands
         try:
@@ -292,7 +293,7 @@ class Operator:
     def literal_base(self, position: int, literal: bool | int | float, bases: Sequence[BaseType | None]) -> BaseType:
         """The base type of a Python number among the operands, whose base types are given (None for the numbers).
 
-        It is what the signature says for that place, or what the operands of the same variable have.
+        It is the one in the signature at that place, or that of the operands of the same variable.
         """
         if isinstance(literal, bool):
             return BOOL

@@ -1,4 +1,4 @@
-"""Facets of operators: what passes ask of them, one class for each family of questions.
+"""Facets of operators: properties for passes, one class for each group of properties.
 
     Algebra     which equations hold: asked by simplification, product joining, scale folding, and sums of cotangents
     Indexing    which element goes where: asked by fusion, layouts, and batching
@@ -6,8 +6,8 @@
     Batching    what many calls are as one
     Numerics    what the arithmetic of a call costs, and which precision it needs
 
-A facet says facts, so an empty one says nothing. `relay.operator.soundness` checks each when an operator is registered,
-and the table tests check that what is said is true.
+An empty facet claims nothing. `relay.operator.soundness` checks each when an operator is registered, and the table
+tests check that what is said is true.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class _FacetType(type):
 
 @attrs.frozen
 class Columns:
-    """The result at i along its axis `result_axis` is made with the last operand at i along `axis`, and with no other
+    """The result at i along its axis `result_axis` depends on the last operand at i along `axis`, and on no other
     part of that operand. `joins`: the calls with several last operands are one with all of them along that axis. The
-    first `batch` axes of that operand are axes of the result, too. What the first operand has along axis `rows[0]` is
-    multiplied with what the last one has there along `rows[1]` and nothing else, if there are `rows`."""
+    first `batch` axes of that operand are axes of the result, too. What the first operand has along axis `rows[0]`
+    is multiplied with what the last one has there along `rows[1]` and nothing else, if there are `rows`."""
 
     axis: int
     result_axis: int
@@ -90,7 +90,7 @@ class Algebra(metaclass=_FacetType):
 
 
 class IndexKind(enum.Enum):
-    """How the elements of the result are found in the first operand."""
+    """The kind of map from places of the result to places of the first operand."""
 
     PERMUTE = "permute"  # all of them, with the axes in another order
     RESHAPE = "reshape"  # all of them in their order, in another shape
@@ -100,7 +100,7 @@ class IndexKind(enum.Enum):
 
 @attrs.frozen(kw_only=True)
 class Indexing(metaclass=_FacetType):
-    """What an operator does with axes and places.
+    """The map between an operator's axes and places: where the result's elements come from.
 
     Attributes:
         kind: how the result's elements are found in the operand, if it is one of the usual ways.
@@ -141,7 +141,7 @@ UNDEFINED = Undefined.UNDEFINED
 
 @attrs.frozen(kw_only=True)
 class Memory(metaclass=_FacetType):
-    """Where the result is, and what is in it.
+    """The memory of the result: where it is, and its content.
 
     Attributes:
         in_place: how to write the result over an operand that is not needed any more.
@@ -159,12 +159,12 @@ class Memory(metaclass=_FacetType):
 
     @property
     def uninitialized(self) -> bool:
-        """Whether the elements of the result may be anything."""
+        """True if the elements of the result may be anything."""
         return self.fill is UNDEFINED
 
 
 class OneByOne(enum.Enum):
-    """What says that the calls for many examples are no one call."""
+    """A mark of calls for many examples that are not one call."""
 
     LOOP = "loop"
 
@@ -174,13 +174,13 @@ LOOP = OneByOne.LOOP
 
 @attrs.frozen(kw_only=True)
 class Batching(metaclass=_FacetType):
-    """What many calls are as one.
+    """The batching of an operator: many calls as one.
 
     Attributes:
         rule: the calls for many examples as one, `rule(batch, *operands, **attributes)`, or LOOP; see
-            `relay.operator.batching`. None where that follows from the rest of the definition.
+            `relay.operator.batching`. None where it follows from the rest of the definition.
         summed: the sum of the calls of many rounds, `summed(*operands, **attributes)` on symbolic values that all have
-            the rounds as a new first axis; None where that is no one call.
+            the rounds as a new first axis; None where that is not one call.
     """
 
     rule: Callable[..., Value | Sequence[Value] | None] | OneByOne | None = None
@@ -189,12 +189,13 @@ class Batching(metaclass=_FacetType):
 
 @attrs.frozen(kw_only=True)
 class Numerics(metaclass=_FacetType):
-    """What the arithmetic of a call costs, and which precision it needs.
+    """The cost of a call's arithmetic, and the precision that it needs.
 
     Attributes:
         work: `work(operands' shapes, result's shape)`, the floating-point operations of a call where the pattern does
             not tell them: one for each element of the result if elementwise, of the operands if a reduction.
-        expensive_to_recompute: `compute` names many parts of its expression, as polynomials do; fusion nests few.
+        expensive_to_recompute: `compute` names many parts of its expression, as polynomials do; fusion nests
+            few of them.
         keep_fp32: it loses digits or overflows in short floats, so mixed precision keeps it in float32.
         quantized: `quantized(*operands, **attributes)`, on symbolic values of int8, the int32 product of a call that
             multiplies; None where there is no such call.

@@ -97,7 +97,7 @@ class Length:
 
 
 def is_length(value: object) -> bool:
-    """Whether a value is a number of elements."""
+    """True if a value is a number of elements."""
     return isinstance(value, int | Length | DimExpr | Unknown) or (isinstance(value, TypeId) and value.kind is Kind.Dim)
 
 

@@ -1,6 +1,6 @@
 """The page of all operators, `docs/operators.md`, from their definitions.
 
-python -m relay.operator.page docs/operators.md      writes it anew
+python -m relay.operator.page docs/operators.md writes it again
 """
 
 from __future__ import annotations

@@ -192,8 +192,8 @@ def composite(function: Callable[..., Any] | None = None, /, **definition: Any) 
 
     Parameters that are annotated `Tensor` (or `Tensor[Float, (n, 3)]`, which is checked) are operands, one annotated
     `tuple[Tensor, ...]` makes the operator variadic, the rest are attributes, whose values specialize the body. The
-    body is read at first use. It gives the operator's type, reference, gradient and code; where one of them is given
-    as a keyword, as for `register_op`, that one is used instead, and must agree with the body.
+    body is read at first use. It gives the operator's type, reference, gradient and code; where one of them is given as
+    a keyword, as for `register_op`, that one is used instead, and must agree with the body.
 
     Raises RegistrationError before anything is registered.
     """
@@ -352,7 +352,8 @@ def _name_outs(definition: dict[str, Any]) -> None:
 
 
 def _name(function: Any, definition: dict[str, Any]) -> str:
-    """The operator's name. Raises RegistrationError where there is no function, or a part of a definition is none."""
+    """The operator's name. Raises RegistrationError for a definition without a function, or with a part that cannot
+    be one. Raises RegistrationError where there is no function, or a part of a definition is none."""
     if not inspect.isroutine(function):
         raise RegistrationError(f"an operator is defined by its reference, a function; found {function!r}")
     name: str = definition.pop("name", None) or function.__name__

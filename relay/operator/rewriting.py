@@ -21,7 +21,7 @@ from relay.operator.symbolic import Emitter, Value
 
 
 class Exactness(enum.Enum):
-    """What an equation keeps."""
+    """The exactness of an equation: what it preserves."""
 
     EXACT = "exact"  # every bit, but for those that tell NaNs apart
     ROUNDING = "rounding"  # all but the rounding of the result
@@ -47,7 +47,7 @@ Result = Callable[..., "Value | None"]
 
 @attrs.frozen
 class Equation:
-    """What the calls of an operator equal, where `result` gives something."""
+    """An equation for the calls of an operator: they equal `result`, where it gives something."""
 
     operator: str
     text: str
@@ -84,7 +84,7 @@ def stable_form(operator: str, text: str) -> Callable[[Result], Result]:
 
 
 def stable_forms() -> list[Equation]:
-    """All of these forms, in the order of the table."""
+    """All stable forms, in the order of the table."""
     return [form for of in _stable_forms.values() for form in of]
 
 
@@ -116,7 +116,7 @@ class Application:
         self._operands = (operands,) if lookup(call.operator).variadic else operands
 
     def rewrite_by(self, equation_: Equation) -> Value | None:
-        """What the call equals by an equation, emitted; None where it does not fit."""
+        """The result of an equation for the call, emitted; None where it does not fit."""
         self.emitter.bindings.clear()
         return equation_.result(self._producer, *self._operands, **self._attributes)
 

@@ -18,7 +18,7 @@ def signature(operator: Operator) -> str:
 
 
 def type_text(operator: Operator) -> str:
-    """The type over dtypes, `T:float -> T`, or the quantified type; empty where the operator has a rule of its own."""
+    """The type over dtypes, `T:float -> T`, or the quantified type; empty where the operator has its own rule."""
     if isinstance(operator.relation, Relation):
         return operator.relation.base.text
     return str(operator.relation) if isinstance(operator.relation, QuantifiedType | FunctionType) else ""

@@ -199,7 +199,7 @@ def _check_kinds(name: str, given: Mapping[str, Any]) -> None:
 
 
 def _facts(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the facets of a definition say, by field. Raises RegistrationError for a value of another kind."""
+    """The facts in a definition's facets, by field. Raises RegistrationError for a value of another kind."""
     facts: dict[str, Any] = {}
     for facet in FACETS.keys() & given.keys():
         for field in attrs.fields(type(given[facet])):
@@ -249,7 +249,7 @@ def _check_functions(name: str, count: int, attributes: Mapping[str, Any], given
 
 
 def takes_out_by_name(gradient: Callable[..., Any]) -> bool:
-    """Whether a gradient has parameters `out` and `dout`; it may call the result and its cotangent what it likes."""
+    """True if a gradient has parameters `out` and `dout`; others may name the result and its cotangent as they like."""
     try:
         parameters = inspect.signature(gradient).parameters
     except (TypeError, ValueError):

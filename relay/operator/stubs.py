@@ -1,6 +1,6 @@
 """The signatures of operators for type checkers and editors, `relay/ops/signatures.pyi`, from their definitions.
 
-python -m relay.operator.stubs relay/ops/signatures.pyi      writes it anew
+python -m relay.operator.stubs relay/ops/signatures.pyi      writes it again
 
 An operator is an object, whose calls take anything. The file says what it takes: in the methods of a class, for `from
 relay import relay`, which are functions, too, for `import relay`. Values are `Any`: shapes and dtypes are checked by

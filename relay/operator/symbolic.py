@@ -22,7 +22,7 @@ ADDITION = "add"
 
 
 class OperatorLike(Protocol):
-    """What an emitter needs to know of an operator."""
+    """The interface of an operator that an emitter needs."""
 
     @property
     def name(self) -> str: ...
@@ -43,7 +43,7 @@ class Emitter(BlockBuilder):
 
     @property
     def bindings(self) -> list[Binding]:
-        """What was emitted, to which more may be added."""
+        """The emitted bindings, to which more may be added."""
         return cast("list[Binding]", self.items)
 
     def bind(self, expression: Expr, type_: Type, name: str = "t") -> Value:

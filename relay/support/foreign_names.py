@@ -105,8 +105,8 @@ ARGUMENTS = {
 
 
 def argument_help(name: str, names: Iterable[str]) -> str | None:
-    """What to write for an argument that a function does not have; None where nothing is known. `names`: those that it
-    has."""
+    """The advice for an argument that a function does not have; None if there is none. `names`: its parameters.
+    `names`: those that it has."""
     import difflib
 
     known = list(names)

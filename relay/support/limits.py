@@ -59,7 +59,7 @@ def _available() -> int | None:
 
 
 def stack_size() -> int:
-    """The bytes of stack for recursion that a thread's own does not suffice for. Raises CompileError for a wrong
+    """The bytes of the stack for recursions that overflow the thread's own. Raises CompileError for a wrong
     RELAY_STACK_SIZE."""
     given = number("RELAY_STACK_SIZE")
     if given is not None:

@@ -1,6 +1,6 @@
 """Phase times: how long the phases of a compilation take, by name and by part (a pass, a kernel).
 
-A phase that stands within another one is taken off it, so that all of them add up.
+The time of a phase inside of another one is subtracted from it, so that all of them add up.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PhaseTimes:
 
     @contextmanager
     def measured(self, name: str, part: str) -> Iterator[None]:
-        """What runs inside is such a phase."""
+        """A context: its body is such a phase."""
         start = time.perf_counter()
         self._within.append(0.0)
         try:
@@ -60,13 +60,13 @@ def recorded_phases() -> Iterator[PhaseTimes]:
 
 
 def is_recorded() -> bool:
-    """Whether the times of phases are asked for."""
+    """True if the times of phases are recorded."""
     return _active.get() is not None
 
 
 @contextmanager
 def phase(name: str, part: str = "") -> Iterator[None]:
-    """What runs inside is a phase of the compilation."""
+    """A context: its body is a phase of the compilation."""
     times = _active.get()
     if times is None:
         yield

@@ -24,7 +24,7 @@ _RELATIVE = os.open in os.supports_dir_fd and os.rename in os.supports_dir_fd
 
 
 class Untrusted(Exception):
-    """Why what stands in a file may be of someone else."""
+    """The reason why the content of a file may be someone else's."""
 
 
 def user() -> int:
@@ -47,7 +47,7 @@ def check_folder(path: Path, whole: bool = True) -> None:
 
 
 def read(path: Path) -> bytes:
-    """The content of a trusted file. The folder is not looked at. Raises Untrusted, OSError."""
+    """The content of a trusted file. The folder is not checked. Raises Untrusted, OSError."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _FLAGS)
     except OSError as error:
@@ -98,7 +98,7 @@ def _replace(before: str, after: str, folder: int | None) -> None:
 
 
 def _writers(status: os.stat_result) -> str | None:
-    """Who else can write to what has this status; None if that is nobody."""
+    """Other users who can write to a file with this status, as text; None if nobody can."""
     if not _HAS_OWNERS:
         return None
     if status.st_uid not in (user(), 0):
@@ -111,7 +111,7 @@ def _writers(status: os.stat_result) -> str | None:
 
 
 def _is_group_of_one(group: int) -> bool:
-    """Whether a group has no members but this user (or root)."""
+    """True if a group has no members but this user (or root)."""
     import grp
     import pwd
 

@@ -34,7 +34,7 @@ def progress_bar(title: str) -> Iterator[None]:
 
 
 def say(what: str, done: int = 0, total: int | None = None) -> None:
-    """What is being done, in the bar around this; `done` of `total` steps, None: nobody knows how many."""
+    """Show what is being done, in the bar around this; `done` of `total` steps, None: unknown."""
     bar = _active.get()
     if bar is not None:
         bar.say(what, done, total)

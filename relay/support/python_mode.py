@@ -1,7 +1,7 @@
-"""How calls of decorated functions are run: as programs, unless a mode is active.
+"""The mode in which calls of decorated functions run: as compiled programs, unless a mode is active.
 
-One mode runs them as the Python that they are (`relay.as_python`), another one in the debugger. What a call, an
-operator or a builtin of the language does then is said by the mode; it lies above.
+One mode runs them as the Python that they are (`relay.as_python`), another one in the debugger. The mode, which is
+defined above this layer, then decides what a call, an operator or a builtin of the language does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class Mode(abc.ABC):
-    """What stands for the compiler."""
+    """A mode of running decorated functions without the compiler."""
 
     @abc.abstractmethod
     def call(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
@@ -29,11 +29,11 @@ class Mode(abc.ABC):
         return function
 
     def checkpointed(self, function: Any) -> Any:
-        """What `checkpoint` makes of a function; None: as ever."""
+        """The function as `checkpoint` makes it; None: as usual."""
         return None
 
     def builtin(self, name: str, arguments: Sequence[Any]) -> Any:
-        """What a function does that works in programs only; NotImplemented: nothing."""
+        """The result of a function that works in programs only; NotImplemented for others."""
         return NotImplemented
 
 

@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 
 class Picture:
-    """A picture of so many pixels that is being drawn on white."""
+    """A picture of this many pixels that is being drawn on white."""
 
     def __init__(self, width: float, height: float) -> None:
         self._parts = [
@@ -30,7 +30,7 @@ class Picture:
         self._parts.append(f"<g>{shape}>{inner}</rect>{text}</g>")
 
     def text(self, x: float, y: float, content: str, anchor: str = "start", size: int = 12) -> None:
-        """A text; `anchor` says what stands at x: its start, middle or end."""
+        """A text; `anchor` says what is at x: its start, middle or end."""
         self._parts.append(
             f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" font-size="{size}">{escape(content)}</text>'
         )

@@ -32,7 +32,7 @@ class TraceEvents:
         )
 
     def counter(self, pid: int, name: str, time: float, values: Mapping[str, float]) -> None:
-        """What numbers are from now on."""
+        """The values of a counter from this time on."""
         self._events.append({"ph": "C", "name": name, "pid": pid, "ts": time, "args": dict(values)})
 
     def text(self) -> str:

@@ -41,7 +41,7 @@ def without_own_frames(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def shows_all() -> bool:
-    """Whether the user wants to see Relay's own frames."""
+    """True if the user wants to see Relay's own frames."""
     return os.environ.get("RELAY_FULL_TRACEBACK") == "1"
 
 
@@ -72,7 +72,7 @@ def install() -> None:
 
 
 def _notebook_lines(error: RelayError) -> list[str]:
-    """What IPython prints for an uncaught error. It has its own frames outside of the cell's, which are left out."""
+    """The traceback that IPython prints for an uncaught error, without its own frames outside of the cell."""
     if shows_all():
         return traceback_module.format_exception(error)
     traceback = without_own_frames(error.__traceback__)
@@ -87,12 +87,12 @@ def _notebook_lines(error: RelayError) -> list[str]:
 
 
 def _shell_has_color() -> bool:
-    """Whether the IPython shell that asks shows colors, as notebooks do."""
+    """True if the IPython shell that asks shows colors, as notebooks do."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return not os.environ.get("NO_COLOR") and str(getattr(shell, "colors", "nocolor")).lower() != "nocolor"
 
 
 def _notebook_html(error: RelayError) -> str:
-    """What notebooks show of an error that is a value: what is printed of it."""
+    """An error that is a value, as HTML for notebooks: its printed text."""
     shown = "\n\n".join(diagnostic.render(color=True) for diagnostic in error.diagnostics)
     return fragment(f"<pre>{from_terminal(shown)}</pre>")

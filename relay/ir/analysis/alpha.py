@@ -69,7 +69,7 @@ VERSION = b"relay alpha 2\n"
 
 
 def alpha_equal(a: Module | Function, b: Module | Function) -> bool:
-    """Whether two modules, or two functions that mention the same functions, are equal up to names. Linear in their
+    """True if two modules, or two functions that mention the same functions, are equal up to names. Linear in their
     size."""
     return type(a) is type(b) and _serialize(a) == _serialize(b)
 
@@ -203,7 +203,7 @@ class _Serializer:
         self.block(function.body)
 
     def data(self, definition: DataDefinition) -> int:
-        """The number of a data type, whose constructors stand where it is first met."""
+        """The number of a data type, whose constructors are written where it is first met."""
         if definition in self._data.of:
             return self._data[definition]
         number = self._data[definition]
@@ -361,7 +361,7 @@ class _Serializer:
                 self._field(field.role, in_field(field.form, getattr(node, field.name)))
 
     def _summary(self, field: Field, value: Any) -> str | int:
-        """What stands at the beginning about a field."""
+        """The description of a field at the beginning of a node's pieces."""
         match field.role, field.form:
             case Role.ATTRIBUTES, _:
                 return self._attributes(value)

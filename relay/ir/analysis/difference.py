@@ -50,7 +50,8 @@ class Change:
 
 @attrs.frozen
 class Difference:
-    """What changed from one module to another. `str()` is a report; a difference without changes is false."""
+    """The difference of one module from another. `str()` is a report; a difference without changes is false. `str()`
+    is a report; a difference without changes is false."""
 
     added: tuple[Change, ...]
     removed: tuple[Change, ...]
@@ -84,7 +85,7 @@ class _Entry:
 
 
 def diff(a: Module, b: Module) -> Difference:
-    """What changed from module `a` to module `b`, both typed. Linear in their size."""
+    """The changes from module `a` to module `b`, both typed. Linear in their size."""
     before, after = _entries(a), _entries(b)
     pairs = {v: (before[v], after[v]) for v in before.keys() & after.keys()}
     left = _by_name(e for v, e in before.items() if v not in pairs)

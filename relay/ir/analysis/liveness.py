@@ -62,7 +62,7 @@ class Liveness(Generic[K]):
         return frozenset(k for a in atoms if isinstance(a, Var) for k in self._keys(a))
 
     def _leading(self, block: Block, after: frozenset[K]) -> frozenset[K]:
-        """What is live where the block's terminator leads to: `after` where a Yield does."""
+        """The keys that are live at the target of the block's terminator: `after` for a Yield."""
         match block.terminator:
             case Yield():
                 return after
@@ -115,7 +115,7 @@ class Liveness(Generic[K]):
         return frozenset(k for v in variables for k in self._defined(v))
 
     def _read(self, body: Block) -> frozenset[K]:
-        """What a block reads and does not define."""
+        """The keys that a block reads and does not define."""
         read: set[K] = set()
         begun: set[K] = set()
         pending = [body]
@@ -141,7 +141,7 @@ def variables_of(function: Function) -> Iterable[Var]:
 
 
 def holds_stack(type_: Type | None) -> bool:
-    """Whether a stack is a value of this type, or a component of it."""
+    """True if a value of this type is or contains a stack."""
     match None if type_ is None else prune(type_):
         case StackType():
             return True

@@ -140,7 +140,7 @@ class Meter:
 
 
 def _is_symbolic(type_: Type | None) -> bool:
-    """Whether a tensor has a size that is not a number."""
+    """True if a tensor has a size that is not a number."""
     return isinstance(type_, TensorType) and not all(isinstance(dim, int) for dim in type_.shape)
 
 

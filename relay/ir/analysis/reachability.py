@@ -1,4 +1,4 @@
-"""Which functions of a module mention which others."""
+"""Reachability: the functions of a module that mention each other."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ def to_dim(item: object) -> Dim:
 
 
 def to_type(item: object) -> Type:
-    """What a Python object means where a type is expected. Raises FrontendError if that is nothing."""
+    """The type that a Python object means. Raises FrontendError if it means none."""
     item = _resolve_alias(item, Kind.Type)
     if isinstance(item, TensorType | TupleType | FunctionType | QuantifiedType | RefType | StackType | DataType):
         return item
@@ -298,7 +298,7 @@ def data_type(owner: DataClass, item: object) -> DataType:
 
 
 def argument_count(owner: DataClass, found: int) -> str:
-    """What to say where a data type has another number of arguments than its definition has parameters."""
+    """The error text for a data type with a wrong number of arguments."""
     name, parameters = owner.definition.name, owner.definition.parameters
     if not parameters:
         return f"{name} takes no arguments in a type"
@@ -319,7 +319,7 @@ def to_types(items: Iterable[object]) -> tuple[Type, ...]:
 
 
 def _unpacking(item: object) -> str | None:
-    """What to write where the tuple that `dims` returns stands for its one variable."""
+    """The correction for a tuple of `dims` in place of its only variable; None for anything else."""
     if isinstance(item, tuple) and len(item) == 1 and isinstance(item[0], TypeId):
         return f'dims returns a tuple: ({item[0]},) = relay.dims("{item[0]}")'
     return None

@@ -34,7 +34,7 @@ _ALIAS: type = getattr(typing, "TypeAliasType", type(None))  # Python 3.12
 
 
 def is_parameter(item: object) -> bool:
-    """Whether an object is a type parameter of Python."""
+    """True if an object is a type parameter of Python."""
     return isinstance(item, typing.TypeVar | typing.TypeVarTuple) or _unpack_argument(item) is not None
 
 
@@ -62,12 +62,12 @@ def known_variable(parameter: object) -> object:
 
 
 def is_alias(item: object) -> bool:
-    """Whether an object was made by a `type` statement."""
+    """True if an object was made by a `type` statement."""
     return item is not None and isinstance(item, _ALIAS | SourceAlias)
 
 
 def alias_value(alias: object) -> object:
-    """What an alias stands for, which Python evaluates at this first use. Raises FrontendError if that fails."""
+    """The value of an alias, which Python evaluates at this first use. Raises FrontendError if that fails."""
     try:
         return alias.__value__  # type: ignore[attr-defined]
     except (NameError, AttributeError, TypeError) as error:

@@ -3,8 +3,8 @@
     Tensor[float32, (n, 2*m + 1)]   (T, U)   fn(T) -> U ! {io}   Ref[T]   list[T]   D[T]
     forall (bt: BaseType) (s1: Shape). fn(Tensor[bt, s1]) -> Tensor[bt, reduce(s1, axis=0)] where bt is float
 
-An application of a type-level function that stands for one part of a type is shown there; where it stands for several,
-or for one of a parameter, an equation behind `where` has it: `broadcast(s1, s2) == s1`.
+An application of a type-level function that stands for one part of a type is shown in its place; if it stands for
+several, or for a part of a parameter, it is written as an equation after `where`: `broadcast(s1, s2) == s1`.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ def show_constraint(constraint: Constraint, inlined: Inlined = _NONE) -> str:
 
 
 def show(type_: Type, inlined: Inlined = _NONE) -> str:
-    """A type in Relay's notation. `inlined` stand for applications."""
+    """A type in Relay's notation. `inlined` are variables that are shown as applications. `inlined` stand for
+    applications."""
     type_ = prune(type_)  # type: ignore[assignment]
     match type_:
         case TensorType(base, shape) if (names := axis_names(type_)) is not None:
@@ -185,8 +186,8 @@ def _lone_variable(value: Type | Shape) -> TypeId | None:
 
 
 def _inlined_variables(type_: QuantifiedType) -> dict[TypeId, Application]:
-    """The variables of a type that are shown as what they stand for: those that stand in one place only, not among the
-    parameters."""
+    """The variables of a type that are shown as the applications they stand for: those that occur once, and not in a
+    parameter."""
     body = type_.body
     if not isinstance(body, FunctionType) or not any(isinstance(c, Equation) for c in body.where):
         return {}

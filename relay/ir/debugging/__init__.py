@@ -1,1 +1,1 @@
-"""What a program says to those who debug it."""
+"""Debugging information of programs: names, places and breakpoints."""

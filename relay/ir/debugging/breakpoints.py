@@ -18,7 +18,7 @@ def make_breakpoint(span: Span | None) -> Assert:
 
 
 def is_breakpoint(node: object) -> bool:
-    """Whether a node is one."""
+    """True if a node is a breakpoint."""
     return isinstance(node, Assert) and node.message == _MESSAGE
 
 

@@ -1,7 +1,7 @@
-"""What the names of the user's program mean in a typed program, block by block.
+"""Source names: the meaning of the user's names in a typed program, block by block.
 
 A typed program has variables where it computes something; `pair = (x, y)` or `b = a` computes nothing, so those names
-are not in it. Who wants to show a program in the user's terms collects them while it is elaborated:
+are not in it. Tools that show a program in the user's terms collect them while it is elaborated:
 
     with collecting() as names:
         module = ..
@@ -59,7 +59,7 @@ class ComputedNumber:
 
 @attrs.frozen(eq=False)
 class FunctionName:
-    """A function that is elaborated anew where it is called, so that it has no one value."""
+    """A function that is elaborated again at each call, so that it has no single value."""
 
     name: str
 
@@ -87,7 +87,7 @@ class SourceNames:
         return self._names.get(block, ())
 
     def add(self, block: Block, names: Sequence[SourceName]) -> None:
-        """What a finished block names."""
+        """Record the names in a finished block."""
         self._names[block] = names
 
     def enter(self, expression: Expr) -> None:
@@ -110,8 +110,8 @@ class SourceNames:
         self._introduced.clear()
 
     def introduced(self, block: Block, visible: Iterable[Var]) -> Iterable[Var]:
-        """The variables that a block of the surface IR begins with, beside those of the blocks around it. The body of
-        a function begins with all that are `visible` there."""
+        """The variables that a block of the surface IR begins with, in addition to those of the blocks around it.
+        The body of a function begins with all that are `visible` there."""
         return self._introduced.get(block, visible)
 
 
@@ -131,12 +131,12 @@ def collecting() -> Iterator[SourceNames]:
 
 
 def collected() -> SourceNames | None:
-    """Where names are to be put; None if nobody wants them."""
+    """The collector of names; None if nobody wants them."""
     return _collected.get()
 
 
 def is_written(name: str, span: Span | None) -> bool:
-    """Whether a variable is the user's: its place begins with its name. Temporaries stand at expressions."""
+    """True if a variable is the user's: its place begins with its name. Temporaries have the places of expressions."""
     if span is None:
         return False
     text = span.source.line(span.line)[span.column - 1 :]

@@ -1,10 +1,10 @@
-"""The expressions and variables of a text with what they mean in the programs that are elaborated from it.
+"""Source places: the expressions and variables of a text with their values in the elaborated programs.
 
 Editors ask for the type at a place. A variable that is read has no place in the surface IR, and what an expression
 means is known while its function is elaborated, so both are collected:
 
     with collecting_places() as places:
-        definition = ..            # the front end tells which variable stands where
+        definition = ..            # the front end tells which variable is where
         with places.of_program() as values:
             scheme(definition)     # elaboration tells what variables and expressions mean
     places.found(values)           # [(span, meaning), ..]
@@ -21,22 +21,22 @@ from relay.ir.expr import Var
 
 
 class SourceValues:
-    """What the variables and expressions of one program mean, in the order in which elaboration came by."""
+    """The values of the variables and expressions of one program, in the order of elaboration."""
 
     def __init__(self) -> None:
         self.variables: list[tuple[Var, object]] = []
         self.expressions: list[tuple[Span, object]] = []
 
     def mark(self) -> tuple[int, int]:
-        """How much is known by now."""
+        """The state to return to by `forget`."""
         return len(self.variables), len(self.expressions)
 
     def forget(self, mark: tuple[int, int]) -> None:
-        """Forget what came later, since elaboration starts anew."""
+        """Forget what was recorded later, since elaboration starts again."""
         del self.variables[mark[0] :], self.expressions[mark[1] :]
 
     def note(self, targets: Iterable[tuple[Var, object]], span: Span | None) -> None:
-        """A binding: what its variables mean, and where its expression stands, if it is of one value."""
+        """Record a binding: the values of its variables, and the place of its expression, if it has one value."""
         bound = list(targets)
         self.variables += bound
         if span is not None and len(bound) == 1:
@@ -79,7 +79,7 @@ _collected: ContextVar[SourcePlaces | None] = ContextVar("source places", defaul
 
 @contextlib.contextmanager
 def collecting_places() -> Iterator[SourcePlaces]:
-    """While functions are translated and elaborated: where their variables and expressions stand."""
+    """A context that collects the places of variables and expressions while functions are translated and elaborated."""
     places = SourcePlaces()
     token = _collected.set(places)
     try:
@@ -89,11 +89,11 @@ def collecting_places() -> Iterator[SourcePlaces]:
 
 
 def collected_places() -> SourcePlaces | None:
-    """Where places are to be put; None if nobody wants them."""
+    """The collector of places; None if nobody wants them."""
     return _collected.get()
 
 
 def collected_values() -> SourceValues | None:
-    """Where meanings are to be put; None if nobody wants them."""
+    """The collector of values; None if nobody wants them."""
     places = _collected.get()
     return None if places is None else places.values

@@ -138,5 +138,5 @@ def without_made(type_: Type) -> Type:
 
 
 def mentions(variables: Iterable[Var]) -> bool:
-    """Whether the type of a variable mentions a data-dependent size."""
+    """True if the type of a variable mentions a data-dependent size."""
     return any(True for v in variables for _ in made_in_type(v.type))

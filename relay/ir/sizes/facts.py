@@ -48,7 +48,7 @@ EQUAL, DIFFERENT, AT_LEAST = "==", "!=", ">="
 @attrs.frozen
 class DimConstraint:
     """`left relation right`, where the relation is `==`, `!=` or `>=`. `reason` says in words what needs it, at
-    `span`; `always`: on every way through the program."""
+    `span`; `always`: on every path through the program."""
 
     left: Dim
     relation: str
@@ -61,7 +61,7 @@ class DimConstraint:
         return f"{self.left} {self.relation} {self.right}"
 
     def holds(self, left: int, right: int) -> bool:
-        """Whether these numbers satisfy it."""
+        """True if these numbers satisfy it."""
         if self.relation == EQUAL:
             return left == right
         return left != right if self.relation == DIFFERENT else left >= right
@@ -152,7 +152,7 @@ class Facts:
     # ---- questions
 
     def equal(self, left: Dim, right: Dim) -> bool | None:
-        """Whether two dims are equal."""
+        """True if two dims are equal, False if they differ, None if that is unknown."""
         answer = self._equal(left, right)
         return self._outer.equal(left, right) if answer is None and self._outer is not None else answer
 
@@ -178,7 +178,7 @@ class Facts:
         return None
 
     def at_least(self, left: Dim, right: Dim) -> bool | None:
-        """Whether left >= right."""
+        """True if left >= right, False if not, None if that is unknown."""
         answer = self._at_least(left, right)
         return self._outer.at_least(left, right) if answer is None and self._outer is not None else answer
 
@@ -202,14 +202,15 @@ class Facts:
         return self._outer.number(dim) if self._outer is not None else None
 
     def likely_equal(self, left: Dim, right: Dim) -> bool:
-        """Whether two dims are equal, or are taken to be until one has to know."""
+        """True if two dims are equal, or are assumed to be until the answer matters."""
         answer = self._equal(left, right)
         if answer is None and self._outer is not None:
             return self._outer.likely_equal(left, right)
         return answer is True or (answer is None and (mentions_made(left) or mentions_made(right)))
 
     def ask(self, left: Dim, relation: str, right: Dim) -> bool | None:
-        """Whether this holds, or None. Who has other means of knowing than the facts overrides it."""
+        """True or False if the facts decide the relation, else None. Subclasses with other means of deciding
+        override it. Who has other means of knowing than the facts overrides it."""
         if relation == AT_LEAST:
             answer = self._at_least(left, right)
         else:
@@ -245,7 +246,7 @@ class Facts:
         return own if self._outer is None else max(own, self._outer.smallest(variable))
 
     def allow(self, sizes: Mapping[TypeId, int]) -> bool:
-        """Whether sizes satisfy all that is known of them alone."""
+        """True if sizes satisfy all facts about them alone."""
 
         def value(dim: Dim) -> int | None:
             found = set(variables(dim))
@@ -368,7 +369,7 @@ def counterexample(constraint: DimConstraint) -> str | None:
 
 
 def _never_zero(difference: Dim) -> bool:
-    """Whether the coefficients have a common divisor that the constant does not have: 2*n + 1."""
+    """True if the coefficients have a common divisor that the constant does not have: 2*n + 1."""
     assert isinstance(difference, TypeId | Unknown | DimExpr)
     if not isinstance(difference, DimExpr):
         return False
@@ -378,13 +379,13 @@ def _never_zero(difference: Dim) -> bool:
 
 
 def mentions_made(dim: Dim) -> bool:
-    """Whether a data-dependent size occurs in a dim."""
+    """True if a data-dependent size occurs in a dim."""
     return any(isinstance(v, DataDependentDim) for v in variables(resolve_dim(dim)))
 
 
 def made_answer(left: Dim, relation: str, right: Dim) -> bool | None:
-    """What shape rules take for granted of data-dependent sizes: an axis of such a size is not an axis of extent 1, so
-    that it is never repeated, and it is not empty where a rule asks. Elaboration checks it."""
+    """The assumption of shape rules about data-dependent sizes: an axis of such a size is not an axis of extent 1,
+    so that it is never repeated, and it is not empty where a rule asks. Elaboration checks it."""
     if relation == AT_LEAST or not (mentions_made(left) or mentions_made(right)):
         return None
     number, dim = (left, right) if isinstance(left, int) else (right, left)
@@ -392,7 +393,7 @@ def made_answer(left: Dim, relation: str, right: Dim) -> bool | None:
 
 
 def _is_product(dim: Dim) -> bool:
-    """Whether a dim is a variable, or a product of variables and a number that is positive: the size of some axes."""
+    """True if a dim is a variable, or a product of variables and a positive number: the size of some axes."""
     if not isinstance(dim, DimExpr):
         return isinstance(dim, TypeId | Unknown)
     return len(dim.terms) == 1 and all(
@@ -414,7 +415,7 @@ def facts() -> Facts:
 
 @contextlib.contextmanager
 def assuming(known: Facts | Iterable[DimConstraint]) -> Iterator[Facts]:
-    """Put facts in force, before those that were."""
+    """Put facts in force, before the previous ones."""
     token = _current.set(known if isinstance(known, Facts) else Facts(known, _current.get()))
     try:
         yield _current.get()

@@ -23,7 +23,7 @@ def upper_bound(dim: Dim) -> int:
 
 
 def may_overflow(dim: Dim) -> bool:
-    """Whether int64 may not hold the dim, or a quotient's dividend in it."""
+    """True if the dim, or a quotient's dividend in it, may not fit in int64."""
     dim = resolve_dim(dim)
     if upper_bound(dim) >= 2**63:
         return True

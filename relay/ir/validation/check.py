@@ -1,11 +1,11 @@
 """The IR validator: the invariants that every pass may rely on, and must preserve.
 
     typed        every variable is bound once, in scope where it is used, and typed with a known type; every expression
-                 has exactly the type of its targets; every path of a block ends as its surroundings demand; symbolic
+                 has exactly the type of its targets; every path of a block ends as its context demands; symbolic
                  dims are extents of the entry's arguments
     core         and: no lambda, no grad, no function types; calls go to module functions; derivatives may be pending
-    structured   and: the arms of an If or Match either all yield, or it stands last in its block (before Dead) and all
-                 leave the innermost loop, or outside of loops the function; nothing leaves several constructs at once
+    structured   and: the arms of an If or Match either all yield, or it is the last one in its block (before Dead) and
+                 all leave the innermost loop, or outside of loops the function; nothing leaves several constructs at once
 
 A violation is an InternalError: a pass made it, not the user. (Where the user wrote the module as text, the parser
 makes it the user's error.)
@@ -90,8 +90,9 @@ def check(module: Module, stage: Stage = "typed") -> None:
 
 @attrs.frozen
 class _TerminatorTypes:
-    """What the terminators of a block may do: the types of a Yield (None: it may not yield), and of Next (None: it is a
-    function) and Exit for each label around it; the innermost of these is `innermost` (None: no Next or Exit here)."""
+    """The types that the terminators of a block may have: those of a Yield (None: it may not yield), and of Next
+    (None: it is a function) and Exit for each label around it; the innermost of these is `innermost` (None: no Next
+    or Exit here)."""
 
     yields: tuple[Type, ...] | None
     labels: Mapping[LoopLabel, tuple[tuple[Type, ...] | None, tuple[Type, ...]]]
@@ -225,7 +226,7 @@ class _Checker(Values):
         return found
 
     def may_end(self, expression: Expr) -> bool:
-        """Whether execution can go on behind an expression (which has been checked already)."""
+        """True if execution can continue after an expression (which has been checked already)."""
         match expression:
             case If(arms, orelse):
                 return any(isinstance(b.terminator, Yield) for b in (*(a.body for a in arms), orelse))
@@ -330,7 +331,7 @@ class _Checker(Values):
 
 
 def _fails(expression: Expr) -> bool:
-    """Whether this is an assertion that does not hold: a block may end behind it, and need not."""
+    """True for an assertion that fails: a block may end after it, but need not."""
     match expression:
         case Assert(Constant(value) | Static(value)):
             return not value

@@ -44,7 +44,7 @@ INDICES = (scalar(INT32), scalar(INT64))
 
 
 class Violation(InternalError):
-    """What is wrong, as text without the excuse, and near which place."""
+    """A violation, as text without the excuse, and the place that it is near to."""
 
     def __init__(self, violation: str, span: Span | None) -> None:
         super().__init__(violation)
@@ -231,7 +231,7 @@ def is_made(dim: Dim) -> bool:
 
 
 def _mentions_made(type_: Type) -> bool:
-    """Whether a data-dependent dim stands in a type."""
+    """True if a type mentions a data-dependent dim."""
     found: list[bool] = []
 
     def look(dim: Dim) -> Dim:

@@ -34,15 +34,15 @@ from relay.ir.validation.check_scopes import Violation
 
 @attrs.frozen
 class _TerminatorArities:
-    """How many values a Yield has (None: none may stand here), and a Next (None: of a function) and an Exit of each
-    label around."""
+    """The number of values of a Yield (None: not allowed here), and of a Next (None: of a function) and an Exit of
+    each label around it."""
 
     yields: int | None
     labels: Mapping[LoopLabel, tuple[int | None, int]]
 
 
 def is_untyped(module: Module) -> bool:
-    """Whether a module is of the surface IR, where no variable that is bound in a block has a type."""
+    """True if a module is of the surface IR, where no variable that is bound in a block has a type."""
     functions = [f for f in module.functions.values() if isinstance(f, Function)]
     return any(
         f.signature

@@ -72,7 +72,7 @@ _operator_type: OperatorType = _no_operators
 
 
 def use_operators(operator_type: OperatorType) -> None:
-    """Say how operators are typed: by the type of a call for operands of known types, or KeyError if there is no such
+    """Set how operators are typed: the type of a call for operands of known types, or KeyError if there is no such
     operator, or TypeMismatch. `relay.operator`, which lies above this package, does it when it is imported."""
     global _operator_type
     _operator_type = operator_type
