@@ -133,8 +133,8 @@ class AnnotationReader:
                 raise self._error(node, "this is not a type", TENSOR_HELP)
 
     def parameter(self, node: ast.expr, may_be_none: bool = False) -> Type:
-        """The type of a parameter, which may be a polymorphic function; `A | None` is A, of one that is None if nothing
-        is given for it (`may_be_none`). Raises FrontendError."""
+        """The type of a parameter, which may be a polymorphic function; `A | None` is A for one whose default is
+        None (`may_be_none`). Raises FrontendError."""
         other = self._or_none(node)
         if other is not None and not may_be_none:
             what = "a parameter that may be None is None where nothing is given for it"
@@ -195,7 +195,7 @@ class AnnotationReader:
         )
 
     def _is_dim(self, node: ast.expr) -> bool:
-        """Whether this is one dim, where a shape belongs."""
+        """True if this is one dim, where a shape belongs."""
         if isinstance(node, ast.Name | ast.Attribute):
             found = self._object(node)
             return isinstance(found, int) or (isinstance(found, TypeId) and found.kind is Kind.Dim)
@@ -380,7 +380,7 @@ class AnnotationReader:
         return read(attrs.evolve(self, whole=span), tree.body)
 
     def _object(self, node: ast.expr) -> object:
-        """What a dotted name means in the scope."""
+        """The object that a dotted name means in the scope."""
         match node:
             case ast.Name(id=name):
                 if self.is_local(name):

@@ -46,7 +46,7 @@ def _assign_value(context: Context, target: ast.expr, value: ast.expr) -> Atom:
 
 
 def _empty_list(context: Context, target: ast.expr, value: ast.expr) -> Expr | None:
-    """`[]` that is assigned to a variable to which the function appends tuples: it says how many parts they have."""
+    """`[]` that is assigned to a variable to which the function appends tuples, with the number of their parts."""
     if not isinstance(target, ast.Name) or not isinstance(value, ast.List) or value.elts:
         return None
     parts, span = context.appended_tuples.get(target.id), context.span(value)
@@ -102,7 +102,7 @@ def lower_augmented_assignment(context: Context, node: ast.AugAssign) -> None:
 
 
 def _extends(context: Context, name: str, node: ast.AugAssign) -> bool:
-    """Whether `xs += value` is about a list that `value` may change: it then gets more of what that has left."""
+    """True if `xs += value` is about a list that `value` may change: it then appends to the changed list."""
     return context.is_changed_inside(name) or any(changed_list(part) == name for part in ast.walk(node.value))
 
 

@@ -1,10 +1,10 @@
-"""Comprehensions: loops over elements that are known one by one, which build a tuple or a record.
+"""Comprehensions: loops over a known number of elements, which build a tuple or a record.
 
     [e for x in xs if c]      ForEach over xs that carries the items so far; the checker may copy its rounds:
                               items' = If(keep(c)) {yield spread(items, (e,))} else {yield items}
     {k: v for ..}             the same with extend(items, k, v)
 
-Their variables are seen inside only. A generator expression stands only as an argument, and is a tuple too.
+Their variables are visible inside only. A generator expression may only be an argument, and is a tuple, too.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def map_or_filter(
 
 
 def image(context: Context, function: Atom, element: Var, several: bool, span: Span) -> Var:
-    """What `map` makes of an element: f(x), or f(x, y, ..) of several iterables."""
+    """The result of `map` for an element: f(x), or f(x, y, ..) of several iterables."""
     callee, given = (Static(Intrinsic("call"), span), (function, element)) if several else (function, (element,))
     return context.bind(Apply(callee, given, (), span), "value", span)
 
@@ -139,9 +139,9 @@ def lower_quantifier(context: Context, node: ast.GeneratorExp, decides: bool) ->
 
 
 def _assigned_inside(context: Context, node: Comprehension) -> dict[str, Unassigned]:
-    """The names that `:=` gives a value in each round of a comprehension, and what they are after it.
+    """The names that `:=` assigns in each round of a comprehension, and their state after it.
 
-    Raises FrontendError for those that have a value before, which the rounds would have to hand on.
+    Raises FrontendError for those that have a value before, which the rounds would have to pass on.
     """
     first, *others = node.generators
     inside: list[ast.expr] = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
@@ -282,7 +282,7 @@ def _own_names(context: Context, names: set[str], kept: set[str]) -> Iterator[No
 
 
 def _note_captured(context: Context, value: Atom, node: Comprehension) -> tuple[Capture, ...]:
-    """What the functions in an element captured. They all see the last element, as each variable exists once."""
+    """The captures of the functions in an element. They all see the last element, as each variable exists once."""
     names = {name for generator in node.generators for name in target_names(generator.target)}
     held = context.holds.get(value, ()) if isinstance(value, Var) else ()
     for capture in held:

@@ -45,7 +45,7 @@ REFERENCE_HELP = "make it a reference: `{0} = relay.ref(..)`, then read and assi
 
 @attrs.frozen(eq=False)
 class Unassigned:
-    """The state of a name that has a value on some paths only (with what says so), or that nobody reads any more."""
+    """The state of a name that has a value on some paths only (with the reason), or that is not read any more."""
 
     message: str
     labels: tuple[Label, ...] = ()
@@ -68,7 +68,7 @@ class Environment:
         self.own: frozenset[str] = frozenset()  # names of a comprehension, which hide those around it
 
     def lookup(self, name: str) -> State | None:
-        """What a name means here; None if no path has assigned it."""
+        """The meaning of a name here; None if no path has assigned it."""
         environment: Environment | None = self
         while environment is not None:
             if name in environment.states:
@@ -84,7 +84,7 @@ class Environment:
         environment.states[name] = Var(name, None, span)
 
     def capture_of(self, name: str) -> Span | None:
-        """Where a function was made that captured the name, on a path to here."""
+        """The place where a function was made that captured the name, on a path to here."""
         environment: Environment | None = self
         while environment is not None:
             if name in environment.captured:
@@ -189,7 +189,7 @@ class Context:
 
     @property
     def discoveries(self) -> int:
-        """How much is known that only a new translation can take into account."""
+        """The number of facts that only a new translation can take into account."""
         found = (self.found_cells, self.found_lists, self.found_early)
         return sum(len(names) for by_node in found for names in by_node.values())
 
@@ -229,7 +229,7 @@ class Context:
 
     @contextmanager
     def new_block(self) -> Iterator[SurfaceBlock]:
-        """Write a block that stands inside of the current one."""
+        """Write a block inside of the current one."""
         outer = self.block
         self.block = SurfaceBlock(Environment(outer.environment))
         try:
@@ -346,7 +346,7 @@ class Context:
             self.outer_names = self.outer_names | {name}
 
     def is_changed_inside(self, name: str) -> bool:
-        """Whether a variable is a list that is kept in a reference, since a function changes its length."""
+        """True if a variable is a list that is kept in a reference, since a function changes its length."""
         owner = self.owner(name)
         return owner is not None and name in owner.found_lists.get(id(owner.node), ())
 
@@ -392,7 +392,7 @@ class Context:
         return owner
 
     def reassigned_names(self, names: Names) -> Names:
-        """Those of the names that a loop assigns which stand for another variable afterwards: not those in cells."""
+        """The names assigned by a loop that stand for another variable afterwards: not those in cells."""
         lookup = self.block.environment.lookup
         return {
             name: None
@@ -453,7 +453,7 @@ class Context:
         return self.bind(Index(content, (Static(-1, span),), span), name, span)
 
     def defines(self, name: str) -> bool:
-        """Whether a name is local to this function or to one around it."""
+        """True if a name is local to this function or to one around it."""
         return name in self.locals or (self.parent is not None and self.parent.defines(name))
 
 
@@ -478,7 +478,7 @@ TEMPORARY_NAMES: dict[type[ast.AST], str] = {
 
 
 def temporary_name(node: ast.expr) -> str:
-    """What a temporary for an expression is called."""
+    """The name of a temporary for an expression."""
     match node:
         case ast.BinOp(op=op) | ast.UnaryOp(op=op):
             return TEMPORARY_NAMES.get(type(op), "value")

@@ -88,7 +88,7 @@ def argument(context: Context, node: ast.expr) -> Atom:
 
 
 def has_stars(node: ast.Call) -> bool:
-    """Whether a call has `*x` or `**x` among its arguments."""
+    """True if a call has `*x` or `**x` among its arguments."""
     return any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords)
 
 

@@ -112,7 +112,7 @@ def _unary(context: Context, node: ast.UnaryOp) -> Expr:
 
 
 def _is_variable(context: Context, node: ast.expr) -> bool:
-    """Whether what is subscripted is a variable, or an item of one."""
+    """True if the subscripted expression is a variable, or an item of one."""
     name = subscripted_name(node)
     return name is not None and context.defines(name)
 
@@ -143,7 +143,7 @@ def _call(context: Context, node: ast.Call) -> Expr:
 
 
 def _is_quantifier(context: Context, node: ast.Call) -> bool:
-    """Whether a call is Python's `any(c for ..)` or `all(c for ..)`, which stop at the first condition that decides."""
+    """True if a call is Python's `any(c for ..)` or `all(c for ..)`, which stop at the first condition that decides."""
     assert isinstance(node.func, ast.Name)
     name = node.func.id
     is_python = not context.defines(name) and context.scope.resolve(name) in (any, all)

@@ -66,7 +66,7 @@ def lower_body(
 
 
 def all_parameters(node: FunctionNode) -> list[ast.arg]:
-    """The parameters in order: positional ones, then those that are given by keyword only."""
+    """The parameters in order: positional ones, then keyword-only ones."""
     return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
 
 
@@ -120,7 +120,7 @@ def _kinds(arguments: ast.arguments) -> list[str]:
 
 
 def _is_static(context: Context, node: ast.arg) -> bool:
-    """Whether the parameter's line has the comment `# relay: static`."""
+    """True if the parameter's line has the comment `# relay: static`."""
     return _STATIC.search(context.file.source.line(node.lineno)) is not None
 
 
@@ -151,7 +151,7 @@ def _annotation(
 
 
 def _refuse_lost_changes(context: Context) -> None:
-    """Note an error for a function without a result that changes what it is given, as Python's functions may."""
+    """Note an error for a function without a result that changes its arguments, as Python's functions may."""
     if context.valued_return is None:
         for name, span in context.changed_parameters.items():
             message = f"`{name}` is a value of the caller's, which does not see this change; nothing is returned"
@@ -194,7 +194,7 @@ def lower_lambda(context: Context, node: ast.Lambda, name: str) -> Lambda:
 
 
 def is_definition(statement: ast.stmt) -> bool:
-    """Whether a statement is `def` or `name = lambda ..`."""
+    """True if a statement is `def` or `name = lambda ..`."""
     match statement:
         case ast.FunctionDef() | ast.Assign(targets=[ast.Name()], value=ast.Lambda()):
             return True
@@ -203,7 +203,7 @@ def is_definition(statement: ast.stmt) -> bool:
 
 
 def lower_definitions(context: Context, statements: Sequence[ast.stmt]) -> None:
-    """A run of definitions. All that stand next to each other see each other, unless a default needs an earlier one."""
+    """Lower a run of definitions, which see each other, unless a default needs an earlier one."""
     group: dict[str, ast.stmt] = {}
     for statement in statements:
         name, node = _definition(statement)
@@ -251,7 +251,7 @@ def _lower_group(context: Context, statements: Sequence[ast.stmt]) -> None:
 
 
 def _is_kept(context: Context, name: str) -> bool:
-    """Whether the name of a definition is a variable in a cell, which functions captured before or may see changed."""
+    """True if the name of a definition is a variable in a cell, which functions captured before or may see changed."""
     return name in context.cells or name in context.outer_names
 
 

@@ -151,7 +151,7 @@ def library_definition(python: Callable[..., object]) -> Definition:
 
 @functools.lru_cache(maxsize=1024)
 def tree_function(name: str, count: int, of: DataClass | None) -> Definition:
-    """What `relay.tree` does with this many trees of run-time structure: `map_list`, `reduce_list` and
+    """The definition of `relay.tree` for this many trees of run-time structure: `map_list`, `reduce_list` and
     `leaves_list` of lists, `map_data` and `reduce_data` of values of a data type. `labeled`: a function of this many
     that gets them without the strings in them."""
     classes = {} if of is None else {f"{name}__": cls for name, cls in of.constructors.items()}

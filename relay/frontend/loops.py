@@ -272,7 +272,7 @@ def _rename_after(
     live: frozenset[str],
     span: Span,
 ) -> None:
-    """What the names that a loop assigns mean after it."""
+    """Define the meaning of the names that a loop assigns after it."""
     environment = context.block.environment
     for name, target in targets.items():
         if name in frame.held:

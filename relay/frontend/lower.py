@@ -1,4 +1,4 @@
-"""From one Python function to the surface IR. Read this page first: it says what every construct becomes.
+"""From one Python function to the surface IR. Read this page first: it defines the translation of every construct.
 
 Entry points: `lower_function(python_function) -> Definition`, `lower_text(text, filename, globals) -> {name:
 Definition}`. They run nothing of the user's and look up no global name of a function's body; only names in
@@ -93,7 +93,7 @@ and joins do not carry it. Which variables these are comes out of the translatio
 *Early cells.* A function may be made before the variable that it reads has a value, or be carried to a later round of a
 loop (seen through names, tuples, lists, joins and references, not through calls), which assigns the variable again.
 Then the cell is made where the function (or comprehension) that owns the variable starts. It holds a list that grows:
-unset() at first, and one element after an assignment. What is known of values on paths stays as it is.
+unset() at first, and one element after an assignment. The states of names on paths stay as they are.
 """
 
 from __future__ import annotations
@@ -335,7 +335,7 @@ def _evaluated_annotations(function: FunctionType | SourceFunction) -> Mapping[s
 
 
 def _default_values(function: FunctionType, node: FunctionNode) -> list[object]:
-    """What Python evaluated the defaults of all parameters to; None where there is no default."""
+    """The values that Python evaluated the defaults of all parameters to; None where there is no default."""
     positional = len(node.args.posonlyargs) + len(node.args.args)
     values = list(function.__defaults__ or ())
     by_keyword = function.__kwdefaults__ or {}

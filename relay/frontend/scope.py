@@ -113,7 +113,7 @@ class SnapshotScope:
         return self.scope.names()
 
     def reload(self) -> None:
-        """Read everything anew from now on."""
+        """Read everything again from now on."""
         self._values.clear()
 
 

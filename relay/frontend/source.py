@@ -60,7 +60,7 @@ class SourceFile:
         return [g for g in self._generic if g.lineno <= place[0] <= (g.end_lineno or 0) and _holds(g, place)]
 
     def span(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.pattern | ast.alias | ast.withitem) -> Span:
-        """The stretch of a node. A `with` item and the like stand for their first expression."""
+        """The span of a node. A `with` item and the like have that of their first expression."""""
         if isinstance(node, ast.withitem):
             node = node.context_expr
         end_line = node.end_lineno if node.end_lineno is not None else node.lineno
@@ -108,7 +108,7 @@ class SourceFile:
 
 
 def _holds(outer: ast.stmt, place: tuple[int, int]) -> bool:
-    """Whether a function that begins at a place, line and offset, stands in a statement."""
+    """True if a function that begins at a place, line and offset, is inside of a statement."""
     functions = (n for n in ast.walk(outer) if isinstance(n, ast.FunctionDef | ast.Lambda) and n is not outer)
     return any((n.lineno, n.col_offset) == place for n in functions)
 
@@ -175,7 +175,7 @@ _STARTED = time.time()
 
 
 def _may_be_stale(filename: str) -> bool:
-    """Whether a source may have been written after Python has read it: a file that was not, needs no further look."""
+    """True if a source may have been written after Python has read it; a file that was not needs no further check."""
     try:
         return os.stat(filename).st_mtime > _STARTED
     except OSError:
@@ -183,7 +183,7 @@ def _may_be_stale(filename: str) -> bool:
 
 
 def _agrees(file: SourceFile, code: CodeType) -> bool:
-    """Whether Python makes this code of the text."""
+    """True if Python compiles the text to this code."""
     flags = code.co_flags & _FUTURE
     if flags not in file.codes:
         found: dict[tuple[str, int], list[CodeType]] = {}
@@ -291,7 +291,7 @@ def _parameter_names(node: ast.Lambda) -> tuple[str, ...]:
 
 
 def _extent(code: CodeType) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """Where the code's instructions begin and end, as (line, offset); None if Python was told to forget columns."""
+    """The start and end of the code's instructions, as (line, offset); None if Python was told to forget columns."""
     starts, ends = [], []
     for line, end_line, offset, end_offset in code.co_positions():
         if line is None or end_line is None or offset is None or end_offset is None or (offset, end_offset) == (0, 0):

@@ -178,7 +178,7 @@ def _assert_false(node: ast.Raise, text: ast.expr) -> ast.Assert:
 
 
 def _never_holds(node: ast.stmt) -> bool:
-    """Whether this is `assert False`, or `raise AssertionError(..)`."""
+    """True if this is `assert False`, or `raise AssertionError(..)`."""
     if isinstance(node, ast.Raise):
         return isinstance(node.exc, ast.Call)
     return isinstance(node, ast.Assert) and isinstance(node.test, ast.Constant) and not node.test.value

@@ -27,7 +27,7 @@ BINARY: dict[type[ast.operator], str] = {
 
 
 def lower_items(context: Context, node: ast.expr) -> tuple[Atom | Slice, ...]:
-    """What stands between the brackets of `x[..]`."""
+    """The items between the brackets of `x[..]`."""
     parts = node.elts if isinstance(node, ast.Tuple) else [node]
     items: list[Atom | Slice] = []
     for part in parts:

@@ -18,7 +18,7 @@ from relay.ir.surface import Apply
 
 
 def is_print(context: Context, node: ast.Call) -> bool:
-    """Whether a call is one of Python's `print`."""
+    """True if a call is one of Python's `print`."""
     match node.func:
         case ast.Name(id="print"):
             return not context.defines("print") and context.scope.resolve("print") is print

@@ -145,7 +145,7 @@ def column_stack(tup):
 
 @written(np.array_equal)
 def array_equal(a1, a2):
-    """Whether two arrays have one shape and equal elements."""
+    """True if two arrays have one shape and equal elements."""
     x, y = np.asarray(a1), np.asarray(a2)
     if x.ndim != y.ndim or x.shape != y.shape:
         return False
@@ -154,7 +154,7 @@ def array_equal(a1, a2):
 
 @written(np.isclose)
 def isclose(a, b, rtol=1e-5, atol=1e-8):
-    """Whether elements are close: |a - b| <= atol + rtol |b| for a finite b, or equal."""
+    """True where elements are close: |a - b| <= atol + rtol |b| for a finite b, or equal."""
     x, y = np.asarray(a), np.asarray(b)
     near = np.abs(x - y) <= np.abs(y) * rtol + atol
     return (near & np.isfinite(y)) | (x == y)
@@ -162,7 +162,7 @@ def isclose(a, b, rtol=1e-5, atol=1e-8):
 
 @written(np.allclose)
 def allclose(a, b, rtol=1e-5, atol=1e-8):
-    """Whether all elements are close, as by `isclose`."""
+    """True if all elements are close, as by `isclose`."""
     return np.all(np.isclose(a, b, rtol, atol))
 
 
@@ -223,7 +223,7 @@ def triu_indices(
 
 @written(np.cross)
 def cross(a, b):
-    """The vectors that stand on two vectors of three elements each, along the last axis."""
+    """The cross product of vectors of three elements, along the last axis: orthogonal to both."""
     x, y = np.asarray(a), np.asarray(b)
     assert x.shape[-1] == 3 and y.shape[-1] == 3, "np.cross takes vectors of three elements"
     first = x[..., 1] * y[..., 2] - x[..., 2] * y[..., 1]

@@ -36,7 +36,7 @@ def copysign(x1, x2, /):
 
 @written(np.signbit)
 def signbit(x, /):
-    """Whether a float has a minus sign, as -0.0 has. That of NaN counts as plus."""
+    """True where a float has a minus sign, as -0.0 has. That of NaN counts as plus."""
     return (x < 0.0) | ((x == 0.0) & (1.0 / x < 0.0))
 
 
@@ -72,7 +72,7 @@ def invert(x, /):
 
 @written(np.fmod)
 def fmod(x1, x2, /):
-    """What is left of x1 in a division by x2 that rounds toward 0: it has the sign of x1."""
+    """The remainder of x1 / x2, rounded toward 0: it has the sign of x1."""
     if np.issubdtype((x1 + x2).dtype, np.integer):
         rest = np.mod(x1, x2)
         return np.where((rest != 0) & ((x1 < 0) != (x2 < 0)), rest - x2, rest)
@@ -102,13 +102,13 @@ def sinc(x):
 
 @written(np.isposinf)
 def isposinf(x):
-    """Whether a float is infinite and positive."""
+    """True where a float is infinite and positive."""
     return np.asarray(x) == math.inf
 
 
 @written(np.isneginf)
 def isneginf(x):
-    """Whether a float is infinite and negative."""
+    """True where a float is infinite and negative."""
     return np.asarray(x) == -math.inf
 
 

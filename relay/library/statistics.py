@@ -101,7 +101,7 @@ def count_nonzero(
     *,
     keepdims=False,  # relay: static
 ):
-    """How many elements are not 0."""
+    """The number of elements that are not 0."""
     return np.sum(np.asarray(a).astype(bool), axis=axis, keepdims=keepdims)
 
 
@@ -154,7 +154,7 @@ def bincount(
     weights=None,
     minlength=0,  # relay: static
 ):
-    """How often each number below minlength stands in x; with weights, the sums of the weights. NumPy makes the result
+    """The count of each number below minlength in x; with weights, the sums of the weights. NumPy makes the result
     longer where x has larger numbers; here they are an error."""
     assert minlength > 0, "np.bincount needs minlength: the length of its result is known at compile time"
     if weights is None:

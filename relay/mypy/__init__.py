@@ -3,8 +3,8 @@
 - Relay's types in annotations, `Tensor[Float, (n, 3)]`, are not mistakes.
 - A decorated function has the signature that Python sees: it takes arrays, numbers and structures of them, and returns
   `relay.Array`s. Derivatives take what the function takes, and return what Relay infers.
-- The body of a decorated function is Relay's: what mypy says of it is left out, and what `relay check` finds is
-  reported at its line, with the code `relay`.
+- The body of a decorated function is Relay's: mypy's messages about it are dropped, and those of `relay check` are
+  reported at their lines, with the code `relay`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _COMPOSITE = "relay.operator.registry.composite"
 
 
 def plugin(version: str) -> type[Plugin]:
-    """What mypy calls."""
+    """The entry point that mypy calls."""
     return RelayPlugin
 
 
@@ -91,7 +91,7 @@ class RelayPlugin(Plugin):
         return Instance(info, [anything() for _ in info.type_vars])
 
     def _aliases(self, module: str) -> frozenset[str]:
-        """The names that stand for types of Relay in a module of the user."""
+        """The names of Relay's types in a module of the user."""
         file = self._modules.get(module) if self._modules is not None else None
         if file is None or not file.path.endswith(".py") or module.split(".")[0] in _FOREIGN:
             return frozenset()
@@ -245,7 +245,7 @@ def _is_global(node: Expression) -> bool:
 
 
 def _relay_type(context: AnalyzeTypeContext) -> Type:
-    """What stands in brackets after Tensor is no Python type."""
+    """The type for brackets after Tensor, whose content is not a Python type."""
     return anything()
 
 

@@ -8,7 +8,7 @@ from relay.mypy.checked import TYPES
 
 
 def plain_aliases(file: MypyFile) -> None:
-    """Leave out what stands in brackets after Relay's types in the `type` statements of a file."""
+    """Drop the brackets after Relay's types in the `type` statements of a file."""
     for statement in file.defs:
         if isinstance(statement, TypeAliasStmt):
             for inner in statement.value.body.body:

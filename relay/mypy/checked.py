@@ -45,11 +45,11 @@ class CheckedFiles:
         self._functions: dict[str, dict[int, FunctionType]] = {}
 
     def digest(self, path: str) -> object:
-        """What changes whenever the plugin may say something else of a file."""
+        """A digest that changes whenever the plugin's messages about a file may."""
         return [_version(), self._graph.digest(path)] if path.endswith(".py") else None
 
     def diagnostics(self, path: str) -> list[Diagnostic]:
-        """What Relay finds in a file, and in others that keep it from being read."""
+        """The mistakes that Relay finds in a file, and in others that keep it from being read."""
         self._refresh()
         if path not in self._diagnostics:
             text = read(path)
@@ -58,7 +58,7 @@ class CheckedFiles:
         return self._diagnostics[path]
 
     def function(self, path: str, line: int) -> FunctionType | None:
-        """The type of the decorated function whose `def` or lambda stands in a line; None if it has none."""
+        """The type of the decorated function whose `def` or lambda is in a line; None if it has none."""
         self._refresh()
         if path not in self._functions:
             text = read(path)
@@ -125,7 +125,7 @@ def _version() -> str:
 
 
 def read(path: str) -> str | None:
-    """A file's text; None if it cannot be read, which mypy says itself."""
+    """A file's text; None if it cannot be read, which mypy reports itself."""
     try:
         return read_source(path)
     except (OSError, SyntaxError, UnicodeDecodeError):
@@ -139,12 +139,12 @@ def own_span(path: str, found: Diagnostic) -> Span | None:
 
 
 def place(span: Span) -> tuple[str, int, int]:
-    """What tells places apart."""
+    """The key of a place."""
     return os.path.realpath(span.source.filename), span.line, span.column
 
 
 def is_decorated(path: str, line: int) -> bool:
-    """Whether a line is in a function with a decorator, which reports what is found in it itself."""
+    """True if a line is in a function with a decorator, which reports its own mistakes."""
     text = read(path)
     return text is not None and any(line in lines for lines in _decorated_lines(text))
 

@@ -36,7 +36,7 @@ def data_class(context: ClassDefContext) -> bool:
 
 
 def _free_fields(cls: ClassDef) -> None:
-    """A field for numbers holds what it is given: a number of Python's or NumPy's, or an array."""
+    """A field for numbers may be any number of Python or NumPy, or an array."""
     for node in cls.defs.body:
         match node:
             case AssignmentStmt(lvalues=[NameExpr(node=Var() as field)], unanalyzed_type=written):
@@ -59,13 +59,13 @@ def _hide_method(context: ClassDefContext, node: FuncDef) -> None:
 
 
 def is_missing(type_: Type) -> bool:
-    """Whether a type stands for an annotation that is not there."""
+    """True if a type stands for a missing annotation."""
     proper = get_proper_type(type_)
     return isinstance(proper, AnyType) and proper.type_of_any == TypeOfAny.unannotated
 
 
 def is_data(info: TypeInfo) -> bool:
-    """Whether a class is decorated with `relay.data`, or a constructor of such a class."""
+    """True if a class is decorated with `relay.data`, or is a constructor of such a class."""
     decorators = [d.fullname for d in info.defn.decorators if isinstance(d, RefExpr)]
     return DATA in info.metadata or f"relay.{DATA}" in decorators
 

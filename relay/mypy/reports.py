@@ -42,7 +42,7 @@ def report(context: MethodContext | FunctionContext, checked: CheckedFiles) -> N
 
 
 def _is_told(span: Span, checked: CheckedFiles) -> bool:
-    """Whether the check of another file finds a mistake at a place, whatever calls lead there."""
+    """True if the check of another file reports a mistake at a place, whatever calls lead there."""
     path = span.source.filename
     own = [found.span for found in checked.diagnostics(path) if found.severity == "error" and not found.labels]
     return any(other is not None and place(other) == place(span) for other in own)
@@ -63,7 +63,7 @@ def _lines(node: Context) -> tuple[int, int]:
 
 
 def drop_errors(errors: Errors, function: FuncDef) -> None:
-    """Drop mypy's own errors of a function's body, which is no Python, and of annotations that are missing."""
+    """Drop mypy's own errors in a function's body, which is not Python, and about missing annotations."""
     found = errors.error_info_map.get(errors.file)
     if found is None:
         return

@@ -37,8 +37,7 @@ class Signatures:
         self._by_path: dict[str, str] = {}
 
     def named_type(self, fullname: str, *arguments: Type) -> Type:
-        """A class that is loaded; parameters that are not given may be anything. Anything, if mypy is told not to look
-        at the class's module."""
+        """A loaded class; missing parameters may be anything. Any, if mypy is configured to skip the class's module."""
         symbol = self._lookup(fullname)
         if symbol is None or not isinstance(symbol.node, TypeInfo):
             return anything()
@@ -94,7 +93,7 @@ class Signatures:
     # ---- results
 
     def result(self, type_: relay_types.Type) -> Type:
-        """What Python gets for a value."""
+        """The Python type of a value."""
         match type_:
             case relay_types.TensorType():
                 return self.named_type("relay.calling.array.Array")
@@ -109,7 +108,7 @@ class Signatures:
                 return anything()
 
     def tangent(self, type_: relay_types.Type) -> Type:
-        """What Python gets for the derivative of a value along a tangent; None for what has no derivative."""
+        """The Python type of the derivative of a value along a tangent; None if it has no derivative."""
         match type_:
             case relay_types.TensorType(base):
                 is_number = isinstance(base, relay_types.BaseType) and not base.is_float
@@ -149,7 +148,8 @@ class Signatures:
     # ---- annotations
 
     def _parameter_type(self, written: Type, analyzed: Type, found: relay_types.Type | None) -> Type:
-        """What Python may pass for an annotation. A name for a type means what Relay finds."""
+        """The type of arguments that Python may pass for an annotation. A name for a type has the meaning that Relay
+        finds."""
         other = _or_none(written)
         if other is not None:
             taken = self._parameter_type(other, analyzed, found)
@@ -169,7 +169,7 @@ class Signatures:
                 return analyzed
 
     def _result_type(self, written: Type, analyzed: Type) -> Type:
-        """What Python gets for an annotation."""
+        """The Python type of a result with this annotation."""
         match kind(written):
             case "tensor" | "scalar":
                 return self.named_type("relay.calling.array.Array")
@@ -180,7 +180,7 @@ class Signatures:
 
 
 def _has_axes(type_: relay_types.TensorType) -> bool:
-    """Whether a tensor cannot be a number."""
+    """True if a tensor cannot be a number."""
     return any(not isinstance(d, relay_types.TypeId) or d.kind is relay_types.Kind.Dim for d in type_.shape)
 
 
@@ -206,7 +206,7 @@ def _is_none(written: Type) -> bool:
 
 
 def kind(written: Type) -> str | None:
-    """Which of Relay's types an annotation is: "tensor", "scalar", "tuple"; None for others."""
+    """The kind of Relay type that an annotation is: "tensor", "scalar", "tuple"; None for others."""
     if not isinstance(written, UnboundType):
         return None
     name = written.name.rpartition(".")[2]

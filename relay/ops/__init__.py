@@ -3,7 +3,7 @@
 To add one, write its paragraph in the file of its kind, as the ones there are written: relation (its type), pattern,
 compute, gradient, and the NumPy reference with a docstring that says shapes and dtypes and has an example. The table
 test over the registry, `tests/ops/test_table.py`, then covers it; give a `sampler` where random numbers in the default
-shapes would not do.
+shapes do not fit.
 
     elementwise   arithmetic; elementary (exp, log, sqrt, tanh, ..); trigonometric (circular and hyperbolic functions,
                   erf); rounding; comparison (also logic, bits, where, cast); activation (silu, gelu, .., composed)

@@ -110,7 +110,7 @@ def counting(emitter: Emitter, start: Dim, stop: Dim, dtype: BaseType | None = N
 
 
 def table(emitter: Emitter, make: Callable[[Emitter], Value]) -> Value:
-    """What `make` computes from sizes alone: a constant where they are numbers."""
+    """The table that `make` computes from sizes alone: a constant if they are numbers."""
     aside = Emitter(emitter.span)
     result = make(aside)
     known: dict[Atom, np.ndarray] = {}
@@ -133,7 +133,7 @@ def constant_number(value: Value) -> float | None:
 
 
 def is_integer(base: BaseType) -> bool:
-    """Whether a base type is a signed or unsigned integer."""
+    """True if a base type is a signed or unsigned integer."""
     return base.base_class is BaseClass.INTEGER
 
 
@@ -172,19 +172,20 @@ def making(shape: tuple[Any, ...], dtype: str) -> Iterator[None]:
 
 
 def result_dtype(otherwise: str) -> str:
-    """The dtype of the result in a compute function: as its type says, or, outside of a compilation, another one."""
+    """The dtype of the result in a compute function: that of its type, or, outside of a compilation, another one."""
     known = _result.get()
     return otherwise if known is None else known[1]
 
 
 def result_dims(rule: Callable[[], Iterable[Any]]) -> tuple[Any, ...]:
-    """The shape of the result in a compute function: as its type says, or, outside of a compilation, by its rule."""
+    """The shape of the result in a compute function: that of its type, or, outside of a compilation, the one of its
+    rule."""
     known = _result.get()
     return tuple(rule()) if known is None else known[0]
 
 
 def same_dim(left: Any, right: Any) -> bool:
-    """Whether two extents are surely the same."""
+    """True if two extents are surely the same."""
     return left is right or (isinstance(left, int) and isinstance(right, int) and left == right) or (
         hasattr(left, "same_as") and not isinstance(right, int) and bool(left.same_as(right))
     )  # fmt: skip

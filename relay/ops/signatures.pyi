@@ -108,14 +108,14 @@ class Operators:
     def all(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         """Type: bool -> bool
 
-        Whether all elements are true along axes; true over none. x: (bool, s) -> (bool, s without the axes).
+        True where all elements are true along axes; true over none. x: (bool, s) -> (bool, s without the axes).
         """
 
     @staticmethod
     def any(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         """Type: bool -> bool
 
-        Whether one element at least is true along axes; false over none. x: (bool, s) -> (bool, s without the axes).
+        True where at least one element is true along axes; false over none. x: (bool, s) -> (bool, s without the axes).
         """
 
     @staticmethod
@@ -925,7 +925,7 @@ class Operators:
     def gather_nd(x: Any, indices: Any) -> Any:
         """Type: T, I:int -> T
 
-        The slices of x at index vectors, which stand along the last axis of `indices`. x: (T, (*a, *b)), indices: (int,
+        The slices of x at index vectors, which lie along the last axis of `indices`. x: (T, (*a, *b)), indices: (int,
         (*s, k)) with k the number of axes a -> (T, (*s, *b)).
         """
 
@@ -1076,21 +1076,21 @@ class Operators:
     def isfinite(x: Any) -> Any:
         """Type: T:number -> bool
 
-        Whether an element is neither infinite nor NaN. x: (T, s) -> (bool, s).
+        True where an element is neither infinite nor NaN. x: (T, s) -> (bool, s).
         """
 
     @staticmethod
     def isinf(x: Any) -> Any:
         """Type: T:number -> bool
 
-        Whether an element is infinite. x: (T, s) -> (bool, s).
+        True where an element is infinite. x: (T, s) -> (bool, s).
         """
 
     @staticmethod
     def isnan(x: Any) -> Any:
         """Type: T:number -> bool
 
-        Whether an element is not a number. x: (T, s) -> (bool, s).
+        True where an element is not a number. x: (T, s) -> (bool, s).
         """
 
     @staticmethod
@@ -1449,8 +1449,8 @@ class Operators:
         """Type: T:float -> T
 
         The vector norm (sum |x|**ord)**(1 / ord) along axes, of all elements without any; the largest |x| for inf, the
-        smallest for -inf, the number of those that are not 0 for 0. The gradient of the 2-norm at 0 is 0. x: (T float,
-        s) -> (T, s without the axes).
+        smallest for -inf, the number of nonzero elements for 0. The gradient of the 2-norm at 0 is 0. x: (T float, s)
+        -> (T, s without the axes).
         """
 
     @staticmethod
@@ -1749,7 +1749,7 @@ class Operators:
     def repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
         """Type: T -> T
 
-        Each element as often as `repeats` says, along an axis; all in one row without one. x: (T, (*a, n, *b)) -> (T,
+        Each element repeated `repeats` times along an axis; all in one row if axis is None. x: (T, (*a, n, *b)) -> (T,
         (*a, n * repeats, *b)).
         """
 
@@ -1893,8 +1893,9 @@ class Operators:
     def searchsorted(ordered: Any, values: Any, side: str = "left") -> Any:
         """Type: T:number, T -> int32
 
-        Where to insert values so that what is ascending stays so: before equal ones, or behind them with side="right".
-        ordered: (T, (n,)), values: (T, s), or rows of both: (T, (*b, n)), (T, (*b, m)) -> (int32, the shape of values).
+        The places at which to insert values so that ascending elements stay ascending: before equal ones, or behind
+        them with side="right". ordered: (T, (n,)), values: (T, s), or rows of both: (T, (*b, n)), (T, (*b, m)) ->
+        (int32, the shape of values).
         """
 
     @staticmethod
@@ -2139,7 +2140,7 @@ class Operators:
     def tile(x: Any, reps: Any) -> Any:
         """Type: T -> T
 
-        x as often as `reps` says along the last axes, or along new ones at the front. x: (T, s) -> (T, s times reps).
+        x repeated `reps` times along the last axes, or along new ones at the front. x: (T, s) -> (T, s times reps).
         """
 
     @staticmethod
@@ -2203,8 +2204,8 @@ class Operators:
     ) -> Any:
         """Type: T:float, T -> T
 
-        x with a x = b, or with a^T x = b if `transpose`, where only the lower (or upper) triangle of a is looked at. a:
-        (T float, (*b, n, n)), b: (T, (*b, n, k)) -> (T, (*b, n, k)).
+        x with a x = b, or with a^T x = b if `transpose`, where only the lower (or upper) triangle of a is read. a: (T
+        float, (*b, n, n)), b: (T, (*b, n, k)) -> (T, (*b, n, k)).
         """
 
     @staticmethod

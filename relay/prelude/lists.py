@@ -27,7 +27,7 @@ class List:
         tail: List
 
     def is_empty(self):
-        """Whether there is no element."""
+        """True if there is no element."""
         match self:
             case List.Nil():
                 return True

@@ -20,7 +20,7 @@ class Option:
         value: A
 
     def is_some(self):
-        """Whether there is a value."""
+        """True if there is a value."""
         match self:
             case Option.Some():
                 return True

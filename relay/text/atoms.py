@@ -16,7 +16,8 @@ from relay.text.values import ValueParser
 
 @attrs.define(eq=False)
 class Declarations:
-    """What the bodies may mention: the functions of the module with their types, and its long constants."""
+    """The declarations that bodies may mention: the functions of the module with their types, and its long
+    constants."""
 
     functions: dict[str, FunctionType] = attrs.field(factory=dict)
     constants: dict[str, Constant] = attrs.field(factory=dict)
@@ -108,7 +109,7 @@ class AtomParser:
         return Constant(array, cursor.span_from(token))
 
     def long_constant(self) -> Constant:
-        """`constant#0[B, (d, ..)]`, whose elements stand at the end of the text. Raises FrontendError."""
+        """`constant#0[B, (d, ..)]`, whose elements are at the end of the text. Raises FrontendError."""
         cursor = self.cursor
         token = cursor.take()
         constant = self.declared.constants.get(token.text)

@@ -73,7 +73,7 @@ class _Place:
 @attrs.frozen(eq=False)
 class Signature:
     """The parameters of a function, which are not in scope yet, and its result; both may lack types in untyped
-    programs, where `kinds` says what Python's parameters say."""
+    programs, where `kinds` has the properties of Python's parameters."""
 
     parameters: tuple[Var, ...]
     result: Type | None
@@ -240,7 +240,7 @@ class BodyParser:
         cursor.position = position
 
     def _terminator(self) -> Terminator | None:
-        """How a block ends, if its end is at the cursor."""
+        """The terminator of a block, if it is at the cursor."""
         cursor = self.cursor
         start = cursor.next
         if start.kind is not Kind.NAME:
@@ -399,7 +399,7 @@ class BodyParser:
         return made
 
     def _field(self, field: Field) -> object:
-        """What stands in a field of a node that has a notation."""
+        """The value of a field of a node that has a notation."""
         match field.role, field.type:
             case Role.ATOM, _:
                 return self.atoms.atom()
@@ -499,11 +499,11 @@ class BodyParser:
         return Loop(label, parameters, initial, body, counter, span)
 
     def _iterable(self) -> Atom | None:
-        """What a loop goes through, after its variable, in untyped programs."""
+        """The iterable of a loop, after its variable, in untyped programs."""
         return None
 
     def _resized_parameters(self) -> tuple[int, ...]:
-        """Which parameters are lists that the loop makes longer or shorter, in untyped programs."""
+        """The positions of parameters that are lists which the loop makes longer or shorter, in untyped programs."""
         return ()
 
     def _initialized_parameter(self) -> tuple[Var, Atom]:

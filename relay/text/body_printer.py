@@ -127,7 +127,7 @@ class BodyPrinter(Pieces):
             self._put(self._place(binding.value.span))
 
     def _place(self, span: Span | None) -> str:
-        """Where something comes from, if that is asked for."""
+        """The source place of something, if places are printed."""
         if span is None or not self._spans:
             return ""
         number = self._sources.setdefault(span.source, len(self._sources))
@@ -223,7 +223,7 @@ class BodyPrinter(Pieces):
                 self._put(*[p if isinstance(p, str) else self._field(p, other) for p in notation(cls)])
 
     def _field(self, field: Field, node: Expr) -> str:
-        """What stands in a field of a node that has a notation."""
+        """The text of a field of a node that has a notation."""
         value = getattr(node, field.name)
         match field.role:
             case Role.ATOM:

@@ -32,7 +32,7 @@ SUFFIXES = {_suffix(base): base for base in BASE_TYPES.values() if base is not B
 
 
 def is_inline(array: np.ndarray) -> bool:
-    """Whether the text of the elements is short and determines the array: its shape, and every bit of a NaN."""
+    """True if the text of the elements is short and determines the array: its shape, and every bit of a NaN."""
     if array.size > INLINE_SIZE or (array.size == 0 and array.ndim > 1):
         return False
     if array.dtype.kind in "biu":

@@ -60,7 +60,7 @@ class DimParser:
     # ---- dims
 
     def at_dim(self) -> bool:
-        """Whether a dim that is not only a number is at the cursor."""
+        """True if a dim that is not only a number is at the cursor."""
         cursor = self.cursor
         token = cursor.next
         if cursor.is_at("("):

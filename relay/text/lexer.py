@@ -19,7 +19,7 @@ from relay.errors import FrontendError, Label, Source, Span
 
 
 class Kind(enum.Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     VARIABLE = "a variable"
     GLOBAL = "a function of the module"
@@ -58,7 +58,7 @@ DECLARATIONS = ("data", "type", "entry", "fn", "derivative", "constants", "sourc
 
 
 def name_text(name: str) -> str:
-    """A name as it stands in a text: in quotes where it is not a plain one."""
+    """A name as it is written: in quotes where it is not a plain one."""
     return name if _PLAIN_NAME.fullmatch(name) else quote_text(name)
 
 
@@ -68,7 +68,7 @@ def quote_text(text: str) -> str:
 
 
 def unquote_text(text: str) -> str:
-    """The name or text that stands like this in a text. Raises ValueError for an unknown escape."""
+    """The name or text that is written like this. Raises ValueError for an unknown escape."""
     if not text.startswith('"'):
         return text
     value: str = json.loads(text, strict=False)
@@ -159,7 +159,7 @@ class Cursor:
         return matching, first
 
     def _begins_declaration(self, token: Token) -> bool:
-        """Whether a token begins a line, and is a word that declarations begin with."""
+        """True if a token begins a line, and is a word that declarations begin with."""
         _, column = self._place(token.start)
         return token.text in DECLARATIONS and token.kind is Kind.NAME and column == 1
 
@@ -176,7 +176,7 @@ class Cursor:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """While the text is read: an error there is told, or that of a bracket if it shows before."""
+        """A context in which the text is read: an error is reported, or that of a bracket if it comes before."""
         try:
             yield
         except FrontendError as error:
@@ -210,7 +210,7 @@ class Cursor:
         return token
 
     def is_at(self, *texts: str) -> bool:
-        """Whether these symbols or words stand at the position."""
+        """True if these symbols or words are at the position."""
         for offset, text in enumerate(texts):
             token = self.peek(offset)
             if token.text != text or token.kind is Kind.STRING:
@@ -244,7 +244,7 @@ class Cursor:
         return self.unquote(self.expect_kind(Kind.STRING, what))
 
     def unquote(self, token: Token) -> str:
-        """What a name or text in quotes says. Raises FrontendError for an unknown escape."""
+        """The value of a name or text in quotes. Raises FrontendError for an unknown escape."""
         try:
             return unquote_text(token.text[1:] if token.kind is Kind.GLOBAL else token.text)
         except ValueError:
@@ -270,7 +270,7 @@ class Cursor:
         return self._line_starts[span.line - 1] + span.column - 1
 
     def expected_error(self, what: str, help: str | None = None) -> FrontendError:
-        """The error that something else stands at the position."""
+        """The error that something else is at the position."""
         token = self.next
         found = token.kind.value if token.kind is Kind.END else f"`{shorten(token.text)}`"
         return FrontendError(f"expected {what}, found {found}", self.span(token), help=help)

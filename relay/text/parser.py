@@ -5,8 +5,8 @@
                     [sources { "file" 1 "text"; .. }]
     function    ::= fn f(%x: T, ..) -> T block                   block ::= { (statement;)* terminator }
 
-Without `entry` a call enters the first function that no other one mentions. The stage, `typed` or `core`, says what the
-module is checked as; its name is for readers. Aliases of types are for texts, too: a module has the types themselves.
+Without `entry` a call enters the first function that no other one mentions. The module is checked as its stage, `typed`
+or `core`; its name is for readers. Aliases of types are for texts, too: a module has the types themselves.
 
 The declarations are read first, so that they may mention each other in any order; then the bodies. What is read is
 checked by `relay.ir.validation.check`, and a mistake is an error at its place.
@@ -73,7 +73,7 @@ _STAGES: dict[str, Stage] = {"typed": "typed", "core": "core", "structured": "st
 
 @attrs.define(eq=False)
 class _Header:
-    """A function whose body has not been read: where that begins, and what stands before it."""
+    """A function whose body has not been read: the place where it begins, and the header before it."""
 
     name: str
     signature: Signature
@@ -100,7 +100,7 @@ class _Parser:
 
     @staticmethod
     def _title(cursor: Cursor) -> Stage | None:
-        """`module "name" stage typed;`, which says what the module is checked as."""
+        """`module "name" stage typed;`, the stage that the module is checked as."""
         if not cursor.accept("module"):
             return None
         cursor.name("the name of the module")
@@ -355,7 +355,7 @@ class _Parser:
             raise FrontendError(f"{token.text}: {error}", self.cursor.span(data)) from None
 
     def _external_array(self, base: BaseType, shape: tuple[int, ...]) -> np.ndarray:
-        """An array that stands beside the text, by its name."""
+        """An array that is passed beside the text, by its name."""
         token = self.cursor.next
         name = self.cursor.string("the name of an array, in quotes")
         array = self.constants.get(name)

@@ -17,11 +17,11 @@
     }
 
 `%x` is a variable, `@f` a function of the module, `'l` a loop. A number has its dtype as a suffix (`2.0f32`, `3i64`),
-or none in the untyped surface IR, whose text begins with `surface;`; a large array appears as `constant#0[float32,
-(64, 64)]`, and its bytes stand at the end of the module, in `constants { .. }`. Symbolic dims, and what is assumed of
-them, stand at its beginning: `dims n, m where n >= 1, n % 2 == 0;`; `dims made k;` is a data-dependent one.
-Within a function, variables with one name are told apart by a number. The text of a module depends on its structure and
-names only; `relay.text.parser` reads it.
+or none in the untyped surface IR, whose text begins with `surface;`; a large array appears as `constant#0[float32, (64,
+64)]`, and its bytes are at the end of the module, in `constants { .. }`. Symbolic dims, and assumptions about them, are
+at its beginning: `dims n, m where n >= 1, n % 2 == 0;`; `dims made k;` is a data-dependent one. Within a function,
+variables with one name are told apart by a number. The text of a module depends on its structure and names only;
+`relay.text.parser` reads it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def to_text(
     which is for reading, it lacks the elements of large constants. With `constants` they are put into this dict instead
     of the text, by names that the text mentions, for `numpy.savez` and `relay.parse(text, constants=..)`. With `spans`
     it says where expressions come from, `at "0:3:5-3:9"` (source, line, column, end), and has the sources at its end.
-    With `sources` the lines of the source stand as comments above what was made of them.
+    With `sources` the lines of the source are comments above the code made of them.
     """
     printer = _Printer(spans)
     printer.sources = sources

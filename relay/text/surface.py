@@ -78,7 +78,7 @@ def static_text(value: object, objects: Objects) -> str:
 
 
 def is_attribute(value: object) -> bool:
-    """Whether a value has a text as an attribute of an operator has it."""
+    """True if a value is written as the attribute of an operator is."""
     if isinstance(value, tuple):
         return type(value) is tuple and all(map(is_attribute, value))
     return value is None or type(value) in (bool, int, float, str) or isinstance(value, BaseType)
@@ -91,7 +91,7 @@ def pattern_text(pattern: Pattern, atom: AtomText, variable: Callable[[Var], str
         return pattern_text(part, atom, variable)
 
     def bracketed_text(part: Pattern) -> str:
-        """A part that stands where `|` and `as` need brackets."""
+        """A part in a position where `|` and `as` need brackets."""
         text = part_text(part)
         is_open = isinstance(part, OrPattern) or (
             isinstance(part, CapturePattern) and not isinstance(part.pattern, WildcardPattern)
@@ -122,7 +122,7 @@ def pattern_text(pattern: Pattern, atom: AtomText, variable: Callable[[Var], str
 
 
 def items_text(items: Iterable[Atom | Slice], atom: AtomText) -> str:
-    """What stands between the brackets of a subscript."""
+    """The text between the brackets of a subscript."""
 
     def end(value: Atom | None) -> str:
         return "" if value is None else atom(value)

@@ -59,7 +59,7 @@ class SurfaceAtoms(AtomParser):
         return Var(token.text[1:], self.types.type() if self.cursor.accept(":") else None, self.cursor.span(token))
 
     def at_atom(self) -> bool:
-        """Whether an atom is at the cursor."""
+        """True if an atom is at the cursor."""
         token = self.cursor.next
         match token.kind:
             case Kind.VARIABLE | Kind.GLOBAL | Kind.CONSTANT | Kind.INTRINSIC | Kind.NUMBER:
@@ -97,7 +97,7 @@ class SurfaceAtoms(AtomParser):
         return Constant(self.values.array(), cursor.span_from(token))
 
     def _is_array_number(self) -> bool:
-        """Whether a dtype follows the number at the cursor."""
+        """True if a dtype follows the number at the cursor."""
         number, suffix = self.cursor.next, self.cursor.peek()
         if number.text in NUMBERS:
             return suffix.text == "." and self.cursor.peek(2).text in SUFFIXES
@@ -282,7 +282,7 @@ class SurfaceParser(BodyParser):
 
 @attrs.define(eq=False)
 class _Patterns:
-    """Reads one case's pattern. `variables` are those that it binds, which stand in each of its alternatives."""
+    """Reads one case's pattern. `variables` are those that it binds, which are bound in each of its alternatives."""
 
     cursor: Cursor
     atoms: SurfaceAtoms

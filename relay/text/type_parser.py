@@ -58,8 +58,8 @@ NUMBERS = frozenset({"inf", "nan", "-inf", "-nan"})
 
 
 class TypeParser(DimParser):
-    """Reads types at a cursor. `data` are the data types of the module, `places` where their names stand, `objects`
-    the objects of Python that a text may mention."""
+    """Reads types at a cursor. `data` are the data types of the module, `places` the places of their names,
+    `objects` the objects of Python that a text may mention."""
 
     def __init__(self, cursor: Cursor, objects: Mapping[str, object] | None = None) -> None:
         super().__init__(cursor)
@@ -141,7 +141,7 @@ class TypeParser(DimParser):
         return None, self.type()
 
     def definition(self) -> DataDefinition:
-        """The name of a data type, where one stands. Raises FrontendError if there is none of that name."""
+        """The data type whose name is at the cursor. Raises FrontendError if there is none of that name."""
         token = self.cursor.next
         name = self.cursor.name("a data type")
         if name not in self.data:
@@ -176,7 +176,7 @@ class TypeParser(DimParser):
     # ---- types
 
     def scheme(self) -> Type:
-        """A type in which applications of type-level functions may stand, as that of a polymorphic function."""
+        """A type that may contain applications of type-level functions, as that of a polymorphic function."""
         self._equations = []
         start = self.cursor.next
         type_ = self.type()
@@ -371,7 +371,7 @@ class TypeParser(DimParser):
         return classes[name]
 
     def tensor(self) -> TensorType:
-        """`B, (d, ..)`: what stands in the brackets of a tensor type, with names of the axes or without."""
+        """`B, (d, ..)`: the content of the brackets of a tensor type, with names of the axes or without."""
         base = self._base()
         cursor = self.cursor
         cursor.expect(",", " and the shape")
@@ -415,7 +415,7 @@ class TypeParser(DimParser):
         return DataType(definition, self._arguments(definition, token) if definition.parameters else ())
 
     def _arguments(self, definition: DataDefinition, token: lexer.Token) -> tuple[Type | Base | Shape | Dim, ...]:
-        """What stands for the parameters of a polymorphic data type, each of its kind."""
+        """The arguments for the parameters of a polymorphic data type, each of its kind."""
         cursor = self.cursor
         cursor.expect("[", f" and what stands for {', '.join(map(str, definition.parameters))}")
         readers: dict[Kind, Callable[[], Type | Base | Shape | Dim]] = {
@@ -497,7 +497,7 @@ class TypeParser(DimParser):
 
 
 def parse_type(text: str, filename: str = "<relay>", data: Iterable[DataDefinition] = ()) -> Type:
-    """The type that a text says, in which these data types may stand. Raises FrontendError."""
+    """The type in a text, which may contain these data types. Raises FrontendError."""
     (type_,) = _parse(text, filename, data, lambda cursor: cursor.expected_error("the end of the type"))
     return type_
 

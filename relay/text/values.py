@@ -22,7 +22,7 @@ class ValueParser:
     # ---- arrays
 
     def at_array(self) -> bool:
-        """Whether the elements of an array are at the cursor."""
+        """True if the elements of an array are at the cursor."""
         token = self.cursor.next
         if token.kind is Kind.NAME:
             return token.text in ("true", "false") or (

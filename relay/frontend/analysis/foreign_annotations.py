@@ -16,7 +16,7 @@ _OF_PARTS = (list, tuple, typing.List, typing.Tuple, typing.Optional, typing.Seq
 
 
 def says_nothing(scope: Scope, node: ast.expr) -> bool:
-    """Whether an annotation stands for arrays, functions, dicts or values of any type: `np.ndarray`,
+    """True if an annotation stands for arrays, functions, dicts or values of any type: `np.ndarray`,
     `NDArray[np.float64]`, `Callable`, `dict[str, Any]`, `list[np.ndarray]`, `Float[Array, "n d"]`."""
     match node:
         case ast.Name() | ast.Attribute():

@@ -36,7 +36,7 @@ NOTHING: frozenset[str] = frozenset()
 
 @attrs.frozen(eq=False)
 class Live:
-    """What is live around a statement, restricted to the names that it assigns.
+    """The live names around a statement, restricted to the names that it assigns.
 
     `after` it; for a loop also at its `head`, where it is decided whether there is another round, and where a round
     begins.
@@ -55,7 +55,7 @@ class Liveness:
         self._block(body, set(), NOTHING, NOTHING, record=True)
 
     def live_around(self, node: ast.stmt) -> Live:
-        """What is live around a statement that has been analyzed."""
+        """The live names around a statement that has been analyzed."""
         return self._around[id(node)]
 
     def _block(
@@ -159,7 +159,7 @@ def bound_at_exits(loop: ast.While | ast.For, bound: Iterable[str]) -> set[str]:
 
 
 def leaves_by_break(body: Sequence[ast.stmt]) -> bool:
-    """Whether a loop with this body is left by a `break`."""
+    """True if a loop with this body can be left by a `break`."""
     stack = list(body)
     while stack:
         match stack.pop():

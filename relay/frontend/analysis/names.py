@@ -44,7 +44,7 @@ LIST_STATEMENTS = {"append": 1, "extend": 1, "insert": 2, "clear": 0, "reverse":
 
 
 def changes_list(method: str, call: ast.Call) -> bool:
-    """Whether a call of a method, written as a statement, changes a list."""
+    """True if a call of a method, written as a statement, changes a list."""
     return LIST_STATEMENTS.get(method) == len(call.args) and (not call.keywords or method == "sort")
 
 
@@ -60,7 +60,8 @@ def changed_list(node: ast.AST) -> str | None:
 
 
 def appended_tuples(nodes: Iterable[ast.AST]) -> dict[str, int]:
-    """How many parts the tuples have that `xs.append((a, b))` writes, of each variable that gets only such tuples."""
+    """The number of parts of the tuples that `xs.append((a, b))` writes, for each variable that gets only such
+    tuples."""
     counts: dict[str, set[int | None]] = {}
     for node in _walk_function(nodes):
         match node:
@@ -89,7 +90,7 @@ def _holder(node: ast.AST) -> str | None:
 
 
 def resized_lists(nodes: Iterable[ast.AST]) -> Names:
-    """The variables whose lists these nodes make longer or shorter, as far as the syntax says so."""
+    """The variables whose lists these nodes make longer or shorter, as far as the syntax shows it."""
     names: Names = {}
     for node in _walk_function(nodes):
         if (changed := changed_list(node)) is not None:
@@ -188,7 +189,7 @@ def certainly_assigned(node: ast.AST) -> set[str]:
 
 
 def has_assignment(node: ast.AST) -> bool:
-    """Whether an expression has a `:=` of the function that it stands in, or a `pop`."""
+    """True if an expression has a `:=` of the function around it, or a `pop`."""
     return any(isinstance(n, ast.NamedExpr) or changed_list(n) is not None for n in _walk_function([node]))
 
 
@@ -219,7 +220,7 @@ def pattern_names(pattern: ast.pattern) -> set[str]:
 
 
 def is_always_true(test: ast.expr) -> bool:
-    """Whether a loop's condition is written as a constant that holds."""
+    """True if a loop's condition is a constant that holds."""
     return isinstance(test, ast.Constant) and isinstance(test.value, bool | int) and bool(test.value)
 
 

@@ -115,7 +115,7 @@ def _used_variables(body: Block) -> set[Var]:
 
 
 def _is_name(target: Var) -> bool:
-    """Whether the user wrote the variable, as the target of an assignment."""
+    """True if the user wrote the variable, as the target of an assignment."""
     span: Span | None = target.span
     if span is None or span.line != span.end_line:
         return False
@@ -127,7 +127,7 @@ _LISTS = ("list", "growing", "append", "spread", "insert", "clear", "reverse", "
 
 
 def _changes_list(value: Expr, values: Mapping[Var, Expr]) -> bool:
-    """Whether an expression is a list after `xs.append(v)` and the like."""
+    """True if an expression is a list after `xs.append(v)` and the like."""
     match value:
         case Apply(Static(Intrinsic(name)), (Var() as xs, *_)) if name in _LISTS[2:]:
             return _is_list(values.get(xs))
@@ -144,7 +144,7 @@ def _is_list(value: Expr | None) -> bool:
 
 
 def _does_nothing(value: Expr, effects: _Effects) -> bool:
-    """Whether an `if` or `for` has nothing inside."""
+    """True if an `if` or `for` has nothing inside."""
     if not isinstance(value, If | ForEach):
         return False
     inner = list(blocks(value))
@@ -162,7 +162,7 @@ def _is_growing(value: Apply) -> bool:
 
 
 class _Effects:
-    """Which expressions have effects, as far as names tell."""
+    """The expressions that have effects, as far as names tell."""
 
     def __init__(self, scope: Scope, known: dict[Definition, bool] | None = None) -> None:
         self.scope = scope

@@ -1,4 +1,4 @@
-"""Classes as data types: what `relay.data` reads from a class and makes of it.
+"""Classes as data types: the conversion by `relay.data`.
 
     class Point:            one constructor, Point, with the annotated fields
         x: T
@@ -76,7 +76,7 @@ def forget(modules: Container[str]) -> None:
 
 @attrs.frozen(eq=False)
 class ClassPlace:
-    """Where a class stands: its source, None if there is none, and the names around it."""
+    """The place of a class: its source, None if there is none, and the names around it."""
 
     source: tuple[SourceFile, ast.ClassDef] | None
     local: Mapping[str, object]
@@ -134,7 +134,7 @@ def define(cls: type, place: ClassPlace, wrap: Callable[..., object]) -> type:
 
 
 def _refuse_own_names(cls: type, nested: Mapping[str, type], reading: _ClassReader) -> None:
-    """Raise FrontendError for fields beside constructors, and for special methods that data types bring."""
+    """Raise FrontendError for fields next to constructors, and for special methods that data types bring."""
     if nested and inspect.get_annotations(cls):
         field = next(iter(inspect.get_annotations(cls)))
         raise FrontendError(
@@ -180,7 +180,7 @@ def _add_methods(
 
 
 def _wrapping(wrap: Callable[..., object], function: object) -> Callable[[Definition], object]:
-    """What makes a callable of a method, which knows the Python function that takes the same arguments."""
+    """A function that makes a callable of a method, which knows the Python function that takes the same arguments."""
     function = function.__func__ if isinstance(function, staticmethod) else function
     return functools.partial(wrap, python=function) if isinstance(function, FunctionType) else wrap
 
@@ -286,7 +286,8 @@ class _ClassReader:
         self.state = "unread"
 
     def span(self, name: str, constructor: str | None = None) -> Span | None:
-        """Where a name of the class (or of a constructor's class) is defined; the class itself if it is not found."""
+        """The place where a name of the class (or of a constructor's class) is defined; the class itself if it is
+        not found."""
         if self.source is None:
             return None
         file, node = self.source

@@ -71,7 +71,7 @@ def make(owner: DataClass, constructor: str, fields: Mapping[str, object]) -> ob
 
 
 def is_value(item: object) -> bool:
-    """Whether a Python object is a value of a data type."""
+    """True if a Python object is a value of a data type."""
     return not isinstance(item, type) and getattr(type(item), "__relay_constructor__", None) is not None
 
 

@@ -13,7 +13,7 @@ _SYSTEM.__dict__.update(version_info=tuple(sys.version_info), platform=sys.platf
 
 
 def of_python(test: ast.expr) -> bool | None:
-    """Whether a condition on the version of Python, or the system, holds; None for other conditions."""
+    """The value of a condition on the version of Python, or the system; None for other conditions."""
     names = [n.id for n in ast.walk(test) if isinstance(n, ast.Name)]
     attributes = [n.attr for n in ast.walk(test) if isinstance(n, ast.Attribute)]
     allowed = (ast.Compare, ast.Name, ast.Attribute, ast.Constant, ast.Tuple, ast.Subscript, ast.Slice, ast.UnaryOp)
@@ -27,7 +27,8 @@ def of_python(test: ast.expr) -> bool | None:
 
 
 def only_tries_imports(body: list[ast.stmt], handlers: list[ast.ExceptHandler]) -> bool:
-    """Whether a `try` does no more than import what may be missing. Where it is there, that is what happens."""
+    """True if a `try` only imports modules that may be missing. If they exist, its body is what happens. Where it is
+    there, that is what happens."""
     missing = ("ImportError", "ModuleNotFoundError")
     caught = [ast.unparse(h.type) if h.type is not None else "" for h in handlers]
     return all(isinstance(s, ast.Import | ast.ImportFrom) for s in body) and all(c in missing for c in caught)

@@ -23,11 +23,11 @@ class Decorators:
     _imports: ImportedNames
 
     def is_decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
-        """Whether `@relay` decorates a function, or a class, which it cannot."""
+        """True if `@relay` decorates a function, or a class, which it cannot."""
         return any(self.is_relay(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list)
 
     def _options(self, node: FunctionNode) -> dict[str, ast.expr]:
-        """What is written in `@relay(..)`, or `@relay.overload(..)`."""
+        """The options written in `@relay(..)`, or `@relay.overload(..)`."""
         decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
         calls = [d for d in decorators if isinstance(d, ast.Call) and self.is_relay(d.func)]
         if isinstance(node, ast.FunctionDef) and (overload := self.overloaded(node)) is not None:
@@ -35,8 +35,8 @@ class Decorators:
         return {k.arg: k.value for d in calls for k in d.keywords if k.arg is not None}
 
     def written_options(self, node: FunctionNode) -> tuple[dict[str, object], ast.Call] | None:
-        """What is written in `@relay(..)`, and where: MISSING is what is known only at run time. None without
-        parentheses."""
+        """The options written in `@relay(..)`, and their place: MISSING for values known only at run time. None
+        without parentheses."""
         for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else []:
             if isinstance(decorator, ast.Call) and self.is_relay(decorator.func):
                 found: dict[str, object] = {}
@@ -51,7 +51,7 @@ class Decorators:
         return None
 
     def is_declared_pure(self, node: FunctionNode) -> bool:
-        """Whether a function is decorated with `@relay(pure=True)`."""
+        """True if a function is decorated with `@relay(pure=True)`."""
         match self._options(node).get("pure"):
             case ast.Constant(value=True):
                 return True
@@ -69,7 +69,7 @@ class Decorators:
                 return ()
 
     def is_relay(self, node: ast.expr) -> bool:
-        """Whether an expression is the decorator."""
+        """True if an expression is the decorator."""
         self._imports.load_names_in(node)
         return self._expressions.meaning(node) is importlib.import_module("relay")
 
@@ -95,7 +95,7 @@ class Decorators:
         return None
 
     def registers(self, node: ast.expr) -> bool:
-        """Whether an expression is one of the functions that register operators."""
+        """True if an expression is one of the functions that register operators."""
         relay, found = importlib.import_module("relay"), self._expressions.meaning(node)
         return found is not None and any(found is f for f in (relay.register_op, relay.composite, relay.pure_callback))
 

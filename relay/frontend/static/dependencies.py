@@ -1,8 +1,8 @@
-"""Dependencies of what stands at the top of a file, by its text alone: what the check of a function may depend on.
+"""Dependencies between statements at the top of a file, by its text alone: what the check of a function may depend on.
 
 A unit is a statement at the top. It depends on those that bind the names that it mentions, on what these depend on, and
-on those whose effect no name tells: registrations, overloads, gradients that are defined. Texts that are equal in all
-of these are checked with equal results, wherever they stand.
+on those whose effect no name tells: registrations, overloads, custom gradients. Texts that are equal in all of these
+are checked with equal results, at any place.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Dependencies:
         return [self.units[p] for p in sorted(seen)]
 
     def digest(self, position: int) -> str:
-        """What changes whenever the check of a unit may."""
+        """A digest that changes whenever the check of a unit may."""
         if position not in self._digests:
             parts = [self.surroundings, self.units[position].text, *(unit.text for unit in self.needed(position))]
             whole = "\0".join(parts).encode(errors="surrogatepass")
@@ -138,7 +138,7 @@ def _root(node: ast.expr) -> Iterator[str]:
 
 
 def _acts(node: ast.stmt) -> bool:
-    """Whether others may depend on a statement without a name that says so."""
+    """True if others may depend on a statement without a name that says so."""
     match node:
         case ast.FunctionDef(decorator_list=decorators) | ast.ClassDef(decorator_list=decorators):
             return any(map(_registers, decorators)) or (isinstance(node, ast.ClassDef) and _holds_registration(node))

@@ -86,7 +86,7 @@ def _derivative(derive: Callable[..., object]) -> _Rule:
 
 
 def _type_variable(make: Callable[[str], object]) -> _Rule:
-    """What bounds it, is nothing to Relay."""
+    """Type variables; their bounds mean nothing to Relay."""
 
     def rule(evaluator: Evaluator, name: Any, *bounds: Any, **named: Any) -> object:
         if not isinstance(name, str):

@@ -58,13 +58,13 @@ class NotEvaluated(Exception):
 
 
 class Budget:
-    """How many elements may still be made."""
+    """The number of elements that may still be made."""
 
     def __init__(self) -> None:
         self._left = MOST_ELEMENTS
 
     def take(self, elements: int) -> None:
-        """Note that a value of this many elements is made. Raises NotEvaluated where there are too many."""
+        """Count a new value of this many elements. Raises NotEvaluated where there are too many."""
         if not 0 <= elements <= self._left:
             raise NotEvaluated
         self._left -= elements
@@ -72,13 +72,13 @@ class Budget:
 
 @attrs.frozen(eq=False)
 class Evaluator:
-    """The values of expressions, by what is known of the names in them."""
+    """The values of expressions, from the known names in them."""
 
     names: MutableMapping[str, Any]
     budget: Budget = attrs.field(factory=Budget)
 
     def meaning(self, node: ast.expr) -> object:
-        """What a dotted name means, which may be Outside; None if that is not known, and for anything else."""
+        """The meaning of a dotted name, which may be Outside; None if it is not known, and for anything else."""
         if isinstance(node, ast.Name):
             return self.names.get(node.id)
         if isinstance(node, ast.Attribute):
@@ -164,8 +164,8 @@ class Evaluator:
     # ---- sizes
 
     def weight(self, value: object) -> int:
-        """How many elements a value has, parts of parts included, however often a part is shared. Raises NotEvaluated
-        where there are too many."""
+        """The number of elements of a value, parts of parts included, however often a part is shared. Raises
+        NotEvaluated where there are too many."""
         pending, items, elements = [value], 0, 0
         while pending:
             item = pending.pop()
@@ -333,26 +333,26 @@ def _require_known(value: object) -> object:
 
 
 def truth(value: object) -> bool:
-    """Whether a value is true."""
+    """True if a value is true."""
     if value is None or isinstance(value, list | tuple | dict | set | str | bytes | range) or is_numeric(value):
         return bool(value)
     raise NotEvaluated
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a number of Python."""
+    """True if a value is a number of Python."""
     return type(value) in (int, float, bool, complex)
 
 
 def is_numeric(value: object) -> bool:
-    """Whether a value is a number, or an array of numbers in machine words."""
+    """True if a value is a number, or an array of numbers in machine words."""
     if isinstance(value, np.ndarray | np.number | np.bool_):
         return value.dtype.kind in "biufc"
     return is_number(value) and not (isinstance(value, int) and value.bit_length() > 63)
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value is compared by Python alone."""
+    """True if a value is compared by Python alone."""
     pending = [value]
     while pending:
         item = pending.pop()

@@ -26,7 +26,7 @@ class FileModule(ModuleType):
         self._reader = reader
 
     def __getattr__(self, name: str) -> object:
-        """What a name of the module means. Raises AttributeError if it has no such name."""
+        """The meaning of a name of the module. Raises AttributeError if it has no such name."""
         if name.startswith("__"):
             raise AttributeError(f"{self.__name__} has no {name!r}")
         reader = self._reader
@@ -56,5 +56,5 @@ class FileModule(ModuleType):
 
     @property
     def is_known(self) -> bool:
-        """Whether all names at its top are known."""
+        """True if all names at its top are known."""
         return self._reader is None or self._reader.is_known

@@ -35,7 +35,7 @@ from relay.typecheck.elaboration.library import overloads
 
 @attrs.frozen(eq=False)
 class ReadResult:
-    """What reading a file found: the decorated functions, by number since names may repeat, and those not read."""
+    """The result of reading a file: the decorated functions, by number since names may repeat, and those not read."""
 
     definitions: tuple[Definition, ...]
     unread: tuple[UnreadableFunction, ...]
@@ -84,7 +84,7 @@ class Files:
         self._inside.close()
 
     def read(self, text: str, filename: str) -> ReadResult:
-        """Read a file's decorated functions. Raises FrontendError if the text is no Python."""
+        """Read a file's decorated functions. Raises FrontendError if the text is not Python."""
         reader = self._reader(text, filename)
         if reader.invalid is not None:
             raise reader.invalid
@@ -105,7 +105,7 @@ class Files:
         return None if reader.invalid is not None else reader.value_or_unknown(node)
 
     def names_at_top(self, text: str, filename: str) -> list[tuple[str, object]]:
-        """The names at the top of a file and what they mean, without those that are imported from others."""
+        """The names at the top of a file and their meanings, without those that are imported from others."""
         reader = self._reader(text, filename)
         return [] if reader.invalid is not None else list(reader.names.items())
 
@@ -165,7 +165,7 @@ class Files:
         return f"no source of the module {told} was found" if place is None else self.module_at(place, told)
 
     def mentions(self, word: bytes, name: str, level: int, importing: Path) -> bool:
-        """Whether the text of a user's module has a word."""
+        """True if the text of a user's module has a word."""
         place = modules.find(name, level, importing, self.folders)
         file = place.file if place is not None else None
         if file is None or modules.is_of_the_standard_library(file) or modules.is_irrelevant(file):
@@ -200,5 +200,5 @@ class Files:
 
 
 def _display_path(file: Path) -> str:
-    """How messages name a file: by its way from the working directory, if it is in there."""
+    """The name of a file in messages: relative to the working directory, if it is in there."""
     return os.path.relpath(file) if file.is_relative_to(Path.cwd()) else str(file)

@@ -43,12 +43,12 @@ class ImportedNames:
 
     @property
     def is_known(self) -> bool:
-        """Whether all imported names are known by now."""
+        """True if all imported names are known by now."""
         return not self._has_unknown_star and not self._loading
 
     @property
     def has_unknown_names(self) -> bool:
-        """Whether `from module import *` brings names that are not known."""
+        """True if `from module import *` brings names that are not known."""
         return self._has_unknown_star
 
     def waiting(self) -> list[str]:
@@ -68,7 +68,7 @@ class ImportedNames:
                 self._import_name(alias, node.module or "", node.level, tried)
 
     def meaning(self, name: str) -> object:
-        """What a name at the top of the file means, or MISSING."""
+        """The meaning of a name at the top of the file, or MISSING."""
         self._load(name)
         if name in self._names:
             return self._names[name]

@@ -36,8 +36,8 @@ class Place:
 
 
 def import_folders(file: Path, further: Sequence[str] = ()) -> tuple[Path, ...]:
-    """Where modules are searched for a file: the folder around its packages, the working directory, `further`, and
-    Python's own path."""
+    """The folders in which modules are searched for a file: the folder around its packages, the working directory,
+    `further`, and Python's own path."""
     root = file.parent
     while (root / "__init__.py").is_file() and root != root.parent:
         root = root.parent
@@ -75,7 +75,7 @@ def locate_top(name: str, folders: Sequence[Path]) -> Place | None:
 
 
 def is_compiled(name: str, folders: Iterable[Path]) -> bool:
-    """Whether one of these folders has the module as machine code."""
+    """True if one of these folders has the module as machine code."""
     return any(_is_file(folder / f"{name}{suffix}") for folder in folders for suffix in EXTENSION_SUFFIXES)
 
 
@@ -96,12 +96,12 @@ def find(name: str, level: int, importing: Path, further: Sequence[str] = ()) ->
 
 
 def is_of_the_standard_library(file: Path) -> bool:
-    """Whether a file comes with Python."""
+    """True if a file comes with Python."""
     return not is_installed(file) and any(file.is_relative_to(folder) for folder in _standard_folders())
 
 
 def is_irrelevant(file: Path) -> bool:
-    """Whether a file was installed with a package that does not use Relay."""
+    """True if a file was installed with a package that does not use Relay."""
     if not is_installed(file):
         return False
     index = max(i for i, part in enumerate(file.parts) if part in INSTALLED)
@@ -109,13 +109,13 @@ def is_irrelevant(file: Path) -> bool:
 
 
 def is_installed(file: Path) -> bool:
-    """Whether a file was installed with a package, rather than being written here."""
+    """True if a file was installed with a package, rather than being written here."""
     return any(part in INSTALLED for part in file.parts)
 
 
 @cache
 def mentions(place: Path, word: bytes) -> bool:
-    """Whether a file, or one of the first files in a folder and its folders, has a word in its text."""
+    """True if a file, or one of the first files in a folder and its folders, has a word in its text."""
     files = [place] if place.is_file() else itertools.chain(place.glob("*.py"), place.glob("*/*.py"))
     for file in itertools.islice(files, _MANY_FILES):
         with contextlib.suppress(OSError):

@@ -1,8 +1,8 @@
 """Classes of a file that is not imported: their declarations, without execution of their bodies.
 
-A class is made of its fields, of values that are known without running the program, of nested classes, and of
-functions that cannot be called. What runs code where a class is made (metaclasses, other decorators, bases that are not
-read) has none here.
+A class is made of its fields, of values that are known without running the program, of nested classes, and of functions
+that cannot be called. Classes whose creation runs code (metaclasses, other decorators, bases that are not read) are not
+supported.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ClassMaker:
         self._is_data = is_data
 
     def make(self, node: ast.ClassDef, around: str = "") -> type:
-        """The class. Raises NotEvaluated where it is made only by running the program, and RelayError."""
+        """The class. Raises NotEvaluated if only running the program makes it, and RelayError."""
         if node.keywords:
             raise NotEvaluated
         parameters = type_parameters(self._reader.file, node)
@@ -82,7 +82,7 @@ class ClassMaker:
         raise NotEvaluated
 
     def _record_options(self, node: ast.ClassDef) -> dict[str, object] | None:
-        """What is written in `@dataclass(..)`; None for other classes. Raises NotEvaluated for other decorators."""
+        """The options written in `@dataclass(..)`; None for other classes. Raises NotEvaluated for other decorators."""
         found = None
         for decorator in node.decorator_list:
             call = decorator if isinstance(decorator, ast.Call) else None
@@ -109,7 +109,7 @@ class ClassMaker:
         return _WRAPPERS[name](written)
 
     def class_evaluator(self, members: dict[str, Any]) -> Evaluator:
-        """What evaluates expressions in a class, which see its names."""
+        """The evaluator of expressions in a class, which see its names."""
         return Evaluator(ChainMap(members, self._evaluator.names), self._evaluator.budget)
 
     def type_of(self, node: ast.expr, members: dict[str, Any]) -> Type:
@@ -124,12 +124,12 @@ class ClassMaker:
 
     @property
     def is_late(self) -> bool:
-        """Whether annotations are not evaluated where the class is made."""
+        """True if annotations are not evaluated where the class is made."""
         return self._is_data or self._reader.has_late_annotations
 
 
 class _Body:
-    """What the body of a class declares."""
+    """The declarations in the body of a class."""
 
     def __init__(self, maker: ClassMaker, node: ast.ClassDef, qualname: str, parameters: dict[str, object]) -> None:
         self.maker = maker
@@ -189,7 +189,7 @@ class _Body:
             self.keyword_only.add(name)
 
     def types(self) -> dict[str, Callable[[], Type]]:
-        """What reads the types of the fields."""
+        """The readers of the fields' types."""
         return {name: self._type_reader(written) for name, written in self.annotations.items()}
 
     def _type_reader(self, written: ast.expr) -> Callable[[], Type]:
@@ -197,7 +197,7 @@ class _Body:
 
 
 def _tuple_members(body: _Body) -> dict[str, object]:
-    """What makes a class one of named tuples."""
+    """The members of a class of named tuples."""
     names = tuple(body.annotations)
     for name in names:
         body.members.pop(name, None)
@@ -211,7 +211,7 @@ def _tuple_members(body: _Body) -> dict[str, object]:
 
 
 def _record_members(body: _Body, options: dict[str, object], bases: Sequence[type]) -> dict[str, object]:
-    """What makes a class a dataclass."""
+    """The members of a dataclass."""
     reads: dict[str, Callable[[], Type]] = {}
     parameters: dict[str, tuple[str, object, bool]] = {}
     for base in reversed(bases):

@@ -1,6 +1,6 @@
 """Functions of files that are not imported.
 
-They stand where a Python function would, and cannot be called.
+They take the place of a Python function, and cannot be called.
 """
 
 from __future__ import annotations

@@ -125,11 +125,11 @@ class FileReader:
 
     @property
     def is_known(self) -> bool:
-        """Whether all names at the top are known: one that is not among them does not exist."""
+        """True if all names at the top are known: others do not exist."""
         return self.is_complete and self.imports.is_known and "__getattr__" not in self.names
 
     def meaning(self, name: str) -> object:
-        """What a name at the top means, or MISSING."""
+        """The meaning of a name at the top, or MISSING."""
         return self.imports.meaning(name)
 
     # ---- statements at the top
@@ -222,7 +222,7 @@ class FileReader:
         self._evaluate_as(names, lambda: dict(_assignment_items(target, self.expressions.value(value))), target)
 
     def _change(self, target: ast.Attribute | ast.Subscript) -> None:
-        """A part of something is assigned: what is changed is no longer known, under any name."""
+        """Handle an assignment to a part of something: the changed object is no longer known, under any name."""
         root: ast.expr = target
         while isinstance(root, ast.Attribute | ast.Subscript):
             root = root.value
@@ -261,7 +261,7 @@ class FileReader:
         return {node.name: made}
 
     def _is_method(self, part: ast.stmt) -> bool:
-        """Whether a statement in a class is a method that Relay alone decorates."""
+        """True if a statement in a class is a method that only Relay decorates."""
         is_alone = isinstance(part, ast.FunctionDef) and len(part.decorator_list) == 1
         return is_alone and isinstance(part, ast.FunctionDef) and self.decorators.is_decorated(part)
 
@@ -272,13 +272,13 @@ class FileReader:
         return self.names.pop(name)
 
     def _is(self, node: ast.expr, name: str) -> bool:
-        """Whether an expression is one of Relay's functions."""
+        """True if an expression is one of Relay's functions."""
         return self.expressions.meaning(node) is getattr(importlib.import_module("relay"), name)
 
     def _evaluate_as(
         self, names: Sequence[str], evaluate: Callable[[], Mapping[str, object]], node: ast.stmt | ast.expr
     ) -> None:
-        """Give names what an evaluation says that they mean, or Outside if it does not know."""
+        """Set names to the result of an evaluation, or to Outside if it is unknown."""
         for name in names:
             self.imports.forget(name)
         outside = {name: self._unknown_value(name, node) for name in names}
@@ -331,7 +331,7 @@ class FileReader:
                 self.errors.append(error.with_span(self.file.span(decorator)))
 
     def _check_parameters(self, node: FunctionNode, definition: Definition) -> None:
-        """Raise FrontendError for what a function's decorator says of parameters that it does not have."""
+        """Raise FrontendError for names in a function's decorator that are not its parameters."""
         written = self.decorators.written_options(node)
         if written is not None:
             with contextlib.suppress(CompileError):  # which has been reported
@@ -403,7 +403,7 @@ class FileReader:
             self.errors.append(error.with_span(self.file.span(decorator)))
 
     def _operator(self, node: ast.FunctionDef, decorator: ast.expr) -> None:
-        """Read an operator. A composition is its body; what others mean, Python code says."""
+        """Read an operator. A composition is its body; other operators are defined by Python code, which is not run."""
         name = operator_name(node, decorator)
         found: object = UnknownValue(name, span=self.file.function_span(node), reason=_REGISTERED)
         function = decorator.func if isinstance(decorator, ast.Call) else decorator
@@ -430,7 +430,7 @@ class FileReader:
                 self.unknown_operator = UnknownValue("", span=self.file.span(call.func), reason=reason)
 
     def _python_function(self, node: ast.FunctionDef) -> Any:
-        """What stands for the function without its decorators; None if its defaults are not known."""
+        """The stand-in for the function without its decorators; None if its defaults are not known."""
         defaults = (*node.args.defaults, *node.args.kw_defaults)
         if any(d is not None and isinstance(self.value_or_unknown(d), UnknownValue) for d in defaults):
             return None

@@ -5,7 +5,8 @@
                  dims are extents of the entry's arguments
     core         and: no lambda, no grad, no function types; calls go to module functions; derivatives may be pending
     structured   and: the arms of an If or Match either all yield, or it is the last one in its block (before Dead) and
-                 all leave the innermost loop, or outside of loops the function; nothing leaves several constructs at once
+                 all leave the innermost loop, or outside of loops the function; nothing leaves several
+                 constructs at once
 
 A violation is an InternalError: a pass made it, not the user. (Where the user wrote the module as text, the parser
 makes it the user's error.)

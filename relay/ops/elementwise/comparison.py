@@ -100,7 +100,7 @@ def greater_equal(x: Tensor, y: Tensor) -> Tensor:
 
 @_property(compute=elementwise(scalar.is_nan, direct=True))
 def isnan(x: Tensor) -> Tensor:
-    """Whether an element is not a number. x: (T, s) -> (bool, s).
+    """True where an element is not a number. x: (T, s) -> (bool, s).
 
     >>> relay.isnan(np.float32([1, np.nan]))
     array([False,  True])
@@ -110,7 +110,7 @@ def isnan(x: Tensor) -> Tensor:
 
 @_property(compute=elementwise(scalar.is_finite, direct=True))
 def isfinite(x: Tensor) -> Tensor:
-    """Whether an element is neither infinite nor NaN. x: (T, s) -> (bool, s).
+    """True where an element is neither infinite nor NaN. x: (T, s) -> (bool, s).
 
     >>> relay.isfinite(np.float32([1, np.inf]))
     array([ True, False])
@@ -120,7 +120,7 @@ def isfinite(x: Tensor) -> Tensor:
 
 @_property(compute=elementwise(scalar.is_infinite, direct=True))
 def isinf(x: Tensor) -> Tensor:
-    """Whether an element is infinite. x: (T, s) -> (bool, s).
+    """True where an element is infinite. x: (T, s) -> (bool, s).
 
     >>> relay.isinf(np.float32([1, -np.inf, np.nan]))
     array([False,  True, False])

@@ -97,7 +97,7 @@ def trunc(x: Tensor) -> Tensor:
 
 
 def _fits(x: Value, dtype: BaseType) -> Value | None:
-    """Whether what is left of x without its fraction is a number of an integer dtype."""
+    """A bool: x without its fraction fits in an integer dtype; None where it always does."""
     limits = np.iinfo(dtype.name)
     if x.base.name == "float16":  # all of whose finite numbers fit
         return (x - x == 0).op("all")

@@ -187,7 +187,7 @@ def add_along_axis(x: Tensor, indices: Tensor, updates: Tensor, axis: int = 0) -
 
 
 def _depth(shape: Shape, indices: Shape) -> int:
-    """How many axes the index vectors name."""
+    """The number of axes that the index vectors address."""
     depth = constant_dim(indices[-1]) if indices else -1
     if not 0 <= depth <= len(shape):
         raise ShapeError(
@@ -273,7 +273,7 @@ def _batched_gather(batch: Batch, x: Value, indices: Value) -> Value:
     ),
 )
 def gather_nd(x: Tensor, indices: Tensor) -> Tensor:
-    """The slices of x at index vectors, which stand along the last axis of `indices`. x: (T, (*a, *b)), indices: (int,
+    """The slices of x at index vectors, which lie along the last axis of `indices`. x: (T, (*a, *b)), indices: (int,
     (*s, k)) with k the number of axes a -> (T, (*s, *b)).
 
     >>> relay.gather_nd(np.float32([[1, 2], [3, 4]]), np.int32([[0, 1], [1, 0]]))

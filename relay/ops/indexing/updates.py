@@ -44,7 +44,7 @@ from relay.typecheck.guards import fits_int32
 
 
 def in_range(indices: Value, extent: Dim) -> Value | None:
-    """Whether all indices are in [-extent, extent); None if they are known to be."""
+    """A bool: all indices are in [-extent, extent); None if they are known to be."""
     number = constant_number(indices)
     if number is not None and follows_at_least(extent, int(-number if number < 0 else number + 1)):
         return None

@@ -1,8 +1,8 @@
 """Sums of products over named axes: einsum, and the products of NumPy that are cases of it.
 
 The order of an einsum's pairwise products is the cheapest one for up to six operands (by dynamic programming over
-subsets), and greedily chosen beyond. A product is one `matmul` of what its operands are when their axes are sorted into
-those of both that stay, those of one, and those that are summed over.
+subsets), and greedily chosen beyond. A product is one `matmul` of its operands with their axes sorted into those of
+both that stay, those of one, and those that are summed over.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _ALL_ORDERS = 6  # operands up to which the best order is looked for
 
 @attrs.frozen
 class _Subscripts:
-    """Labels of each operand and of the result. An ellipsis is as many labels "0", "1", .. as it stands for axes; they
-    count from the last one."""
+    """Labels of each operand and of the result. An ellipsis is one label "0", "1", .. for each of its axes, counted
+    from the last one."""
 
     operands: tuple[tuple[str, ...], ...]
     result: tuple[str, ...]
@@ -235,7 +235,7 @@ def _greedy_order(terms: Sequence[set[str]], result: set[str], sizes: Mapping[st
 
 
 def _batched_einsum(batch: Batch, operands: Sequence[Value], subscripts: str) -> Value:
-    """A letter that is not used stands for the examples."""
+    """Batched einsum: a letter that is not used names the axis of the examples."""
     parsed = _parse(subscripts, [type_.shape for type_ in batch.types])
     text = subscripts.replace(" ", "")
     letter = next(c for c in string.ascii_letters if c not in text)

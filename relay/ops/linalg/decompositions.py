@@ -58,7 +58,7 @@ def _index_comparison(emitter: Emitter, size: Dim, comparison: str) -> Value:
 
 
 def _triangle(x: Value, comparison: str) -> Value:
-    """Where the last two axes of a square x have row and column in this relation."""
+    """A mask: True where row and column of the last two axes of a square x have this relation."""
     return table(x.emitter, lambda emitter: _index_comparison(emitter, x.shape[-1], comparison))
 
 
@@ -176,8 +176,8 @@ def _systems(rng: np.random.Generator, dtype: np.dtype[Any]) -> Any:
 def triangular_solve(
     a: Tensor, b: Tensor, lower: bool = True, transpose: bool = False, unit_diagonal: bool = False
 ) -> Tensor:
-    """x with a x = b, or with a^T x = b if `transpose`, where only the lower (or upper) triangle of a is looked at.
-    a: (T float, (*b, n, n)), b: (T, (*b, n, k)) -> (T, (*b, n, k)).
+    """x with a x = b, or with a^T x = b if `transpose`, where only the lower (or upper) triangle of a is read. a: (T
+    float, (*b, n, n)), b: (T, (*b, n, k)) -> (T, (*b, n, k)).
 
     >>> relay.triangular_solve(np.float32([[2, 0], [1, 1]]), np.float32([[2], [3]]))
     array([[1.],

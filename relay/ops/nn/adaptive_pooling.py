@@ -46,7 +46,7 @@ Sizes: TypeAlias = Dim | tuple[Dim, ...]
 
 
 def _bins(place: Any, size: Any, count: Any) -> tuple[Any, Any]:
-    """Where the bin of a place starts and ends: of numbers, arrays, symbolic values or expressions."""
+    """The start and end of a place's bin: of numbers, arrays, symbolic values or expressions."""
     return place * size // count, ((place + 1) * size + (count - 1)) // count
 
 
@@ -153,7 +153,7 @@ def _adaptive_avg_gradient(x: Value, out: Value, dout: Value, output_size: Sizes
 
 
 def _adaptive_max_gradient(x: Value, out: Value, dout: Value, output_size: Sizes, layout: str) -> Value:
-    """Through the bins as further axes, each beside its own, padded to the longest."""
+    """The gradient through the bins as further axes, each after its own, padded to the longest."""
     axes = spatial_axes(layout, x.ndim - 2)
     windows, tables, valid = x, [], []
     for number, axis in enumerate(axes):

@@ -70,8 +70,8 @@ def _work(activation: tuple[int, ...], weight: tuple[int, ...]) -> int:
 
 
 def _places_in_blocks(axes: Sequence[int], rank: int) -> list[int]:
-    """Where the axes of a tensor in blocks are once each block stands behind its axis. The blocks of the first axis
-    are last."""
+    """The positions of the axes of a tensor in blocks once each block comes after its axis. The blocks of the first
+    axis are last."""
     blocks = {axis: rank - 1 - number for number, axis in enumerate(axes)}
     return [
         place for axis in range(rank - len(axes)) for place in ((axis, blocks[axis]) if axis in blocks else (axis,))
@@ -95,7 +95,8 @@ def _block_axes(value: Value, axes: Sequence[int], shape: Shape) -> Value:
 
 
 def _gradients(rank: int) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
-    """Of the three operators: each is linear in two of x, w and y, and its cotangent stands for the third."""
+    """The gradients of the three operators: each is linear in two of x, w and y, and its cotangent takes the place
+    of the third."""
     names = f"conv{rank}d", f"conv{rank}d_transpose", f"conv{rank}d_weight_gradient"
 
     def resolve_padding(

@@ -29,7 +29,7 @@ def _weight_from_first(weight: Tensor, last: bool) -> Tensor:
 
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """What sums of products are made in."""
+    """The dtype in which products are summed."""
     return np.dtype(np.float32) if dtype.kind not in "iub" and dtype.itemsize < 4 else dtype
 
 

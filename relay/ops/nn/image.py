@@ -48,8 +48,8 @@ def _resize_shape(x: Shape, *, size: object, method: str, coordinates: str, layo
 
 
 def _sources(emitter: Emitter, extent: Dim, count: Dim, coordinates: str) -> tuple[Value, Dim]:
-    """Where in the source each place of the result lies: integers, and what they are to be divided by. So what lies on
-    an element, or in the middle of two, does so exactly."""
+    """The position in the source of each place of the result: integers, and the number that they are to be divided
+    by. So a place on an element, or in the middle of two, is exact."""
     places = counting(emitter, 0, count, INT64)
     if coordinates == "half_pixel":
         return (places * 2 + 1).op("multiply", extent).op("subtract", count), multiply(2, count)

@@ -22,8 +22,8 @@ from relay.typecheck.windows import Windows
 
 
 def has_phases(sizes: Sequence[Any], extents: Sequence[Any], over: Windows) -> bool:
-    """Whether a transposed convolution from places of these extents to these sizes is worth it: it must have a stride,
-    and the sizes must be known, for the phases' are made of them."""
+    """True if a transposed convolution from places of these extents to these sizes is worth it: it must have a
+    stride, and the sizes must be known, since the phases' sizes are computed from them."""
     known = (*sizes, *extents, *over.kernel, *(low for low, _ in over.padding))
     return (
         all(isinstance(number, int) for number in known)

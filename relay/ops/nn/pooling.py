@@ -44,14 +44,14 @@ from relay.typecheck.windows import Numbers, Padding, Windows
 
 @attrs.frozen
 class _PoolingWindows:
-    """Where a pooling operator's windows are; `counted` is the padding along each axis that counts for a mean."""
+    """The windows of a pooling operator; `counted` is the padding along each axis that counts for a mean."""
 
     along: WindowAxes
     counted: tuple[tuple[Dim, Dim], ...]
 
     @property
     def is_whole(self) -> bool:
-        """Whether all elements of all windows count."""
+        """True if all elements of all windows count."""
         return self.counted == self.along.windows.padding
 
 
@@ -154,7 +154,7 @@ def _max_pool_gradient(x: Value, out: Value, dout: Value, **attributes: Any) -> 
 
 
 def _numpy_counts(pool: _PoolingWindows, rank: int) -> Tensor:
-    """How many elements of each window count, to be broadcast to the result."""
+    """The number of elements of each window, to be broadcast to the result."""
     result = np.ones((1,) * rank, np.int64)
     over = pool.along.windows
     extents = zip(pool.along.axes, numbers(pool.along.sizes), numbers(pool.along.extents), strict=True)

@@ -83,7 +83,7 @@ _SCALE, _ZERO_POINT = np.array(0.05, np.float32), np.array(3, np.int32)
 
 
 def _batched_by_axis(batch: Batch, x: Value, *parameters: Value, axis: int, **attributes: Any) -> Value | None:
-    """Where all examples have the same scales, the axis of channels is one further."""
+    """The same call with the axis of channels one further, if all examples have the same scales."""
     if any(batch.batched[1:]):
         return batching.batch_body(batch, x, *parameters, axis=axis, **attributes)
     return batch.call(

@@ -75,7 +75,7 @@ def _count(x: Value, axis: Axes) -> Dim:
 
 
 def _index_base(x: Type, axis: Axes) -> str:
-    """The dtype that counts the elements along axes, or says the place of one: int64 if int32 does not hold it."""
+    """The dtype that counts the elements along axes, or is the index of one: int64 if int32 does not hold it."""
     if not isinstance(x, TensorType) or not is_known(x.shape) or ANY in x.shape:
         return "int32"
     count = product(x.shape[i] for i in normalize_axes(axis, len(x.shape)))
@@ -201,7 +201,8 @@ def _prod_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool
 
 
 def _by_running(rows: Value, cotangent: Value) -> Value:
-    """Where the length of rows is known only at run time: the running products before and behind each element."""
+    """The gradient for rows whose length is known only at run time: by the running products before and behind each
+    element."""
     height, width = rows.shape
     one = rows.emitter.constant(1, rows.base).op("broadcast_to", shape=(height, 1))
     before = _columns(rows.op("cumprod", axis=1), 0, subtract(width, 1))
@@ -445,7 +446,7 @@ def _truth(combine: str, identity: bool) -> Callable[..., Stage]:
     sampler=cases(*_NONEMPTY, *_EMPTY),
 )
 def any_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
-    """Whether one element at least is true along axes; false over none. x: (bool, s) -> (bool, s without the axes).
+    """True where at least one element is true along axes; false over none. x: (bool, s) -> (bool, s without the axes).
 
     >>> relay.any(np.array([[True, False], [False, False]]), axis=1)
     array([ True, False])
@@ -463,7 +464,7 @@ def any_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     sampler=cases(*_NONEMPTY, *_EMPTY),
 )
 def all_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor:
-    """Whether all elements are true along axes; true over none. x: (bool, s) -> (bool, s without the axes).
+    """True where all elements are true along axes; true over none. x: (bool, s) -> (bool, s without the axes).
 
     >>> relay.all(np.array([[True, False], [True, True]]), axis=1)
     array([False,  True])

@@ -40,7 +40,7 @@ _NAN = np.array([[2.0, np.nan, -np.inf, 2.0, 0.0, -1.0, np.inf, 2.0]], np.float3
 
 
 def _is_before(x: Element, y: Element, descending: bool) -> Element:
-    """Whether x comes before y, and must not come after."""
+    """True if x comes before y, and must not come after."""
     if scalar.dtype_of(x) == "bool":
         x, y = tirx.Cast("uint8", x), tirx.Cast("uint8", y)
     if descending:
@@ -247,7 +247,7 @@ def _bisect(ordered: Stage, values: Stage, side: str) -> Stage:
 
 
 def _is_beyond(probe: Element, value: Element, side: str) -> Element:
-    """Whether the value's place lies behind an element."""
+    """True if the value's place is behind an element."""
     return _is_before(probe, value, False) if side == "left" else scalar.negation(_is_before(value, probe, False))
 
 
@@ -312,8 +312,9 @@ def _batched_search(batch: Batch, ordered: Value, values: Value, side: str) -> V
     ),
 )
 def searchsorted(ordered: Tensor, values: Tensor, side: str = "left") -> Tensor:
-    """Where to insert values so that what is ascending stays so: before equal ones, or behind them with side="right".
-    ordered: (T, (n,)), values: (T, s), or rows of both: (T, (*b, n)), (T, (*b, m)) -> (int32, the shape of values).
+    """The places at which to insert values so that ascending elements stay ascending: before equal ones, or behind them
+    with side="right". ordered: (T, (n,)), values: (T, s), or rows of both: (T, (*b, n)), (T, (*b, m)) -> (int32, the
+    shape of values).
 
     >>> relay.searchsorted(np.float32([1, 2, 2, 3]), np.float32([2, 5]))
     array([1, 4], dtype=int32)
@@ -331,7 +332,7 @@ def searchsorted(ordered: Tensor, values: Tensor, side: str = "left") -> Tensor:
 
 
 def _sorts_before(left: Tensor, right: Tensor) -> Tensor:
-    """Where an element comes before another one in ascending order, NaN last."""
+    """True where an element comes before another one in ascending order, NaN last."""
     return np.asarray((left < right) | ((left == left) & (right != right)))
 
 

@@ -132,8 +132,8 @@ def logaddexp(x: Tensor, y: Tensor) -> Tensor:
 )
 def norm(x: Tensor, ord: float = 2, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The vector norm (sum |x|**ord)**(1 / ord) along axes, of all elements without any; the largest |x| for inf, the
-    smallest for -inf, the number of those that are not 0 for 0. The gradient of the 2-norm at 0 is 0.
-    x: (T float, s) -> (T, s without the axes).
+    smallest for -inf, the number of nonzero elements for 0. The gradient of the 2-norm at 0 is 0. x: (T float, s) ->
+    (T, s without the axes).
 
     >>> relay.norm(np.float32([3, 4]))
     array(5., dtype=float32)

@@ -36,7 +36,7 @@ def _number(value: Value) -> float | None:
 
 
 def _is_filled_with(made_by: ProducerLookup, value: Value, number: int) -> bool:
-    """Whether all elements are a number."""
+    """True if all elements are a number."""
     if _number(value) == number:
         return True
     copied = made_by(value, "broadcast_to")
@@ -60,7 +60,7 @@ def _filled_like(number: float, like: Value, base: BaseType) -> Value:
 
 
 def _holds(inner: BaseType, outer: BaseType) -> bool:
-    """Whether every value of one dtype is one of another."""
+    """True if every value of one dtype is one of another."""
     if inner.base_class is BaseClass.BOOL:
         return True
     return np.can_cast(inner.dtype, outer.dtype, "safe") and not (
@@ -187,7 +187,7 @@ def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
 
 
 def is_unsigned(base: BaseType) -> bool:
-    """Whether a dtype has no negative numbers."""
+    """True if a dtype has no negative numbers."""
     return base.name.startswith("uint") or base.base_class is BaseClass.BOOL
 
 
@@ -331,7 +331,7 @@ def _define_constant_merging(exactness: Exactness, text: str, applies: Callable[
 
 
 def _doubles(value: Value) -> bool:
-    """Whether a product with a constant is exact except for overflow, which a larger factor of the kind keeps."""
+    """True if a product with a constant is exact except for overflow, which a larger factor of this kind keeps."""
     number = abs(_number(value) or 0)
     return 1 <= number < 2.0**7 and math.frexp(number)[0] == 0.5
 

@@ -36,7 +36,7 @@ def _(made_by: ProducerLookup, x: Value, axes: Sequence[int] | None) -> Value | 
 
 
 def _source(made_by: ProducerLookup, x: Value) -> Value | None:
-    """What a value has the elements of, in the same order."""
+    """A value with the same elements in the same order."""
     for name in ("reshape", "expand_dims", "squeeze"):
         inner = made_by(x, name)
         if inner is not None:

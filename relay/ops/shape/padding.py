@@ -57,7 +57,7 @@ def _pad(x: Stage, widths: Widths, mode: str, value: float) -> Stage:
 
 
 def _adds(*widths: Any) -> bool:
-    """Whether any of these numbers of elements may be more than 0."""
+    """True if any of these numbers of elements may be more than 0."""
     return any(not isinstance(width, int) or width > 0 for width in widths)
 
 

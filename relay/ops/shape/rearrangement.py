@@ -144,7 +144,7 @@ def _roll(x: Stage, shift: int | tuple[int, ...], axis: Axes) -> Stage:
 
 
 def _roll_source(i: Element, step: Any, extent: Any) -> Element:
-    """Where the element at i comes from."""
+    """The index in the source of the element at i."""
     if isinstance(extent, int) and isinstance(step, int):
         back = -step % extent
         return tirx.Select(i < extent - back, i + back, i - (extent - back)) if back else i
@@ -239,7 +239,7 @@ def _batched_tile(batch: Batch, x: Value, reps: int | tuple[int, ...]) -> Value:
     ),
 )
 def tile(x: Tensor, reps: int | tuple[int, ...]) -> Tensor:
-    """x as often as `reps` says along the last axes, or along new ones at the front. x: (T, s) -> (T, s times reps).
+    """x repeated `reps` times along the last axes, or along new ones at the front. x: (T, s) -> (T, s times reps).
 
     >>> relay.tile(np.int32([1, 2]), (2, 2))
     array([[1, 2, 1, 2],
@@ -287,8 +287,8 @@ def _repeat_gradient(x: Value, out: Value, dout: Value, repeats: int, axis: int 
     ),
 )
 def repeat(x: Tensor, repeats: int, axis: int | None = None) -> Tensor:
-    """Each element as often as `repeats` says, along an axis; all in one row without one. x: (T, (*a, n, *b)) ->
-    (T, (*a, n * repeats, *b)).
+    """Each element repeated `repeats` times along an axis; all in one row if axis is None. x: (T, (*a, n, *b)) -> (T,
+    (*a, n * repeats, *b)).
 
     >>> relay.repeat(np.int32([1, 2]), 2)
     array([1, 1, 2, 2], dtype=int32)
@@ -384,7 +384,7 @@ def _layout_transform(x: Stage, source: str, target: str) -> Stage:
 
 
 def _batched_layout(batch: Batch, x: Value, source: str, target: str) -> Value:
-    """A letter that is not used stands for the examples."""
+    """Batched transposition of a layout: a letter that is not used names the axis of the examples."""
     letter = next(c for c in string.ascii_uppercase if c not in source)
     return batch.call(x, source=letter + source, target=letter + target)
 

@@ -88,7 +88,7 @@ def _sum_to(x: Stage, shape: tuple[int, ...]) -> Stage:
 
 
 def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """What many elements of a dtype are combined in, as compiled code does."""
+    """The dtype in which many elements of a dtype are combined, as in compiled code."""
     return np.dtype(np.float32) if dtype.name in ("float16", "bfloat16") else dtype
 
 

@@ -97,7 +97,7 @@ def strided_slice(x: Tensor, begin: tuple[int, ...], end: tuple[int, ...], strid
 def _in_slice(
     index: Sequence[Element], shape: Sequence[Dim], extents: Sequence[int], begin: Bounds, strides: Bounds
 ) -> tuple[Element, list[Element]]:
-    """Whether an index into the whole lies in the slice, and its index there."""
+    """True if an index into the whole is in the slice, with its index there."""
     inside: Element = tirx.const(True, "bool")
     places = []
     for i, dim, extent, b, s in zip(index, shape, extents, begin, strides, strict=True):

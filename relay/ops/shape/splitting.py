@@ -16,7 +16,7 @@ _MOST = 1 << 16  # parts; each is a value of its own
 
 
 def _bounds(extent: Dim, indices_or_sections: Dim | tuple[Dim, ...], axis: int, x: Value) -> list[Dim]:
-    """Where the parts begin, and the extent, behind the last one."""
+    """The starts of the parts, and the extent, behind the last one."""
     sections = constant_dim(indices_or_sections) if is_dim(indices_or_sections) else indices_or_sections  # type: ignore[arg-type]
     if isinstance(sections, int) and not isinstance(sections, bool) and sections > 0:
         if not equal(arithmetic.modulo(extent, sections), 0):
@@ -33,7 +33,7 @@ def _bounds(extent: Dim, indices_or_sections: Dim | tuple[Dim, ...], axis: int, 
 
 
 def _place(extent: Dim, index: Dim) -> Dim:
-    """Where Python's slices put an index."""
+    """The place at which Python's slices put an index."""
     if not isinstance(index, int):
         return index if needs_at_least(extent, index) else extent
     if isinstance(extent, int):

@@ -131,7 +131,7 @@ def _sliding_gradient(
 
 
 def add_overlaps(windows: Value, along: WindowAxes) -> Value:
-    """What windows add up to."""
+    """The sum of the windows' overlaps."""
     over = along.windows
     return windows.op(
         "overlap_add", sizes=along.sizes, axes=along.axes, stride=over.stride, padding=over.padding,

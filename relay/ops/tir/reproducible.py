@@ -24,7 +24,7 @@ _LOW_BITS = 27  # of a fraction's 52; what is left above has 26 bits with the le
 
 
 class Arithmetic(Protocol):
-    """What the functions need beside + - * /. What is used more than once is named first."""
+    """The arithmetic that the functions need besides + - * /. Values that are used more than once are named first."""
 
     def name(self, value: Number) -> Number: ...
     def constant(self, number: float) -> Number: ...

@@ -45,7 +45,7 @@ def constant(value: float, like: Element) -> Element:
 
 
 def cast(x: Element, dtype: BaseType | str) -> Element:
-    """A conversion; to bool it asks whether the number is not zero.
+    """A conversion; to bool: nonzero is true.
 
     TVM's own conversions of bfloat16 do not survive its passes, so they are made of bits here, and vectors of bools
     that become numbers break its code generation where the numbers have a name.

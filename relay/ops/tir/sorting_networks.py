@@ -23,7 +23,7 @@ BITS = 8  # of a digit
 
 
 def is_short(shape: Sequence[Any]) -> bool:
-    """Whether rows of a tensor are sorted by a network."""
+    """True if rows of a tensor are sorted by a network."""
     *batch, length = shape
     if not isinstance(length, int) or not has_vectors():
         return False
@@ -191,7 +191,7 @@ class _RadixSort:
         self.buffers = [self.keys, self.places, self.counts, self.total, self.source]
 
     def _count_place(self, number: Element, key: Element) -> list[Element]:
-        """Where the elements are counted that have the digit of a key, of this number."""
+        """The place of the counter of elements with the digit of a key, of this number."""
         lowest = tirx.shift_right(key, tirx.Cast(self.dtype, number * BITS))
         digit = tirx.Cast("int32", tirx.bitwise_and(lowest, tirx.const(self.values - 1, self.dtype)))
         return [number * self.values + digit]

@@ -148,7 +148,7 @@ class Registers:
         return tirx.BufferLoad(register, [0])
 
     def prepend_definitions(self, statement: Any) -> Any:
-        """The statement after those that compute what was named."""
+        """The statement after the definitions of named values."""
         return tirx.SeqStmt([*self._statements, statement])
 
 
@@ -174,7 +174,7 @@ def register_stage(
 
 
 def _any_element(x: Stage) -> Element:
-    """An expression of x's dtype, to ask for the dtype of what is made of it."""
+    """An expression of x's dtype, to find the dtype of expressions made of it."""
     return tirx.Var("x", str(x.dtype))
 
 

@@ -58,7 +58,7 @@ def without_vectors() -> Iterator[None]:
 
 
 def has_vectors() -> bool:
-    """Whether statements may compute with vectors."""
+    """True if statements may compute with vectors."""
     return _vectors.get()
 
 
@@ -68,7 +68,7 @@ def index_dtype() -> str:
 
 
 def axis_extent(extent: Any) -> Any:
-    """An extent as te is given it."""
+    """An extent in the form that te takes."""
     return tirx.const(extent, "int64") if _wide.get() and isinstance(extent, int) else extent
 
 

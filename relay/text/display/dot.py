@@ -25,7 +25,7 @@ _EDGES = {
 
 
 def to_dot(graphs: Sequence[Graph]) -> str:
-    """The graphs beside each other, each of several in a box with its title. Linear in the size."""
+    """The graphs side by side, each of several in a box with its title. Linear in the size."""
     lines = [
         "digraph program {",
         '  graph [fontname="monospace", fontsize=11, compound=true, ranksep=0.35, bgcolor="white"];',
@@ -80,7 +80,7 @@ def _quoted(text: str) -> str:
 
 
 def to_svg(graph: Graph) -> str:
-    """The graph as a picture: a node stands below all that it reads, in rows by the longest way to it."""
+    """The graph as a picture: a node is below all that it reads, in rows by the longest path to it."""
     parts: list[str] = []
     top, width = 10, 0
     place: dict[int, tuple[int, int]] = {}

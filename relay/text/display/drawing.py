@@ -1,7 +1,7 @@
 """A drawing of a program: its text in Graphviz's notation, as a picture in notebooks and in files.
 
-Pictures are made by the program `dot` of Graphviz, which systems have packages of. The Python packages that there are
-call the same program, or bring a build of it for some systems only.
+Pictures are made by the program `dot` of Graphviz, which every system has a package of. Python packages for it call the
+same program, or bring a build of it for some systems only.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Drawing:
         return f"<drawing of {self.name}: {self._nodes} nodes>"
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write a file, .svg, .pdf, .png or .dot; its path. Raises FrontendError for another suffix and where the file
-        cannot be written, ExecutionError where a picture is asked for and there is no Graphviz."""
+        """Write a file, .svg, .pdf, .png or .dot; its path. Raises FrontendError for another suffix and where the
+        file cannot be written, ExecutionError for a picture without Graphviz."""
         file = Path(path)
         form = file.suffix.lower().removeprefix(".")
         if form not in FORMATS:
@@ -78,7 +78,7 @@ class Drawing:
     def _repr_mimebundle_(
         self, include: Container[str] | None = None, exclude: Container[str] | None = None
     ) -> dict[str, str]:
-        """What notebooks show: the picture; without Graphviz a line that says so."""
+        """The picture for notebooks; without Graphviz a line that says so."""
         try:
             return {"text/plain": repr(self), "image/svg+xml": self.svg()}
         except ExecutionError as error:

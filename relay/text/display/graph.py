@@ -323,5 +323,5 @@ def _atom(atom: Atom) -> str:
 
 
 def count_nodes(found: Sequence[Graph]) -> int:
-    """How many nodes graphs have."""
+    """The number of nodes of graphs."""
     return sum(len(cluster.nodes()) for part in found for cluster in part.functions)

@@ -46,7 +46,7 @@ def shortened(text: str) -> str:
 
 
 def program_html(name: str, type_: str, text: str | None, errors: Sequence[Diagnostic] = ()) -> str:
-    """What notebooks show of a function: its name and type, and its program or the errors in it."""
+    """A function as HTML for notebooks: its name and type, and its program or the errors in it."""
     head = f'<div class="head">{span("f", name)}{" : " if type_ else ""}{"".join(highlighted(type_))}</div>'
     said = "" if text is None else f"<pre>{chr(10).join(highlighted(shortened(text)))}</pre>"
     return fragment(head + said + "".join(map(diagnostic_html, errors)))
@@ -99,7 +99,7 @@ def _functions(found: Sequence[_Stretch]) -> Iterator[Sequence[_Stretch]]:
 
 
 def _types(function: Sequence[_Stretch]) -> dict[str, str]:
-    """The types of the variables of a function, as they stand where these are bound."""
+    """The types of the variables of a function, as they are written where these are bound."""
     types: dict[str, str] = {}
     for position, (kind, word) in enumerate(function):
         if kind is Kind.VARIABLE and word not in types and _word(function, position + 1) == ":":
@@ -108,7 +108,7 @@ def _types(function: Sequence[_Stretch]) -> dict[str, str]:
 
 
 def _type_from(function: Sequence[_Stretch], position: int) -> str:
-    """The type that begins at a place: up to what cannot stand in one, outside of brackets."""
+    """The type that begins at a position: up to a character that cannot be part of one, outside of brackets."""
     words: list[str] = []
     depth = 0
     for kind, word in function[position:]:
