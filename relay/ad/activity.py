@@ -80,13 +80,13 @@ class Activity:
         self.tracked = influenced & _reach((r for r in results if isinstance(r, Var)), self._sources)
 
     def link(self, references: Iterable[Var]) -> None:
-        """Note that references in some of these variables may be those in others."""
+        """Record that references in some of these variables may be those in others."""
         first, *others = references
         for other in others:
             self._flow(first, other)
 
     def definition(self, atom: Atom) -> Expr | None:
-        """What an atom is bound to, seen through aliases."""
+        """The expression that an atom is bound to, through aliases."""
         found: Expr | None = atom
         while isinstance(found, Var):
             found = self.definitions.get(found)

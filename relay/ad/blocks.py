@@ -96,14 +96,14 @@ class Callee(Protocol):
 
 
 class ModuleContext(Protocol):
-    """What the reversal of a function needs from the reversal of its module."""
+    """The parts of a module's reversal that the reversal of a function needs."""
 
     cotangents: Cotangents
     interface: Interface
     definitions: list[DataDefinition]
 
     def is_effect(self, expression: Expr) -> bool:
-        """Whether an expression of backward code changes a cell."""
+        """True if an expression of backward code changes a cell."""
         ...
 
     def fresh_name(self, name: str) -> str:
@@ -447,7 +447,8 @@ class Reversal:
         return forward
 
     def _ends(self, scope: Scope, seed: Cotangent, target: Var) -> tuple[tuple[bool, ...], list[Atom]]:
-        """Which cotangents of a call's result are not known to be zero, and these. Those of stacks have its length."""
+        """The cotangents of a call's result that are not known to be zero, as flags and values. Those of stacks have
+        its length."""
         type_ = type_of(target)
         types, leaves = self.cotangents.leaves(type_), self.cotangents.flatten(seed, type_)
         seeded = tuple(leaf is not None or isinstance(t, StackType) for leaf, t in zip(leaves, types, strict=True))

@@ -3,9 +3,10 @@
     v = if c {e_1} else {e_2}         each arm's backward part starts with the cotangents known outside. The results of
     v = match x {C_k(f..) -> e_k}     the backward choice are what the arms made of cotangents that some arm changed.
 
-The backward choice asks, in this order of preference: the condition again, if the arms have no residuals; the same
-value again, if only fields of its constructors are needed; which arm it was, if the residuals are tensors that an arm
-can hand out beside zeros for those of the others; otherwise a tape, with one constructor for each arm.
+The backward part chooses its arm by the first of these that is possible: the condition again, if the arms have no
+residuals; the same value again, if only fields of its constructors are needed; the number of the arm, if the residuals
+are tensors that an arm can yield with zeros for those of the others; otherwise a tape, with one constructor for each
+arm.
 """
 
 from __future__ import annotations
@@ -272,7 +273,7 @@ LARGEST = 64
 
 
 def _can_hand(reversal: BlockReversal, scope: Scope, variables: list[Var]) -> bool:
-    """Whether an arm's residuals can be handed out one by one."""
+    """True if an arm can yield its residuals one by one."""
     total = 0
     for var in variables:
         type_ = type_of(var)
@@ -307,7 +308,7 @@ class _ResidualSlots:
         return _ResidualSlots(variables, slots)
 
     def values(self, emitter: Emitter, arm: int, names: Mapping[Var, Var]) -> list[Atom]:
-        """What an arm hands out."""
+        """The values that an arm yields."""
         own = {position: var for var, position in self.slots[arm].items()}
         values: list[Atom] = [Constant(np.asarray(arm, np.int32), emitter.span)]
         for position, variable in enumerate(self.variables[1:], 1):

@@ -173,7 +173,7 @@ class _LoopDivision:
         return [Binding(targets, Loop(label, states, initial, body, Counter(number, segments), loop.span))]
 
     def _segment(self, loop: Loop, length: Atom | None, depth: int) -> tuple[str, FunctionType, list[Var]]:
-        """The function for a segment: its name, its type, and what it takes after the state.
+        """The function for a segment: its name, its type, and its parameters after the state.
 
         It takes the first round's number, the length unless that is given here, and the state.
         """
@@ -220,7 +220,7 @@ def _divisible(loop: Loop, targets: tuple[Var, ...]) -> bool:
 
 
 def _lengths(emitter: Emitter, count: Value, depth: int) -> tuple[Atom, Atom]:
-    """How many rounds a segment has, and how many segments there are."""
+    """The number of rounds of a segment, and the number of segments."""
     power = depth / (depth + 1)
     type_ = type_of(count.atom)
     assert isinstance(type_, TensorType) and isinstance(type_.base, BaseType)
@@ -233,8 +233,8 @@ def _lengths(emitter: Emitter, count: Value, depth: int) -> tuple[Atom, Atom]:
 
 
 def tape_bytes(functions: Iterable[Function | Derivative]) -> float:
-    """The most bytes that the stacks of these functions, and the tensors that took their place, hold at a time, each
-    running once; infinity where loops have a length that is known only at run time."""
+    """The largest number of bytes that the stacks of these functions, and the tensors in their place, need at a
+    time, each running once; infinity where loops have a length that is known only at run time."""
     return sum(_StackSizes().block(f.body) for f in functions if isinstance(f, Function))
 
 
@@ -292,7 +292,7 @@ class _StackSizes:
 
 
 def _bytes(type_: Type, inside: Collection[DataDefinition] = ()) -> float:
-    """The bytes of a value beside those of the stacks in it."""
+    """The bytes of a value without those of the stacks in it."""
     match prune(type_):
         case TensorType() as tensor if all(isinstance(d, int) for d in tensor.shape):
             return float(math.prod(tensor.dims) * tensor.dtype.itemsize)

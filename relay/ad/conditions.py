@@ -16,7 +16,7 @@ from relay.ir.traverse import operands, walk
 
 
 def separate_conditions(block: Block, function: Callable[[str], Function]) -> Block:
-    """The block in which no condition writes a reference: what it does stands before an `If` of its own."""
+    """The block with conditions that write no reference: their effects come before an `If` of their own."""
     if not any(isinstance(b.value, If) and _has_writing_condition(b.value, function) for b in walk(block)):
         return block
     bindings: list[Binding] = []
@@ -55,7 +55,7 @@ def _has_writing_condition(chain: If, function: Callable[[str], Function]) -> bo
 
 
 def _writes(block: Block, function: Callable[[str], Function], seen: set[str]) -> bool:
-    """Whether a block writes a reference, itself or in a function that it calls."""
+    """True if a block writes a reference, itself or in a function that it calls."""
     for binding in walk(block):
         if isinstance(binding.value, RefWrite):
             return True

@@ -116,7 +116,7 @@ class Cotangents:
     # ---- types
 
     def exists(self, type_: Type) -> bool:
-        """Whether values of this type have a cotangent that can differ from zero."""
+        """True if values of this type have a cotangent that can differ from zero."""
         type_ = prune(type_)  # type: ignore[assignment]
         match type_:
             case TensorType(base, _):

@@ -8,8 +8,8 @@ each tape (`passed_on`).
 The backward version takes the cotangents of the parameters so far and returns them with its contribution, so that a
 recursion that reads a large tensor piece by piece adds into one. The cotangents of stacks are only returned.
 
-A derivative of a function that does not call itself is one body: the forward bindings, then the backward bindings, and
-what is needed of both. That of a recursive one calls its two versions.
+A derivative of a function that does not call itself is one body: the forward bindings, then the backward bindings,
+without what is not needed. That of a recursive one calls its two versions.
 """
 
 from __future__ import annotations
@@ -168,9 +168,9 @@ class ModuleReversal:
         self.functions.update(self.cotangents.functions)
 
     def _depth(self, derivative: Derivative) -> int:
-        """How often the derivative's loops are divided, so that their states take the place of tapes.
+        """The number of times that the derivative's loops are divided, so that their states take the place of tapes.
 
-        Raises DifferentiationError if the tapes do not fit in the bytes that they may have.
+        Raises DifferentiationError if the tapes do not fit in the allowed bytes.
         """
         memory = derivative.grad.memory
         if isinstance(memory, str):
@@ -288,8 +288,8 @@ class ModuleReversal:
         return [[v, w] for v, w in itertools.combinations(held, 2) if held[v] & held[w] and not {v, w} <= alone]
 
     def _may_be_shared(self, type_: Type, derivative: Derivative, every: Sequence[Type]) -> bool:
-        """Whether a reference in values of a type may be given to a derivative twice, among values of `every` type. In
-        calls that give it references which their function has made it is not."""
+        """True if a reference in values of a type may be passed to a derivative twice, among values of `every` type.
+        In calls with references that the calling function has made it is not."""
         if not self.references.holds(type_) or not any(count_references(r, every) > 1 for r in references_in(type_)):
             return False
         calls = [
@@ -312,8 +312,8 @@ class ModuleReversal:
         return ShadowReferences(self.cotangents, self.fresh_name, slot)
 
     def _needs_shadows(self, function: Function) -> bool:
-        """Whether the references in a function and those that it calls cannot be pairs: a derivative in them has laid
-        shadows behind them, or the rule of a function gets them as they are."""
+        """True if the references in a function and its callees cannot be pairs: a derivative in them has put shadows
+        behind them, or the rule of a function gets them as they are."""
         for found in self.reachable([function.name]):
             if not isinstance(found, Function):
                 continue
@@ -494,13 +494,13 @@ class ModuleReversal:
         return reachable(self.functions, names, self._origins)
 
     def is_effect(self, expression: Expr) -> bool:
-        """Whether an expression of backward code changes a cell, or makes a size."""
+        """True if an expression of backward code changes a cell, or makes a size."""
         if isinstance(expression, Call) and isinstance(expression.function, Global):
             return expression.function.name in self._writing
         return isinstance(expression, RefWrite | BindDim)
 
     def _is_effect(self, expression: Expr) -> bool:
-        """Whether an expression has an effect itself: something is written or checked, here or in a called function."""
+        """True if an expression has an effect itself: something is written or checked, here or in a called function."""
         if not isinstance(expression, Call) or not isinstance(expression.function, Global):
             return isinstance(expression, Assert | Print | RefWrite | BindDim)
         name = expression.function.name
@@ -512,7 +512,7 @@ class ModuleReversal:
 
 
 def _same_size(seed: Var, result: Atom, type_: Type, grad: Grad, span: Span | None) -> list[Binding]:
-    """Check that a cotangent has the size of what it is given for, where that is known only at run time."""
+    """Check that a cotangent has the size of its value, where that is known only at run time."""
     emitter = Emitter(span)
     output = output_type(type_, grad)
     if isinstance(type_, TupleType) and has_any(output):

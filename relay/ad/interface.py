@@ -45,7 +45,7 @@ class Interface:
         self._inward: dict[DataDefinition, Global] = {}
 
     def outward(self, emitter: Emitter, type_: Type, cotangent: Cotangent, value: Atom) -> Atom:
-        """The cotangent of a value as a program sees it: dense, with unit where there is no gradient."""
+        """The cotangent of a value in the form of a program: dense, with unit where there is no gradient."""
         type_ = prune(type_)  # type: ignore[assignment]
         if isinstance(type_, TupleType):
             parts = cotangent if isinstance(cotangent, tuple) else (None,) * len(type_.items)
@@ -65,7 +65,7 @@ class Interface:
         return emitter.bind(call, cotangent_type(type_), "gradient").atom
 
     def inward(self, emitter: Emitter, type_: Type, atom: Atom) -> Cotangent:
-        """What a program gives as the cotangent of a value of this type."""
+        """The cotangent of a value of this type that a program passes."""
         type_ = prune(type_)  # type: ignore[assignment]
         if not self._cotangents.exists(type_):
             return None

@@ -63,7 +63,7 @@ def lift_references(module: Module) -> Module:
 
 
 def holds_references(type_: Type) -> bool:
-    """Whether values of a type hold references."""
+    """True if values of a type contain references."""
     match type_:
         case RefType() | StackType():
             return True
@@ -84,7 +84,7 @@ def holds_references(type_: Type) -> bool:
 
 
 def _is_liftable(module: Module, function: Function) -> bool:
-    """Whether the references among a function's parameters are different ones in all calls, and hold no others."""
+    """True if the references among a function's parameters are different ones in all calls, and contain no others."""
     types = [type_of(p) for p in function.parameters]
     contents = [t.content for t in types if isinstance(t, RefType)]
     rest = [t for t in types if not isinstance(t, RefType)]
@@ -104,7 +104,7 @@ def _is_liftable(module: Module, function: Function) -> bool:
 
 
 def _are_different(caller: Function, call: Call) -> bool:
-    """Whether the caller has made each of the references that it passes."""
+    """True if the caller has made each of the references that it passes."""
     made = {b.targets[0] for b in walk(caller.body) if isinstance(b.value, RefNew)}
     references = [a for a in call.arguments if isinstance(type_of(a), RefType)]
     return len(set(references)) == len(references) and all(r in made for r in references)

@@ -310,7 +310,7 @@ class _LoopReversal:
         return live_bindings(list(cheap.values()), used, lambda _: False)
 
     def _record(self, stored: list[Var]) -> _LoopTape | None:
-        """What the forward loop carries for the backward one: a stack of residuals, or at least a number of rounds."""
+        """The tape of a loop: a stack of residuals, or at least a number of rounds."""
         if stored:
             element = pack_type([handed_type(type_of(v)) for v in stored])
             stack = StackType(element)
@@ -374,7 +374,8 @@ class _LoopReversal:
 
 @attrs.frozen
 class _LoopTape:
-    """What the forward loop carries for the backward loop: where it starts, its parameter, and its result."""
+    """The tape of a loop: its initial value, its parameter, and its result in the forward loop, for the backward
+    loop."""
 
     start: Atom
     parameter: Var
@@ -390,7 +391,7 @@ class _LoopTape:
 
 
 def _is_cheap(call: OpCall, result: Var) -> bool:
-    """Whether a value is an integer or boolean, or a rearrangement of elements."""
+    """True if a value is an integer or boolean, or a rearrangement of elements."""
     type_ = type_of(result)
     if not isinstance(type_, TensorType) or not isinstance(type_.base, BaseType):
         return False

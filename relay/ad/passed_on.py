@@ -17,7 +17,7 @@ from relay.ir.types import TensorType
 
 
 def invariant_parameters(name: str, function: Callable[[str], Function], component: Iterable[str]) -> tuple[int, ...]:
-    """The positions of the tensors that a function of a recursive component is given unchanged in each of its calls.
+    """The positions of the tensors that a function of a recursive component gets unchanged in each of its calls.
 
     `function` finds the functions of the component by their names.
     """

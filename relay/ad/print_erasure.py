@@ -110,7 +110,7 @@ class PrintEraser:
 
 
 def prints(expression: Expr) -> bool:
-    """Whether an expression prints; what describes a failed assertion does not."""
+    """True if an expression prints; the text of a failed assertion does not count."""
     return isinstance(expression, Print) and not expression.fails
 
 

@@ -44,7 +44,7 @@ from relay.operator import Emitter
 
 
 class References:
-    """Which types hold references with cotangents, and what these become: here, pairs. `definitions` are the new data
+    """Types that hold references with cotangents, and the pairs that they become. `definitions` are the new data
     types."""
 
     slot: str | None = None
@@ -57,7 +57,7 @@ class References:
         self._paired: dict[DataDefinition, DataDefinition] = {}
 
     def holds(self, type_: Type) -> bool:
-        """Whether values of a type hold a reference to something with a cotangent."""
+        """True if values of a type contain a reference to something with a cotangent."""
         seen: set[DataDefinition] = set()
         pending = [type_]
         while pending:
@@ -97,8 +97,8 @@ class References:
                 return type_
 
     def can_receive(self, type_: Type, shared: Sequence[Type]) -> bool:
-        """Whether pairs can be made of the references in a value from outside of a derivative. References in values of
-        `shared` types may be the same one."""
+        """True if pairs can be made of the references in a value from outside of a derivative. References in values
+        of `shared` types may be the same one."""
         type_ = prune(type_)  # type: ignore[assignment]
         if not self.holds(type_):
             return True
@@ -115,7 +115,7 @@ class References:
         return emitter.bindings
 
     def _paired_value(self, emitter: Emitter, value: Atom, type_: Type) -> Expr:
-        """What makes pairs of the references in a value."""
+        """The expression that makes pairs of the references in a value."""
         span, type_ = emitter.span, prune(type_)  # type: ignore[assignment]
         if isinstance(type_, TupleType):
             parts: list[Atom] = []
@@ -131,7 +131,7 @@ class References:
         return MakeTuple((value, adjoint), span)
 
     def can_return(self, type_: Type) -> bool:
-        """Whether a value with pairs can leave a derivative as what it stands for."""
+        """True if a value with pairs can be turned back into the original value to leave a derivative."""
         type_ = prune(type_)  # type: ignore[assignment]
         if not self.holds(type_):
             return True
@@ -146,7 +146,7 @@ class References:
                 return False
 
     def unpair_value(self, emitter: Emitter, value: Atom, type_: Type) -> Atom:
-        """A value of `paired(type_)` as the one of `type_` that it stands for, if it can leave the derivative."""
+        """The original value of type `type_` for one of `paired(type_)`, if it can leave the derivative."""
         type_ = prune(type_)  # type: ignore[assignment]
         if not self.holds(type_):
             return value
@@ -225,7 +225,7 @@ def references_in(type_: Type) -> Iterator[RefType]:
 
 
 def count_references(type_: RefType, every: Sequence[Type]) -> int:
-    """How many references of a type there may be in values of these types; 2 or more for any number."""
+    """The number of references of a type that there may be in values of these types; 2 or more for any number."""
     count, seen = 0, set[DataDefinition]()
     pending = list(every)
     while pending:
@@ -297,7 +297,7 @@ def reverse_write(reversal: BlockReversal, binding: Binding, write: RefWrite, sc
 
 
 def _content(reversal: BlockReversal, reference: Atom) -> Type | None:
-    """What a reference with a cotangent holds; None for others."""
+    """The type of the content of a reference with a cotangent; None for others."""
     match type_of(reference):
         case TupleType((RefType(content), RefType())) if reversal.sweep is None:
             return content

@@ -1,9 +1,9 @@
 """Reverse-mode differentiation of the first-order core, by transformation.
 
 Notation: x' is the cotangent of x, 0 one that is known to be zero while code is generated (nothing is emitted for it),
-and `+=` updates what is known about x' at that point. Only variables that depend on a differentiated parameter and that
-the result depends on have cotangents (`activity`). Cotangents of tuples are tuples of cotangents, known statically;
-those of data types and stacks have types of their own (`cotangents`).
+and `+=` updates x' at that point. Only variables that depend on a differentiated parameter and that the result depends
+on have cotangents (`activity`). Cotangents of tuples are tuples of cotangents, known statically; those of data types
+and stacks have types of their own (`cotangents`).
 
     function   f(p..) = e          f_forward(p..) = (e, tape)      f_backward(tape, seed, p'..) = p'..       (functions)
     block      v1 = e1; ..; r      r' += seed; then the bindings in reverse                                     (blocks)
@@ -17,7 +17,7 @@ those of data types and stacks have types of their own (`cotangents`).
     choice     v = if c {e..}      the arms' backward parts, chosen by c or by a tape                         (branches)
                v = match x {C(f..) -> e, ..}                       the same; x' += C'(f'..)
     loop       v = loop(p = init)  the rounds in reverse, which carry p' and the cotangents from outside         (loops)
-    rules      v = f(a..)          what f itself says: recompute, or another function                           (rules)
+    rules      v = f(a..)          the rule of f: recompute, or another function                           (rules)
     derivative grad f (p..)        forward part of f; seed = 1; backward part of f; p'..                     (functions)
 
 What the backward part uses of the forward part is a residual. Residuals of a block that both parts are in stay in
@@ -46,8 +46,8 @@ from relay.ir.sizes.facts import assuming
 def differentiate(module: Module, simplify: Callable[[Module], Module] | None = None) -> Module:
     """Replace every `Derivative` of a structured core module by a function, those that others need first.
 
-    `simplify` is applied before each derivative of something that was derived itself; without it, what one order leaves
-    behind is paid for by all higher ones. It may drop what the entry does not need.
+    `simplify` is applied before each derivative of something that was derived itself; without it, every higher order
+    pays for superfluous code of lower ones. It may drop functions that the entry does not need.
 
     Raises DifferentiationError where a derivative does not exist: an operator without a gradient stands between a
     differentiated parameter and the result, or a function calls its own derivative.

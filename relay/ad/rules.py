@@ -6,12 +6,12 @@
     f has a gradient g                          v = f(a..)                         a' += g((a..), v')
     f has a gradient g and a function s         (v, saved) = s(a..)                a' += g(saved, v')
 
-The arguments are residuals like any others, so that a loop does not store again what comes from outside of it.
+The arguments are residuals like any others, so that a loop does not store values from outside of it again.
 
-A rule says what the result's cotangent does. What references hold is not an argument: what f (or s) does to those
-that it is given is reversed as that of any function, as if all else in f were constant. So the forward version of f
-has a rule, too, for its first result (`CustomGradient.depth`). A function that recomputes is differentiated as any
-other if it has references, since it would find other contents in them later.
+A rule is about the result's cotangent. The contents of references are not arguments: changes that f (or s) makes to
+those that it gets are reversed as in any function, as if all else in f were constant. So the forward version of f has a
+rule, too, for its first result (`CustomGradient.depth`). A function that recomputes is differentiated as any other if
+it has references, since it would find other contents in them later.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from relay.operator import Emitter
 
 
 class RuleContext(Protocol):
-    """What the rules need from the reversal of a function and its module."""
+    """The parts of a function's and its module's reversal that the rules need."""
 
     cotangents: Cotangents
     interface: Interface
@@ -64,7 +64,7 @@ def reverse_custom(
     scope: Scope,
     function: Callable[[str], Function],
 ) -> list[Binding]:
-    """The forward bindings of a call of a function with a gradient of its own."""
+    """The forward bindings of a call of a function with a custom gradient."""
     emitter, target = scope.emitter, binding.targets[0]
     run = binding
     types = tuple(type_of(a) for a in call.arguments)

@@ -24,7 +24,7 @@ class BackwardEmitter(Emitter):
 
     @property
     def span(self) -> Span | None:
-        """What is given to everything emitted."""
+        """The span of everything emitted."""
         return self._span
 
     @span.setter
@@ -55,7 +55,7 @@ class Scope:
 
     @property
     def in_loop(self) -> bool:
-        """Whether the block is executed more than once in one execution of the function."""
+        """True if the block is executed more than once in one execution of the function."""
         return self.outer is not None and self.outer.in_loop
 
     def take(self, var: Var) -> Cotangent:
@@ -104,7 +104,7 @@ def live_bindings(
 
 
 def has_effect(binding: Binding, effectful: Callable[[Expr], bool]) -> bool:
-    """Whether a binding, or one inside it, has an effect."""
+    """True if a binding, or one inside it, has an effect."""
     if not isinstance(binding.value, If | Match | Loop):
         return effectful(binding.value)
     return any(effectful(b.value) for b in walk(Block((binding,), Dead())))

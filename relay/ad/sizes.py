@@ -38,7 +38,7 @@ from relay.operator import Emitter, lookup
 
 
 def has_any(type_: Type | None) -> bool:
-    """Whether a type is that of tensors whose size it does not say."""
+    """True if a tensor type leaves a size open."""
     type_ = None if type_ is None else prune(type_)  # type: ignore[assignment]
     return isinstance(type_, TensorType) and ANY in type_.shape
 
@@ -149,7 +149,7 @@ def sizes_made(bindings: Iterable[Binding]) -> dict[DataDependentDim, Atom]:
 
 
 def with_sizes(code: list[Binding], results: Iterable[Atom], made: Mapping[DataDependentDim, Atom]) -> list[Binding]:
-    """Backward code that makes the sizes again which it mentions, and which are made in the forward code."""
+    """Backward code that computes the sizes again which it mentions, and which are bound in the forward code."""
     if not made:
         return code
     found = mentioned_dims(code)
@@ -166,7 +166,7 @@ def handed_type(type_: Type) -> Type:
 
 
 def hand_over(emitter: Emitter, values: Sequence[Atom], types: Sequence[Type]) -> list[Atom]:
-    """Emit residuals, of these types, as they are handed over."""
+    """Emit residuals, of these types, in the form in which they are passed on."""
     return [
         ascribe(emitter, v, handed_type(t)) if handed_type(t) != t else v for v, t in zip(values, types, strict=True)
     ]

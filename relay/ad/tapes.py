@@ -49,7 +49,7 @@ class Plan:
     tail: Tail | None = None
 
     def sizes(self) -> dict[DataDependentDim, Atom]:
-        """The sizes that are made there."""
+        """The sizes that are bound there."""
         return sizes_made(self.forward) | ({} if self.tail is None else self.tail.sizes)
 
     def available(self) -> list[Var]:
@@ -171,7 +171,7 @@ def plain_plan(block: Block) -> Plan:
 
 
 class BlockReversal(Protocol):
-    """What the rules for branches and loops need from the rest of the transform."""
+    """The parts of the transform that the rules for branches and loops need."""
 
     cotangents: Cotangents
     activity: Activity
@@ -189,15 +189,15 @@ class BlockReversal(Protocol):
         ...
 
     def is_tracked(self, atom: Atom) -> bool:
-        """Whether a cotangent of the atom is needed."""
+        """True if a cotangent of the atom is needed."""
         ...
 
     def is_effect(self, expression: Expr) -> bool:
-        """Whether an expression of backward code changes a cell."""
+        """True if an expression of backward code changes a cell."""
         ...
 
     def has_effect(self, binding: Binding) -> bool:
-        """Whether a binding involves pairs, so that it changes and its backward part runs without known cotangents."""
+        """True if a binding involves pairs, so that it changes and its backward part runs without known cotangents."""
         ...
 
     def fresh_name(self, name: str) -> str:

@@ -119,7 +119,7 @@ def reshaped_names(
 
 
 def _is_repeated(shape: Shape, axis: int) -> bool:
-    """Whether another axis has the same extent."""
+    """True if another axis has the same extent."""
     return any(other != axis and follows_equal(dim, shape[axis]) is True for other, dim in enumerate(shape))
 
 
@@ -151,7 +151,7 @@ def embedding_names(names: AxisNames, **attributes: object) -> AxisNames:
 
 
 def window_names(names: AxisNames, *, axes: object, **attributes: object) -> AxisNames:
-    """The same axes, and a new one in each window for each of those that windows slide along."""
+    """The same axes, and a new one in each window for each axis that windows slide along."""
     return (*names, *(None,) * (1 if isinstance(axes, int) else len(axes)))  # type: ignore[arg-type]
 
 

@@ -1,8 +1,8 @@
 """Dim queries of shape rules, which may have to wait for the solver.
 
-A dim is a number, `ANY`, a variable, or arithmetic of these. What follows from the normal form and the facts in force
-(`relay.ir.sizes.facts`) is decided. What stays open is answered by the sizes of the call that is being elaborated, and
-becomes an assumption of the program; where no call is elaborated it raises `Undetermined`, with the solver variables to
+A dim is a number, `ANY`, a variable, or arithmetic of these. Queries that follow from the normal form and the facts in
+force (`relay.ir.sizes.facts`) are decided. Others are answered by the sizes of the call that is being elaborated, and
+become assumptions of the program; where no call is elaborated they raise `Undetermined`, with the solver variables to
 wait for.
 """
 
@@ -68,17 +68,17 @@ def numbers(shape: Sequence[Dim]) -> tuple[int, ...]:
 
 
 def equal(left: Dim, right: Dim) -> bool:
-    """Whether two dims are equal. Raises Undetermined where that depends on a variable or on `ANY`."""
+    """True if two dims are equal. Raises Undetermined where that depends on a variable or on `ANY`."""
     return _ask(resolve(left), EQUAL, resolve(right))
 
 
 def at_least(left: Dim, right: Dim) -> bool:
-    """Whether left >= right. Raises Undetermined."""
+    """True if left >= right. Raises Undetermined."""
     return _ask(resolve(left), AT_LEAST, resolve(right))
 
 
 def needs_at_least(left: Dim, right: Dim) -> bool:
-    """Whether left >= right, where something needs it: for annotated sizes it is assumed. Raises Undetermined."""
+    """True if left >= right, where something needs it: for annotated sizes it is assumed. Raises Undetermined."""
     left, right = resolve(left), resolve(right)
     answer = facts().need(left, right)
     if answer is None:
@@ -87,8 +87,8 @@ def needs_at_least(left: Dim, right: Dim) -> bool:
 
 
 def is_product_of_made(left: Dim, right: Dim) -> bool:
-    """Whether it is open if two sizes are equal and, where they are, no data-dependent size follows from that: of
-    n*m and 6."""
+    """True if it is open whether two sizes are equal, and equality would not determine a data-dependent size: of n*m
+    and 6."""
     left, right = resolve(left), resolve(right)
     if not (mentions_made(left) or mentions_made(right)) or follows_equal(left, right) is not None:
         return False
@@ -96,35 +96,35 @@ def is_product_of_made(left: Dim, right: Dim) -> bool:
 
 
 def needs_equal(left: Dim, right: Dim) -> bool:
-    """Whether left == right, where something needs it: it is checked at run time for products of sizes that this makes.
-    Raises Undetermined."""
+    """True if left == right, where something needs it: it is checked at run time for products of sizes that this
+    makes. Raises Undetermined."""
     if not is_product_of_made(left, right):
         return equal(left, right)
     return facts().need_equal(resolve(left), resolve(right)) is True
 
 
 def needs_elements(dim: Dim) -> bool:
-    """Whether an axis is not empty, where something needs it: a data-dependent size is checked then."""
+    """True if an axis is not empty, where something needs it: a data-dependent size is checked then."""
     return not mentions_made(resolve(dim)) or needs_at_least(dim, 1)
 
 
 def follows_equal(left: Dim, right: Dim) -> bool | None:
-    """Whether two dims are equal, or None where that is not known; nothing is assumed."""
+    """True if two dims are equal, False if not, None if that is not known; nothing is assumed."""
     return facts().equal(resolve(left), resolve(right))
 
 
 def follows_at_least(left: Dim, right: Dim) -> bool:
-    """Whether left >= right is known; nothing is assumed."""
+    """True if left >= right is known; nothing is assumed."""
     return facts().at_least(resolve(left), resolve(right)) is True
 
 
 def likely_equal(left: Dim, right: Dim) -> bool:
-    """Whether two dims are known to be equal, or are so in the call that is being elaborated; nothing is assumed."""
+    """True if two dims are known to be equal, or are so in the call that is being elaborated; nothing is assumed."""
     return facts().likely_equal(resolve(left), resolve(right))
 
 
 def equal_shapes(left: Shape, right: Shape) -> bool:
-    """Whether two shapes are equal; numbers that differ decide even where variables are open. Raises Undetermined."""
+    """True if two shapes are equal; numbers that differ decide even where variables are open. Raises Undetermined."""
     if len(left) != len(right):
         return False
     if any(follows_equal(a, b) is False for a, b in zip(left, right, strict=True)):
@@ -164,7 +164,7 @@ def quotient(dim: Dim, divisor: Dim) -> Dim | None:
 
 
 def is_dim(value: object) -> bool:
-    """Whether an attribute is a size: an integer or a symbolic dim."""
+    """True if an attribute is a size: an integer or a symbolic dim."""
     return not isinstance(value, bool) and isinstance(value, int | arithmetic.TypeId | Unknown | arithmetic.DimExpr)
 
 

@@ -1,7 +1,7 @@
 """Guards on symbolic sizes: answers from one call's sizes, recorded as the program's assumptions.
 
-A symbolic dim of the entry is a solver variable with a *hint*, its size in the call that is being elaborated. What the
-facts leave open about such dims is answered by the hints, and noted with the place that asked:
+A symbolic dim of the entry is a solver variable with a *hint*, its size in the call that is being elaborated. Questions
+that the facts leave open are answered by the hints, and recorded with the place that needs the answer:
 
     equal, by the hints       one of the variables is bound, so the equation stands in the entry's type; where no
                               variable can be, it is assumed
@@ -66,7 +66,7 @@ class DimSpecialization:
 
 
 class DataDependentGuard(TypeCheckError):
-    """Whether this holds is known only at run time, and a rule has to know it."""
+    """A condition that is known only at run time, but that a rule has to know."""
 
     needs_value = True
 
@@ -90,11 +90,11 @@ class Snapshot:
 
 
 class Guards(Facts):
-    """The facts of a program that is elaborated for a call. Without symbolic dims it has none. `bind` binds a variable
-    of the solver.
+    """The facts of a program that is elaborated for a call. Without symbolic dims there are none. `bind` binds a
+    variable of the solver.
 
-    `generic`: of a program that is elaborated for all sizes that its annotations allow. What a rule needs of these
-    becomes part of the function's type, `where n >= 1`.
+    `generic`: of a program that is elaborated for all sizes that its annotations allow. Conditions of rules on these
+    become part of the function's type, `where n >= 1`.
     """
 
     def __init__(self, bind: Callable[[Unknown, object], None], generic: bool = False) -> None:
@@ -126,7 +126,7 @@ class Guards(Facts):
 
     @property
     def is_open(self) -> bool:
-        """Whether there are symbolic dims that may still become numbers."""
+        """True if there are symbolic dims that may still become numbers."""
         return any(dim.binding is None for dim in self._dims)
 
     def _unused_name(self, name: str) -> str:
@@ -147,7 +147,7 @@ class Guards(Facts):
     # ---- facts that hold in a part of the program
 
     def snapshot(self) -> Snapshot:
-        """What holds now, for `restore`."""
+        """The current state, for `restore`."""
         kept = dict(self._values), dict(self._bounds), list(self._zero), list(self._nonzero), list(self._nonnegative)
         return Snapshot(kept, len(self.assumed), self.here)
 
@@ -292,8 +292,8 @@ class Guards(Facts):
                 dim.binding = TypeId(dim.name, Kind.Dim)
 
     def assumptions(self, always: bool = False) -> tuple[DimConstraint, ...]:
-        """What the finished program assumes, after `close`: without what the rest implies. `always`: only what every
-        way through it needs."""
+        """The assumptions of the finished program, after `close`, without those that others imply. `always`: only
+        those that every path through it needs."""
         left = list(dict.fromkeys(d for dim in self._dims if isinstance(d := resolve_dim(dim), TypeId | DimExpr)))
         kept = [DimConstraint(d, AT_LEAST, SMALLEST, "programs for the sizes 0 and 1 differ") for d in left]
         kept += dict.fromkeys(c for c in self._resolved_assumptions() if c.always or not always)
@@ -321,7 +321,7 @@ def tidy(constraint: DimConstraint) -> DimConstraint:
 
 
 def fits_int32(hints: Facts, dim: Dim) -> bool:
-    """Whether a dim is a number of 32 bits, or is assumed to be."""
+    """True if a dim is a number of 32 bits, or is assumed to be."""
     dim = resolve_dim(dim)
     if isinstance(dim, TypeId | Unknown):
         return not isinstance(dim, DataDependentDim) or not dim.is_wide  # the extent of an axis

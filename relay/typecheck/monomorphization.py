@@ -89,7 +89,7 @@ class Monomorphization:
         return made
 
     def _keep(self, definition: DataDefinition) -> None:
-        """A definition, and those that it mentions, stay what they are."""
+        """Keep a definition, and those that it mentions, as they are."""
         pending = [definition]
         while pending:
             kept = pending.pop()
@@ -99,7 +99,7 @@ class Monomorphization:
                 pending += mentioned_definitions(f for c in kept.constructors for f in c.fields)
 
     def _is_plain(self, definition: DataDefinition) -> bool:
-        """Whether nothing that the definition mentions is polymorphic."""
+        """True if nothing that the definition mentions is polymorphic."""
         if definition not in self._plain:
             reached: dict[DataDefinition, None] = {definition: None}
             pending = [definition]

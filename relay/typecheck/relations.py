@@ -139,7 +139,7 @@ def _difference(shapes: Sequence[Shape], but: int | None = None, at_the_end: boo
 
 
 def _agree(left: Dim, right: Dim) -> bool:
-    """Whether two dims are equal. Where only the sizes of a call can tell, that they differ is not assumed: it may be
+    """True if two dims are equal. Where only the sizes of a call can decide, inequality is not assumed: it may be
     enough that one is 1."""
     return equal(left, right) if likely_equal(left, right) or isinstance(left, int) else False
 
@@ -285,7 +285,7 @@ def dense(x: Shape, weight: Shape) -> Shape:
 
 @carries(names.reshaped_names)
 def reshape(source: Shape, *, shape: Sequence[Dim] | Dim) -> Shape:
-    """The attribute `shape`, in which one -1 stands for what the others leave."""
+    """The attribute `shape`, in which one -1 is the size that the others leave."""
     wanted: Shape = tuple(shape) if isinstance(shape, tuple | list) else (shape,)  # type: ignore[assignment]
     free = [i for i, dim in enumerate(wanted) if dim == -1]
     literal_shape(tuple(0 if dim == -1 else dim for dim in wanted))

@@ -79,7 +79,7 @@ def flip(shape: Shape, *, axis: Axes = None) -> Shape:
 
 
 def shifts(rank: int, shift: Dim | Sequence[Dim], axis: Axes) -> tuple[Any, ...]:
-    """How far each axis is rolled: dims, or in a compute function expressions. Raises ShapeError."""
+    """The shift of each axis: dims, or in a compute function expressions. Raises ShapeError."""
     axes = (axis,) if isinstance(axis, int) else tuple(axis or ())
     steps = tuple(shift) if isinstance(shift, tuple | list) else (shift,) * len(axes)
     if len(steps) != len(axes):
@@ -104,7 +104,8 @@ def roll(shape: Shape, *, shift: Dim | Sequence[Dim], axis: Axes = None) -> Shap
 
 
 def repetitions(rank: int, reps: Dim | Sequence[Dim]) -> Shape:
-    """How often each axis of the result has its dim, the missing ones at the front 1. Raises ShapeError."""
+    """The number of repetitions along each axis of the result; axes that are missing at the front count as 1. Raises
+    ShapeError."""
     given = tuple(reps) if isinstance(reps, tuple | list) else (reps,)
     if not all(is_dim(r) and needs_at_least(r, 0) for r in given):
         raise ShapeError(f"tile needs numbers that are not negative, found {reps}")
@@ -247,7 +248,7 @@ def axes_of(layout: str) -> list[tuple[str, int]]:
 
 
 def layout_steps(shape: Shape, source: str, target: str) -> tuple[tuple[int, ...], Shape, tuple[int, ...], Shape]:
-    """How to go from one layout to another: permute the axes, reshape, permute again, which gives the last shape.
+    """The steps from one layout to another: permute the axes, reshape, permute again, which gives the last shape.
     Raises ShapeError."""
     before, after = axes_of(source), axes_of(target)
     if {n for n, size in before if not size} != {n for n, size in after if not size}:

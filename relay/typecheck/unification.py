@@ -234,7 +234,7 @@ class Solver:
             raise Clash(left, right)
 
     def _is_weak(self, left: Unknown, right: Unknown) -> bool:
-        """Whether one base type of two is weak: a result that is not known yet says nothing, a caller's choice does."""
+        """True if one base type of two is weak: an unknown result decides nothing, a caller's choice does."""
         one, other = (u.weak or (not self.gradual and not u.literals and not u.rigid) for u in (left, right))
         return one and other and (left.weak or right.weak)
 
@@ -281,7 +281,7 @@ class Solver:
             self._unify_around(left, at_left or 0, right, at_right or 0)
 
     def _unify_around(self, left: Shape, at_left: int, right: Shape, at_right: int) -> None:
-        """Make two shapes equal, each with dims around its variable: what stands before and behind both is equal."""
+        """Make two shapes equal, each with dims around its variable: the dims before and after both are equal."""
         before = min(at_left, at_right)
         behind = min(len(left) - at_left, len(right) - at_right) - 1
         for a, b in zip(left[:before], right[:before], strict=True):
@@ -355,7 +355,7 @@ class Solver:
 
 
 def _same_effects(left: object, right: object) -> None:
-    """What may be either function has the effects of both."""
+    """Unify the effects of two functions: a value that may be either has the effects of both."""
     if isinstance(left, Effects) and isinstance(right, Effects) and left is not right:
         left.include(right)
         right.include(left)
@@ -369,14 +369,15 @@ _ANY_OF = {Kind.Type: "type", Kind.BaseType: "element type", Kind.Shape: "shape"
 
 
 def _misfit(base: BaseType, value: int | float) -> str:
-    """Why a base type does not hold a number. A float may stand for another, as that of `zeros(3)` and `float(n)`."""
+    """The reason why a base type does not hold a number. A float may represent others, as that of `zeros(3)` and
+    `float(n)`."""
     if isinstance(value, float) and value == 0.0 and not base.is_float:
         return f"a float meets {base}: there is no implicit conversion"
     return misfit_text(base, value)
 
 
 def _rigid_reason(variable: Unknown, value: Any) -> str:
-    """Why a variable of an annotation is not what it would have to be."""
+    """The reason why a variable of an annotation cannot have the required value."""
     other = show_argument((value,) if isinstance(value, Unknown) and value.kind is Kind.Shape else value)
     if isinstance(value, TensorType) and isinstance(base := prune(value.base), Unknown) and base.literals:
         other = "a number"
@@ -461,7 +462,7 @@ def outer_unknowns(type_: Type) -> Iterator[Unknown]:
 
 
 def is_known(type_: object) -> bool:
-    """Whether a type holds no variable of the solver."""
+    """True if a type contains no variable of the solver."""
     return next(unknowns(type_), None) is None
 
 
@@ -495,7 +496,8 @@ def resolve(type_: Type) -> Type:
 
 
 def _forms_agree(one: Form | None, other: Form | None) -> bool:
-    """Whether tuples of these forms may be one type: what is only known as a tuple may be any structure, not None."""
+    """True if tuples of these forms may be one type: one that is only known as a tuple may be any structure, not
+    None."""
     return one == other or (None in (one, other) and NONE.form not in (one, other))
 
 

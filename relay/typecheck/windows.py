@@ -56,7 +56,7 @@ class Windows:
         return tuple((constant_dim(low), constant_dim(high)) for low, high in self.padding)
 
     def extents(self, sizes: Sequence[Dim]) -> Shape:
-        """How many windows there are along each axis. Raises ShapeError for one that does not fit, Undetermined."""
+        """The number of windows along each axis. Raises ShapeError for one that does not fit, Undetermined."""
         return tuple(self._extent(axis, size, sizes) for axis, size in enumerate(sizes))
 
     def _extent(self, axis: int, size: Dim, sizes: Sequence[Dim]) -> Dim:
@@ -137,8 +137,8 @@ def _named_padding(name: str, sizes: Sequence[Dim], windows: Windows) -> tuple[t
 
 
 def _padding_for_all(size: Dim, stride: int, reach: int) -> Dim:
-    """How much the last window reaches beyond an axis of which every `stride`-th element starts one. `size`: a dim, or
-    an expression of one in a compute function."""
+    """The padding that the last window needs beyond an axis of which every `stride`-th element starts one. `size`: a
+    dim, or an expression of one in a compute function."""
     if stride == 1 or reach == 1:
         return reach - 1
     missing = reach - 1 - (size - 1) % stride
@@ -151,7 +151,7 @@ def _padding_for_all(size: Dim, stride: int, reach: int) -> Dim:
 
 
 def channels_last(layout: str, rank: int) -> bool:
-    """Whether the layout is NHWC (of two spatial axes) rather than NCHW. Raises ShapeError for others."""
+    """True if the layout is NHWC (of two spatial axes) rather than NCHW. Raises ShapeError for others."""
     spatial = "DHW"[-rank:]
     if re.fullmatch(rf"NC{spatial}\d*c", str(layout)):
         raise ShapeError(
@@ -164,7 +164,7 @@ def channels_last(layout: str, rank: int) -> bool:
 
 
 def in_blocks(layout: object, rank: int) -> bool:
-    """Whether the layout is NCHWc: the channels in blocks, within which they are the last axis."""
+    """True if the layout is NCHWc: the channels in blocks, within which they are the last axis."""
     return layout == f"NC{'DHW'[-rank:]}c"
 
 
@@ -209,7 +209,7 @@ def joined_weight(out: Dim, inner: Dim, kernel: Sequence[Dim], last: bool) -> Sh
 
 
 def check_activation(name: str, rank: int, x: Shape, layout: str) -> None:
-    """Raises ShapeError unless x has `rank` spatial axes beside batch and channels, which may be in blocks."""
+    """Raises ShapeError unless x has `rank` spatial axes, batch and channels, which may be in blocks."""
     if in_blocks(layout, rank):
         if len(x) != rank + 3:
             raise ShapeError(f"{name} in blocks of channels needs x of rank {rank + 3}, found {show_shape(x)}")
@@ -224,7 +224,7 @@ def _ranks(name: str, rank: int, **shapes: Shape) -> None:
 
 
 def check_rank(name: str, rank: int, x: Shape) -> None:
-    """Raises ShapeError unless x has `rank` spatial axes beside batch and channels."""
+    """Raises ShapeError unless x has `rank` spatial axes, batch and channels."""
     _ranks(name, rank, x=x)
 
 

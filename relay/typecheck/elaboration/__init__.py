@@ -4,14 +4,14 @@ The body of a function is elaborated once for each choice of its arguments' type
 (`typecheck/unification.py`); what cannot be decided yet is deferred (`checker.py`). The result is monomorphic, still
 higher-order, and holds no surface node.
 
-    abstract_values.py     what a name can mean; abstract_arguments.py what is known of a program's arguments
-    checker.py             the state, of which frame.py and state.py are parts; constraints.py what waits,
+    abstract_values.py     the values of names; abstract_arguments.py those of a program's arguments
+    checker.py             the state, of which frame.py and state.py are parts; constraints.py deferred constraints,
                            completion.py the end
-    engine.py              what elaboration recurses through; handlers.py who does it
+    engine.py              the interface of recursion; handlers.py its implementation
     entry.py               programs and schemes, from their entry
-    restarts.py            what is found out too late, and makes it start anew
+    restarts.py            reasons to start again, with what was found out too late
     instances.py           instances of functions; instance_bodies.py new ones, results.py and constant_results.py
-                           what they return
+                           their results
     expressions/           one case for each node; calls, operators and their attributes, weak integers
     control_flow/          loops, and joins where paths meet
     patterns/              `match`
@@ -22,9 +22,9 @@ higher-order, and holds no surface node.
     library/               functions of Python and NumPy
     derivatives/           `grad` in programs
     closures/              functions that leave a program
-    effects/               what calls do beside their result
+    effects/               the effects of calls
     schemes/               the types of functions before any call decides them
-    diagnostics/           several mistakes at once, and their words
+    diagnostics/           collection of several mistakes, and messages
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ __all__ = [
 
 @functools.cache
 def load() -> Engine:
-    """What elaboration recurses through. Most of its files are imported when something is first elaborated."""
+    """The engine that elaboration recurses through. Most of its files are imported when something is first
+    elaborated."""
     with compiling:  # a copy of the process has nothing that is half imported
         from relay.typecheck.elaboration import handlers
 

@@ -82,7 +82,7 @@ class ListArg:
 
 @attrs.frozen(eq=False)
 class ClosureArg:
-    """A function that a program has returned as an argument: what is known of it, and the run-time values in it."""
+    """A function that a program has returned as an argument: its static part, and the run-time values in it."""
 
     node: Node
     items: tuple[Argument, ...]
@@ -96,7 +96,7 @@ Argument: TypeAlias = (
 
 
 def holds_returned(argument: Argument) -> bool:
-    """Whether there is a function in an argument, or one that a program has returned."""
+    """True if an argument is or contains a function that a program has returned."""
     match argument:
         case ClosureArg():
             return True
@@ -127,7 +127,7 @@ def restore_closures(
 
 
 def is_empty(argument: Argument) -> bool:
-    """Whether there is an empty list of any length in an argument."""
+    """True if an argument contains an empty list of any length."""
     match argument:
         case ListArg(items):
             return not items or any(map(is_empty, items))
@@ -228,8 +228,8 @@ class ArgumentTypeReader:
 
 
 def _is_gradient(definition: DataDefinition, fields: Sequence[tuple[Type, Type]]) -> bool:
-    """Whether the declared types and types of a value's fields tell that it is a gradient of such values: it has None
-    for something that has no gradient, here or in a field."""
+    """True if the declared types and types of a value's fields show that it is a gradient of such values: it has
+    None for something that has no gradient, here or in a field."""
     if definition.parameters:  # whose arguments tell
         return False
     for declared, part in fields:

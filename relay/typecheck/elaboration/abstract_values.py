@@ -47,7 +47,7 @@ TEMPLATE = "<relay."
 
 
 def is_of_template(span: Span | None) -> bool:
-    """Whether a place is in the text of a template, which users do not see."""
+    """True if a place is in the text of a template, which users do not see."""
     return span is not None and span.source.filename.startswith(TEMPLATE)
 
 
@@ -71,7 +71,7 @@ class TypedBlockBuilder(BlockBuilder):
         return block
 
     def _source_names(self, start: int) -> list[SourceName]:
-        """What names mean, in order, where the items begin at a position of the finished block."""
+        """The names that get a meaning, in order, where the items begin at a position of the finished block."""
         starts = [start]
         for item in self.items:
             starts.append(starts[-1] + (len(item.finished()) if isinstance(item, BlockBuilder) else 1))
@@ -93,8 +93,8 @@ NOTHING = NotAList.NOTHING
 
 @attrs.frozen
 class ListLength:
-    """What is known of the length of a list that grows: `more` elements than at `origin` (None: than none at all).
-    `elements`: that of its elements, if they are such lists of one length; NOTHING of a list without any."""
+    """The length of a list that grows, as far as it is known: `more` elements than at `origin` (None: than none at
+    all). `elements`: that of its elements, if they are such lists of one length; NOTHING of a list without any."""
 
     origin: object
     more: Dim
@@ -137,7 +137,7 @@ class Number:
 
     @property
     def is_float(self) -> bool:
-        """Whether it is a float."""
+        """True if it is a float."""
         return isinstance(self.value, float)
 
 
@@ -166,8 +166,8 @@ class Size(Number):
 
 
 class SizeExpression(Number):
-    """A number that an operator makes of sizes, where it is not a dim: `1.0 / n`. Asking for `value`
-    does the same as for a size."""
+    """A number that an operator computes from sizes, where it is not a dim: `1.0 / n`. Asking for `value` does the
+    same as for a size."""
 
     operator: str
     operands: tuple[Number, ...]
@@ -247,7 +247,7 @@ class GlobalFunction:
 
 @attrs.frozen(eq=False)
 class SizesInScope:
-    """The data-dependent sizes that are made before a place, and hold there."""
+    """The data-dependent sizes that are bound before a place, and visible there."""
 
     _made: tuple[tuple[Sequence[DataDependentDim], int], ...]  # by the blocks around it: this many of their sizes
 
@@ -263,11 +263,11 @@ class SizesInScope:
 
 @attrs.define(eq=False)
 class LocalFunction:
-    """A nested function with what it captures. Each use elaborates it anew at its own types.
+    """A nested function with its captured variables. Each use elaborates it again at its own types.
 
     `slot` is the place of its definition, and `sizes` are those in scope there. Its instances are bound there, or where
-    the last of the sizes in their types is made. A `partial` one may be differentiated with respect to references: they
-    have no gradients. It is defined `inside` an instance of the function around it.
+    the last of the sizes in their types is bound. A `partial` one may be differentiated with respect to references,
+    which have no gradients. It is defined `inside` an instance of the function around it.
     """
 
     function: Function
@@ -337,7 +337,7 @@ class SliceItem:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is written as `:`."""
+        """True if it is written as `:`."""
         return self.start is None and self.stop is None and self.step is None
 
 
@@ -368,7 +368,7 @@ class Text:
 
 @attrs.frozen(eq=False)
 class Poison:
-    """What a mistake left without a meaning. The mistake is reported; what depends on it is not looked at."""
+    """The meaning of a name after a mistake: none. The mistake is reported; code that depends on it is not checked."""
 
 
 class DependsOnPoison(Exception):
@@ -399,7 +399,7 @@ AbstractValue: TypeAlias = (
 
 
 def meaning_of(value: AbstractValue) -> Meaning:
-    """What a value is in a finished program."""
+    """The meaning of a value in a finished program."""
     match value:
         case DynamicValue(atom):
             assert isinstance(atom, Var | Constant | Global)
@@ -437,8 +437,9 @@ class TensorMethod:
 
 @attrs.frozen(eq=False)
 class Handler:
-    """What `next` and `exit` do for one loop or function: they end the output with the right terminator. `depth` and
-    `exit_depth` (None: the same): in how many scopes of sizes is what they lead to."""
+    """The terminators of `next` and `exit` for one loop or function. `depth` and `exit_depth` (None: the same): the
+    number of scopes of sizes around their targets. `depth` and `exit_depth` (None: the same): in how many scopes of
+    sizes is what they lead to."""
 
     label: LoopLabel
     on_next: Callable[[TypedBlockBuilder, tuple[AbstractValue, ...], Span | None], None] | None
@@ -450,7 +451,8 @@ class Handler:
 
 @attrs.define(eq=False)
 class Context:
-    """Where elaboration stands: what names mean, where `next` and `exit` lead, and the Python names outside."""
+    """The state of elaboration at a place: the meaning of names, the targets of `next` and `exit`, and the Python
+    names outside."""
 
     environment: dict[Var, AbstractValue]
     handlers: dict[LoopLabel, Handler]
@@ -471,14 +473,14 @@ class Context:
             context = context.outer
 
     def value(self, var: Var) -> AbstractValue:
-        """What a surface variable means here. Raises DependsOnPoison if a mistake left it without a meaning."""
+        """The meaning of a surface variable here. Raises DependsOnPoison if a mistake left it without a meaning."""
         entity = self.lookup(var)
         if isinstance(entity, Poison):
             raise DependsOnPoison
         return entity
 
     def lookup(self, var: Var) -> AbstractValue:
-        """What a surface variable means here, which may be Failed."""
+        """The meaning of a surface variable here, which may be Failed."""
         context: Context | None = self
         while context is not None:
             if var in context.environment:

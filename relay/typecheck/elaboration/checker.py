@@ -1,7 +1,8 @@
 """The checker's state in one elaboration, and what all of elaboration does with it: variables, constants, scopes.
 
-Its parts are the solver with what waits for it (`constraints.py`), the mistakes (`mistakes.py`), the frame, which is
-where elaboration stands (`frame.py`), and the module that is built, with notes on sizes and on schemes (`state.py`).
+Its parts are the solver with deferred constraints (`constraints.py`), the mistakes (`mistakes.py`), the frame, which is
+the current place of elaboration (`frame.py`), and the module that is built, with notes on sizes and on schemes
+(`state.py`).
 """
 
 from __future__ import annotations
@@ -206,7 +207,7 @@ class Checker(Constraints):
         return SizesInScope(tuple((made, len(made)) for _, made in self.frame.scopes if made))
 
     def made_since(self, depth: int) -> frozenset[DataDependentDim]:
-        """The sizes that are made in the scopes inside of the first ones."""
+        """The sizes that are bound in the scopes inside of the first ones."""
         return frozenset(dim for _, dims in self.frame.scopes[depth:] for dim in dims)
 
     def _require(self, constraint: DimConstraint) -> None:
@@ -288,7 +289,7 @@ class Checker(Constraints):
 
 
 def _dtype_of_literal(number: Number) -> np.dtype:
-    """The dtype by which a number stands in a scheme, where a call says which it has."""
+    """The dtype that represents a number in a scheme, where a call decides its dtype."""
     if number.is_float or -(2**63) <= number.value < 2**63:
         return np.dtype(type(number.value))
     if abs(number.value) <= sys.float_info.max:

@@ -20,7 +20,7 @@ from relay.typecheck.unification import erase_forms, outer_unknowns, resolve, un
 def finish(checker: Checker) -> None:
     """Solve what is left, give literals their defaults, and fix the type of every variable.
 
-    Raises the errors that were found, before what follows from them is looked at.
+    Raises the errors that were found, before their consequences are checked.
     """
     checker.solver.run()
     if checker.generic:

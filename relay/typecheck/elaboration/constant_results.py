@@ -1,6 +1,6 @@
 """Constant results: numbers, booleans, sizes and list lengths in a function's result that the checker knows.
 
-`n, d = x.shape` and `len(x) // 2` mean the same in a function of their own: what they give can size an array there, and
+`n, d = x.shape` and `len(x) // 2` mean the same in a function of their own: their values can size an array there, and
 where the function is called; `isinstance(x, tuple)` decides there, too. The lengths of lists are known of arguments.
 """
 
@@ -67,15 +67,15 @@ def common(
 
 
 def of_counts(result: Type, known: AbstractValue | None) -> AbstractValue | None:
-    """What is known of the result of a function that calls itself and takes nothing but counts and numbers: an integer
-    is a count, though what the calls inside return was not known to be one."""
+    """The known result of a function that calls itself and takes nothing but counts and numbers: an integer is a
+    count, even if the result of the calls inside was not known to be one."""
     type_ = prune(result)
     is_number = isinstance(type_, TensorType) and flat_shape(type_.shape) == () and prune(type_.base) == INT32
     return _COUNT if known is None and is_number else known
 
 
 def overlaid(result: AbstractValue, known: AbstractValue | None) -> AbstractValue:
-    """A result of a call with the numbers that are known in the place of those that are computed at run time."""
+    """A result of a call with its known numbers in place of those that are computed at run time."""
     if known is _COUNT and isinstance(result, DynamicValue):
         return range_numbers.of_range(result)
     if isinstance(known, Number) and isinstance(result, DynamicValue):
@@ -125,7 +125,7 @@ def with_lengths(entity: AbstractValue, known: object) -> AbstractValue:
 
 
 def same_number(a: Number, b: Number) -> bool:
-    """Whether two numbers are known to be one."""
+    """True if two numbers are known to be one."""
     if isinstance(a, Size) or isinstance(b, Size):
         left, right = dim_of(a), dim_of(b)
         return left is not None and right is not None and follows_equal(left, right) is True

@@ -103,7 +103,7 @@ def default_of(base: Unknown) -> BaseType:
 
 
 def _is_large(base: object) -> bool:
-    """Whether an int32 does not hold the literals of a base type that is open."""
+    """True if an int32 does not hold the literals of a base type that is open."""
     return isinstance(base, Unknown) and any(not -(2**31) <= x.value < 2**31 for x in base.literals)
 
 
@@ -181,7 +181,7 @@ class Constraints(DiagnosticCollector):
 
     @contextlib.contextmanager
     def _where_it_arose(self, pending: DeferredConstraint) -> Iterator[None]:
-        """Know what is known of sizes at the place of a constraint."""
+        """Restore the facts about sizes at the place of a constraint."""
         frame = attrs.evolve(self.frame, maybe=pending.frame.maybe)
         with self.within(frame), self.hints.where_holds(pending.known):
             yield
@@ -226,7 +226,8 @@ class Constraints(DiagnosticCollector):
         help: str | None = None,
         labels: tuple[Label, ...] = (),
     ) -> None:
-        """Demand that two types are equal. `what` says of which thing, for the error."""
+        """Demand that two types are equal. `what` names the thing in the error. `what` says of which thing, for the
+        error."""
         try:
             self.solver.unify(found, expected)
         except Clash as clash:

@@ -1,7 +1,7 @@
-"""What elaboration recurses through: one interface, so that its files import each other in one direction.
+"""The engine: one interface for the recursion of elaboration, so that its files import each other in one direction.
 
-A call elaborates a body, a body holds subscripts, and a subscript of a data value is a call again. What a file needs of
-those above it, it asks the checker's engine for; `handlers.py` says who does what.
+A call elaborates a body, a body holds subscripts, and a subscript of a data value is a call again. A file reaches those
+above it through the checker's engine; `handlers.py` assigns the implementations.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Keywords = Sequence[tuple[str, AbstractValue]]
 
 
 class Scheme(NamedTuple):
-    """A function's program at its annotations, and its type. `is_partial`: parts of the body were not looked at, since
+    """A function's program at its annotations, and its type. `is_partial`: parts of the body were not checked, since
     only a call's types decide what they mean. `result`: the type of the result with the forms of its structures."""
 
     module: Module

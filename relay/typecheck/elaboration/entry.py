@@ -132,7 +132,7 @@ def _attempt(
 
 
 def _place_of_bug(checker: Checker, definition: Definition | DerivedDefinition) -> Span | None:
-    """Where elaboration stands, in what the user wrote."""
+    """The place of elaboration in the user's source."""
     found = checker.hints.span
     if found is not None and not is_of_template(found):
         return found
@@ -219,8 +219,8 @@ def _entry(checker: Checker, entity: GlobalFunction, arguments: Sequence[Argumen
 def _sizes_of_nothing(
     checker: Checker, function: Function, values: Sequence[DynamicValue | None], written: Context
 ) -> Mapping[TypeId, object]:
-    """What the variables of a function's annotations are, where sizes that no argument has are 0: those of elements of
-    empty lists."""
+    """The values of the variables of a function's annotations, with 0 for sizes that no argument has: those of
+    elements of empty lists."""
     for parameter, value in zip(function.parameters, values, strict=True):
         if value is not None and parameter.type is not None:
             with contextlib.suppress(Clash):  # the error of a wrong argument stands at the parameter

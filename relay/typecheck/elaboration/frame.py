@@ -1,7 +1,7 @@
-"""Where elaboration stands: in which functions, branches, loops and blocks, and whose effects it finds.
+"""The frame: the current functions, branches, loops and blocks of elaboration, and the owner of effects.
 
-A frame does not change. What goes into a function, an arm or a loop replaces the checker's frame, and puts the one
-before back when it comes out (`Checker.within`).
+A frame is immutable. Entering a function, an arm or a loop replaces the checker's frame, and leaving it restores the
+previous one (`Checker.within`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHOWN_CALLS = 8
 
 @attrs.frozen(eq=False)
 class Frame:
-    """Where elaboration stands."""
+    """The current place of elaboration."""
 
     effects: Effects = attrs.field(factory=Effects)  # of the function that is being elaborated
     active: tuple[Instance, ...] = ()  # the functions that are being elaborated, the innermost last
@@ -39,7 +39,7 @@ class Frame:
     copies: int = 1  # of how many copies of loops' bodies this is one
 
     def labels(self) -> tuple[Label, ...]:
-        """Where the function under elaboration was called from, innermost first."""
+        """The places from which the function under elaboration was called, innermost first."""
         innermost = reversed(self.calls[-_SHOWN_CALLS:])
         written = [(name, span) for name, span in innermost if span is not None and not span.is_internal]
         return tuple(Label(span, f"in this call of {name}") for name, span in written)

@@ -67,7 +67,7 @@ from relay.typecheck.unification import resolve
 
 
 def is_number(entity: AbstractValue) -> bool:
-    """Whether an argument is a number, or a tuple of numbers, that is static."""
+    """True if an argument is a number, or a tuple of numbers, that is static."""
     if isinstance(entity, Tuple):
         return entity.form is None and bool(entity.items) and all(map(is_number, entity.items))
     if not isinstance(entity, Number) or data_dependent.mentioned_in_number(entity):
@@ -76,7 +76,7 @@ def is_number(entity: AbstractValue) -> bool:
 
 
 def is_count(entity: AbstractValue, function: Function, position: int) -> bool:
-    """Whether an argument is a count of which nothing is declared: it is converted where it meets floats there, too."""
+    """True if an argument is a count without a declared type: it is converted where it meets floats there, too."""
     return (
         isinstance(entity, DynamicValue)
         and range_numbers.is_count(entity)
@@ -144,7 +144,7 @@ class InstanceElaboration:
         self.checked: list[tuple[AbstractValue, FunctionType, Var]] = []  # functions with a written type
 
     def _register(self, types: tuple[Type, ...]) -> Instance:
-        """The instance, before its body is looked at, so that it can call itself."""
+        """The instance, registered before its body is checked, so that it can call itself."""
         checker, request, function = self.checker, self.request, self.function
         callee, statics, key = request.callee, request.statics, request.key
         result = recursive_results.earlier_result(checker, self.number, function.label)
@@ -272,7 +272,7 @@ class InstanceElaboration:
             checker.function_parameters[variable] = checker.function_parameters[entity.atom]
 
     def _received_value(self, position: int, variable: Var, annotation: Type | None) -> AbstractValue:
-        """What a parameter is in the body."""
+        """The value of a parameter in the body."""
         checker, function, span = self.checker, self.function, self.request.span
         parameter, entity = function.parameters[position], self.request.entities[position]
         what = f"argument {parameter.name} of {function.name}"

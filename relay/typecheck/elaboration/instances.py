@@ -130,13 +130,13 @@ def call_function(
 
 
 def _calls_itself(checker: Checker, callee: GlobalFunction | LocalFunction) -> bool:
-    """Whether a function is called in itself."""
+    """True if a function is called in itself."""
     code: object = callee.definition if isinstance(callee, GlobalFunction) else callee
     return any(i.code is code for i in checker.frame.active)
 
 
 def _grows(checker: Checker, function: Function, entity: LocalFunction) -> bool:
-    """Whether a function gets another local function in each of its calls of itself, so that there might be no end."""
+    """True if a function gets another local function in each of its calls of itself, so that there might be no end."""
     mine, others = ("entity", id(entity)), 0
     for instance in checker.frame.active:
         if isinstance(instance.code, LocalFunction) and instance.code.function is function:
@@ -145,7 +145,7 @@ def _grows(checker: Checker, function: Function, entity: LocalFunction) -> bool:
 
 
 def _is_passed_on(entity: AbstractValue) -> bool:
-    """Whether a polymorphic function is one that a parameter stands for, in a scheme."""
+    """True if a polymorphic function is the value of a parameter, in a scheme."""
     return isinstance(entity, DynamicValue) and isinstance(prune(entity.type), QuantifiedType)
 
 
@@ -168,8 +168,8 @@ def instantiate(
     iterated: Mapping[int, AbstractValue] = MappingProxyType({}),
 ) -> Instance:
     """The instance for these arguments; `values` holds the run-time ones, None where the entity specializes.
-    `numbers`: the parameters whose arguments are known numbers. `annotated`: what is known of the variables of
-    annotations. With `packs`, it returns what the functions in its result have captured. `iterated`: the ranges and
+    `numbers`: the parameters whose arguments are known numbers. `annotated`: the known variables of annotations.
+    With `packs`, it also returns the captured variables of the functions in its result. `iterated`: the ranges and
     zips, by position, whose parts the call passes."""
     request = _request(checker, callee, entities, values, span, numbers, annotated, packs, iterated)
     found = _existing_instance(checker, request)
@@ -194,7 +194,7 @@ def _request(
     packs: bool,
     iterated: Mapping[int, AbstractValue],
 ) -> InstanceRequest:
-    """What `instantiate` is asked for, and what tells it from other instances."""
+    """The request of `instantiate`, and the key that distinguishes it from other instances."""
     function = surface_function(callee)
     code: object = callee.definition if isinstance(callee, GlobalFunction) else callee
     types = tuple(resolve(v.type) for v in values if v is not None)
@@ -310,8 +310,8 @@ def _enclosing_instances(checker: Checker, code: object, statics: tuple[object, 
 def _lengths(
     checker: Checker, callee: GlobalFunction | LocalFunction, parameter: Var, argument: AbstractValue
 ) -> object:
-    """What is known of the lengths of lists in an argument, which specialize a function: not one that calls itself, or
-    says that it takes lists of any length."""
+    """The known lengths of lists in an argument, which specialize a function, unless it calls itself, or is
+    annotated to take lists of any length."""
     if isinstance(parameter.type, StackType) or _calls_itself(checker, callee):
         return None
     return constant_results.lengths(argument)

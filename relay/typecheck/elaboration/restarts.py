@@ -22,9 +22,9 @@ ParameterPlace: TypeAlias = tuple[LoopLabel, int]
 
 @attrs.frozen(eq=False)
 class Assumptions:
-    """What an elaboration found out too late, for the next one: where lists are of dynamic length, and
-    whether the lists in such lists are of that kind, too; and for which parameters functions are specialized to the
-    numbers that calls write."""
+    """Facts that an elaboration found out too late, for the next one: where lists are of dynamic length, and whether
+    the lists in such lists are of that kind, too; and for which parameters functions are specialized to the numbers
+    that calls write."""
 
     growing: set[Place | None] = attrs.field(factory=set)
     varying: dict[Place, set[int]] = attrs.field(factory=dict)  # axes of tensors there whose size changes
@@ -47,7 +47,7 @@ class Assumptions:
     elements: dict[Span, Type] = attrs.field(factory=dict)  # what is appended to lists that begin with nothing
 
     def content(self) -> tuple[object, ...]:
-        """What is known, to be compared with what is known later."""
+        """The content, to be compared with a later one."""
         places = frozenset(self.growing), frozenset(self.of_all_sizes)
         parameters = (frozenset(found) for found in (self.specializing, self.of_several_types, self.counting))
         functions = frozenset(self.kept), frozenset(self.differing)
@@ -58,7 +58,7 @@ class Assumptions:
 
     @property
     def has_nested_growth(self) -> bool:
-        """Whether lists that are elements of growing lists, or parts of elements, grow themselves."""
+        """True if lists that are elements of growing lists, or parts of elements, grow themselves."""
         return None in self.growing
 
 
@@ -123,7 +123,7 @@ class RoundsDiffer(Restart):
 
 
 class CalledAtTypes(Restart):
-    """An unannotated parameter is called at several types: the function that it gets is typed anew at each use."""
+    """An unannotated parameter is called at several types: its argument is typed again at each use."""
 
     def __init__(self, place: ParameterPlace) -> None:
         super().__init__()

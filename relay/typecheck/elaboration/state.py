@@ -1,4 +1,4 @@
-"""The parts of an elaboration's state: the module that is built, what is known of sizes, and what a scheme leaves."""
+"""The parts of an elaboration's state: the module that is built, facts about sizes, and the open parts of a scheme."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ModuleBuilder:
 
 @attrs.define(eq=False)
 class SizeNotes:
-    """What an elaboration knows of sizes that are symbolic or data-dependent."""
+    """The facts that an elaboration collects about sizes that are symbolic or data-dependent."""
 
     of_rounds: set[DataDependentDim] = attrs.field(factory=set)  # that follow from the number of a loop's round
     linear: dict[Var, tuple[dict[Var, Dim], Dim]] = attrs.field(factory=dict)  # run-time integers as sums
@@ -74,7 +74,7 @@ class SizeNotes:
 
 @attrs.define(eq=False)
 class SchemeNotes:
-    """What an elaboration of a scheme leaves to calls."""
+    """The parts that an elaboration of a scheme leaves to calls."""
 
     opened: list[StuckTerm] = attrs.field(factory=list)
     unseen: list[StuckTerm] = attrs.field(factory=list)  # of that what has no value

@@ -65,7 +65,7 @@ class EscapingVariables:
 
 
 def holds_function(entity: AbstractValue) -> bool:
-    """Whether a value is or holds a function, as far as its type is known."""
+    """True if a value is or holds a function, as far as its type is known."""
     match entity:
         case DynamicValue(_, type_):
             return _mentions_function(type_)
@@ -88,7 +88,7 @@ def _mentions_function(type_: Type) -> bool:
 
 
 def survivors(loop: Loop | ForEach) -> EscapingVariables | None:
-    """What a loop's body may hand on, or None if no function is made in it."""
+    """The variables that a loop's body may pass on, or None if no function is made in it."""
     bindings = list(_bindings(loop.body))
     lambdas = {b.targets[0]: b.value.function for b in bindings if isinstance(b.value, Lambda)}
     if not lambdas:
@@ -150,7 +150,7 @@ def _bindings(block: Block) -> Iterator[Binding]:
 
 
 def _ends(value: object) -> Iterator[Terminator]:
-    """How the blocks inside of an expression end."""
+    """The terminators of the blocks inside of an expression."""
     pending = list(blocks(value))  # type: ignore[arg-type]
     while pending:
         block = pending.pop()

@@ -60,14 +60,14 @@ class ClosureClass(DataClass):
 
 
 def closure_class(type_: Type) -> ClosureClass | None:
-    """What stands behind a data type whose values are functions that can be called; None for another type."""
+    """The class of closures of a data type whose values are functions that can be called; None for another type."""
     known = prune(type_)
     origin = known.definition.origin if isinstance(known, DataType) else None
     return origin if isinstance(origin, ClosureClass) and origin.applied is not None else None
 
 
 def holds_closures(type_: Type) -> bool:
-    """Whether values of a type hold functions that another program has selected at run time."""
+    """True if values of a type contain functions that another program has selected at run time."""
     pending, seen = [type_], set[DataDefinition]()
     while pending:
         match prune(pending.pop()):
@@ -189,7 +189,6 @@ def _rename_function(function: Function | Derivative, names: Mapping[str, str]) 
 
 
 def unwrap_closure(value: Any) -> Any:
-    """What Python has for a function that was selected at run time as the value that it is in programs; others are
-    themselves."""
+    """The value in programs of a Python function that was selected at run time; other objects unchanged."""
     closure = getattr(value, "__relay_closure__", None)
     return value if closure is None else closure

@@ -93,7 +93,7 @@ class ChosenFunctionNode:
 
 @attrs.frozen
 class StaticNode:
-    """What is known at compile time: a number, an object, a decorated function."""
+    """A value that is known at compile time: a number, an object, a decorated function."""
 
     key: object
     entity: AbstractValue = attrs.field(eq=False)
@@ -173,11 +173,11 @@ Node: TypeAlias = (
 
 
 class FunctionChosenAtRunTime(Exception):
-    """Which function it is, is known only at run time."""
+    """A function that is known only at run time."""
 
 
 class ResultStaysDynamic(Restart):
-    """What a function of the program returns has to stay a run-time value."""
+    """A mark: the result of a function of the program has to stay a run-time value."""
 
     def __init__(self, label: LoopLabel) -> None:
         super().__init__()
@@ -188,7 +188,7 @@ class ResultStaysDynamic(Restart):
 
 
 def holds_functions(type_: Type) -> bool:
-    """Whether values of a type have functions in them."""
+    """True if values of a type have functions in them."""
     pending, seen = [type_], set[DataDefinition]()
     while pending:
         match prune(pending.pop()):
@@ -225,7 +225,7 @@ def effects_of(type_: Type) -> frozenset[str]:
 
 @attrs.frozen(eq=False)
 class PackedResult:
-    """A result as the run-time values in it, and the rest."""
+    """A result, split into the run-time values in it and the static rest."""
 
     values: Tuple
     node: Node
@@ -252,8 +252,7 @@ def pack_result(
 
 
 def has_functions(entity: AbstractValue) -> bool:
-    """Whether a value, or what the checker knows of one, has functions in it, or strings, which are not run-time
-    values either."""
+    """True if a value, or its abstract value, contains functions, or strings, which are not run-time values either."""
     match entity:
         case Tuple(items):
             return any(map(has_functions, items))
@@ -276,7 +275,7 @@ class _ResultPacker:
     _closures: dict[int, int] = attrs.field(factory=dict)
 
     def result(self, entity: AbstractValue, written: Type | None) -> Node:
-        """What is known of a result, or a part of one, of the type that is written."""
+        """The description of a result, or of a part of one, of the written type."""
         wanted: Type | None = None if written is None else prune(written)  # type: ignore[assignment]
         if not has_functions(entity):
             if isinstance(entity, Number) and not self.leaves and wanted is None:
@@ -311,7 +310,7 @@ class _ResultPacker:
         return ValueNode(self._positions[key])
 
     def _capture_node(self, entity: AbstractValue) -> Node:
-        """What a function has captured."""
+        """The node of a function's captured variable."""
         match entity:
             case DynamicValue():
                 return self._value(entity)
@@ -368,7 +367,7 @@ class _ResultPacker:
 
 
 def resolve_node(node: Node) -> Node:
-    """What is known at the end of the elaboration: the types in it without its variables."""
+    """A node at the end of the elaboration: its types without solver variables."""
     match node:
         case StructureNode(items, form):
             return StructureNode(tuple(map(resolve_node, items)), form)
@@ -386,7 +385,7 @@ def resolve_node(node: Node) -> Node:
 def unpack_result(
     checker: Checker, out: TypedBlockBuilder, node: Node, values: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
-    """The functions, and what else a result holds, in this program; `values` are the run-time ones."""
+    """The functions and other parts of a result in this program; `values` are the run-time ones."""
     return _ResultUnpacker(checker, out, values, span).entity(node)
 
 
@@ -453,7 +452,7 @@ class _ResultUnpacker:
 
 
 def takes_unseen(type_: Type) -> bool:
-    """Whether there is a function in tuples that nothing calls."""
+    """True if there is a function in tuples that nothing calls."""
     match prune(type_):
         case TupleType(items):
             return any(map(takes_unseen, items))

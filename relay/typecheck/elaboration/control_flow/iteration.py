@@ -80,7 +80,7 @@ def elaborate_for(
 
 
 def _is_function(entity: AbstractValue) -> bool:
-    """Whether an entity is a function of the program, or has one in it."""
+    """True if an entity is, or contains, a function of the program."""
     if isinstance(entity, Tuple):
         return any(map(_is_function, entity.items))
     return isinstance(entity, FUNCTIONS) or (isinstance(entity, PythonObject) and is_function(entity.value))
@@ -133,7 +133,7 @@ def _static_items(
 def _element_at(
     checker: Checker, out: TypedBlockBuilder, part: AbstractValue, position: int, span: Span | None
 ) -> AbstractValue | None:
-    """The element of a range, tensor or zip of these at a known position, None past its end."""
+    """The element of a range, tensor or zip of these at a known position, None after its end."""
     if isinstance(part, Range) and isinstance(part.start, Number) and not isinstance(part.stop, DynamicValue):
         start = dim_of(part.start)
         assert start is not None

@@ -41,7 +41,7 @@ from relay.typecheck.unification import Clash, resolve
 
 
 class Join:
-    """Where several paths meet with values: the arms of an `if`, the ways out of a loop."""
+    """The join of several paths with values: the arms of an `if`, the exits of a loop."""
 
     def __init__(self, checker: Checker, names: Sequence[str]) -> None:
         self.checker = checker
@@ -66,7 +66,7 @@ class Join:
     def _pack_escaping_numbers(
         self, out: TypedBlockBuilder, entity: AbstractValue, escaping: frozenset[DataDependentDim], span: Span | None
     ) -> AbstractValue:
-        """A value that leaves a block without numbers that are made from its sizes."""
+        """A value that leaves a block, without numbers that depend on its sizes."""
         if isinstance(entity, Tuple):
             items = tuple(self._pack_escaping_numbers(out, i, escaping, span) for i in entity.items)
             same = all(a is b for a, b in zip(items, entity.items, strict=True))
@@ -180,8 +180,8 @@ class Join:
         return DynamicValue(target, target.type or typed[0].type, length=length)
 
     def _pack_path_sizes(self, typed: list[DynamicValue], may: Collection[int]) -> list[DynamicValue]:
-        """The values with `Any` for sizes that are made on their paths, or that differ and are data-dependent, or that
-        `may` differ at these axes."""
+        """The values with `Any` for sizes that are bound on their paths, or that differ and are data-dependent, or
+        that `may` differ at these axes."""
         values = [
             data_dependent.packed_value(self.checker, out, value, escaping, None, span)
             for value, (out, _, span), escaping in zip(typed, self.paths, self._escaping, strict=True)
@@ -217,7 +217,7 @@ def _display_name(name: str) -> str:
 
 
 def assignment_span(name: str, handed: Sequence[Atom], position: int, otherwise: Span | None) -> Span | None:
-    """Where a variable got the value that a path hands on."""
+    """The place where a variable got the value that a path passes on."""
     atom = handed[position] if position < len(handed) else None
     return atom.span if isinstance(atom, Var) and atom.name == name and atom.span is not None else otherwise
 

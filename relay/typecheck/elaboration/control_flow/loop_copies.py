@@ -8,7 +8,7 @@ nothing else has a type:
     everything is known before         rounds * bindings <= EVALUATED: this computes, and writes nothing
     each round has its own parameters  `layers[i]` of a tuple or list, so that the copies are as many as the items
     many known numbers, computed       rounds * bindings <= SOME_BINDINGS; a loop counts or reads them
-    the rounds differ in their types   it is elaborated once, that fails, and elaboration starts anew with copies
+    the rounds differ in their types   it is elaborated once, that fails, and elaboration starts again with copies
                                        (`Decisions.copied`), of at most MOST_ROUNDS rounds; loops over
                                        `reversed(range(n))` with a known n may differ, too
 """
@@ -102,7 +102,7 @@ DEEPEST = 40
 
 
 def is_copied(checker: Checker, context: Context, node: ForEach, iterable: AbstractValue) -> bool:
-    """Whether a loop that changes lists, or goes through numbers backwards, gets a copy of its body for each round."""
+    """True if a loop that changes lists, or goes through numbers backwards, gets a copy of its body for each round."""
     if not node.resized and not (isinstance(iterable, Range) and iterable.reversed):
         return False
     must = node.label in checker.decisions.copied
@@ -129,7 +129,7 @@ def is_copied(checker: Checker, context: Context, node: ForEach, iterable: Abstr
 
 
 def with_ranges(checker: Checker, context: Context, node: ForEach, iterable: AbstractValue) -> AbstractValue:
-    """What a `for` goes through, where a structure of many numbers is what a loop can count or read."""
+    """The iterable of a `for`, where a structure of many numbers becomes something that a loop can count or read."""
     if isinstance(iterable, Zip):
         return Zip(tuple(with_ranges(checker, context, node, part) for part in iterable.items))
     if not isinstance(iterable, Tuple) or len(iterable.items) <= MANY_NUMBERS or node.label in checker.decisions.copied:
@@ -165,8 +165,8 @@ def rounds(checker: Checker, count: int) -> AbstractContextManager[None]:
 
 
 def count_of(entity: AbstractValue, *, ask: bool = True) -> int | None:
-    """How many elements a `for` goes through at most; None if it is not known. `ask`: a symbolic size becomes the
-    number that it is in the call at hand."""
+    """The largest number of elements of a `for`; None if it is not known. `ask`: a symbolic size becomes the number
+    that it is in the call at hand."""
     counts: list[int] = []
     for part in parts(entity):
         match part:
@@ -224,7 +224,7 @@ def _extent(part: AbstractValue) -> Dim | None:
 
 
 def _is_symbolic(iterable: AbstractValue) -> bool:
-    """Whether the number of rounds is a size of an argument."""
+    """True if the number of rounds is a size of an argument."""
     return any(isinstance(p, Range) or not isinstance(_extent(p), int | None) for p in parts(iterable))
 
 
@@ -232,7 +232,7 @@ def _is_symbolic(iterable: AbstractValue) -> bool:
 
 
 def _weight(checker: Checker, context: Context, block: Block, depth: int = 0) -> int:
-    """How many bindings a block has, with those of the functions that it calls."""
+    """The number of bindings in a block, with those of the functions that it calls."""
     total = 0
     for inside in all_blocks(block):
         for binding in inside.bindings:
@@ -247,7 +247,7 @@ def _weight(checker: Checker, context: Context, block: Block, depth: int = 0) ->
 
 
 def _weight_of_element(iterable: AbstractValue) -> int:
-    """How many bindings it takes to have an element, and to put what it becomes together again."""
+    """The number of bindings that take an element, and put the parts of its replacement together again."""
     return 2 * sum(isinstance(p, DynamicValue) for p in parts(iterable))
 
 
@@ -273,7 +273,7 @@ def _weight_of_call(checker: Checker, context: Context, function: Atom, depth: i
 
 
 def _meaning(context: Context, atom: Atom) -> AbstractValue | None:
-    """What a surface atom means, or None: inside of the loop's body that is not known yet."""
+    """The meaning of a surface atom, or None: inside of the loop's body it is not known yet."""
     if isinstance(atom, Var):
         around: Context | None = context
         while around is not None and atom not in around.environment:
@@ -286,8 +286,9 @@ def _meaning(context: Context, atom: Atom) -> AbstractValue | None:
 
 
 class _StaticFlow:
-    """What of a loop's body is known at compile time if the number of the round is. `regular`: so is which list changes
-    a round makes. `everything_known`: so is all of it. `chooses`: it is the index of an item of a structure."""
+    """The parts of a loop's body that are static if the number of the round is. `regular`: so is which list changes
+    a round makes. `everything_known`: so is all of it. `regular`: so is which list changes a round makes.
+    `everything_known`: so is all of it. `chooses`: it is the index of an item of a structure."""
 
     def __init__(self, context: Context, node: ForEach, iterable: AbstractValue) -> None:
         self.context = context
@@ -310,7 +311,7 @@ class _StaticFlow:
         return entity is not None and _is_known(entity)
 
     def _block(self, block: Block, certain: bool) -> bool:
-        """Whether everything in a block is known, and what it hands on. `certain`: it is known whether it runs."""
+        """True if everything in a block is known, and its results too. `certain`: it is known whether it runs."""
         everything = True
         for binding in block.bindings:
             known = self._binding(binding.targets, binding.value)
@@ -372,7 +373,7 @@ class _StaticFlow:
 
 
 def _is_known(entity: AbstractValue) -> bool:
-    """Whether an entity is known at compile time."""
+    """True if an entity is known at compile time."""
     match entity:
         case Number() | PythonObject():
             return True
@@ -385,7 +386,7 @@ def _is_known(entity: AbstractValue) -> bool:
 
 
 def _resizes(block: Block) -> bool:
-    """Whether a block changes lists."""
+    """True if a block changes lists."""
     for inside in all_blocks(block):
         for binding in inside.bindings:
             match binding.value:

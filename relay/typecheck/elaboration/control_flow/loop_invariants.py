@@ -34,7 +34,7 @@ _Known: TypeAlias = "tuple[Var, Place] | None"
 
 
 class LoopInvariants:
-    """What the rounds of a loop do with its parameters."""
+    """The parameters of a loop that its rounds do not change."""
 
     def __init__(self, loop: Loop | ForEach) -> None:
         self._loop = loop
@@ -52,7 +52,7 @@ class LoopInvariants:
                 self._ends.setdefault(block.terminator.label, []).append(block.terminator)
 
     def keeps(self, position: int, place: Place) -> bool:
-        """Whether a component of a parameter is in each round what it was before the loop."""
+        """True if a component of a parameter is in each round the same as before the loop."""
         return self._keeps(self._loop, position, place)
 
     def _keeps(self, loop: Loop | ForEach, position: int, place: Place) -> bool:
@@ -65,7 +65,7 @@ class LoopInvariants:
         return all(self._origin(atom, place, loop.parameters[position]) == own for atom in handed)
 
     def _origin(self, atom: Atom, place: Place, root: Var) -> _Known:
-        """Where a component of a value comes from: a component of a variable of which no more is known."""
+        """The origin of a component of a value: a component of a variable of which no more is known."""
         if not isinstance(atom, Var) or atom is root:
             return (atom, place) if isinstance(atom, Var) else None
         if (atom, place) in self._seen:

@@ -54,7 +54,7 @@ _START_WITH_ZEROS = (
 
 
 def _is_number(value: DynamicValue) -> bool:
-    """Whether a value is a tensor without axes."""
+    """True if a value is a tensor without axes."""
     type_ = tensor_type(value)
     return type_ is not None and is_known(type_.shape) and not type_.shape
 
@@ -118,11 +118,11 @@ class LoopState:
 
     @property
     def has_lists(self) -> bool:
-        """Whether there are lists that grow among the parameters."""
+        """True if there are lists that grow among the parameters."""
         return bool(self._started)
 
     def round_entities(self, body: TypedBlockBuilder) -> tuple[AbstractValue, ...]:
-        """What the parameters are in a round, whose block is `body`."""
+        """The parameters' values in a round, whose block is `body`."""
         return tuple(data_dependent.all_opened(self.checker, body, e, self.span) for e in self.entities)
 
     def exit_entity(self, entity: AbstractValue, rounds: Dim | None) -> AbstractValue:
@@ -244,7 +244,7 @@ class LoopState:
 
 
 def _is_another_record(expected: Tuple, entity: Tuple) -> bool:
-    """Whether one is a dict, and the other none or one with other keys; or both are records of different classes."""
+    """True if one is a dict, and the other is not, or has other keys; or both are records of different classes."""
     forms = [t.form for t in (expected, entity) if t.form is not None]
     if expected.form == entity.form:
         return False
@@ -308,8 +308,8 @@ def elaborate_loop(
 
 
 def _is_of_several_types(checker: Checker, carried: LoopState, exits: Sequence[tuple[bool, bool]]) -> bool:
-    """Whether the rounds of a loop have variables of different types, and are known at compile time: no way leads out
-    of the first one, or, in a scheme, ways that calls and sizes choose."""
+    """True if the rounds of a loop have variables of different types, and their number is static: no exit leaves the
+    first one, or, in a scheme, only exits that calls and sizes choose."""
     if not exits:
         return carried.changes
     by_call = checker.generic and all(call for call, _ in exits)

@@ -5,8 +5,9 @@
         case Tree.Node(left, right): state = f(left)[2:] + f(right)[:2]
     return state
 
-What `f(left)` is, only the other arm tells, behind. A binding that needs to know is left open, and if the function's
-result is known in the end, elaboration starts anew with it, as if it were annotated: every path is unified with it.
+The type of `f(left)` follows from the other arm only, later. A binding that needs it is left open, and if the
+function's result is known in the end, elaboration starts again with it, as if it were annotated: every path is unified
+with it.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def leave_open(checker: Checker, context: Context, binding: Binding, error: Rela
 
 
 def earlier_result(checker: Checker, number: int, label: LoopLabel) -> Type | None:
-    """The result that is known of an instance from an elaboration before."""
+    """The result of an instance, if an earlier elaboration has found it."""
     found = checker.decisions.results.get(number)
     if found is None or found[0] is not label:
         return None
@@ -63,7 +64,7 @@ def earlier_result(checker: Checker, number: int, label: LoopLabel) -> Type | No
 
 
 def restart_if_used_early(checker: Checker, number: int, label: LoopLabel, instance: Instance, opened: int) -> None:
-    """Start anew if bindings in a function (since the checker had this many open ones) needed its result, and it is
+    """Start again if bindings in a function (since the checker had this many open ones) needed its result, and it is
     known now."""
     left = len(checker.scheme.opened) > opened
     if not left or not instance.used_early or number in checker.decisions.results or not is_known(instance.result):

@@ -3,9 +3,9 @@
     rounds = ceil((stop - start) / step), or 0
 
 of numbers that never wrap around. With 32-bit bounds a difference may take 33 bits, and so may a count: these are
-computed in int64, and where more than 2**31 - 1 rounds are possible, the loop's counter is an int64. What is known not
-to be negative, as a size or the variable of `range(n)`, needs no more than 32 bits. With 64-bit bounds the distance is
-an unsigned number of 64 bits; nobody waits for 2**63 rounds, so that many stand for more.
+computed in int64, and where more than 2**31 - 1 rounds are possible, the loop's counter is an int64. A number that is
+known not to be negative, as a size or the variable of `range(n)`, needs no more than 32 bits. With 64-bit bounds the
+distance is an unsigned number of 64 bits; no loop ends after 2**63 rounds, so larger counts are clipped to that.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _SURELY_FEW = 3
 
 
 def parts(iterable: AbstractValue) -> Iterator[AbstractValue]:
-    """What a loop goes through at once: the members of zips, also nested ones."""
+    """The iterables of a loop: the members of zips, also nested ones."""
     if isinstance(iterable, Zip):
         for item in iterable.items:
             yield from parts(item)
@@ -94,7 +94,7 @@ def _is_int64(checker: Checker, part: AbstractValue) -> bool:
 
 
 def _may_be_long(checker: Checker, part: AbstractValue) -> bool:
-    """Whether a range of 32-bit numbers may have more of them than an int32 says."""
+    """True if a range of 32-bit numbers may have more elements than an int32 can count."""
     match part:
         case Range(Number() as start, Number() as stop, step):
             return not fits_int32(checker.hints, _step_count(start, stop, step))
@@ -110,7 +110,7 @@ def _may_be_long(checker: Checker, part: AbstractValue) -> bool:
 
 
 def is_natural(checker: Checker, bound: AbstractValue) -> bool:
-    """Whether a number is known not to be negative."""
+    """True if a number is known not to be negative."""
     if isinstance(bound, Number):
         dim = dim_of(bound)
         return dim is not None and follows_at_least(dim, 0)
@@ -268,7 +268,7 @@ def last(
     base: BaseType,
     span: Span | None,
 ) -> DynamicValue:
-    """The last number of a range that has this many, also of one that has more than a count says."""
+    """The last number of a range with this many, also of one that has more than its count."""
 
     def compute(name: str, *operands: DynamicValue) -> DynamicValue:
         return call(checker, out, name, operands, base, span)
@@ -287,7 +287,7 @@ def last(
 
 
 def is_zero(bound: AbstractValue) -> bool:
-    """Whether a bound is the number 0."""
+    """True if a bound is the number 0."""
     return isinstance(bound, Number) and not isinstance(bound, Size) and bound.value == 0
 
 

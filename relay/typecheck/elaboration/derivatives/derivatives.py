@@ -86,7 +86,7 @@ def keeping_option(value: object) -> tuple[int, ...]:
 def components(
     output: int | None, keeping: tuple[int, ...], with_value: bool, has_aux: bool
 ) -> tuple[int | None, tuple[int, ...]]:
-    """The options `output` and `keeping` together with `has_aux`, which says both. Raises TypeCheckError."""
+    """The options `output` and `keeping` together with `has_aux`, which sets both. Raises TypeCheckError."""
     if not has_aux:
         return output, keeping
     if output is not None or keeping:

@@ -117,7 +117,7 @@ def extent(
     names: AbstractValue,
     span: Span | None,
 ) -> AbstractValue:
-    """The number of examples. Raises TypeMismatch where they differ, TypeCheckError if nothing says it."""
+    """The number of examples. Raises TypeMismatch where they differ, TypeCheckError if nothing determines it."""
     assert isinstance(structures, Tuple) and isinstance(names, Tuple)
     found: list[tuple[Dim, str]] = []
     if isinstance(count, Number):

@@ -76,8 +76,8 @@ def check_parameters(
     fixed: frozenset[int],
     span: Span | None,
 ) -> None:
-    """Raises DifferentiationError where a parameter that `wrt` names has no gradient. `fixed` are the positions of
-    those that the function's type leaves out."""
+    """Raises DifferentiationError for a parameter in `wrt` that has no gradient. `fixed` are the positions of
+    parameters that the function's type omits."""
     while isinstance(entity, DerivativeFunction):
         entity = entity.of
     code = surface_function(entity) if isinstance(entity, GlobalFunction | LocalFunction) else None
@@ -135,7 +135,7 @@ LONGEST_TEXT = 40
 
 
 class _Graph:
-    """What each variable is computed from: those of a function, and of the functions that it calls."""
+    """The dependences of variables: those of a function, and of the functions that it calls."""
 
     def __init__(self, checker: Checker, function: Function) -> None:
         self.sources: dict[Var, list[Var]] = {}
@@ -173,7 +173,7 @@ class _Graph:
                 return None
 
     def _block(self, block: Block, yields: Sequence[Var], labels: _Labels) -> None:
-        """Follow a block whose Yield gives these variables their values, and that is inside of these loops."""
+        """Follow a block inside of these loops, whose Yield gives these variables their values."""
         for binding in block.bindings:
             value, targets = binding.value, binding.targets
             for target in targets:
@@ -287,7 +287,7 @@ class _Graph:
         return text
 
     def maker(self, var: Var) -> str:
-        """What computes a variable."""
+        """The name of what computes a variable."""
         match self.values.get(var):
             case OpCall(name) if name in re.findall(r"\w+", _line(self.spans.get(var))):
                 return name

@@ -1,6 +1,6 @@
 """Derivatives by structures that hold strings, members of enumerations and decorated functions beside arrays.
 
-What is differentiated gets the structure without them, and puts them back:
+The differentiated function gets the structure without them, and puts them back:
 
     grad(f)({"w": w, "kind": "relu"})  =  grad(lambda p: f(labeled__(p, {.., "kind": "relu"})))({"w": w, "kind": None})
 """

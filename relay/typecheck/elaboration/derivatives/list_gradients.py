@@ -34,7 +34,7 @@ from relay.typecheck.unification import unknowns
 
 
 class _Stacked:
-    """What the structures of stacked tensors are in place of lists."""
+    """The structures of stacked tensors in place of lists."""
 
 
 _STACKED = Form(_Stacked, ())
@@ -48,9 +48,9 @@ def list_arguments(
     fixed: Collection[int],
     span: Span | None,
 ) -> frozenset[int]:
-    """Which arguments hold lists by which is differentiated. The parameters at the positions `fixed` have none.
+    """The arguments that contain lists to differentiate by. The parameters at the positions `fixed` have none.
 
-    Raises SchemeOnly where a call has to say what the elements are.
+    Raises SchemeOnly where only a call decides what the elements are.
     """
     positions = [p for p in range(len(arguments) + len(fixed)) if p not in fixed]
     wanted = [i for i, p in enumerate(positions) if grad.wrt is None or p in grad.wrt]
@@ -138,14 +138,14 @@ def _expand_solved(checker: Checker, out: TypedBlockBuilder, entity: AbstractVal
 
 
 def _holds_list(entity: AbstractValue) -> bool:
-    """Whether there is a list by which one can differentiate in a value."""
+    """True if a value contains a list by which one can differentiate."""
     if isinstance(entity, Tuple):
         return any(map(_holds_list, entity.items))
     return isinstance(entity, DynamicValue) and _is_list(entity.type)
 
 
 def _holds_unknown_list(entity: AbstractValue) -> bool:
-    """Whether there is a list in a value whose elements nothing describes yet."""
+    """True if a value contains a list whose elements are not known yet."""
     if isinstance(entity, Tuple):
         return any(map(_holds_unknown_list, entity.items))
     if not isinstance(entity, DynamicValue):

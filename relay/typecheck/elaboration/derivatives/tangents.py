@@ -65,7 +65,7 @@ from relay.typecheck.unification import resolve, unknowns
 
 
 def has_tangents(checker: Checker, type_: Type) -> bool:
-    """Whether a data type has a gradient."""
+    """True if a data type has a gradient."""
     made = cotangent_type(type_, checker.monomorphic)
     return isinstance(made, DataType)
 
@@ -382,7 +382,7 @@ def _type(atom: Atom) -> Type:
 
 
 def _is_last(field: Var, whole: DataType) -> bool:
-    """Whether a field comes last in the sum: the rest of a list."""
+    """True if a field comes last in the sum: the rest of a list."""
     return field.type == whole
 
 

@@ -1,7 +1,7 @@
 """Higher-order functions written in the language: `relay.vjp`, `relay.jacobian` and other templates.
 
-A template makes the surface code for a function with given parameters. In the code `f__` is the function that it is
-about; the other names that end in two underscores are the structural operations of this file:
+A template makes the surface code for a function with given parameters. In the code `f__` is its operand; the other
+names that end in two underscores are the structural operations of this file:
 
     dot__(a, b)              sum of sum(x * y) over the float tensors x of a and y of b, at the same places
     blank__(f, args)         f(*args) with zeros in place of its float tensors, and None in place of the rest
@@ -16,9 +16,9 @@ about; the other names that end in two underscores are the structural operations
     axes__(x, a, b)          x with the names of the axes of a and then of b
     tensor__(x)              x as a tensor, if it is a static number
     by__(x, f, k)            x, the k-th argument of f, which has been called: an error if it has no gradient
-    unstacked__(a)           a with lists in place of what is stacked (`list_gradients`)
+    unstacked__(a)           a with lists in place of stacked tensors (`list_gradients`)
     labeled__(a, b)         a with the strings and functions of b (`labeled_structures`)
-    merge__(g, a, b)         a with g(x, y) in place of its float tensors x, where y stands at the same place of b
+    merge__(g, a, b)         a with g(x, y) in place of its float tensors x, where y is at the same place of b
 
 Tuples, lists, dicts and records are structures. A value of a data type is one thing to `dot__` and `blank__`
 (`tangents`), and a record is a dict of its fields to the others. Everything else that is not a float tensor has no
@@ -70,7 +70,7 @@ from relay.typecheck.unification import is_known, resolve
 
 
 class Template(Protocol):
-    """What `relay.vjp` and the like carry as `__relay_template__`."""
+    """The template that `relay.vjp` and the like carry as `__relay_template__`."""
 
     name: str
     called: bool  # the function is called at once, with the arguments that follow f
@@ -112,12 +112,12 @@ def positional_parameters(count: int) -> list[tuple[str, Parameter]]:
 
 
 def static_parameters(count: int, static: Sequence[bool]) -> list[tuple[str, Parameter]]:
-    """This many parameters, those static that a function says so of."""
+    """This many parameters, of which the function `static` decides which are static."""
     return [(f"x{i}", Parameter(static=i < len(static) and static[i])) for i in range(count)]
 
 
 def _given(function: AbstractValue, count: int) -> list[tuple[str, Parameter]]:
-    """The parameters of a call with so many arguments."""
+    """The parameters of a call with this many arguments."""
     known = isinstance(function, GlobalFunction | LocalFunction)
     signature = surface_function(function).signature if known else None  # type: ignore[arg-type]
     return static_parameters(count, [p.static for p in signature or ()])
@@ -144,7 +144,7 @@ def parameters_of(function: AbstractValue, name: str, span: Span | None) -> list
 
 
 def parameters_of_code(code: Function) -> list[tuple[str, Parameter]]:
-    """The names of a function's parameters, and what their signature says."""
+    """The names of a function's parameters, with their signature."""
     signature = code.signature or tuple(Parameter() for _ in code.parameters)
     found = []
     for parameter, said in zip(code.parameters, signature, strict=True):
@@ -353,7 +353,8 @@ def _record(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, spa
 
 
 def _is_still_integer(checker: Checker, value: DynamicValue) -> bool:
-    """Whether a tensor is of integers from Python that the function, which has been called, has met with no floats."""
+    """True if a tensor is of integers from Python that the function, which has been called, has not mixed with
+    floats."""
     type_ = prune(value.type)
     base = prune(type_.base) if isinstance(type_, TensorType) and not checker.generic else None
     if not isinstance(base, Unknown) or not base.literals or default_of(base).is_float:
@@ -382,7 +383,7 @@ def _leaves(
 
 
 def _holds_floats(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> bool:
-    """Whether there is a float tensor in a structure, or may be one."""
+    """True if a structure contains a float tensor, or may contain one."""
     entity = _open_structure(checker, out, entity, span)
     match entity:
         case Tuple(items):
@@ -411,7 +412,7 @@ def _without_floats(
 def _matching_leaves(
     checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, other: AbstractValue, span: Span | None
 ) -> Iterator[AbstractValue]:
-    """What stands in another structure of the same form where one has leaves."""
+    """The values at the places of a structure's leaves in another structure of the same form."""
     entity = _record(checker, out, entity, span)
     if isinstance(entity, Tuple):
         others = _record(checker, out, other, span)

@@ -32,7 +32,7 @@ SYMBOLS = {
 
 
 def kind_of(entity: AbstractValue) -> str:
-    """What stands where a tensor must, in words."""
+    """The description of a value in place of a tensor, in words."""
     match entity:
         case Tuple(_, form):
             return "a tuple" if form is None else f"a {form.cls.__name__}"
@@ -94,7 +94,8 @@ def operand_notes(found: Sequence[DynamicValue | None], described: Sequence[str]
 
 
 def nearest_index(index: Dim, extent: Dim) -> str | None:
-    """What to say of an index that is out of range: where the items end on its side. None if that is not a number."""
+    """The hint for an index that is out of range: the last valid index on its side. None if that is not a
+    number."""
     if not isinstance(extent, int) or extent == 0:
         return None
     if isinstance(index, int) and index < 0:

@@ -64,8 +64,8 @@ class SchemeOnly(TypeCheckError):
 def reportable_error(
     error: RelayError | DependsOnPoison | Undetermined | Clash, span: Span | None
 ) -> RelayError | DependsOnPoison:
-    """The error; a size that is asked for where there is no call is one that only a call gives, and a type that cannot
-    be another one is a mismatch."""
+    """The error to report: a size that is needed where there is no call is one that only a call gives, and a type
+    that cannot be another one is a mismatch."""
     if isinstance(error, Clash):
         return TypeMismatch(error.reason or f"{error.left} is not {error.right}", span)
     if not isinstance(error, Undetermined):
@@ -107,13 +107,14 @@ def with_defaults(type_: Type) -> Type:
 
 
 def clash_notes(clash: Clash, found: Type, expected: Type) -> tuple[str, ...]:
-    """Why two types differ: the smallest parts that do. Their variables get letters, so that they can be shown."""
+    """Notes on why two types differ: the smallest parts that do. Their variables get letters, so that they can be
+    shown."""
     name_unknowns(found, expected)
     return (clash.reason,) if clash.reason else differences(found, expected)
 
 
 class DiagnosticCollector(EffectNotes):
-    """The mistakes of an elaboration, and where it stands."""
+    """The mistakes of an elaboration, and its current place."""
 
     hints: Guards  # of the elaboration, with the place at hand
 
@@ -136,7 +137,7 @@ class DiagnosticCollector(EffectNotes):
         self.unseen_functions: dict[int, tuple[LocalFunction, Expr]] = {}
 
     def is_open(self, entity: AbstractValue) -> bool:
-        """Whether nothing is known of a value since only a scheme is sought: it may be a tensor, or a structure."""
+        """True if nothing is known of a value since only a scheme is sought: it may be a tensor, or a structure."""
         return self.generic and isinstance(entity, DynamicValue) and isinstance(prune(entity.type), Unknown)
 
     def guess(self, type_: object) -> None:
@@ -150,7 +151,7 @@ class DiagnosticCollector(EffectNotes):
             raise SchemeOnly(span, f"the type of {described}")
 
     def specialize_to_numbers(self) -> None:
-        """Where a number is needed at compile time: start anew, if a call around this writes one."""
+        """Start again, where a number is needed at compile time, if a call around this writes one."""
         for instance in reversed(self.frame.active):
             if new := instance.numbers - self.decisions.specializing:
                 raise NumbersSpecialize(new)

@@ -1,6 +1,6 @@
 """Unresolved names in skipped code: blocks of failed bindings, and local functions without a call.
 
-They are told together with that mistake.
+They are reported together with that mistake.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ an element may be read any number of times, in any order, at the same cost backw
 
 Where nothing else sees the stack, push, prefix and set change it in place.
 
-A list literal has a known length, and is a tuple of its items until something makes that impossible: a loop that
-appends to it, or two paths on which it has different lengths. What is known of the length of a stack travels beside its
-type (`Length`), so that `relay.stack` works wherever the number of rounds is known.
+A list literal has a known length, and is a tuple of its items until that becomes impossible: a loop that appends to it,
+or two paths on which it has different lengths. The known length of a stack is kept next to its type (`Length`), so that
+`relay.stack` works wherever the number of rounds is known.
 """
 
 from __future__ import annotations
@@ -72,17 +72,17 @@ IN_REFERENCES: Place = (LoopLabel("references"), ())
 
 
 def is_growing(entity: AbstractValue) -> bool:
-    """Whether a value is a dynamic list."""
+    """True if a value is a dynamic list."""
     return isinstance(entity, DynamicValue) and isinstance(prune(entity.type), StackType)
 
 
 def is_list(entity: AbstractValue) -> bool:
-    """Whether a value is a list of either kind."""
+    """True if a value is a list of either kind."""
     return is_growing(entity) or is_literal(entity)
 
 
 def is_literal(entity: AbstractValue) -> bool:
-    """Whether a value is a list whose items are known one by one."""
+    """True if a value is a list whose items are known one by one."""
     return isinstance(entity, Tuple) and entity.form is not None and entity.form.cls is list
 
 
@@ -161,7 +161,7 @@ def _has_rank(entity: DynamicValue, written: Type) -> bool:
 
 
 def given_as_list(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
-    """What is given where a dynamic list is wanted: a list of a known length becomes one."""
+    """A value where a dynamic list is wanted: a list of a known length becomes one."""
     return as_growing(checker, out, entity, span) if is_literal(entity) else entity
 
 
@@ -205,7 +205,7 @@ def new_cell(
 
 
 def _refuse_sizes_of_rounds(checker: Checker, value: DynamicValue) -> None:
-    """Begin anew with copies of the rounds of loops where the size of an element follows from the number of the round,
+    """Start again with copies of the rounds of loops if the size of an element follows from the number of the round,
     so that each has a known one."""
     if any(dim in checker.sizes.of_rounds for dim in data_dependent.data_dependent_dims(value.type)):
         raise RoundsDiffer(checker.frame.filling)
@@ -223,13 +223,13 @@ def growing_inside(checker: Checker, out: TypedBlockBuilder, entity: AbstractVal
 
 
 def refuse_lengths(checker: Checker, left: Type, right: Type) -> None:
-    """Begin anew with lists that grow inside of others, if two types differ by the lengths of lists."""
+    """Start again with lists that grow inside of others, if two types differ by the lengths of lists."""
     if not checker.decisions.has_nested_growth and lengths_differ(left, right):
         raise ListGrows(None)
 
 
 def lengths_differ(left: Type, right: Type) -> bool:
-    """Whether two types differ by the lengths of lists."""
+    """True if two types differ by the lengths of lists."""
     match prune(left), prune(right):
         case TupleType(items, form), TupleType(others, other):
             if len(items) != len(others):

@@ -20,7 +20,7 @@ from relay.typecheck.elaboration.values.data import fresh_type
 
 
 def element_type(checker: Checker, origin: Span) -> Type:
-    """The type of the elements of a list of nothing that is written there: a variable, or what is known of it."""
+    """The type of the elements of an empty list that is written there: a variable, or its solution."""
     found = checker.decisions.elements.get(origin)
     element = checker.solver.fresh(Kind.Type) if found is None else _structure(checker, found)
     checker.begun_lists.append((element, origin))
@@ -28,7 +28,7 @@ def element_type(checker: Checker, origin: Span) -> Type:
 
 
 def _structure(checker: Checker, type_: Type) -> Type:
-    """A type's structures and data types; what its tensors are is found out anew."""
+    """A type's structures and data types; the types of its tensors are inferred again."""
     match prune(type_):
         case TupleType(items, form):
             return TupleType(tuple(_structure(checker, item) for item in items), form)

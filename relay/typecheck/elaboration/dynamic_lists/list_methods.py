@@ -106,7 +106,7 @@ def reverse(
 
 
 def _expand_list(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Span | None) -> AbstractValue:
-    """What is known of a list. Raises SchemeOnly where only a call tells whether it is one."""
+    """The abstract value of a list. Raises SchemeOnly where only a call tells whether it is one."""
     if checker.is_open(xs):
         raise SchemeOnly(span, "whether this is a list")
     return expand(checker, out, xs, span) if isinstance(xs, DynamicValue) else xs

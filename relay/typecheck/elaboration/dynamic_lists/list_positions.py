@@ -58,7 +58,7 @@ def length(checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, span: Spa
 
 
 def is_not_empty(checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, span: Span | None) -> AbstractValue:
-    """What a list means as a condition."""
+    """The value of a list as a condition."""
     if xs.length is not None and xs.length.absolute is not None:
         return checker.engine.apply_operator(
             checker, out, "greater", [length(checker, out, xs, span), Number(0, span)], {}, span, []

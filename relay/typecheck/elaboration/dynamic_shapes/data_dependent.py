@@ -111,7 +111,7 @@ def _is_float(entity: DynamicValue) -> bool:
 
 
 def _is_python_integer(entity: DynamicValue) -> bool:
-    """Whether a value is made of integers that Python gave, whose dtype is open."""
+    """True if a value is made of integers that Python gave, whose dtype is open."""
     type_ = prune(entity.type)
     if not isinstance(type_, TensorType) or flat_shape(type_.shape):
         return False
@@ -177,9 +177,9 @@ def pack_sizes(
     expected: Type | None,
     span: Span | None,
 ) -> AbstractValue:
-    """A value that leaves the scope of sizes (None: of all), or goes where `expected` says `Any`.
+    """A value that leaves the scope of sizes (None: of all), or goes where `expected` has `Any`.
 
-    Raises TypeCheckError for a value that holds such tensors inside and cannot be changed.
+    Raises TypeCheckError for a value that contains such tensors and cannot be changed.
     """
     expected = None if expected is None else prune(expected)  # type: ignore[assignment]
     match entity:
@@ -269,8 +269,8 @@ def _escapes(found: Collection[DataDependentDim], escaping: Container[DataDepend
 
 
 def place_of(checker: Checker, function: LocalFunction, parameters: Sequence[Type]) -> TypedBlockBuilder:
-    """Where an instance of a function is bound: where the function is defined, or, if its parameters have sizes that
-    are made later, behind the last of these."""
+    """The builder in which an instance of a function is bound: where the function is defined, or, if its parameters
+    have sizes that are bound later, after the last of these."""
     later = {dim for p in parameters for dim in data_dependent_dims(p)}
     later = {dim for dim in later if dim not in function.sizes}
     if not later:
@@ -281,8 +281,8 @@ def place_of(checker: Checker, function: LocalFunction, parameters: Sequence[Typ
 def pack_argument(
     checker: Checker, out: TypedBlockBuilder, value: AbstractValue, parameter: Type, span: Span | None
 ) -> AbstractValue:
-    """The argument of a function value of whose parameter the sizes are not known yet: with `Any` for those that are
-    made after the function, which it cannot know."""
+    """The argument for a parameter of a function value whose sizes are not known yet: with `Any` for sizes that are
+    bound after the function, which it cannot know."""
     known = prune(parameter)
     if isinstance(value, Tuple):
         same = isinstance(known, TupleType) and len(known.items) == len(value.items)
@@ -322,7 +322,7 @@ def meeting(left: Type, right: Type, of_all_sizes: bool = False) -> Type | None:
 
 
 def any_axes(annotation: Type | None) -> list[int]:
-    """The axes of which an annotation says nothing."""
+    """The axes that an annotation leaves open."""
     if not isinstance(annotation, TensorType) or shape_variable(annotation.shape) is not None:
         return []
     return [axis for axis, dim in enumerate(annotation.shape) if dim is ANY]
@@ -342,12 +342,12 @@ def varying_axes(found: Type, expected: Type, may: Collection[int] | None = ()) 
 
 
 def is_function_of_any(annotation: Type | None) -> bool:
-    """Whether a function is declared to take tensors with `Any`."""
+    """True if a function is declared to take tensors with `Any`."""
     return isinstance(annotation, FunctionType) and any(any_axes(p) for p in annotation.parameters)
 
 
 def refuse_one_size(checker: Checker, callee: DynamicValue, arguments: Sequence[DynamicValue]) -> None:
-    """Begin anew where a function of tensors with `Any` is called at other sizes than before."""
+    """Start again where a function of tensors with `Any` is called at other sizes than before."""
     type_ = prune(callee.type)
     place = checker.sizes.functions_of_any.get(callee.atom)
     if place is None or not isinstance(type_, FunctionType):
@@ -389,7 +389,7 @@ def widen_axes(
 
 
 def refuse_sizes(checker: Checker, found: Type, expected: Type, place: Place, may: Collection[int] | None = ()) -> None:
-    """Begin anew with `Any` at axes of a place whose size changes, unless that has been tried. `may`: axes that may
+    """Start again with `Any` at axes of a place whose size changes, unless that has been tried. `may`: axes that may
     have sizes that are known and differ (None: all)."""
     axes = varying_axes(found, expected, may) - checker.decisions.varying.get(place, set())
     if axes:
@@ -434,7 +434,7 @@ def fit_arguments(
 def narrow_to_annotation(
     checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, wanted: Type, what: str, span: Span | None
 ) -> AbstractValue:
-    """A value where an annotation says more of its sizes than is static: they are checked at run time."""
+    """A value for an annotation that says more of its sizes than is static: they are checked at run time."""
     known = prune(wanted)
     if isinstance(entity, Tuple) and isinstance(known, TupleType) and len(entity.items) == len(known.items):
         pairs = enumerate(zip(entity.items, known.items, strict=True))
@@ -459,7 +459,7 @@ def narrow_to_annotation(
 
 
 def _sizes_wanted(annotation: Type | None, type_: object) -> list[tuple[int, TypeId | int, Dim]]:
-    """The axes of a tensor with what an annotation says of their sizes, where that is a number or a variable."""
+    """The axes of a tensor with the annotation of their sizes, where that is a number or a variable."""
     if not isinstance(annotation, TensorType) or not isinstance(type_, TensorType):
         return []
     shape = flat_shape(type_.shape)
@@ -557,7 +557,7 @@ def _unequal(question: DataDependentGuard, operands: Sequence[AbstractValue], de
 
 
 def replacing(variable: object, value: Dim) -> Callable[[Dim], Dim]:
-    """What puts a dim in place of a variable."""
+    """A function that replaces a variable with a dim."""
     return lambda dim: substitute(resolve_dim(dim), lambda v: value if v is variable else v)
 
 

@@ -44,7 +44,7 @@ def constant_mask(item: AbstractValue | SliceItem) -> np.ndarray | None:
 
 
 def positions(checker: Checker, truths: np.ndarray, extent: Dim, span: Span | None) -> DynamicValue:
-    """Where a known mask holds, as indices. Raises ShapeError if it is not as long as the axis."""
+    """The indices where a known mask is True. Raises ShapeError if it is not as long as the axis."""
     try:
         checker.solver.unify_dim(extent, len(truths))
     except Clash:
@@ -69,7 +69,7 @@ def masked_elements(
     items: Sequence[AbstractValue | SliceItem],
     span: Span | None,
 ) -> MaskedElements | None:
-    """The elements that `x[mask] += ..` changes, in their places; 1 stands in the others, for which every operator has
+    """The elements that `x[mask] += ..` changes, in their places, with 1 in the others, for which every operator has
     a value and a derivative. None if the subscript is not a run-time mask."""
     mask = mask_of(items)
     type_ = tensor_type(entity) if isinstance(entity, DynamicValue) else None

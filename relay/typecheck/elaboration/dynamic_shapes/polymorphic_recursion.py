@@ -1,8 +1,8 @@
 """Recursion at other sizes: `half(x[: n // 2])` in the body of `half`.
 
-Where a call's sizes are known, each depth has an instance of its own, until sizes repeat. Two things end what would go
-on: in a scheme a function whose parameters and result are annotated is used at its annotation, as polymorphic as that
-is; and sizes that are annotated `Any` are known only at run time, if the recursion changes them.
+Where a call's sizes are known, each depth has an instance of its own, until sizes repeat. Two rules end an infinite
+recursion: in a scheme a function whose parameters and result are annotated is used at its annotation, as polymorphic as
+that is; and sizes that are annotated `Any` are known only at run time, if the recursion changes them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def at_equal_sizes(checker: Checker, key: InstanceKey, types: Sequence[Type]) ->
 
 
 def has_other_sizes(checker: Checker, found: Sequence[Type], expected: Sequence[Type]) -> bool:
-    """Whether sizes differ that are known in both, of types whose dtypes may not be."""
+    """True if sizes differ that are known in both, of types whose dtypes may not be."""
     pairs = list(zip(_dims(found), _dims(expected), strict=False))
     numbers = [(checker.hints.hinted_number(a), checker.hints.hinted_number(b)) for a, b in pairs]
     return any(a is not None and b is not None and a != b for a, b in numbers)
@@ -182,7 +182,7 @@ def general_use(
 
 
 def _is_same(left: object, right: object) -> bool:
-    """Whether two values of a variable are equal already."""
+    """True if two values of a variable are equal already."""
     a, b = (flat_shape(x) if isinstance(x, tuple) else prune(x) for x in (left, right))  # type: ignore[arg-type]
     if isinstance(a, TensorType | TupleType) and isinstance(b, TensorType | TupleType):
         return resolve(a) == resolve(b)
@@ -271,8 +271,8 @@ def refuse_endless(
     shape: Sequence[bool],
     span: Span | None,
 ) -> None:
-    """Raise TypeCheckError for a recursion whose arguments have another type at each depth, after this many. Begin anew
-    with dynamic lists where it passes longer ones."""
+    """Raise TypeCheckError for a recursion whose arguments have another type at each depth, after this many. Start
+    again with dynamic lists where it passes longer ones."""
     larger, name = _get_larger(running, types), function.name
     if len(running) < MAX_POLYMORPHIC_DEPTH and not larger:
         return
@@ -298,7 +298,7 @@ def _is_longer_list(found: Type, before: Type) -> bool:
 
 
 def _get_larger(running: Sequence[Instance], types: Sequence[Type]) -> bool:
-    """Whether a function's arguments get larger types at each depth: more components, not other sizes."""
+    """True if a function's arguments get larger types at each depth: more components, not other sizes."""
     if len(running) < GROWING_DEPTH:
         return False
     recent = [running[k].parameters for k in range(-GROWING_DEPTH, 0)]
@@ -307,7 +307,7 @@ def _get_larger(running: Sequence[Instance], types: Sequence[Type]) -> bool:
 
 
 def has_other_structure(found: Type, expected: Type) -> bool:
-    """Whether two types cannot be equal: one is a tuple or a list, has other components, or another rank."""
+    """True if two types cannot be equal: one is a tuple or a list, has other components, or another rank."""
     a, b = prune(found), prune(expected)
     if isinstance(a, TupleType) and isinstance(b, TupleType):
         return len(a.items) != len(b.items) or any(map(has_other_structure, a.items, b.items))
@@ -331,8 +331,8 @@ def refuse_other_sizes(
     types: Sequence[Type],
     shape: Sequence[bool],
 ) -> None:
-    """Begin anew with data-dependent sizes where a function calls itself with other sizes at axes that are annotated
-    `Any`."""
+    """Start again with data-dependent sizes where a function calls itself with other sizes at axes that are
+    annotated `Any`."""
     given = [position for position, is_static in enumerate(shape) if not is_static]
     for position, found, before in zip(given, types, running.parameters, strict=True):
         may = any_axes(function.parameters[position].type)

@@ -31,7 +31,7 @@ MANY_PATHS = 8
 
 @attrs.frozen
 class SizeCondition:
-    """What holds of sizes where a condition does, and where it does not. `decided`: sizes alone decide it."""
+    """The facts about sizes where a condition is true, and where it is false. `decided`: sizes alone decide it."""
 
     holds: tuple[DimConstraint, ...] = ()
     fails: tuple[DimConstraint, ...] = ()
@@ -39,7 +39,7 @@ class SizeCondition:
 
 
 def note(checker: Checker, name: str, operands: Sequence[AbstractValue], result: AbstractValue) -> None:
-    """Remember what a comparison, or `not`, `&` and `|` of comparisons, says of sizes."""
+    """Record the facts about sizes in a comparison, or in `not`, `&` and `|` of comparisons."""
     if not isinstance(result, DynamicValue):
         return
     found = None
@@ -85,13 +85,13 @@ def _comparison(name: str, left: Number, right: Number) -> SizeCondition | None:
 
 
 def condition_of(checker: Checker, condition: DynamicValue) -> SizeCondition | None:
-    """What a condition says of sizes; None if nothing."""
+    """The facts about sizes in a condition; None if there are none."""
     return checker.sizes.conditions.get(condition.atom)
 
 
 @attrs.frozen
 class Path:
-    """One way to a boolean: what holds of sizes on it, and the value; `decided`: sizes alone choose it."""
+    """One path to a boolean: the facts about sizes on it, and the value; `decided`: sizes alone choose it."""
 
     known: tuple[DimConstraint, ...]
     value: AbstractValue
@@ -119,7 +119,7 @@ def join_truth_values(entity: AbstractValue, paths: Sequence[Path]) -> AbstractV
 
 
 def note_joined(checker: Checker, result: AbstractValue, paths: Sequence[Path]) -> None:
-    """Remember what a boolean says of sizes that comes from several paths, as those of `a and b` do."""
+    """Record the facts about sizes in a boolean that comes from several paths, as those of `a and b` do."""
     if not isinstance(result, DynamicValue) or not all(isinstance(p.value, DynamicValue | PythonObject) for p in paths):
         return
     true: list[tuple[DimConstraint, ...]] = []
@@ -141,7 +141,7 @@ def note_joined(checker: Checker, result: AbstractValue, paths: Sequence[Path]) 
 
 
 def _common(ways: Sequence[Sequence[DimConstraint]]) -> tuple[DimConstraint, ...]:
-    """What holds on all of several ways."""
+    """The facts that are true on all of several paths."""
     if len(ways) == 1:
         return tuple(ways[0])
     if len(ways) > MANY_PATHS or not all(ways):
@@ -172,10 +172,10 @@ def arm(checker: Checker, known: Sequence[DimConstraint], is_chosen: bool) -> It
 def later_arm(
     checker: Checker, known: Sequence[DimConstraint], is_chosen: bool, is_later: bool
 ) -> contextlib.AbstractContextManager[None]:
-    """While the condition of an arm is elaborated, which is looked at only if the arms before are not taken."""
+    """A context for the condition of an arm, which is evaluated only if the arms before are not taken."""
     return arm(checker, known, is_chosen) if is_later else contextlib.nullcontext()
 
 
 def is_lenient(checker: Checker) -> bool:
-    """Whether the place at hand may be reached for some of the annotated sizes only."""
+    """True if the place at hand may be reached for some of the annotated sizes only."""
     return checker.generic and checker.frame.chosen_by_sizes > 0

@@ -55,7 +55,7 @@ def _is_of_run(entity: AbstractValue) -> bool:
 
 
 def is_sized_by_the_run(item: SliceItem, extent: Dim) -> bool:
-    """Whether the length of a slice of an axis depends on data-dependent sizes."""
+    """True if the length of a slice of an axis depends on data-dependent sizes."""
     bounds = [item.start, item.stop]
     if item.is_whole:
         return False
@@ -105,7 +105,7 @@ def slice_axis(
 def _value(
     checker: Checker, out: TypedBlockBuilder, bound: AbstractValue | None, span: Span | None
 ) -> AbstractValue | None:
-    """A bound; one that is made from data-dependent sizes as a value."""
+    """A bound; one that depends on data-dependent sizes as a value."""
     if isinstance(bound, Number) and data_dependent.mentioned_in_number(bound):
         return checker.materialize(out, bound, span)
     return bound

@@ -30,10 +30,10 @@ def name_effects(
     named: Iterable[Unknown],
     origins: Mapping[Unknown, Application],
 ) -> list[TypeId]:
-    """Name the effects of functions that are parameters, and of what constraints say to be a function; and of those in
-    fields of data that come as parameters, if they are called. Gives the variables.
+    """Name the effects of function parameters, also of those that constraints make functions, and of called functions
+    in fields of data parameters. Returns the variables.
 
-    `named`: the variables of types that have names; `origins`: what others are made of.
+    `named`: the variables of types that have names; `origins`: the origins of others.
     """
     _name_those_of_types(checker, set(named), origins)
     variables: list[TypeId] = []

@@ -58,7 +58,7 @@ class EffectNotes:
 
     @contextlib.contextmanager
     def within(self, frame: Frame) -> Iterator[None]:
-        """While elaboration stands elsewhere."""
+        """A context in which elaboration is at another place."""
         outer, self.frame = self.frame, frame
         try:
             yield
@@ -77,8 +77,8 @@ class EffectNotes:
         span: Span | None = None,
         call: Span | None = None,
     ) -> Type:
-        """A written type whose functions may have effects, unless it says that they have none. Those of one `owner` are
-        the same ones."""
+        """A written type whose functions may have effects, unless the annotation excludes them. Those of one `owner`
+        are the same ones."""
         count = 0
 
         def with_fresh_effects(function: FunctionType) -> FunctionType:

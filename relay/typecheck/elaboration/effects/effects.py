@@ -45,7 +45,7 @@ def evaluated_often(made: LocalFunction, of: AbstractValue, name: str, span: Spa
 
 
 def writing_nothing(of: AbstractValue, name: str, span: Span | None) -> AbstractValue:
-    """The function that a template evaluates more than once: it must not write references that it is given."""
+    """The function that a template evaluates more than once: it must not write references of its arguments."""
     if isinstance(of, DerivativeFunction):
         return attrs.evolve(of, of=writing_nothing(of.of, name, span))
     if isinstance(of, GlobalFunction) and of.pure is None:
@@ -60,7 +60,7 @@ def _writes_nothing(name: str, span: Span | None) -> Purity:
 
 
 def _transitive_captures(function: LocalFunction) -> list[AbstractValue]:
-    """What a function sees of the function around it, also through others."""
+    """The variables that a function reads of the function around it, also through others."""
     found: list[AbstractValue] = []
     seen, pending = {id(function)}, [function]
     while pending:
@@ -77,7 +77,7 @@ def _is_reference(entity: AbstractValue) -> bool:
 
 
 def parameter_type(type_: Type) -> Type:
-    """The type of an argument, as the called function sees it: the functions in it have the effects of those that are
+    """The type of an argument, as the called function sees it: its functions have the effects of those that are
     passed, in all calls."""
 
     def with_passed_effects(function: FunctionType) -> FunctionType:

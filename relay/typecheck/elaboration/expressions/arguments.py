@@ -47,8 +47,8 @@ def require_static(entity: AbstractValue, function: Function, position: int, spa
 
 
 def require_fitting(entity: AbstractValue, function: Function, position: int, span: Span | None) -> None:
-    """Raise TypeMismatch if an argument that specializes a function is none that its annotation allows: None where a
-    tensor is written, text, another function than is written. None is what nothing is given for."""
+    """Raise TypeMismatch if an argument that specializes a function does not fit its annotation: None or text for a
+    tensor, another function than the written one. None also stands for a missing argument."""
     parameter = function.parameters[position]
     written = parameter.type
     default = function.signature[position].default if position < len(function.signature) else None
@@ -77,14 +77,14 @@ def require_fitting(entity: AbstractValue, function: Function, position: int, sp
 
 
 def specializes(entity: AbstractValue) -> bool:
-    """Whether an argument is not a value at run time."""
+    """True if an argument is not a value at run time."""
     while isinstance(entity, DerivativeFunction):
         entity = entity.of
     return isinstance(entity, PythonObject | GlobalFunction)
 
 
 def wrong_count(name: str, least: int, most: int, found: int) -> str:
-    """What to say of a call with another number of arguments than the function has parameters."""
+    """The error text for a call with a wrong number of arguments."""
     expected = f"{most}" if least == most else f"{least} to {most}"
     return f"wrong number of arguments to {name}: expected {expected}, found {found}"
 

@@ -25,13 +25,13 @@ from relay.typecheck.elaboration.values.objects import object_entity, resolve_na
 
 
 def handed_entities(context: Context, atoms: Sequence[Atom]) -> tuple[AbstractValue, ...]:
-    """What the operands of control flow mean: of a `yield`, `next` or `exit`, or where a loop starts. Some may be
-    Failed."""
+    """The values of the operands of control flow: of a `yield`, `next` or `exit`, or at the start of a loop. Some
+    may be Failed."""
     return tuple(context.lookup(atom) if isinstance(atom, Var) else atom_entity(context, atom) for atom in atoms)
 
 
 def atom_entity(context: Context, atom: Atom) -> AbstractValue:
-    """What a surface atom means. Raises DependsOnPoison if a mistake left it without a meaning."""
+    """The meaning of a surface atom. Raises DependsOnPoison if a mistake left it without a meaning."""
     match atom:
         case Var():
             return context.value(atom)

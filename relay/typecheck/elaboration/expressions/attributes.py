@@ -28,7 +28,7 @@ from relay.typecheck.unification import flat_shape, resolve, shape_variable
 
 
 def open_shape(shape: Shape) -> bool:
-    """Whether nobody knows yet how many dims a shape has."""
+    """True if the number of dims of a shape is not known yet."""
     return shape_variable(flat_shape(shape)) is not None
 
 
@@ -130,7 +130,7 @@ def checked_attribute(operator: Operator, name: str, value: object, span: Span |
 
 @functools.lru_cache(maxsize=1024)
 def _annotations(operator: Operator) -> dict[str, str]:
-    """What the operator's signature says of its attributes."""
+    """The annotations of the attributes in an operator's signature."""
     function = operator.reference if operator.composition is None else operator.composition.function
     parameters = inspect.signature(function).parameters
     return {n: str(p.annotation) for n, p in parameters.items() if n in operator.attributes}
@@ -154,7 +154,7 @@ _KINDS: dict[str, Callable[[object], bool]] = {
 
 @functools.cache
 def _tests(annotation: str) -> list[Callable[[object], bool]] | None:
-    """What the parts of an annotation allow; None where one of them is not known here."""
+    """Tests for the parts of an annotation; None where one of them is not known here."""
     tests = []
     for part in _ALIASES.get(annotation, annotation).split(" | "):
         if part in _KINDS:

@@ -147,7 +147,7 @@ def _elaborate_block(
 
 
 def _meanings(context: Context, variables: Iterable[Var]) -> Iterator[tuple[Var, AbstractValue]]:
-    """What variables mean from here on."""
+    """The meanings of variables from here on."""
     for variable in variables:
         value = context.environment.get(variable)
         if value is not None and not isinstance(value, Poison):
@@ -155,7 +155,7 @@ def _meanings(context: Context, variables: Iterable[Var]) -> Iterator[tuple[Var,
 
 
 def _note_names(out: TypedBlockBuilder, context: Context, variables: Iterable[Var]) -> None:
-    """What the user's variables among these mean from here on."""
+    """Record the meanings of the user's variables among these from here on."""
     for variable in variables:
         value = context.environment.get(variable)
         if value is not None and is_written(variable.name, variable.span):
@@ -370,7 +370,7 @@ def _mismatch(name: str, expected: Type, span: Span | None) -> AbstractValue:
 def elaborate_if(
     checker: Checker, context: Context, targets: tuple[Var, ...], node: If, out: TypedBlockBuilder
 ) -> None:
-    """`if`. A condition that the checker knows chooses its arm; the other arms are not looked at."""
+    """`if`. A condition that the checker knows chooses its arm; the other arms are not checked."""
     join = Join(checker, [t.name for t in targets])
     join.of_conditions = _is_and_or(node)
     arms: list[tuple[TypedBlockBuilder, TypedBlockBuilder]] = []
@@ -450,7 +450,7 @@ def elaborate_if(
 
 
 def _is_and_or(node: If) -> bool:
-    """Whether this is `a and b` or `a or b`: in one arm the first operand decides, and the result stands for it."""
+    """True if this is `a and b` or `a or b`: in one arm the first operand decides, and is the result."""
     first = node.arms[0]
     ends = (first.body.terminator, node.orelse.terminator)
     results = [end.values[:1] for end in ends if isinstance(end, Yield)]

@@ -1,5 +1,5 @@
-"""The base types of an operator's operands: they unify as its signature says, and what does not fit is converted by
-the user."""
+"""The base types of an operator's operands: they unify as its signature says, and the user converts what does not
+fit."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _cast(token: BaseToken) -> str | None:
 
 
 def _conversion(first: object, second: object, position: int, described: Sequence[str]) -> str:
-    """How to convert one of two operands of different dtypes: an integer rather than a float."""
+    """The advice for two operands of different dtypes: convert an integer rather than a float."""
     integers_second = not (isinstance(first, BaseType) and isinstance(second, BaseType)) or first.is_float
     place, target = (position, first) if integers_second else (0, second)
     text = described[place] if place < len(described) else "x"
@@ -93,7 +93,7 @@ def _conversion(first: object, second: object, position: int, described: Sequenc
 
 
 def spelling(base: object) -> str:
-    """How a program names a dtype."""
+    """The name of a dtype in programs."""
     name = str(base)
     return "relay." + ("UInt" + name[4:] if name.startswith("uint") else name.capitalize())
 

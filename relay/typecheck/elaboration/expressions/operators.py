@@ -1,7 +1,7 @@
 """Operator calls: attributes become Python values, operands tensors, and the operator's type gives the result's.
 
-For an operator with a `Relation`, every operand is made a tensor at once and base types are unified at once; only the
-shape may have to wait. Numbers take the base type that the other operands have.
+For an operator with a `Relation`, operands become tensors and base types are unified at once; only the shape may have
+to wait. Numbers take the base type that the other operands have.
 """
 
 from __future__ import annotations
@@ -402,7 +402,7 @@ def _inferred_in_any_dtype(
     operator: Operator, values: Sequence[DynamicValue], attributes: dict[str, object]
 ) -> Type | None:
     """The result for operands of which only one dtype is open, that of numbers without one, where it is the same for
-    all number types, up to that dtype. None if the operator says anything else."""
+    all number types, up to that dtype. None if the operator's result differs."""
     types = [resolve(v.type) for v in values]
     bases = {u for t in types for u in unknowns(t)}
     base = next(iter(bases), None)

@@ -189,7 +189,7 @@ def _apply_to_structures(
 
 
 def _are_lists_to_loop_over(left: AbstractValue, right: AbstractValue) -> bool:
-    """Whether both are lists, and not both of them lists whose items are known one by one."""
+    """True if both are lists, and at least one of them is a dynamic list."""
     both_known = isinstance(left, Tuple) and isinstance(right, Tuple)
     return dynamic_lists.is_list(left) and dynamic_lists.is_list(right) and not both_known
 
@@ -276,15 +276,15 @@ def _shifted_size(
 def numbers_alone(
     checker: Checker, out: TypedBlockBuilder, name: str, operands: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue | None:
-    """What an operator that is called by its name gives for numbers without a dtype; None for others. It is exact, as
-    Python's is."""
+    """The result of an operator that is called by its name for numbers without a dtype; None for others. It is
+    exact, as Python's is."""
     if name not in _FOLD or name in ("divide", "power") or not all(type(o) is Number for o in operands):
         return None
     return _fold(checker, out, name, list(operands), span)
 
 
 def _comparison_key(entity: AbstractValue) -> object:
-    """What `==` compares: dtypes in all of NumPy's spellings are one."""
+    """The key that `==` compares: dtypes in all of NumPy's spellings are one."""
     if not isinstance(entity, PythonObject):
         return entity
     value = dtype_of(entity.value)

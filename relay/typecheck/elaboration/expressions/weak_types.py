@@ -8,9 +8,9 @@
     --------------------------------------------------------------- (join: w weak, c a new base, w <= c, b = c)
      E |- cast_c(n), v : Tensor[c, s]
 
-A use never changes what n is. Where n goes into something else, as a variable that a loop carries, a parameter or an
-item, that has a base of its own, to which n is converted: it may become a float by what else goes there, and n stays
-an integer. Only what n becomes by what goes into it tells those that come from it: w <= c is
+A use never changes what n is. A variable that n flows into, such as one that a loop carries, a parameter or an
+item, has its own base, to which n is converted: it may become a float by other values that flow there, while n stays an
+integer. Information goes from n to that variable only: w <= c is
 
     c = w                          if w becomes a float, or data's integers, which are never converted silently
     c holds w's literals           if w is an integer by default, and c an integer
@@ -47,7 +47,7 @@ def weak_base(value: DynamicValue) -> Unknown | None:
 
 
 def is_weak(value: DynamicValue) -> bool:
-    """Whether only literals and counts have been in a tensor so far."""
+    """True if only literals and counts have been in a tensor so far."""
     return weak_base(value) is not None
 
 
@@ -83,7 +83,8 @@ def free_count(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue) 
 
 
 def open_integer_bases(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue) -> AbstractValue:
-    """What a program differentiates by: an integer from Python or the source becomes a float where it meets one."""
+    """A value by which a program differentiates: an integer from Python or the source becomes a float where it meets
+    one."""
     match entity:
         case Tuple(items, form):
             return Tuple(tuple(open_integer_bases(checker, out, item) for item in items), form)
@@ -103,7 +104,7 @@ def promote_operands(
     values: Sequence[DynamicValue | None],
     span: Span | None,
 ) -> list[DynamicValue | None]:
-    """The operands of an operator, weak ones in the base type of those that must have the same one."""
+    """The operands of an operator, weak ones converted to the base type of those that must have the same one."""
     found = list(values)
     groups: dict[str, list[int]] = {}
     for position in range(len(values)):
@@ -128,7 +129,7 @@ def promote_operands(
 
 
 def _counts(values: Sequence[DynamicValue | None], positions: Sequence[int], weak: Sequence[int]) -> Sequence[int]:
-    """The counts beside a weak variable, which stay as weak as it is: `n += i`."""
+    """The counts among operands with a weak variable, which stay as weak as it is: `n += i`."""
     if all((v := values[p]) is not None and v.of_range for p in weak):
         return ()
     return [p for p in positions if (v := values[p]) is not None and range_numbers.is_count(v)]

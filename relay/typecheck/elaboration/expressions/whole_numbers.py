@@ -29,7 +29,7 @@ from relay.typecheck.elaboration.values import range_numbers
 
 
 def is_integer(base: Base) -> bool:
-    """Whether a base type is one of integers, or will be: of a number of Python that is one."""
+    """True if a base type is, or will become, one of integers: that of a Python integer."""
     known = prune(base)
     return (
         known.weak

@@ -1,8 +1,8 @@
 """Array creation calls: arguments that Python's signatures leave open.
 
-An array that is made without a dtype takes, as a literal does, the dtype of what it meets: `zeros((3,))` is float64
-beside float64. `arange(n)` starts at 0. `full(shape, v)` is of integers, floats or booleans as v is, and also
-takes a value that is known only at run time.
+An array without a dtype takes, like a literal, the dtype of the operands that it meets: `zeros((3,))` is float64 beside
+float64. `arange(n)` starts at 0. `full(shape, v)` is of integers, floats or booleans as v is, and also takes a value
+that is known only at run time.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _largest(operator: Operator, named: Mapping[str, object]) -> int:
 def call_full(
     checker: Checker, out: TypedBlockBuilder, operator: Operator, named: Mapping[str, object], span: Span | None
 ) -> AbstractValue | None:
-    """`full(shape, v)` with a run-time value, in its own dtype unless one is given; None for all other calls."""
+    """`full(shape, v)` with a run-time value, in its own dtype unless a dtype is passed; None for all other calls."""
     if operator is not lookup("full"):
         return None
     value = data_dependent.number_at_run_time(checker, out, named["value"], span)  # type: ignore[arg-type]
@@ -162,7 +162,7 @@ def run_time_arange(
 
 
 def _is_count(checker: Checker, out: TypedBlockBuilder, entity: object) -> bool:
-    """Whether this is an integer that is known only at run time."""
+    """True if this is an integer that is known only at run time."""
     if not isinstance(entity, DynamicValue) or isinstance(entity.atom, Constant):
         return False
     type_ = prune(entity.type)

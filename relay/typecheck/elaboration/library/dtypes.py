@@ -19,7 +19,7 @@ from relay.typecheck.elaboration.values.objects import object_entity
 
 @dataclasses.dataclass
 class FloatLimits:
-    """What `np.finfo(dtype)` has."""
+    """The attributes of `np.finfo(dtype)`."""
 
     bits: int
     eps: float
@@ -32,7 +32,7 @@ class FloatLimits:
 
 @dataclasses.dataclass
 class IntegerLimits:
-    """What `np.iinfo(dtype)` has."""
+    """The attributes of `np.iinfo(dtype)`."""
 
     bits: int
     max: int

@@ -180,7 +180,7 @@ def never_holds(message: str, span: Span | None) -> TypeCheckError:
 
 
 def plain_text(text: AbstractValue) -> str:
-    """What is known of a text."""
+    """The static value of a text."""
     if isinstance(text, PythonObject):
         return str(text.value)
     return "".join(text.pieces) if isinstance(text, Text) else ""

@@ -1,4 +1,4 @@
-"""What to write instead of functions of Python and NumPy that have no meaning here."""
+"""Replacements for functions of Python and NumPy that have no meaning here."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def list_elements(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, s
 
 
 def as_sequence(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
-    """What a function of all elements takes: a tensor, a tuple or a list."""
+    """The argument of a function of all elements: a tensor, a tuple or a list."""
     if isinstance(entity, Range | Zip | Progression):
         return list_elements(checker, out, entity, span)
     return expand(checker, out, entity, span) if isinstance(entity, DynamicValue) else entity

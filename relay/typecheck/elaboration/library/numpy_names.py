@@ -227,7 +227,7 @@ def _narrow(base: object) -> BaseType | None:
 
 
 def _totals(call: _Call) -> None:
-    """Sums and products are made in the dtype that is asked for, and those of short integers in one of 32 bits."""
+    """Sums and products are computed in the requested dtype, and those of short integers in one of 32 bits."""
     wanted = call.dtype()
     if wanted is not None and not wanted.is_float and call.function.key in ("mean", "std", "var"):
         raise TypeMismatch(
@@ -313,7 +313,7 @@ def _moments(call: _Call) -> None:
 
 
 def _planes(call: _Call) -> None:
-    """The diagonals of the first two axes, or of those that are named; the operators take the last two."""
+    """The diagonals of the first two axes, or of the named ones; the operators take the last two."""
     if call.function.key == "trace":
         _totals(call)
     axes = []

@@ -117,7 +117,7 @@ def numpy_function(key: str) -> NumpyFunction:
 
 
 def required_count(key: str) -> int:
-    """How many arguments a call needs."""
+    """The number of arguments that a call needs."""
     parameters = inspect.signature(SIGNATURES[key]).parameters.values()
     return sum(p.default is p.empty and p.kind is not p.VAR_POSITIONAL for p in parameters)
 

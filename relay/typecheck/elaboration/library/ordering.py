@@ -52,7 +52,7 @@ FEW = 32
 
 
 def _as_value(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Span | None) -> AbstractValue:
-    """What a function takes at run time: a range or a zip becomes a list."""
+    """The run-time argument of a function: a range or a zip becomes a list."""
     if not isinstance(xs, Range | Zip | Progression):
         return xs
     return dynamic_lists.given_as_list(checker, out, list_elements(checker, out, xs, span), span)
@@ -96,7 +96,7 @@ def _sorted(
 
 
 def is_none(entity: AbstractValue | None) -> bool:
-    """Whether an argument is not given, or None."""
+    """True if an argument is missing, or None."""
     return entity is None or (isinstance(entity, PythonObject) and entity.value is None)
 
 
@@ -326,7 +326,7 @@ def _known_places(checker: Checker, xs: Tuple, value: AbstractValue, span: Span 
 
 @implements(Intrinsic("sort"), name="sort")
 def _sort(call: Call, xs: AbstractValue, /, *given: AbstractValue, **options: AbstractValue) -> AbstractValue:
-    """What `xs.sort(key=key, reverse=reverse)` makes of the list xs, or of a tensor, as NumPy's method does."""
+    """The result of `xs.sort(key=key, reverse=reverse)` for the list xs, or for a tensor, as NumPy's method."""
     checker, out, span = call.site
     if data.data_type(xs) is not None:
         data.call_method(checker, out, Method(xs, "sort"), given, call.keywords, span)

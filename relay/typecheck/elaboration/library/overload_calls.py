@@ -123,7 +123,7 @@ def _shown(parameter: object) -> str:
 
 
 def _takes(function: Function, call: Call) -> bool:
-    """Whether the parameters of a function take the arguments of a call, as far as their kinds are known."""
+    """True if the parameters of a function take the arguments of a call, as far as their kinds are known."""
     signature = function.signature or tuple(Parameter() for _ in function.parameters)
     positional = [i for i, p in enumerate(signature) if p.kind != "keyword_only"]
     if len(call.arguments) > len(positional):
@@ -140,8 +140,8 @@ def _takes(function: Function, call: Call) -> bool:
 
 
 def accepts(written: Type | None, entity: AbstractValue) -> bool:
-    """Whether a value may be of the type that is written for a parameter: of its kind, and of its rank and dtype where
-    these are known. Sizes do not tell overloads apart."""
+    """True if a value may be of the written type of a parameter: of its kind, and of its rank and dtype where these
+    are known. Sizes do not distinguish overloads."""
     if written is None or isinstance(written, TypeId | Unknown):
         return True
     if isinstance(entity, DynamicValue):
@@ -165,7 +165,7 @@ def accepts(written: Type | None, entity: AbstractValue) -> bool:
 
 
 def _may_be(found: object, written: object) -> bool:
-    """Whether a type can become another one, as far as kinds, ranks and dtypes tell."""
+    """True if a type can become another one, as far as kinds, ranks and dtypes tell."""
     found, written = prune(found), prune(written)  # type: ignore[arg-type]
     if isinstance(found, Unknown | TypeId) or isinstance(written, Unknown | TypeId):
         return True
@@ -192,7 +192,7 @@ def _may_be(found: object, written: object) -> bool:
 
 
 def has_own_class(definition: Definition) -> bool:
-    """Whether a parameter of a function is annotated with a class of the user's."""
+    """True if a parameter of a function is annotated with a class of the user's."""
     types = [p.type for p in definition.function.parameters]
     return any(isinstance(t, DataType) or (isinstance(t, TupleType) and _is_record(t)) for t in types)
 

@@ -1,10 +1,11 @@
-"""What Python's callables mean in programs: one table from a callable, and kinds of values, to an implementation.
+"""Overloads: the meaning of Python's callables in programs, in one table from a callable, and kinds of values, to an
+implementation.
 
     len, np.hstack, math.gcd, Particle.energy   ->   overloads, those of users first
 
 An implementation is a function written in the language (`relay/library`, and what `relay.overload` decorates), which is
-elaborated, differentiated and compiled as any other, or a rule on abstract values, for what has to be known at compile
-time. This file has the table alone and knows nothing of the checker: files beside it fill it, `overload_calls.py` uses
+elaborated, differentiated and compiled as any other, or a rule on abstract values, for what must be decided at compile
+time. This file has only the table and does not depend on the checker: files beside it fill it, `overload_calls.py` uses
 it.
 """
 
@@ -37,7 +38,7 @@ Keywords = Sequence[tuple[str, AbstractValue]]
 
 @attrs.frozen(eq=False)
 class Call:
-    """A call that a rule gives a meaning: where it stands, and what it gives."""
+    """A call for a rule: its place, arguments and result."""
 
     checker: Checker
     context: Context
@@ -51,7 +52,7 @@ class Call:
 
     @property
     def site(self) -> tuple[Checker, TypedBlockBuilder, Span | None]:
-        """Where it stands."""
+        """The place of the call."""
         return self.checker, self.out, self.span
 
     def apply(self, operator: str, *operands: AbstractValue) -> AbstractValue:
@@ -66,7 +67,7 @@ Rule = Callable[..., AbstractValue]
 
 @functools.cache
 def positional_counts(rule: Rule) -> tuple[int, float]:
-    """How many arguments a rule needs, and takes at most, by position."""
+    """The numbers of positional arguments that a rule needs, and takes at most."""
     parameters = parameters_of(rule)
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     is_open = any(p.kind is p.VAR_POSITIONAL for p in parameters)
@@ -95,7 +96,7 @@ class Written:
 
 
 class DecoratedFunction(Protocol):
-    """What users decorate: a function of the language. What it means can change until it is first called."""
+    """A function of the language, as users decorate it. Its meaning can change until it is first called."""
 
     __relay__: Any
 
@@ -113,7 +114,7 @@ class Overload:
 
     @property
     def is_written(self) -> bool:
-        """Whether it is written in the language."""
+        """True if it is written in the language."""
         return not isinstance(self.implementation, FunctionType)
 
     @property
@@ -124,7 +125,7 @@ class Overload:
 
     @property
     def place(self) -> str:
-        """Where the implementation is written: `module.function`."""
+        """The place of the implementation: `module.function`."""
         if self.owner is not None:
             return ".".join(self.owner)
         found = self.implementation.python if isinstance(self.implementation, Written) else self.implementation
@@ -155,7 +156,7 @@ def scope(table: Table) -> Iterator[None]:
 
 
 def _entries_of(key: object) -> tuple[Overload, ...] | None:
-    """What the tables have for a key. Raises TypeError for one without a hash."""
+    """The tables' entries for a key. Raises TypeError for one without a hash."""
     scoped = _scoped.get()
     found = None if not scoped else scoped.get(key)
     return _table.get(key) if found is None else found
@@ -174,7 +175,7 @@ def find(function: object) -> tuple[Overload, ...]:
 
 
 def _key(function: object) -> object:
-    """What a callable is found by: itself, or, as a function of a C library has no hash, its identity."""
+    """The key of a callable: itself, or, as a function of a C library has no hash, its identity."""
     try:
         hash(function)
     except TypeError:
@@ -221,7 +222,7 @@ def written(*functions: object) -> Callable[[PythonFunction], Written]:
 
 
 def callable_name(function: object) -> str:
-    """How programs write a callable: `len`, `math.gcd`, `np.linalg.solve`, `Particle.energy`."""
+    """The name of a callable in programs: `len`, `math.gcd`, `np.linalg.solve`, `Particle.energy`."""
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
     if not isinstance(name, str):
         return repr(function)
@@ -234,14 +235,14 @@ def callable_name(function: object) -> str:
 
 
 def arity(value: object) -> int | None:
-    """How many arguments a callable has as a function that is passed on; None if it cannot be."""
+    """The number of arguments of a callable as a function that is passed on; None if it cannot be."""
     if isinstance(value, Operator):
         return len(value.operands)
     return next((o.arity for o in find(value) if o.arity is not None), None)
 
 
 def is_function(value: object) -> bool:
-    """Whether a Python object is an operator, or a function of a library, that programs can pass on."""
+    """True if a Python object is an operator, or a function of a library, that programs can pass on."""
     return isinstance(value, Operator) or arity(value) is not None
 
 

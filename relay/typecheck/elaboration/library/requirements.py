@@ -1,4 +1,4 @@
-"""What functions of the library demand of the shapes of their arguments."""
+"""Requirements of the library's functions on the shapes of their arguments."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Equality of strings that contain run-time values.
 
-The text of an integer or boolean says which one it is, so that comparing it with a text that is known compares the
-value: `f"{i}" == "3"` is `i == 3`. Two texts of one form are equal if the one value in it is. What takes more than that
-is refused: no text is put together while a program runs, but for printing.
+The text of an integer or boolean says which one it is, so that comparing it with a known text compares the value:
+`f"{i}" == "3"` is `i == 3`. Two texts of one form are equal if the one value in it is. Other comparisons are errors:
+programs build no strings at run time, except for printing.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def equal(
 
 
 def _middle_text(text: Text, whole: str) -> str | None:
-    """What a text has from its first value to its last one, if it is `whole`; None if it cannot be that."""
+    """The part of a text from its first value to its last one, if it is `whole`; None if it cannot be that."""
     first, last = text.pieces[0], text.pieces[-1]
     if len(whole) <= len(first) + len(last) or not whole.startswith(first) or not whole.endswith(last):
         return None  # every value writes something

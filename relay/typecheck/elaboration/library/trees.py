@@ -178,13 +178,13 @@ class _Trees:
         return None if type_ is None else data_class(complete_definition(type_.definition))
 
     def is_open(self, entity: AbstractValue) -> bool:
-        """Whether the structure of a value is known only at run time."""
+        """True if the structure of a value is known only at run time."""
         return dynamic_lists.is_growing(entity) or (
             data.data_type(entity) is not None and self.record_class(entity) is None
         )
 
     def is_static(self, entity: AbstractValue) -> bool:
-        """Whether a value is part of the structure around it."""
+        """True if a value is part of the structure around it."""
         if isinstance(entity, (PythonObject, *FUNCTIONS)):
             return True
         return isinstance(entity, DynamicValue) and not isinstance(
@@ -192,7 +192,7 @@ class _Trees:
         )
 
     def stops(self, entity: AbstractValue) -> bool:
-        """Whether `is_leaf` says that a value is a leaf. Raises TypeCheckError where that is known only at run time."""
+        """True if `is_leaf` says that a value is a leaf. Raises TypeCheckError where that is known only at run time."""
         if self.is_leaf is None:
             return False
         known = is_constant_bool(self.apply(self.is_leaf, [entity]))
@@ -231,7 +231,7 @@ class _Trees:
     # ---- the functions
 
     def map(self, f: AbstractValue, given: Sequence[AbstractValue], paths: Sequence[str]) -> AbstractValue:
-        """`f` of the leaves of the first tree, and of what stands beside them in the others."""
+        """`f` of the leaves of the first tree, and of the values at the same places of the others."""
         first = self.value(given[0])
         if self.stops(first):
             return self.apply(f, [first, *given[1:]])
@@ -349,7 +349,7 @@ class _Trees:
     # ---- what is refused
 
     def require_leaf(self, entity: AbstractValue) -> None:
-        """Raise TypeMismatch for what is no value, as a range."""
+        """Raise TypeMismatch for an object that is not a value, such as a range."""
         if not isinstance(entity, DynamicValue | Number):
             what = type(entity).__name__.lower()
             raise TypeMismatch(f"a {what} is not part of a tree", self.span, help="make it a list or a tuple")

@@ -1,7 +1,7 @@
 """Plain Python functions of the user's that programs call: they are read as if they were decorated.
 
-Functions of installed packages and of Python's own modules are not; nor those of a module that says
-`__relay_python__ = True`, and what other decorators have made.
+Functions of installed packages and of Python's own modules are not; nor are those of a module that sets
+`__relay_python__ = True`, and results of other decorators.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def use_translation(translate: Callable[[FunctionType], Definition]) -> None:
 
 
 def is_read(function: FunctionType) -> bool:
-    """Whether a program may call this function without a decorator."""
+    """True if a program may call this function without a decorator."""
     module = sys.modules.get(function.__module__)
     if getattr(module, "__relay_python__", False) or hasattr(function, "__wrapped__"):
         return False
@@ -41,7 +41,8 @@ def is_read(function: FunctionType) -> bool:
 
 
 def definition(function: FunctionType) -> Definition:
-    """What the function means; the same each time. Raises FrontendError for what Relay does not have."""
+    """The meaning of the function; the same object each time. Raises FrontendError for anything that Relay does not
+    support."""
     found = _definitions.get(function)
     if found is None:
         found = _definitions[function] = _translate(function)

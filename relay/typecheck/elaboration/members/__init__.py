@@ -1,1 +1,1 @@
-"""Attributes, items and elements of values: what stands behind a dot or in brackets, and what a loop goes through."""
+"""Attributes, items and elements of values: `x.a`, `x[i]`, and the elements of a loop."""

@@ -2,8 +2,8 @@
 
     x[i, :, j]   ->   the axes of i and j in front, gather_nd at the vectors (i, j), which are broadcast together
 
-The axes of the arrays stand where the first one stood if nothing is between the arrays, and in front otherwise. A
-number beside an array is an array of rank 0.
+The axes of the arrays take the place of the first one if nothing is between the arrays, and are in front otherwise. A
+number among arrays is an array of rank 0.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class IndexArrays:
 
 
 def count_of_arrays(items: Items) -> int:
-    """How many items of a subscript are arrays of rank 1 or higher."""
+    """The number of items of a subscript that are arrays of rank 1 or higher."""
     known = (tensor_type(item) for item in items if isinstance(item, DynamicValue))
     return sum(type_ is not None and type_.rank > 0 for type_ in known)
 
 
 def is_index(item: AbstractValue | SliceItem) -> bool:
-    """Whether an item is an array or a number."""
+    """True if an item is an array or a number."""
     return isinstance(item, DynamicValue | Number)
 
 

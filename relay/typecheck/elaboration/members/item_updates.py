@@ -131,7 +131,7 @@ def _slices_of_the_run(
     items: Sequence[AbstractValue | SliceItem],
     span: Span | None,
 ) -> list[AbstractValue | SliceItem]:
-    """The items with slices of a length that only the run knows, `x[:n] = v`, as the positions that they have."""
+    """The items with slices of data-dependent length, `x[:n] = v`, replaced by their positions."""
     found, dims = list(items), flat_shape(type_.shape)
     for position, (item, axis) in enumerate(zip(items, item_axes(items, len(dims)), strict=True)):
         if not isinstance(item, SliceItem) or axis >= len(dims) or item.is_whole:
@@ -247,7 +247,7 @@ def _listed_update(
     new: AbstractValue,
     span: Span | None,
 ) -> AbstractValue:
-    """`x[[0, 2], rest] = new`, one position after the other: where one stands twice, the last value stays."""
+    """`x[[0, 2], rest] = new`, one position after the other: the last value of a repeated position stays."""
     known = tensor_type(new) if isinstance(new, DynamicValue) else None
     part = index(checker, TypedBlockBuilder(), entity, [Number(places[0]), *rest], span)
     part_type = tensor_type(part) if isinstance(part, DynamicValue) else None

@@ -1,4 +1,4 @@
-"""`x.at[i].set(v)` and its kin, as JAX has them: a new tensor with other values at some places."""
+"""`x.at[i].set(v)` and similar methods, as in JAX: a new tensor with other values at some places."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ METHODS = ("set", "add", "get", *OPERATORS)
 
 
 def method(places: Places, name: str, span: Span | None) -> Method:
-    """`x.at[items].name`. Raises TypeCheckError for what is no method."""
+    """`x.at[items].name`. Raises TypeCheckError for a name that is not a method."""
     if places.items is None:
         raise TypeCheckError(f"`x.at` has no attribute {name!r}", span, help="write x.at[i].set(v)")
     if name not in METHODS:

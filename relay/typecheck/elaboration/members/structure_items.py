@@ -121,7 +121,7 @@ def tuple_item(
 
 
 def _container_text(span: Span | None) -> str:
-    """What is indexed in `g["w"]`, as it is written."""
+    """The text of the indexed container in `g["w"]`."""
     if span is None or span.line != span.end_line:
         return "it"
     text = span.source.line(span.line)[span.column - 1 : span.end_column - 1]

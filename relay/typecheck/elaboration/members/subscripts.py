@@ -49,7 +49,7 @@ from relay.typecheck.unification import flat_shape, resolve
 
 @attrs.define
 class _SubscriptPlan:
-    """What a subscript does to each axis of the tensor."""
+    """The plan of a subscript: what it does to each axis of the tensor."""
 
     begin: list[Dim]
     end: list[Dim]
@@ -177,7 +177,7 @@ def _as_slice(item: AbstractValue | SliceItem) -> AbstractValue | SliceItem:
 
 
 def item_axes(items: Sequence[AbstractValue | SliceItem], rank: int) -> list[int]:
-    """The axis that each item of a subscript stands at (None at the next one)."""
+    """The axis of each item of a subscript (None at the next one)."""
     special = [isinstance(i, PythonObject) and (i.value is None or i.value is Ellipsis) for i in items]
     axes, axis = [], 0
     for item, is_special in zip(items, special, strict=True):

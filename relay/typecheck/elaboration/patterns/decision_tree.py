@@ -1,19 +1,19 @@
 """`match`: patterns become a decision tree of `Match` and `If`.
 
-The cases are rows of a matrix; a row's patterns stand at occurrences, the parts of the matched value that are known so
+The cases are rows of a matrix; a row's patterns belong to occurrences, the parts of the matched value that are known so
 far. Row by row, from left to right:
 
     the first row has no test left       it is taken; a guard becomes an If, with the other rows in its else
     .. a tuple, or a record              the occurrence is replaced by its components in all rows; no test
     .. a constructor                     a Match; in its arm for C are the rows that have C or no pattern there
     .. a literal                         an If; in its arm for v are the rows that have v or no pattern there
-    no row is left                       a value is not covered; what was tested on the way names it
+    no row is left                       a value is not covered; the tests on the path name it
 
 A pattern for another structure than the value's, which is static, does not fit, as in Python: its case
 is left out where others remain, and a mistake where none does.
 
 What the checker knows (a number, a string, None) is decided at once. A case that is reached in one place has its body
-there; one that is reached in several stands after a loop that runs once, which these places leave.
+there; one that is reached in several is after a loop that runs once, which these places leave.
 """
 
 from __future__ import annotations
@@ -321,7 +321,7 @@ class DecisionTree:
                 self._arm(occurrence, items, definition, constructor, rows, body)
 
     def _is_other_record(self, entity: AbstractValue, pattern: ClassPattern) -> bool:
-        """Whether a pattern is for a dict, dataclass or named tuple, and the value is known to be none of them."""
+        """True if a pattern is for a dict, dataclass or named tuple, and the value is known to be none of them."""
         wanted = atom_entity(self.context, pattern.function)
         cls = wanted.value if isinstance(wanted, PythonObject) else None
         is_record = cls is dict or (isinstance(cls, type) and is_record_class(cls) and not data.is_data_class(cls))
@@ -595,7 +595,7 @@ class DecisionTree:
 
 
 def _all_alike(pattern: TuplePattern, rows: Sequence[Row], occurrence: Occurrence) -> bool:
-    """Whether all rows have tuples of one length there, so that the value has to be one."""
+    """True if all rows have tuples of one length there, so that the value has to be one."""
     others = [row.pattern_at(occurrence) for row in rows]
     return pattern.star is None and all(
         isinstance(p, TuplePattern) and p.star is None and len(p.items) == len(pattern.items) for p in others

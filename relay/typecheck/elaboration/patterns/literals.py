@@ -31,7 +31,7 @@ from relay.typecheck.unification import resolve
 
 
 def describe_value(entity: AbstractValue) -> str:
-    """What a matched value is called in messages."""
+    """The name of a matched value in messages."""
     match entity:
         case DynamicValue(_, type_):
             return show(resolve(type_))
@@ -44,7 +44,7 @@ def describe_value(entity: AbstractValue) -> str:
 
 
 def is_something(entity: AbstractValue) -> bool:
-    """Whether a value is known not to be None, as `is None` decides it."""
+    """True if a value is known not to be None, as `is None` decides it."""
     if isinstance(entity, Tuple):
         return True
     type_ = prune(entity.type) if isinstance(entity, DynamicValue) else None
@@ -52,7 +52,7 @@ def is_something(entity: AbstractValue) -> bool:
 
 
 def literal_of(context: Context, pattern: ValuePattern) -> bool | int | float | str | None:
-    """What a pattern compares with. Raises TypeCheckError for what is not a literal."""
+    """The literal that a pattern compares with. Raises TypeCheckError for anything else."""
     entity = atom_entity(context, pattern.value)
     match entity:
         case Number(value):
@@ -101,7 +101,7 @@ def rows_by_literal(
 def equals_literal(
     checker: Checker, typed: DynamicValue, is_bool: bool, literal: object, out: TypedBlockBuilder, span: Span | None
 ) -> DynamicValue:
-    """Whether a value equals a literal; one that `is_bool` is compared as a truth value."""
+    """A bool: a value equals a literal; an `is_bool` value is compared as a boolean."""
     if is_bool:
         condition = require_bool(checker, out, typed, span, "the matched value")
         if literal:

@@ -1,7 +1,7 @@
 """`match`: the bodies of the cases, at the leaves of the decision tree.
 
-A case that is reached in one place has its body there; one that is reached in several stands after a loop that runs
-once, which these places leave.
+A case that is reached in one place has its body there; one that is reached in several is after a loop that runs once,
+which these places leave.
 """
 
 from __future__ import annotations

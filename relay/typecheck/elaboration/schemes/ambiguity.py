@@ -68,13 +68,13 @@ def _missing(o: StuckTerm, known: set[Unknown]) -> list[Unknown]:
 
 
 def has_default(unknown: Unknown) -> bool:
-    """Whether a variable is the dtype of numbers, which they have alone."""
+    """True if a variable is the dtype of numbers only, which has a default."""
     return bool(unknown.literals)
 
 
 def caller_types(type_: FunctionType) -> Iterator[object]:
-    """What callers decide of a function's type: its parameters, and in the result what functions take and what data and
-    references hold."""
+    """The parts of a function's type that callers decide: its parameters, and in the result the parameters of
+    functions and the contents of data and references."""
     yield from type_.parameters
     yield from _result_caller_types(type_.result)
 

@@ -1,7 +1,7 @@
 """Conditional types: conditions in a scheme that a call decides, as `x.ndim == 0`, `o is None`.
 
-A call takes one of the arms and does not look at the others. A scheme looks at all of them, and what they make need not
-be of one type: where it is not, its type is an application, `either(T, ..)`, and so is the result of a function whose
+A call takes one of the arms and does not check the others. A scheme checks all of them, and their results need not be
+of one type: where they are not, its type is an application, `either(T, ..)`, and so is the result of a function whose
 `return`s such conditions choose.
 
     E |- p : T   E |- q : T'   a call decides c
@@ -10,7 +10,7 @@ be of one type: where it is not, its type is an application, `either(T, ..)`, an
 
 A function of parameters A that calls itself at other types B has another result there: R[A := B], if its result R is
 known from its parameters, and otherwise `f(B)`. Where a call decides what is returned, R is assumed to be the first
-result without a recursion; if others are not equal then, elaboration starts anew without that.
+result without a recursion; if others are not equal then, elaboration starts again without that.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TELLS = frozenset({"shape", "ndim", "size", "dtype"})  # attributes that a call
 
 
 class ResultsDiffer(Restart):
-    """What a function returns without calling itself is not what it returns otherwise. The number is its instance's."""
+    """A function returns something else without calling itself than otherwise.  The number is its instance's."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ def _is_decided(checker: Checker, context: Context, value: Expr, targets: Sequen
 
 
 def decides(checker: Checker, block: Block) -> bool:
-    """Whether a block yields what a call knows at compile time."""
+    """True if a block yields a value that a call knows at compile time."""
     end = block.terminator
     return isinstance(end, Yield) and any(v in checker.scheme.decided_by_call for v in end.values)
 
@@ -106,7 +106,7 @@ def arm(checker: Checker, is_chosen: bool) -> contextlib.AbstractContextManager[
 
 
 def is_same_type(left: object, right: object) -> bool:
-    """Whether two types are equal, but for the dtypes of numbers in the source."""
+    """True if two types are equal, but for the dtypes of numbers in the source."""
     a, b = prune(left), prune(right)  # type: ignore[arg-type]
     if isinstance(a, TensorType) and isinstance(b, TensorType):
         bases = prune(a.base), prune(b.base)
@@ -163,7 +163,7 @@ class ReturnTypes:
 
     @property
     def are_open(self) -> bool:
-        """Whether something is returned where a scheme does not look."""
+        """True if something is returned in code that a scheme does not check."""
         return self.is_chosen or bool(self.of_loops)
 
     def settle(self) -> None:
@@ -224,7 +224,7 @@ class ReturnTypes:
 
 
 def _match(checker: Checker, own: object, found: object, there: dict[Unknown, object]) -> None:
-    """What the variables of a parameter's type are at an argument's."""
+    """Bind the variables of a parameter's type to their values in an argument's type."""
     own, found = prune(own), prune(found)  # type: ignore[arg-type]
     new: list[Any]
     if isinstance(own, Unknown) and own.kind is Kind.Type:
@@ -266,8 +266,8 @@ def use_at_other_types(
 
 
 def _changes(checker: Checker) -> Callable[[Type, Type], bool]:
-    """Whether an argument of a recursive call cannot be taken to have its parameter's type: what a subscript or a shape
-    rule makes."""
+    """A predicate: True if an argument of a recursive call cannot be assumed to have its parameter's type, since a
+    subscript or a shape rule makes it."""
     made = {u for o in checker.scheme.opened for u in unknowns(o.value)}
     made |= {p.result for p in checker.pending if not p.done and p.result is not None}
 

@@ -73,7 +73,7 @@ from relay.typecheck.unification import resolve
 
 @attrs.frozen(eq=False)
 class _OpaqueValue:
-    """What a variable of something not looked at stands for: something that is taken from these values, or from objects
+    """The abstract value of a variable in unchecked code: something that is taken from these values, or from objects
     of these classes, or a function of the program (`known`); a method of that name, or this very function, if it is
     one."""
 
@@ -84,11 +84,11 @@ class _OpaqueValue:
     function: Function | None = None
 
     def and_(self, other: _OpaqueValue) -> _OpaqueValue:
-        """What may be either."""
+        """The union of both: a value may be either."""
         return _OpaqueValue(self.sources | other.sources, self.classes | other.classes, self.known or other.known)
 
     def is_within(self, other: _OpaqueValue) -> bool:
-        """Whether the other one stands for as much."""
+        """True if the other one includes this one."""
         return self.sources <= other.sources and self.classes <= other.classes and self.known <= other.known
 
 
@@ -99,21 +99,21 @@ Meaning = Callable[[Atom], "AbstractValue | _OpaqueValue | None"]
 
 
 def note(checker: Checker, context: Context, binding: Binding) -> None:
-    """Note the effects of a binding that is not looked at."""
+    """Note the effects of a binding that is not checked."""
     reader = _EffectWalker(checker)
     reader.bindings((binding,), _meanings(context))
     reader.finish()
 
 
 def note_function(checker: Checker, entity: AbstractValue) -> None:
-    """Note the effects of a function whose body is not looked at, since nobody calls it."""
+    """Note the effects of a function whose body is not checked, since nobody calls it."""
     reader = _EffectWalker(checker)
     reader.note_callee(entity)
     reader.finish()
 
 
 def settle(checker: Checker) -> None:
-    """Add the effects of the functions in types to what uses values of these types, now that the types are known."""
+    """Add the effects of the functions in types to the users of values of these types, now that the types are known."""
     for effects, type_, method in checker.uses_of_values:
         with checker.effects_of(effects):
             _settle(checker, type_, method)
@@ -130,7 +130,7 @@ def _settle(checker: Checker, type_: Type, method: str | None) -> None:
 
 
 def effects_in(checker: Checker, type_: Type) -> Iterator[Effects]:
-    """The effects of the functions in a type, and of those that they give."""
+    """The effects of the functions in a type, and of the functions that these return."""
     match type_:
         case Unknown():
             if type_.kind is Kind.Type:
@@ -160,7 +160,7 @@ def effects_in(checker: Checker, type_: Type) -> Iterator[Effects]:
 
 
 class _EffectWalker:
-    """Walks through what is not looked at, callers before what they call."""
+    """Walks through unchecked code, callers before callees."""
 
     def __init__(self, checker: Checker) -> None:
         self._checker = checker
@@ -177,7 +177,7 @@ class _EffectWalker:
             self.bindings(function.body.bindings, meaning, function.body.terminator)
 
     def bindings(self, bindings: Sequence[Binding], outer: Meaning, end: Terminator | None = None) -> None:
-        """Note the effects of bindings, of what stands inside of them, and of functions that leave the block."""
+        """Note the effects of bindings, of blocks inside of them, and of functions that leave the block."""
 
         def meaning(atom: Atom) -> AbstractValue | _OpaqueValue | None:
             return self._unseen[atom] if isinstance(atom, Var) and atom in self._unseen else outer(atom)
@@ -252,7 +252,7 @@ class _EffectWalker:
         others: Sequence[Atom],
         meaning: Meaning,
     ) -> None:
-        """Note the effects of a call. `others` are arguments of which it is not looked at which parameters they are."""
+        """Note the effects of a call. `others` are arguments that are not matched with parameters."""
         passed = tuple(self._join_atoms((a, *others), meaning) for a in arguments)
         rest = self._join_atoms(others, meaning)
         while isinstance(callee, DerivativeFunction):
@@ -363,7 +363,7 @@ class _EffectWalker:
         self._pending.append((function, meaning))
 
     def _join_atoms(self, atoms: Iterable[Atom], meaning: Meaning) -> _OpaqueValue:
-        """What any of these atoms may be, or what is taken out of it."""
+        """The join of the values of these atoms, or of the values taken out of them."""
         found = _NOTHING
         for atom in atoms:
             entity = meaning(atom)
@@ -413,12 +413,12 @@ def _own_method(cls: type, name: str) -> GlobalFunction | None:
 
 
 def _differentiates(value: object) -> bool:
-    """Whether a Python object stands for `grad`, `vjp` or the like, which call what they are given."""
+    """True if a Python object is `grad`, `vjp` or the like, which call their arguments."""
     return hasattr(value, "__relay_template__") or hasattr(value, "__relay_builtin__")
 
 
 def _used_atoms(expression: Expr) -> list[Atom]:
-    """The operands of an expression, and what stands in it uses from outside."""
+    """The operands of an expression, with those that blocks inside of it use from outside."""
     found: dict[Atom, None] = dict.fromkeys(operands(expression))
     for block in blocks(expression):
         found.update(dict.fromkeys(free_variables(block)))
@@ -426,7 +426,7 @@ def _used_atoms(expression: Expr) -> list[Atom]:
 
 
 def _of_structures(name: str) -> bool:
-    """Whether Python's structures have a method of this name."""
+    """True if Python's structures have a method of this name."""
     return any(hasattr(cls, name) for cls in (list, dict))
 
 

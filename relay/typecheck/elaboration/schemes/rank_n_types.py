@@ -2,7 +2,7 @@
 
 The argument of such a parameter specializes the function that takes it, so each use of it has an instance of its own. A
 call checks that the argument is as polymorphic as declared: its body is elaborated once, with variables for the
-quantified ones that are bound to nothing. What comes of that is dropped.
+quantified ones that are bound to nothing. The result is dropped.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from relay.typecheck.unification import unknowns
 
 
 def is_polymorphic(parameter: Var) -> bool:
-    """Whether a parameter is annotated as a polymorphic function."""
+    """True if a parameter is annotated as a polymorphic function."""
     return isinstance(parameter.type, QuantifiedType)
 
 
@@ -96,7 +96,7 @@ def check_polymorphic_argument(
 def _mistake(
     checker: Checker, entity: GlobalFunction | LocalFunction, wanted: FunctionType, span: Span | None
 ) -> RelayError | None:
-    """What keeps a function from having a type whose variables are bound to nothing."""
+    """The mistake that keeps a function from having a type whose variables are bound to nothing."""
     function = surface_function(entity)
     if len(function.parameters) != len(wanted.parameters):
         count, found = len(wanted.parameters), len(function.parameters)
@@ -127,7 +127,7 @@ def _mistake(
 
 
 def _is_refuted(pending: DeferredConstraint) -> bool:
-    """Whether a constraint waits for quantified variables only, which nothing will ever bind."""
+    """True if a constraint waits for quantified variables only, which will never be bound."""
     application = None if pending.application is None else pending.application()
     return application is None or all(u.rigid for part in application.arguments for u in unknowns(part))
 

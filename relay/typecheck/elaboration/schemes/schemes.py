@@ -54,7 +54,7 @@ _LETTERS = {Kind.BaseType: "bt", Kind.Shape: "s", Kind.Dim: "n", Kind.Type: "A"}
 
 
 def generalize(checker: Checker, type_: FunctionType, where: Sequence[DimConstraint]) -> Type:
-    """The type with what it leaves open quantified, under the constraints that hold of it. Its effects get names."""
+    """The type with its open variables quantified, under its constraints. Its effects get names."""
     found = _simplify_applications(list(_applications(checker)))
     is_unseen = any(p.force is not None and not p.done for p in checker.pending)  # functions that only a call looks at
     if not checker.is_incomplete and not is_unseen:
@@ -141,7 +141,7 @@ def _simplify_applications(found: list[StuckTerm]) -> list[StuckTerm]:
 
 
 def _item(application: Application) -> Type | None:
-    """What `index(A, 0)` is, where A has become a tuple's type."""
+    """The meaning of `index(A, 0)`, where A has become a tuple's type."""
     match application:
         case Application("index", (TupleType(items), int() as position), ()) if -len(items) <= position < len(items):
             found: Type = _resolve_part(items[position])  # type: ignore[assignment]
@@ -151,8 +151,8 @@ def _item(application: Application) -> Type | None:
 
 
 def _reachable(found: Sequence[StuckTerm], type_: FunctionType) -> list[StuckTerm]:
-    """Those applications that say something of the parameters, or of the result, in an order in which each stands
-    behind those that its arguments come from where that is possible."""
+    """The applications that depend on the parameters, or that the result depends on, each after those that its
+    arguments come from where that is possible."""
     known: set[Unknown] = set()
     kept: list[StuckTerm] = []
     missing = [_unknowns_of(o.application) for o in found]
@@ -194,7 +194,7 @@ def _unknowns_of(application: Application) -> set[Unknown]:
 
 
 def _values_used(type_: FunctionType, open_: Sequence[StuckTerm]) -> set[Unknown]:
-    """The variables that stand in the type, in an application, or for two of these."""
+    """The variables that occur in the type, in an application, or in two constraints."""
     used = {*unknowns(type_.parameters), *unknowns(type_.result)}
     seen: set[Unknown] = set()
     for o in open_:
@@ -205,7 +205,7 @@ def _values_used(type_: FunctionType, open_: Sequence[StuckTerm]) -> set[Unknown
 
 
 def _is_part_of_another(open_: StuckTerm, broadcasts: Mapping[object, Sequence[StuckTerm]]) -> bool:
-    """Whether another broadcast (they are given by their arguments) includes this one, and so says that it has a
+    """True if another broadcast (they are given by their arguments) includes this one, and so implies that it has a
     value."""
     mine = set(open_.application.arguments)
     fewest = min((broadcasts[a] for a in mine), key=len, default=())
@@ -229,7 +229,7 @@ def _resolve_part(part: object) -> object:
 
 
 def _name_variables(type_: FunctionType, constraints: Sequence[Constraint]) -> list[Unknown]:
-    """The variables of a type and its constraints, each with a name of its own."""
+    """The variables of a type and its constraints, each with its own name."""
     parts: list[object] = [*type_.parameters, type_.result]
     for constraint in constraints:
         if isinstance(constraint, Equation):
@@ -254,7 +254,7 @@ def unused_name(unknown: Unknown, used: set[str]) -> str:
 
 
 def name_the_rest(checker: Checker, named: Sequence[TypeId]) -> None:
-    """Name the variables in a scheme's body that do not stand in its type."""
+    """Name the variables in a scheme's body that do not occur in its type."""
     used = {v.name for v in named}
     for var in checker.module.variables:
         for unknown in unknowns(var.type):

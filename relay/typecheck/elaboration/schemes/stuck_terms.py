@@ -113,8 +113,8 @@ def _attribute(value: object) -> AttributeValue:
 
 
 def is_open(checker: Checker, context: Context, binding: Binding, error: RelayError | DependsOnPoison) -> bool:
-    """Whether a call's types decide what a binding means: it was found to need them, or what is wrong with it may be
-    only that the type of an operand is open."""
+    """True if a call's types decide the meaning of a binding: it needs them, or its mistake may be only that the
+    type of an operand is open."""
     if isinstance(error, SchemeOnly):
         return True
     if not checker.is_partial or isinstance(error, DependsOnPoison):
@@ -124,7 +124,7 @@ def is_open(checker: Checker, context: Context, binding: Binding, error: RelayEr
 
 
 def _has_open_type(entity: AbstractValue) -> bool:
-    """Whether nobody knows of a value what it is, or of which rank."""
+    """True if the type or rank of a value is not known."""
     match entity:
         case DynamicValue(_, type_):
             return any(u.kind in (Kind.Type, Kind.Shape) for u in unknowns(type_))
@@ -143,7 +143,7 @@ def doubt(checker: Checker, binding: Binding) -> None:
 
 
 def open_binding(checker: Checker, context: Context, binding: Binding) -> None:
-    """A binding whose meaning a call decides: its targets are of types that stand for themselves."""
+    """A binding whose meaning a call decides: its targets get variables as types."""
     effect_inference.note(checker, context, binding)
     arguments = tuple(t for atom in _used_atoms(binding.value) if (t := _argument(context, atom)) is not None)
     name = _callee_name(context, binding.value) or _name(binding.value)
@@ -170,7 +170,7 @@ def open_binding(checker: Checker, context: Context, binding: Binding) -> None:
 
 
 def _note_exits(checker: Checker, context: Context, binding: Binding, opened: StuckTerm) -> None:
-    """Note that the functions in which a binding stands may return there."""
+    """Note that the functions around a binding may return there."""
     if not checker.generic:
         return
     labels = dict.fromkeys(end.label for end in exits(binding.value) if end.label in context.handlers)
@@ -219,8 +219,7 @@ def _types(entity: AbstractValue) -> Iterator[Type]:
 
 
 def _subscript(context: Context, expression: Expr) -> tuple[tuple[str, AttributeValue], ...]:
-    """What a subscript with slices says of them: `at="1:, 0"`; what is computed at run time is `?`, and stands
-    before."""
+    """The attributes that describe a subscript with slices: `at="1:, 0"`; run-time values are `?`, and come before."""
     if not isinstance(expression, Index) or not any(isinstance(i, Slice) for i in expression.items):
         return ()
 
@@ -241,7 +240,7 @@ def _subscript(context: Context, expression: Expr) -> tuple[tuple[str, Attribute
 
 
 def _callee_name(context: Context, expression: Expr) -> str | None:
-    """The name of what a call calls, if a variable stands for it."""
+    """The name of the callee of a call, if it is a variable."""
     entity = (
         context.lookup(expression.function)
         if isinstance(expression, Apply) and isinstance(expression.function, Var)
@@ -260,7 +259,7 @@ def _callee_name(context: Context, expression: Expr) -> str | None:
 
 
 def _used_atoms(expression: Expr) -> list[Atom]:
-    """The operands of an expression, also of what stands in it."""
+    """The operands of an expression, also of those inside of it."""
     found: dict[Atom, None] = dict.fromkeys(operands(expression))
     own = set(bound_variables(expression))
     for block in blocks(expression):
@@ -319,7 +318,7 @@ def _name(expression: Expr) -> str:
 
 
 def exits(value: Expr) -> Iterator[Exit]:
-    """Where the blocks of an expression leave what is around it, or a part of it."""
+    """The exits by which the blocks of an expression leave the expression, or a part of it."""
     for block in blocks(value):
         if isinstance(block.terminator, Exit):
             yield block.terminator

@@ -1,7 +1,7 @@
-"""Names of axes during elaboration: what an operator makes of them, and axes that are given by name.
+"""Names of axes during elaboration: propagation through operators, and axes that are given by name.
 
 Names come from annotations and go with the types of values. A value without names agrees with every other one. They
-decide nothing about the program but the axes and layouts that are given by them, and are gone when it is finished.
+only decide which axes and layouts are meant, and are dropped from the finished program.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def open_axis_names(type_: Type, solver: Solver) -> Type:
 
 
 def all_names(types: Sequence[Type]) -> tuple[AxisNames, ...]:
-    """The names in types, which tell instances of functions apart beside the types."""
+    """The names in types, which distinguish instances of functions as the types do."""
     found: list[AxisNames] = []
     pending = list(types)
     while pending:
@@ -164,7 +164,7 @@ def _shape_rule(operator: Operator) -> AxisRule | None:
 
 
 def _is_composed(operator: Operator) -> bool:
-    """Whether an operator has no rule for names, but a body whose operators have."""
+    """True if an operator has no rule for names, but a body whose operators have."""
     return operator.layouts is None and operator.composition is not None and _shape_rule(operator) is None
 
 
@@ -175,7 +175,7 @@ def _by_rule(
     attributes: Mapping[str, object],
     result: Callable[[], object],
 ) -> AxisNames | None:
-    """What an operator's own rule makes of names. Raises AxesDiffer."""
+    """The axis names of a result by an operator's own rule. Raises AxesDiffer."""
     if operator.layouts is not None:
         return _in_layouts(names, operator.layouts(**attributes))
     rule = _shape_rule(operator)
@@ -189,7 +189,7 @@ def _by_rule(
 
 
 def _body_result_names(body: Module, operands: Sequence[AxisNames]) -> ResultNames:
-    """What the operators in an expansion's body make of names."""
+    """The axis names of an expansion's result by the operators in its body."""
     function = body.main
     known: dict[object, ResultNames] = {}
     if len(function.parameters) == len(operands) and not isinstance(function.parameters[0].type, TupleType):
@@ -240,7 +240,8 @@ def _of_call(
 
 
 def _in_layouts(names: Sequence[AxisNames], layouts: Sequence[Sequence[str | None]]) -> AxisNames | None:
-    """What an operator that wants its operands in layouts gives; other names of the first operand stay at its axes."""
+    """The result's names of an operator that wants its operands in layouts; other names of the first operand stay at
+    its axes."""
     for operand, (own, wanted) in enumerate(zip(names, layouts[:-1], strict=False)):
         if len(own) != len(wanted):
             return None  # which the shape rule refuses

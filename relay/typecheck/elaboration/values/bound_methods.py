@@ -119,7 +119,7 @@ def _function(method: Method) -> GlobalFunction | None:
 
 
 def _is_static(method: Method) -> bool:
-    """Whether a method of a data type does not take the value."""
+    """True if a method of a data type does not take the value."""
     type_ = data.data_type(method.value)
     owner = None if type_ is None else data_class(type_.definition)
     return owner is not None and method.name in owner.static

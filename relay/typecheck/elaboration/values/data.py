@@ -42,7 +42,7 @@ from relay.typecheck.unification import resolve
 
 
 def is_data_class(value: object) -> bool:
-    """Whether a Python object is a class made by `relay.data`, or one of its constructors."""
+    """True if a Python object is a class made by `relay.data`, or one of its constructors."""
     return data_class(value) is not None if isinstance(value, type) else False
 
 
@@ -189,7 +189,7 @@ def call_method(
 
 
 def fill(checker: Checker, type_: Type) -> Type:
-    """A written type in which the bare name of a polymorphic data type stands for it at unknown arguments."""
+    """A written type in which the bare name of a polymorphic data type means that type at unknown arguments."""
     match type_:
         case DataType(definition, ()) if complete_definition(definition).parameters:
             return fresh_type(checker, definition)

@@ -90,7 +90,7 @@ def function_value(
     fixed: Mapping[int, AbstractValue] | None = None,
     numbers: Set[ParameterPlace] = frozenset(),
 ) -> DynamicValue:
-    """A function as a value of the typed IR. Its instance is made when its parameters' types are known.
+    """A function as a value of the typed IR. Its instance is elaborated when its parameters' types are known.
 
     `fixed` are the parameters, by position, that specialize the function; the others are the value's. Without it, those
     with a default are fixed. `numbers`: the parameters whose arguments are known numbers.
@@ -194,7 +194,7 @@ def _never(function: Function, type_: Type) -> Function:
 
 
 def _suggestion(entity: AbstractValue) -> str:
-    """What to write for something that exists only at compile time."""
+    """The advice for something that exists only at compile time."""
     match entity:
         case Range() | Progression() | Zip():
             return "iterate over it with `for`, or make a list: [x for x in xs]"
@@ -309,7 +309,7 @@ def _derived_value(
 
 
 def _says_nothing(type_: Type, unknown: Unknown, wrt: Collection[int] | None) -> bool:
-    """Whether a variable of a function's type is the dtype of an integer by which nothing is differentiated."""
+    """True if a variable of a function's type is the dtype of an integer that is not differentiated."""
     if not unknown.weak or wrt is None or not isinstance(type_, FunctionType):
         return False
     by = [p for i, p in enumerate(type_.parameters) if i in wrt]
@@ -317,7 +317,7 @@ def _says_nothing(type_: Type, unknown: Unknown, wrt: Collection[int] | None) ->
 
 
 def _holds(type_: Type, kind: type[StackType] | type[RefType]) -> bool:
-    """Whether values of a type hold, in tuples, a dynamic list, or a reference."""
+    """True if values of a type contain, in tuples, a dynamic list, or a reference."""
     known = prune(type_)
     if isinstance(known, TupleType):
         return any(_holds(item, kind) for item in known.items)
@@ -381,7 +381,7 @@ def call_value(
 
 
 def _chooses(checker: Checker, found: Sequence[Type], expected: Sequence[Type]) -> bool:
-    """Whether, in a scheme, equal types would choose a type or shape that the caller chooses."""
+    """True if, in a scheme, equal types would choose a type or shape that the caller chooses."""
     if not checker.generic:
         return False
     callers = {u for type_ in checker.received for u in unknowns(type_) if u.kind in (Kind.Type, Kind.Shape)}

@@ -1,5 +1,5 @@
-"""Ranges and zips as arguments of the program's functions. They are not run-time values: a call passes the values
-that they are made of, and the function goes through the same again.
+"""Ranges and zips as arguments of the program's functions. They are not run-time values: a call passes the values that
+they are made of, and the function iterates over the same again.
 
     total(range(n))        passes (n,)
     total(zip(a, b))       passes (a, b)
@@ -28,12 +28,12 @@ from relay.typecheck.elaboration.checker import Checker
 
 
 def is_iterable_only(entity: AbstractValue) -> bool:
-    """Whether one can go through an entity and do nothing else with it."""
+    """True if an entity can only be iterated over."""
     return isinstance(entity, Range | Progression | Zip)
 
 
 def passed_values(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> Tuple:
-    """The run-time values that it is made of."""
+    """The run-time values of the iterable."""
     found = _values(entity)
     return Tuple(tuple(checker.materialize(out, value, span) if isinstance(value, Size) else value for value in found))
 
@@ -58,8 +58,8 @@ def _is_static(part: AbstractValue) -> bool:
 
 
 def static_parts(entity: AbstractValue, key: Callable[[AbstractValue], object]) -> object:
-    """What else tells it from others: the numbers in it that are known, its steps and directions. `key`: what tells
-    static entities from each other."""
+    """The static parts of the iterable: the known numbers in it, its steps and directions. `key`: the key of static
+    entities. `key`: what tells static entities from each other."""
     match entity:
         case Range(start, stop, step, backward, is_reversed):
             return "range", static_parts(start, key), static_parts(stop, key), step, backward, is_reversed

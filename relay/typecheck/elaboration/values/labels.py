@@ -1,6 +1,6 @@
-"""Labels: strings, members of enumerations and decorated functions that structures hold beside arrays.
+"""Labels: strings, members of enumerations and decorated functions that structures contain beside arrays.
 
-They are not run-time values. A function gets a structure without them, and knows them where its body is elaborated.
+They are not run-time values. A function gets a structure without them, and its body is specialized to them.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ _NONE = PythonObject(None)
 
 
 def is_label(value: object) -> bool:
-    """Whether a Python object is such a string or member of an enumeration, or a method of tensors."""
+    """True if a Python object is such a string or member of an enumeration, or a method of tensors."""
     return isinstance(value, str | enum.Enum | TensorMethod)
 
 
 def holds_labels(entity: AbstractValue) -> bool:
-    """Whether a structure holds strings or members of enumerations."""
+    """True if a structure contains strings or members of enumerations."""
     return isinstance(entity, Tuple) and any(
         holds_labels(item) or (isinstance(item, PythonObject) and is_label(item.value)) for item in entity.items
     )
 
 
 def holds_functions(entity: AbstractValue) -> bool:
-    """Whether a structure holds functions that are known by name, or labels."""
+    """True if a structure contains functions that are known by name, or labels."""
     return isinstance(entity, Tuple) and any(_is_static(item) or holds_functions(item) for item in entity.items)
 
 
@@ -69,7 +69,7 @@ def alone(entity: AbstractValue) -> AbstractValue:
 
 
 def labels_key(entity: AbstractValue) -> object:
-    """What tells the labels in a structure from others; None for none."""
+    """The key of the labels in a structure; None if there are none."""
     return static_key(alone(entity)) if holds_labels(entity) else None
 
 

@@ -126,7 +126,7 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
 
 
 def _instead(value: object, name: str | None, module: str, is_returned: bool) -> str:
-    """What to write for a Python function that Relay does not know."""
+    """The advice for a Python function that Relay does not know."""
     if is_returned:
         return "pass it as an argument"
     if name == "<lambda>":
@@ -142,7 +142,7 @@ def _instead(value: object, name: str | None, module: str, is_returned: bool) ->
 
 
 def is_meaningful(value: object) -> bool:
-    """Whether a program may mention this object."""
+    """True if a program may mention this object."""
     try:
         object_entity(value, None)
     except FrontendError:

@@ -36,6 +36,6 @@ def python_class(value: AbstractValue) -> type | None:
 
 
 def method_overloads(value: AbstractValue, name: str) -> tuple[Overload, ...]:
-    """What the table has for a method of a value."""
+    """The overloads in the table for a method of a value."""
     cls = python_class(value)
     return () if cls is None else overloads.method(cls, name)

@@ -3,7 +3,7 @@
 They are int32 at run time, unless a bound is int64. Where one, or an integer that is made of it and numbers, as `i +
 1`, `max(i, 1)` and `i ** 2` are, meets integers of 64 bits or floats, it is converted: in `x[i] * i` for a float64 x it
 is a float64, as a literal would be, and so it is in `i * 0.1`, `i / 2` and `sqrt(i)`, whose dtype their uses decide. It
-stays what it is everywhere else, also in a variable that a loop carries.
+stays an integer everywhere else, also in a variable that a loop carries.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def note(checker: Checker, name: str, operands: Sequence[AbstractValue], result:
 @overload
 def note(checker: Checker, name: str, operands: Sequence[AbstractValue], result: AbstractValue) -> AbstractValue: ...
 def note(checker: Checker, name: str, operands: Sequence[AbstractValue], result: AbstractValue) -> AbstractValue:
-    """The result of arithmetic, known as a number of a range if it is made of one and literals only."""
+    """The result of arithmetic, marked as a range variable if its operands are one and literals only."""
     if name not in _KEEPING or not isinstance(result, DynamicValue):
         return result
     ranges = [o for o in operands if isinstance(o, DynamicValue) and o.of_range]
@@ -133,7 +133,7 @@ def of_python(checker: Checker, value: DynamicValue, place: ParameterPlace, is_a
 
 
 def must_count(checker: Checker, value: DynamicValue) -> None:
-    """Start anew where an integer from Python, or a sum or product of one, has become a float and must not."""
+    """Start again where an integer from Python, or a sum or product of one, has become a float and must not."""
     place = checker.places_of_numbers.get(value.atom)
     if place is not None and place not in checker.decisions.counting:
         raise NumberCounts(place)
@@ -145,5 +145,5 @@ def of_range(value: DynamicValue) -> DynamicValue:
 
 
 def is_count(value: DynamicValue) -> bool:
-    """Whether a value is such a number."""
+    """True if a value is such a number."""
     return value.of_range and _base(value) == INT32

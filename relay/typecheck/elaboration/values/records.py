@@ -35,7 +35,7 @@ def as_record(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, s
 
 
 def iteration_items(entity: Tuple, span: Span | None) -> tuple[AbstractValue, ...]:
-    """What a `for` over a tuple goes through: of a dict, its keys."""
+    """The items of a `for` over a tuple: of a dict, its keys."""
     if entity.form is None or entity.form.cls is list or is_named_tuple(entity.form.cls):
         return entity.items
     if entity.form.cls is dict:
@@ -110,7 +110,7 @@ METHODS = ("_replace", "_asdict")
 
 
 def has_method(record: Tuple, name: str) -> bool:
-    """Whether a record has a method of this name."""
+    """True if a record has a method of this name."""
     assert record.form is not None
     if own_method(record, name) is not None:
         return True
@@ -118,7 +118,7 @@ def has_method(record: Tuple, name: str) -> bool:
 
 
 def member(record: Tuple, name: str) -> object:
-    """What the class of a record has under a name, or None."""
+    """The attribute of a record's class with a name, or None."""
     return (
         _class_attribute(record.form.cls, name)
         if record.form is not None and record.form.cls not in (dict, list)

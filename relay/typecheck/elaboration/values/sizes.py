@@ -110,7 +110,7 @@ def compare_sizes(name: str, left: Number, right: Number) -> bool | None:
 
 
 def is_decided_later(error: Undetermined) -> bool:
-    """Whether what is asked of sizes is open because they are annotated, and stand for all numbers."""
+    """True if a question about sizes is open because they are annotated, and stand for all numbers."""
     question = error.question
     if question is None:
         return False

@@ -1,4 +1,4 @@
-"""What tells static values apart: instances of functions are found by it."""
+"""Keys of static values, by which instances of functions are found."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from relay.typecheck.elaboration.abstract_values import (
 
 
 def static_key(entity: AbstractValue) -> object:
-    """What tells an entity that is static from others."""
+    """The key of a static entity."""
     match entity:
         case PythonObject(value):
             try:

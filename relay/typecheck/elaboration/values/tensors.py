@@ -29,7 +29,7 @@ def tensor_type(typed: DynamicValue) -> TensorType | None:
 
 
 def is_attribute(name: str) -> bool:
-    """Whether tensors have an attribute or a method of this name."""
+    """True if tensors have an attribute or a method of this name."""
     if name in ATTRIBUTES or name in COPIES or resolve_name(name) is not None:
         return True
     return bool(overloads.method(np.ndarray, name))
@@ -41,7 +41,7 @@ def attribute_names() -> list[str]:
 
 
 def is_sized(dim: Dim) -> bool:
-    """Whether a dim has arithmetic: it is a number or symbolic, and not open."""
+    """True if a dim has arithmetic: it is a number or symbolic, and not open."""
     return dim is not ANY and is_known((dim,))
 
 
