@@ -110,7 +110,7 @@ class Arrays:
         return str(array)
 
     def _length(self, name: str) -> int:
-        """How many elements of a list there are."""
+        """The number of elements of a list."""
         count = 0
         while f"{name}[{count}]" in self._beginnings:
             count += 1
@@ -125,7 +125,7 @@ class Arrays:
 
 
 def _ends(key: str) -> Iterator[int]:
-    """Where the names end that a name begins with: before each `.` and `[`, and at its end."""
+    """The ends of the names that a name begins with: before each `.` and `[`, and at its end."""
     yield from (i for i, character in enumerate(key) if character in ".[")
     yield len(key)
 
@@ -135,7 +135,7 @@ def _words(names: Sequence[str] | Mapping[str, object]) -> str:
 
 
 def _fits(shape: tuple[int, ...], type_: TensorType) -> bool:
-    """Whether an array may have this shape; symbolic sizes are checked by the program."""
+    """True if an array may have this shape; symbolic sizes are checked by the program."""
     return len(shape) == type_.rank and all(
         extent == dim for extent, dim in zip(shape, type_.shape, strict=True) if isinstance(dim, int)
     )

@@ -122,7 +122,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _is_searched(inner: Path) -> bool:
-    """Whether what stands in a folder is checked."""
+    """True if the contents of a folder are checked."""
     if not inner.is_dir():
         return inner.suffix in (".py", ".relay")
     hidden = inner.name.startswith(".") or inner.name in ("__pycache__", "node_modules")
@@ -130,7 +130,7 @@ def _is_searched(inner: Path) -> bool:
 
 
 def _unique_diagnostics(found: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Diagnostics without those that the check of another file has told."""
+    """Diagnostics without those that the check of another file has reported."""
     told: dict[object, Diagnostic] = {}
     for diagnostic in found:
         span = diagnostic.span

@@ -1,4 +1,4 @@
-"""`relay compile`: a program that is given as text as a library for other languages."""
+"""`relay compile`: a program that is given as text, compiled to a library for other languages."""
 
 from __future__ import annotations
 

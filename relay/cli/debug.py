@@ -97,7 +97,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    """Speak with editors. What the command line says is what `launch` need not say."""
+    """Serve editors. Options on the command line are defaults for `launch`. What the command line says is what
+    `launch` need not say."""
     program, _, function = (options.function or "").rpartition(":")
     given = {"program": program, "function": function, "args": options.args, "stage": options.stage}
     defaults = {name: value for name, value in given.items() if value}
@@ -128,8 +129,8 @@ def read_call(program: str, name: str, given: Any) -> tuple[RelayFunction, dict[
 
 
 def arguments_of(function: RelayFunction, arrays: Mapping[str, np.ndarray], file: str) -> dict[str, Any]:
-    """The arguments of a function by name. Raises Refusal for a name that is no parameter's, and parts that do not fit
-    together."""
+    """The arguments of a function by name. Raises Refusal for a name that is not a parameter's, and for parts that
+    do not fit together."""
     names = [parameter.name for parameter in function.surface.main.parameters]
     found: dict[str, Any] = {}
     for key, array in arrays.items():

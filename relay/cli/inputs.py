@@ -27,7 +27,7 @@ from relay.text.type_parser import parse_types
 
 
 def read_program(name: str) -> Module:
-    """The program in a file of Relay's notation; large constants may stand in the .npz file of the same name.
+    """The program in a file of Relay's notation; large constants may be in the .npz file of the same name.
 
     Raises Refusal if it cannot be read or is untyped, FrontendError or TypeCheckError for a mistake in it.
     """
@@ -104,7 +104,7 @@ def read_types(text: str) -> list[Type]:
 
 
 def arguments_for(parameters: Sequence[Var], arrays: Mapping[str, np.ndarray], file: str) -> list[object]:
-    """The parameters' values from arrays by name, as `relay.eval.named_arrays` says. Raises Refusal."""
+    """The parameters' values from arrays by name, by the rules of `relay.eval.named_arrays`. Raises Refusal."""
     reading = Arrays(arrays, file)
     try:
         found = [reading.value(p.name, p.type) for p in parameters]

@@ -1,8 +1,8 @@
 """A page that shows a program before all passes and after each one, in which every binding can be followed.
 
 Left is the source, then a column for each pass that changed something. A binding links to its line of the source and to
-itself in the columns beside it; a line of the source links to the first binding that it became. The page is one file of
-HTML and CSS: links and the browser's own search are all that it needs.
+itself in the columns next to it; a line of the source links to the first binding that it became. The page is one file
+of HTML and CSS: links and the browser's own search are all that it needs.
 
 A binding is found again in the next column by the identity of its variable; where that was copied (by inlining, say),
 by its place in the source and its name.
@@ -139,7 +139,7 @@ def _neighbor(columns: Sequence[_Column], number: int, line: Line, span: Span | 
 
 
 def _removed_links(columns: Sequence[_Column], number: int) -> str:
-    """What the pass removed, with links back."""
+    """The bindings that the pass removed, with links back."""
     if number == 0:
         return ""
     before, links = columns[number - 1], []

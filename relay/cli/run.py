@@ -135,7 +135,7 @@ def _text(value: object) -> str:
 
 
 def _sequence_parts(begin: str, labels: Sequence[str], items: Sequence[object], end: str) -> list[object]:
-    """What is shown of a sequence, the last part first."""
+    """The parts of a sequence that are shown, the last one first."""
     shown: list[object] = [begin]
     for position, (label, item) in enumerate(zip(labels, items, strict=True)):
         shown += [", " * (position > 0) + label, item]

@@ -199,7 +199,7 @@ def stages(typed: Module, level: int) -> list[Stage]:
 
 
 def _arguments(options: argparse.Namespace, function: RelayFunction) -> tuple[Sequence[Argument], Collection[Place]]:
-    """What is known of the arguments: their types as given, else as annotated, with the axes whose sizes stay open."""
+    """The abstract arguments: their types as given, else as annotated, with the axes whose sizes stay open."""
     parameters = function._function.parameters
     if options.types is not None:
         types: list[Type] = read_types(options.types)

@@ -1,4 +1,4 @@
-"""What tests of programs need: that all ways to run a function agree, and that its gradients are right."""
+"""Assertions for tests of programs: all ways to run a function agree, and its gradients are right."""
 
 from relay.api.gradient_check import check_gradient
 from relay.testing.agreement import assert_agree, assert_modes_agree

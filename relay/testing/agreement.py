@@ -1,4 +1,4 @@
-"""Whether the modes agree: interpreted, compiled, at each level of optimization, differentiated."""
+"""Agreement of the modes: interpreted, compiled, at each level of optimization, differentiated."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def parts_of(value: Any) -> list[Any] | None:
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """What a structure holds, from left to right."""
+    """The leaves of a structure, from left to right."""
     parts = parts_of(value)
     if parts is None:
         yield value
@@ -61,8 +61,8 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 def assert_close(found: Any, expected: Any, rtol: float = RELATIVE, atol: float = 1e-14) -> None:
-    """An answer and what NumPy, or Python, says: nearly the same numbers, from left to right. An array may also be
-    expected as a list. Raises AssertionError."""
+    """Assert that a result is what NumPy, or Python, computes: nearly the same numbers, from left to right. An array
+    may also be expected as a list. Raises AssertionError."""
     one, other = list(leaves(found)), list(leaves(expected))
     if len(one) == 1 and len(other) != 1:
         other = [expected]
@@ -83,10 +83,10 @@ def assert_agree(
     bits: bool = False,
     what: str = "",
 ) -> None:
-    """Two answers of Relay: the same structures, dtypes and shapes; the same integers, bools and strings; and floats
-    that differ by what `tolerances` allow, or `rtol` and `atol` (0 where only `rtol` is given): with `bits` by nothing,
-    not even the sign of a zero. NaNs are equal, and functions are not compared. `what` stands in the message of the
-    AssertionError."""
+    """Assert that two results of Relay are equal: the same structures, dtypes and shapes; the same integers, bools
+    and strings; and floats that differ by what `tolerances` allow, or `rtol` and `atol` (0 where only `rtol` is
+    given): with `bits` not at all, not even in the sign of a zero. NaNs are equal, and functions are not compared.
+    `what` is part of the AssertionError's message."""
     one, other = parts_of(found), parts_of(expected)
     if one is not None and other is not None:
         names = type(found).__name__, type(expected).__name__

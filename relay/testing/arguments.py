@@ -59,9 +59,9 @@ Bases = dict[TypeId, Sequence[BaseType]]
 
 
 def argument_sources(f: RelayFunction, given: Sequence[object]) -> tuple[list[object], Bases]:
-    """What arguments come from: the types and strategies that are given, where anything else stands for itself; or the
-    types of the required parameters, and what their variables for element types may be. Raises TypeCheckError for types
-    of which nothing can be drawn."""
+    """The sources of arguments: the given types and strategies, where anything else is itself the argument; or the
+    types of the required parameters, and the possible element types of their variables. Raises TypeCheckError for
+    types that arguments cannot be drawn from."""
     sources: list[object] = [to_type(g) if _is_type(g) else g for g in given]
     allowed: Bases = {}
     if not given:
@@ -130,7 +130,7 @@ def _cut(leaf: Any, size: int, index: int) -> Any:
 
 
 def _is_type(item: object) -> bool:
-    """Whether this is meant as a type, rather than as an argument."""
+    """True if this is meant as a type, rather than as an argument."""
     return (
         isinstance(item, (*_TYPES, BaseType, TypeId, type, GenericAlias))
         or getattr(item, "__relay_type__", None) is not None
@@ -184,7 +184,7 @@ def _require_drawable(type_: Type, name: str) -> None:
 
 
 def _draw_variables(draw: DrawFn, types: Sequence[object], allowed: Bases) -> dict[TypeId, object]:
-    """What stands for the variables of the types. Shapes are the last axes of one shape, so that they often fit."""
+    """The values of the variables in the types. Shapes are the last axes of one shape, so that they often fit."""
     from hypothesis import strategies
 
     sizes = strategies.sampled_from(_SIZES)

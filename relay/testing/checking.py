@@ -32,8 +32,8 @@ _EXTRA = "relay.testing.check needs hypothesis: pip install 'relay-lang[testing]
 
 
 class Disagreement(AssertionError):
-    """What `check` raises: two ways to run a function differ. `arguments` are the smallest ones that were found for
-    which they do, `call` is the call with them as text."""
+    """Raised by `check`: two ways to run a function differ. `arguments` are the smallest ones that show it, `call`
+    is the call with them as text."""
 
     def __init__(self, message: str, arguments: tuple[Any, ...], call: str) -> None:
         super().__init__(message)
@@ -56,7 +56,7 @@ def check(
 
     The interpreter's result is compared with that of the compiled function at each of the levels, as by
     `assert_modes_agree`; so are the gradients of results that are an array of floats, or a tuple or list of them, also
-    with finite differences. Where the interpreter raises an ExecutionError, compiled code has to raise one.
+    with finite differences. If the interpreter raises an ExecutionError, compiled code must raise one, too.
 
     Args:
         types: of the arguments, `Tensor[Float64, (n, 3)]`, with variables for sizes; or strategies of Hypothesis, for
@@ -163,13 +163,13 @@ class _Comparison:
     _functions: dict[tuple[int | None, int | None], RelayFunction] = attrs.field(factory=dict)
 
     def of_values(self, arguments: tuple[Any, ...]) -> _Difference | None:
-        """How compiled results differ from the interpreter's; None if they do not. Raises _NotTaken."""
+        """The difference of compiled results from the interpreter's; None if there is none. Raises _NotTaken."""
         value = self._interpreted(arguments)
         self.taken += 1
         return self._levels_differ(None, arguments, (), value)
 
     def of_gradients(self, arguments: tuple[Any, ...]) -> _Difference | None:
-        """How compiled gradients differ from the interpreter's; None if they do not, or if there are none. Raises
+        """The difference of compiled gradients from the interpreter's; None if there is none, or no gradient. Raises
         _NotTaken."""
         value = self._interpreted(arguments)
         if self.gradient is False or not any(map(_is_float, leaves(arguments))):
@@ -187,8 +187,8 @@ class _Comparison:
         return None
 
     def with_finite_differences(self, arguments: tuple[Any, ...]) -> _Difference | None:
-        """How gradients differ from finite differences, near these arguments, where the function and its gradient are
-        finite; None if they do not. Raises _NotTaken."""
+        """The difference of gradients from finite differences, near these arguments, where the function and its
+        gradient are finite; None if there is none. Raises _NotTaken."""
         moved = _moved(arguments)
         seeds = _seeds(self._interpreted(moved))
         if not seeds or not any(map(_is_float, leaves(arguments))):
@@ -205,7 +205,7 @@ class _Comparison:
         return None if wrong is None else _Difference("the gradient is wrong", wrong.message, moved)
 
     def _interpreted(self, arguments: tuple[Any, ...]) -> Any:
-        """What the interpreter gives, or its ExecutionError. Raises _NotTaken."""
+        """The interpreter's result, or its ExecutionError. Raises _NotTaken."""
         try:
             return _outcome(self._function(None).interpret, arguments)
         except TypeCheckError as error:
@@ -245,7 +245,8 @@ class _Comparison:
 
 
 def _outcome(run: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """What a call gives, or the error that stopped the program. The arguments are copied, as the program may write."""
+    """The result of a call, or the error that stopped the program. The arguments are copied, as the program may
+    write."""
     try:
         return run(*copy.deepcopy(arguments))
     except ExecutionError as error:

@@ -166,7 +166,7 @@ def read_steps(text: str) -> tuple[ConfiguredPass, ...]:
 
 
 def step_of(change: str | Pass) -> tuple[ConfiguredPass, ...]:
-    """The steps that a text or function stands for."""
+    """The steps of a text or function."""
     if isinstance(change, str):
         return read_steps(change)
     if isinstance(change, ConfiguredPass):

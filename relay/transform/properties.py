@@ -40,7 +40,7 @@ def _passes_check(stage: Stage) -> Callable[[Module], bool]:
 
 @attrs.frozen
 class Property:
-    """What is true of a module: in an adjective, by which pass it becomes so, and whether it is."""
+    """A property of modules: its name as an adjective, the pass that establishes it, and its test."""
 
     adjective: str
     given_by: str
@@ -77,7 +77,7 @@ def _names(*names: str) -> frozenset[str]:
 
 @attrs.frozen
 class Contract:
-    """What a pass needs of modules, what it gives them, and what it may undo."""
+    """The contract of a pass: the properties that it requires, establishes, and may destroy."""
 
     needs: frozenset[str] = _names("structured")
     gives: frozenset[str] = frozenset()
@@ -102,17 +102,17 @@ class Step(Protocol):
 
     @property
     def name(self) -> str:
-        """How it was asked for."""
+        """The name by which it was requested."""
         ...
 
     @property
     def contract(self) -> Contract:
-        """What it needs and gives."""
+        """The contract of the pass."""
         ...
 
 
 def after(step: Step, known: frozenset[str]) -> frozenset[str]:
-    """The properties that a module of these has after a pass."""
+    """The properties of a module after a pass, from those before it."""
     return (known - step.contract.undoes) | step.contract.gives
 
 

@@ -1,8 +1,8 @@
 """`relay lsp`: the language server, which editors start and talk to over standard input and output.
 
     documents.py      open documents: their texts, and positions in the client's units
-    recovery.py       texts that are no Python yet, as far as they are
-    analysis.py       what is known of one text: its check, its syntax tree, the types at its places
+    recovery.py       texts with syntax errors, as far as they can be read
+    analysis.py       the analysis of one text: its check, its syntax tree, the types at its places
     scope.py          the syntax around a place: expressions, calls, names in scope
     hover.py, hints.py, completion.py, definitions.py, symbols.py, diagnostics.py     what editors ask for
     server.py         the server: which message asks for what

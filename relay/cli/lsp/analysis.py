@@ -27,7 +27,7 @@ LARGEST_TEXT = 2**21
 
 @attrs.frozen(eq=False, slots=False)
 class Analysis:
-    """What is known of a text. `tree` is that of the text without what is no Python yet."""
+    """The analysis of a text. `tree` is that of the text without its syntax errors."""
 
     filename: str
     text: Text
@@ -57,12 +57,12 @@ class Analysis:
         return self.types.get((span.line, span.column, span.end_line, span.end_column), ())
 
     def value(self, expression: str) -> object:
-        """What an expression of the names at the top means, as far as that is known without running anything."""
+        """The value of an expression of the names at the top, as far as it is known without running anything."""
         return self.check.value(self.repair.text, self.filename, expression)
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What is wrong. Of statements at the top that are no Python yet, that is said alone."""
+        """The mistakes in the text. For statements at the top with syntax errors, only these are reported."""
         if self.repair.error is None:
             return self.checked.diagnostics
         damaged = self._damaged_lines()

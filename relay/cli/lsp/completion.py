@@ -36,7 +36,7 @@ _BUILTINS = (
 
 
 def complete(analysis: Analysis, now: Text, position: types.Position) -> types.CompletionList:
-    """What can stand at a position. `now`: the text as it is, which may be newer than the analysis."""
+    """The completions at a position. `now`: the text as it is, which may be newer than the analysis."""
     line = now.lines[position.line] if position.line < len(now.lines) else ""
     column = now.column(position)
     before = line[:column]

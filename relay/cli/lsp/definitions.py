@@ -27,7 +27,7 @@ class OperatorPages:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def place(self, operator: Operator) -> types.Location | None:
-        """Where the page tells of an operator; None for those that are not Relay's own."""
+        """The place of an operator on the page; None for operators that are not Relay's own."""
         line = _headings().get(operator.name)
         if line is None:
             return None
@@ -50,7 +50,7 @@ class OperatorPages:
 
 @functools.cache
 def _headings() -> dict[str, int]:
-    """The lines of the page, from 1, at which operators stand."""
+    """The lines of the page, from 1, where operators are documented."""
     lines = page().split("\n")
     return {line[4:]: number for number, line in enumerate(lines, start=1) if line.startswith("### ")}
 
@@ -58,7 +58,8 @@ def _headings() -> dict[str, int]:
 def definition(
     analysis: Analysis, pages: OperatorPages, position: types.Position, *, implementation: bool = False
 ) -> types.Location | None:
-    """Where what stands at a position is defined. Of operators that is their page, or else their implementation."""
+    """The place where the name at a position is defined. For operators that is their page, or else their
+    implementation."""
     line, column = analysis.text.place(position)
     node = scope.node_at(analysis, line, column)
     name: str | None = None
@@ -108,7 +109,7 @@ def _of_span(analysis: Analysis, span: Span) -> types.Location | None:
 
 
 def _of_python(value: object) -> types.Location | None:
-    """Where a Python function, class or module is written."""
+    """The place where a Python function, class or module is written."""
     try:
         path = inspect.getsourcefile(value)  # type: ignore[arg-type]
         line = 1 if inspect.ismodule(value) else inspect.getsourcelines(value)[1]  # type: ignore[arg-type]

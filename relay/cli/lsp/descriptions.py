@@ -24,7 +24,7 @@ _MODULES = ("numpy", "math", "relay", "functools", "dataclasses", "collections",
 
 @attrs.frozen
 class Description:
-    """What something is: its signature or type, and documentation, if there is any."""
+    """The description of a name: its signature or type, and documentation, if there is any."""
 
     head: str
     text: str = ""
@@ -38,7 +38,7 @@ class Description:
 
 
 def describe(value: object, name: str) -> Description | None:
-    """What an object that a name means is; None for what a program cannot mention."""
+    """The description of an object that a name means; None for objects that a program cannot mention."""
     match value:
         case Operator():
             return Description(f"relay.{signature(value)}", _of_operator(value), "function")
@@ -129,6 +129,6 @@ def first_paragraph(documentation: str | None) -> str:
 
 
 def function_span(value: object) -> Span | None:
-    """Where a function of the language stands: `def name`; None for other values."""
+    """The place of a function of the language: `def name`; None for other values."""
     definition = _definition(value)
     return None if definition is None else primal(definition).function.span

@@ -24,7 +24,8 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 
 def diagnostics(analysis: Analysis) -> list[types.Diagnostic]:
-    """What is wrong in a document. A mistake in another file stands at the call here that led to it."""
+    """The mistakes in a document, as diagnostics. A mistake in another file has the place of the call here that led
+    to it."""
     return [_diagnostic(analysis, found) for found in analysis.diagnostics]
 
 
@@ -63,7 +64,7 @@ def _location(analysis: Analysis, span: Span) -> types.Location | None:
 
 
 def fixes(analysis: Analysis, uri: str, asked: Sequence[types.Diagnostic]) -> list[types.CodeAction]:
-    """What the help of diagnostics proposes, where it is another name."""
+    """The fixes that the help of diagnostics proposes, where it is another name."""
     found: list[types.CodeAction] = []
     for diagnostic in asked:
         proposed = _OTHER_NAME.search(diagnostic.message)
@@ -78,7 +79,7 @@ def fixes(analysis: Analysis, uri: str, asked: Sequence[types.Diagnostic]) -> li
 
 
 def _misspelled(text: Text, diagnostic: types.Diagnostic, proposed: str) -> types.Range | None:
-    """Where the name stands in a diagnostic's range that its message quotes."""
+    """The place of the quoted name within a diagnostic's range."""
     start, end = text.offset(diagnostic.range.start), text.offset(diagnostic.range.end)
     quoted = re.findall(r"'([^']+)'", diagnostic.message.split("\n")[0])
     for word in _WORD.finditer(text.text, start, end):

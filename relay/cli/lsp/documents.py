@@ -54,7 +54,7 @@ class Text:
         return position.line + 1, self.column(position) + 1
 
     def offset(self, position: types.Position) -> int:
-        """Where a position is in the text."""
+        """The offset of a position in the text."""
         if position.line >= len(self.lines):
             return len(self.text)
         return self._starts[position.line] + self.column(position)

@@ -16,7 +16,7 @@ _LONGEST_TEXT = 60
 
 
 def hover(analysis: Analysis, position: types.Position) -> types.Hover | None:
-    """What is shown of the expression at a position."""
+    """The hover text for the expression at a position."""
     line, column = analysis.text.place(position)
     node = scope.node_at(analysis, line, column)
     text = None if node is None else _text(analysis, node, line)
@@ -69,7 +69,7 @@ def _of_expression(analysis: Analysis, node: ast.expr, line: int) -> str | None:
 
 
 def _of_meaning(analysis: Analysis, name: str) -> str | None:
-    """What a name at the top of the file means. The type of a function that was checked is known."""
+    """The hover text of a name at the top of the file. The type of a checked function is known."""
     value = analysis.value(name)
     span = function_span(value)
     if span is not None and span.source.filename == analysis.filename and span.line in analysis.functions:

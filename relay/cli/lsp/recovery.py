@@ -1,7 +1,7 @@
-"""Recovery from syntax errors: what of a text can be read while something in it is still being typed.
+"""Recovery from syntax errors: the readable part of a text while something in it is still being typed.
 
-The statement that is no Python gives way to `pass`, a header without a body gets one, and where that does not help, the
-statement at the top of the file that it is in gives way to an assignment of its name. Lines keep their numbers.
+A statement with a syntax error is replaced by `pass`, a header without a body gets one, and where that does not
+help, the whole statement at the top of the file is replaced by an assignment of its name. Lines keep their numbers.
 """
 
 from __future__ import annotations

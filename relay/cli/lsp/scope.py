@@ -56,8 +56,8 @@ def _may_hold(node: ast.AST, line: int) -> bool:
 
 
 def _is_inside(analysis: Analysis, node: ast.AST, other: ast.AST | None) -> bool:
-    """Whether a node's stretch is not larger than another one's. At the end of one and the start of the next, the name
-    counts."""
+    """True if a node's range is not larger than another one's. At the end of one node and the start of the next, a
+    name is preferred."""
     if other is None:
         return True
     one, two = span_of(analysis, node), span_of(analysis, other)
@@ -115,8 +115,8 @@ def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 
 def definition_of(analysis: Analysis, name: str, line: int) -> ast.AST | None:
-    """Where a name that is used in a line gets its value: the last place before it in the innermost function that binds
-    it, or at the top of the file."""
+    """The node where a name that is used in a line gets its value: the last one before it in the innermost function
+    that binds it, or at the top of the file."""
     for around in (*reversed(functions_around(analysis, line)), analysis.tree):
         found = [node for bound, node in bindings(around) if bound == name]
         before = [node for node in found if getattr(node, "lineno", 0) < line] or found
@@ -126,7 +126,7 @@ def definition_of(analysis: Analysis, name: str, line: int) -> ast.AST | None:
 
 
 def is_local(analysis: Analysis, name: str, line: int) -> bool:
-    """Whether a name means a variable of a function around a line."""
+    """True if a name means a variable of a function around a line."""
     return any(name == bound for f in functions_around(analysis, line) for bound, _ in bindings(f))
 
 
@@ -140,7 +140,7 @@ def dotted(node: ast.AST | None) -> str | None:
 
 
 def written_before(line: str, column: int) -> tuple[str, str]:
-    """What stands before a column (from 0) of a line: the dotted name up to its last dot, without it, and the beginning
+    """The text before a column (from 0) of a line: the dotted name up to its last dot, without it, and the beginning
     of the word."""
     match = _DOTTED.search(line[:column])
     if match is None:

@@ -38,7 +38,7 @@ _T = TypeVar("_T")
 
 @attrs.define(eq=False)
 class Document:
-    """An open document: its text, what is known of it, and the analysis that is under way."""
+    """An open document: its text, its last analysis, and the one that is running."""
 
     uri: str
     filename: str
@@ -119,7 +119,7 @@ class Server(LanguageServer):
         return None
 
     async def asked(self, uri: str, answer: Callable[[Analysis], _T]) -> _T | None:
-        """What is answered of a document, once it is analyzed; None if it is not open."""
+        """The answer to a request about a document, once it is analyzed; None if it is not open."""
         found = await self.analysis(uri)
         if found is None:
             return None

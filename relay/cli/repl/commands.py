@@ -1,4 +1,4 @@
-"""The prompt's commands: what stands behind a colon."""
+"""The prompt's commands: words after a colon."""
 
 from __future__ import annotations
 

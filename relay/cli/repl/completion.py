@@ -19,7 +19,7 @@ _PATH = re.compile(r"(?:[^\W\d]\w*\.)*(?:[^\W\d]\w*)?$")
 
 
 def completions(text: str, names: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
-    """What may follow a text: the word, what is said beside it, and how many characters of the text it replaces."""
+    """The completions of a text: the word, its note, and the number of characters of the text that it replaces."""
     stripped = text.lstrip()
     if stripped.startswith(":") and " " not in stripped:
         yield from ((f":{name}", "", len(stripped)) for name in NAMES if name.startswith(stripped[1:]))
@@ -45,7 +45,7 @@ def completions(text: str, names: dict[str, Any]) -> Iterator[tuple[str, str, in
 
 
 def _value(path: str, names: dict[str, Any]) -> Any:
-    """What a dotted name means. Properties of objects are not run, modules' and classes' attributes are."""
+    """The value of a dotted name. Properties of objects are not run, modules' and classes' attributes are."""
     first, *rest = path.split(".")
     value = names[first] if first in names else vars(builtins)[first]
     for name in rest:

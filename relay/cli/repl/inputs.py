@@ -29,7 +29,7 @@ _ENDING = ("return", "pass", "break", "continue", "raise")
 
 
 def is_complete(text: str) -> bool:
-    """Whether an input can be run, or is wrong, which running it tells. One with a block ends in an empty line."""
+    """True if an input can be run, or is wrong, which running it reports. One with a block ends in an empty line."""
     if text.lstrip().startswith(":") or not text.strip():
         return True
     try:
@@ -39,7 +39,7 @@ def is_complete(text: str) -> bool:
 
 
 def indentation(text: str) -> str:
-    """What the line after a text begins with."""
+    """The indentation of the line after a text."""
     line = text.split("\n")[-1]
     own = line[: len(line) - len(line.lstrip())]
     words = line.split("#")[0].split()
@@ -103,7 +103,7 @@ class Inputs(code.InteractiveInterpreter):
                 self._show_type(name, self.locals.get(name))
 
     def _runs(self, program: Any) -> bool:
-        """Whether a statement was run to its end."""
+        """True if a statement was run to its end."""
         try:
             exec(program, self.locals)
         except SystemExit:
@@ -170,7 +170,7 @@ def _bound(statement: ast.stmt) -> list[str]:
 
 
 def is_path(node: ast.expr) -> bool:
-    """Whether an expression is a name, or attributes of one."""
+    """True if an expression is a name, or attributes of one."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name)

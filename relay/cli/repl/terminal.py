@@ -76,13 +76,13 @@ class _Names(Completer):
         self._inputs = inputs
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """What may follow the text before the cursor."""
+        """The completions of the text before the cursor."""
         for word, said, length in completions(document.current_line_before_cursor, self._inputs.locals):
             yield Completion(word, start_position=-length, display_meta=said)
 
 
 def _keys() -> KeyBindings:
-    """Enter runs an input that is complete, and else begins a line; tab indents where nothing stands before it."""
+    """Enter runs an input that is complete, and else begins a line; tab indents at the beginning of a line."""
     keys = KeyBindings()
 
     @keys.add("enter")

@@ -33,7 +33,7 @@ def module_types(module: Module) -> Iterator[Type]:
 
 
 def definition_graph(definitions: Iterable[DataDefinition]) -> dict[DataDefinition, set[DataDefinition]]:
-    """These data types and all in their fields, with those that each mentions."""
+    """These data types and all in their fields, with the data types that each mentions."""
     mentioned: dict[DataDefinition, set[DataDefinition]] = {}
     pending = list(definitions)
     while pending:
@@ -46,7 +46,7 @@ def definition_graph(definitions: Iterable[DataDefinition]) -> dict[DataDefiniti
 
 
 def contains_itself(definition: DataDefinition, mentioned: dict[DataDefinition, set[DataDefinition]]) -> bool:
-    """Whether values of a data type may contain values of it."""
+    """True if values of a data type may contain values of it."""
     seen: set[DataDefinition] = set()
     pending = list(mentioned[definition])
     while pending:
@@ -85,7 +85,7 @@ class FlatTypeMap:
                 return map_type_parts(type_, self.flat_type)
 
     def is_flattened(self, type_: Type | None) -> bool:
-        """Whether values of this type become tuples themselves."""
+        """True if values of this type become tuples themselves."""
         found = None if type_ is None else prune(type_)
         return isinstance(found, DataType) and found.definition in self.flattened
 

@@ -3,8 +3,8 @@
     xs = Cons(a, Cons(b, Nil)); y = loop 'l (r = xs, s = x) {          s1 = s * a; s2 = s1 * b; y = s2
       match r { Nil -> exit 'l(s)  Cons(h, t) -> s' = s * h; next 'l(t, s') } }
 
-A round is made straight-line code where it takes apart what is known and leads to one next round or to the end of the
-loop. A loop that what is known does not end keeps the rest of its rounds.
+A round becomes straight-line code where it takes apart known constructors and leads to one next round or to the end of
+the loop. A loop that known constructors do not end keeps the rest of its rounds.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Known: TypeAlias = "MutableMapping[Var, Construct | MakeTuple]"
 
 @attrs.frozen
 class KnownConstructor:
-    """A constructor with what is known of its fields; None: it is known only at run time."""
+    """A constructor with its known fields; None: known only at run time."""
 
     definition: DataDefinition
     constructor: str
@@ -77,7 +77,7 @@ def structure_of(value: Atom, known: Known) -> KnownConstructor | None:
 
 
 def is_embedded(left: KnownConstructor | None, right: KnownConstructor | None) -> bool:
-    """Whether the left structure is the right one without some of its constructors."""
+    """True if the left structure is the right one without some of its constructors."""
     if left is None or right is None:
         return left is None
     same = left.constructor == right.constructor and left.definition is right.definition
@@ -157,7 +157,7 @@ class _UnrolledRound:
         return self.values.get(atom, atom) if isinstance(atom, Var) else atom
 
     def bound_construct(self, atom: Atom) -> Construct | MakeTuple | None:
-        """What a value is bound to."""
+        """The constructor or tuple that a value is bound to; None for others."""
         value = self.atom(atom)
         return (self.learned.get(value) or self.known.get(value)) if isinstance(value, Var) else None
 
@@ -191,7 +191,7 @@ class _UnrolledRound:
                 return None
 
     def _leaves(self, binding: Binding) -> bool:
-        """Whether a part of a binding leaves the round."""
+        """True if a part of a binding leaves the round."""
         ends = (b.terminator for inner in blocks(binding.value) for b in all_blocks(inner))
         return any(
             isinstance(end, Dead) or (isinstance(end, Next | Exit) and end.label is self.loop.label) for end in ends

@@ -71,7 +71,7 @@ def flatten_records(module: Module) -> Module:
 
 
 def _is_flat(module: Module, entry: Function, types: FlatTypeMap) -> bool:
-    """Whether records are only taken apart and put together where the entry takes and returns them."""
+    """True if records are only taken apart and put together where the entry takes and returns them."""
     others = {n: f for n, f in module.functions.items() if f is not entry}
     if any(types.flat_type(t) != t for t in module_types(attrs.evolve(module, functions=others))):  # type: ignore[misc]
         return False
@@ -106,7 +106,7 @@ def _records(module: Module, entry: Function) -> set[DataDefinition]:
 
 
 def _in_cells(types: Iterable[Type | None]) -> set[DataDefinition]:
-    """The data types in the references and lists that values of these types hold."""
+    """The data types in the contents of references and lists of these types."""
     found: set[DataDefinition] = set()
     seen: set[tuple[Type, bool]] = set()
     pending: list[tuple[Type, bool]] = [(t, False) for t in types if t is not None]

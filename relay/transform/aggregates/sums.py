@@ -113,7 +113,7 @@ def _sums(module: Module) -> set[DataDefinition]:
 
 
 def _has_size(type_: Type, sums: set[DataDefinition]) -> bool:
-    """Whether there is a value of a type that stands for none."""
+    """True if a type has a value besides the one that stands for none."""
     match prune(type_):
         case TensorType(base, shape):
             return isinstance(base, BaseType) and ANY not in shape
@@ -139,7 +139,7 @@ class _TaggedLayout:
 
 
 class _SumTypeMap(FlatTypeMap):
-    """The types with tuples in place of these data types."""
+    """The map of types in which tuples replace these data types."""
 
     def __init__(self, sums: set[DataDefinition]) -> None:
         super().__init__(sums)

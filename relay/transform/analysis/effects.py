@@ -1,4 +1,4 @@
-"""Effect analysis: the module functions that do something that their caller notices beside their result."""
+"""The functions of a module with effects: what their caller notices besides their result."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def references(function: Function | Derivative) -> list[str]:
 
 
 def call_graph(module: Module) -> dict[str, list[str]]:
-    """For each function of a core module, those that it mentions, with repetition."""
+    """The functions that each function of a core module mentions, with repetition."""
     return {name: references(function) for name, function in module.functions.items()}
 
 

@@ -29,7 +29,8 @@ def given_sizes(
 
 
 def gives_sizes(block: Block, given: Mapping[str, list[DataDependentDim]]) -> bool:
-    """Whether a block makes sizes that functions which it calls are given: a copy of it would have to make the same."""
+    """True if a block binds sizes that called functions get as implicit parameters: a copy of it would have to bind
+    the same."""
     own = bound_dims(block)
     return bool(own) and any(
         isinstance(b.value, Call)

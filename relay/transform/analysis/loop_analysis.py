@@ -48,18 +48,18 @@ def rounds(loop: Loop) -> int | None:
 
 
 def runs_all(loop: Loop) -> bool:
-    """Whether a loop runs all the rounds that its counter has."""
+    """True if a loop runs all the rounds of its counter."""
     return loop.counter is not None and not leads_to(loop.body, loop.label, Exit)
 
 
 def leads_to(body: Block, label: LoopLabel, kind: type[Exit] | type[Next]) -> bool:
-    """Whether an Exit (a Next) of a loop is somewhere in its body."""
+    """True if an Exit (a Next) of a loop is somewhere in its body."""
     ends = (b.terminator for b in all_blocks(body))
     return any(isinstance(end, kind) and end.label is label for end in ends)
 
 
 def uses(body: Block) -> dict[Var, int]:
-    """How often each variable is read in a block and inside it."""
+    """The number of reads of each variable in a block and inside it."""
     counts: dict[Var, int] = {}
     for block in all_blocks(body):
         atoms = [a for b in block.bindings for a in operands(b.value)] + list(terminator_operands(block.terminator))
@@ -70,14 +70,14 @@ def uses(body: Block) -> dict[Var, int]:
 
 
 def elements(atom: Atom) -> Dim | None:
-    """The number of elements of a tensor; None for other values, and where no dim says it."""
+    """The number of elements of a tensor; None for other values, and where no dim determines it."""
     type_ = atom.type if isinstance(atom, Var | Constant) else None
     size = product(type_.shape) if isinstance(type_, TensorType) else ANY
     return None if size is ANY else size
 
 
 def exceeds(larger: Dim, smaller: Dim, added_up: int = LIKELY_SIZE) -> bool:
-    """Whether one size is larger than another: always, or else where all that is symbolic is `LIKELY_SIZE`, or
+    """True if one size is larger than another: always, or else where all that is symbolic is `LIKELY_SIZE`, or
     `added_up` if it is in the other one only."""
     answer = facts().at_least(smaller, larger)
     if answer is not None:
@@ -93,8 +93,9 @@ def likely(size: Dim, each: int = LIKELY_SIZE) -> int:
 
 
 def is_too_large(made: TensorType, present: Iterable[TensorType], most: int) -> bool:
-    """Whether a tensor has more than `most` bytes, where symbolic dims are taken to be `LARGE_SIZE`. Of the product of
-    several that says little; so a tensor of symbolic size may also be `SEVERAL` times as large as one `present`."""
+    """True if a tensor has more than `most` bytes, where symbolic dims are taken to be `LARGE_SIZE`. For a product
+    of several this is a poor estimate; so a tensor of symbolic size may also be `SEVERAL` times as large as one
+    `present`."""
     size = product(made.shape)
     if likely(size, LARGE_SIZE) * made.dtype.itemsize <= most:
         return False
@@ -105,7 +106,7 @@ def is_too_large(made: TensorType, present: Iterable[TensorType], most: int) -> 
 
 
 def may_fail(call: OpCall) -> bool:
-    """Whether an operator has a requirement that its operands' types and constants do not fulfil by themselves."""
+    """True if an operator has a requirement that does not follow from its operands' types and constants."""
     operator = lookup(call.operator)
     if not operator.requirements:
         return False

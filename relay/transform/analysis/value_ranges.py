@@ -4,11 +4,11 @@
 
 A symbol stands for the counter of a loop and for each number that is decided only at run time. It has a least and a
 greatest value, which mention only symbols that are older. So the least value of a dim is found by replacing its symbols
-by one of the two, the youngest first (Fourier-Motzkin elimination where each variable has one bound on each side); what
-is left mentions sizes of the module, and is asked of the facts in force.
+by one of the two, the youngest first (Fourier-Motzkin elimination where each variable has one bound on each side); the
+remaining dim mentions only sizes of the module, and is decided by the facts in force.
 
-What an operator is on dims is in its definition (`on_dims`). Integers wrap around and dims do not, so a result that may
-leave the range of its dtype is a symbol of its own.
+The effect of an operator on dims is in its definition (`on_dims`). Integers wrap around and dims do not, so a result
+that may leave the range of its dtype is a symbol of its own.
 """
 
 from __future__ import annotations
@@ -78,18 +78,18 @@ class ValueRanges:
         return None if loop.counter is None else self.scalar_dim(loop.counter.count)
 
     def is_size(self, dim: Dim) -> bool:
-        """Whether a dim is at least 1, and mentions nothing but sizes of the module."""
+        """True if a dim is at least 1, and mentions only sizes of the module."""
         return not any(v in self._ranges for v in variables(dim)) and self.at_least(dim, 1) is True
 
     def at_least(self, left: Dim, right: Dim) -> bool | None:
-        """Whether left >= right, always (True) or never (False)."""
+        """True if left >= right always, False if never; None if unknown."""
         difference = subtract(left, right)
         if self._is_natural(difference):
             return True
         return False if self._is_natural(subtract(-1, difference)) else None
 
     def equal(self, left: Dim, right: Dim) -> bool | None:
-        """Whether left == right, always (True) or never (False)."""
+        """True if left == right always, False if never; None if unknown."""
         found = facts().equal(left, right)
         if found is not None and not any(v in self._ranges for d in (left, right) for v in variables(d)):
             return found
@@ -100,7 +100,7 @@ class ValueRanges:
         return False if apart else None
 
     def holds(self, constraint: DimConstraint) -> bool | None:
-        """Whether a constraint holds, always or never."""
+        """True if a constraint holds always, False if never; None if unknown."""
         if constraint.relation == AT_LEAST:
             return self.at_least(constraint.left, constraint.right)
         equal = self.equal(constraint.left, constraint.right)
@@ -124,7 +124,7 @@ class ValueRanges:
             self._dims[target] = found
 
     def _fits(self, dim: Dim, type_: TensorType) -> bool:
-        """Whether a dim is never outside of a dtype's range."""
+        """True if a dim is never outside of a dtype's range."""
         if isinstance(dim, DimExpr) and len(dim.terms) > _MOST_TERMS:
             return False
         least, greatest = _range(type_)
@@ -138,7 +138,7 @@ class ValueRanges:
         return symbol
 
     def _is_natural(self, dim: Dim) -> bool:
-        """Whether dim >= 0, always."""
+        """True if dim >= 0 always."""
         while True:
             own = [v for v in variables(dim) if isinstance(v, TypeId) and v in self._ranges]
             if not own:
@@ -158,7 +158,7 @@ class ValueRanges:
 
 
 def _size_is_natural(dim: Dim) -> bool:
-    """Whether dim >= 0, for all sizes that are assumed."""
+    """True if dim >= 0, for all sizes that are assumed."""
     if isinstance(dim, int):
         return dim >= 0
     if facts().at_least(dim, 0):

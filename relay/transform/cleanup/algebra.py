@@ -36,7 +36,8 @@ _COPYING = (Pattern.BROADCAST, Pattern.INJECTIVE)
 
 
 def _is_identity(operator: Operator, atom: Atom, definition: Definition) -> bool:
-    """Whether all elements are the neutral one, with its sign: x + 0.0 is not x where x is -0.0, but x + -0.0 is."""
+    """True if all elements are the neutral element, with its sign: x + 0.0 is not x where x is -0.0, but x + -0.0
+    is."""
     if operator.algebra.identity is None:
         return False
     signed = isinstance(type_ := _type(atom), TensorType) and isinstance(type_.base, BaseType) and type_.base.is_float

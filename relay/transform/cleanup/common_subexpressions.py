@@ -78,7 +78,7 @@ class _ScopedExpressions:
 
 
 def _key(value: Expr) -> Hashable | None:
-    """What two equal expressions have in common; None if the expression must be computed where it stands."""
+    """The common key of equal expressions; None if the expression must be computed in its place."""
     match value:
         case OpCall(name, arguments, attributes):
             operator = lookup(name)

@@ -1,7 +1,7 @@
 """Constant folding: operator calls on constants are computed with the operator's reference.
 
-What a program makes of nothing (`zeros`, `arange`) stays as it is, for a kernel makes it faster than it reads it, and
-so do copies of it to larger shapes; what is computed of it is a constant.
+Calls without operands (`zeros`, `arange`) stay, since a kernel makes their result faster than it reads it, and so do
+copies of them to larger shapes; results computed from them become constants.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def folded_constant(call: OpCall, type_: Type | None, max_size: int = LARGEST) -
 
 
 def _evaluate_call(call: OpCall, type_: Type | None, max_size: int) -> Constant | None:
-    """What a call of constants, or of nothing, gives; None if it has more bytes, or may fail."""
+    """The result of a call of constants, or without operands; None if it has more bytes, or may fail."""
     operator = lookup(call.operator)
     if operator.requirements or operator.external is not None or operator.memory.uninitialized:
         return None
@@ -63,12 +63,12 @@ def _evaluate_call(call: OpCall, type_: Type | None, max_size: int) -> Constant 
 
 
 def _has_dims(value: AttributeValue) -> bool:
-    """Whether an attribute depends on sizes that are known only at a call or at run time."""
+    """True if an attribute depends on sizes that are known only at a call or at run time."""
     return any(map(_has_dims, value)) if isinstance(value, tuple) else isinstance(value, TypeId | DimExpr)
 
 
 def _is_worth_reading(call: OpCall, result: Constant) -> bool:
-    """Whether a result is better read from memory than computed again."""
+    """True if it is faster to read a result from memory than to compute it again."""
     array = result.value
     if array.size <= max([LARGEST_GROWN, *(a.value.size for a in call.arguments if isinstance(a, Constant))]):
         return True
@@ -102,7 +102,8 @@ class _ConstantFolding:
         return rebuild_block(block, bindings, self.terminator(block.terminator))
 
     def fold_call(self, target: Var, call: OpCall) -> Constant | None:
-        """The constant that a call is. What is none, but computed of constants, is kept for those that use it."""
+        """The constant that equals a call, or None. Results of constants that do not become constants are kept for
+        later calls. What is none, but computed of constants, is kept for those that use it."""
         if not call.arguments or lookup(call.operator).memory.constant is not None:
             self.made[target] = call
             return None

@@ -1,13 +1,12 @@
-"""Dead-argument elimination: functions take and return only what is needed of them.
+"""Dead-argument elimination: functions take only needed parameters, and return only needed results.
 
     fn g(a, unused) { .. (r, s) }; t = g(x, y); u = t.0        fn g(a) { .. (r,) }; t = g(x); u = t.0
 
-A parameter is needed if the function's results or effects are made of it; that a function hands it on to itself does
-not count. A call needs an argument if the call is needed and the parameter is: the least solution over all functions,
-found by one walk over the graph of needs (`dead_code`). A part of a tuple that a function returns is needed if a call's
-result is used otherwise than by parts, or if something needed is made of this part; that the function returns what a
-call of itself returned, or makes the part of it anew, does not count. The entry, functions that are differentiated, and
-those that rules name keep their types.
+A parameter is needed if the function's results or effects are made of it; passing it to the function itself does not
+count. A call needs an argument if the call is needed and the parameter is: the least solution over all functions, found
+by one walk over the graph of needs (`dead_code`). A part of a returned tuple is needed if a call's result is used as a
+whole, or if something needed depends on this part; recursive calls whose result is returned again do not count. The
+entry, functions that are differentiated, and those that rules name keep their types.
 """
 
 from __future__ import annotations
@@ -159,7 +158,7 @@ class _ModuleNeeds:
 
 
 class _PartNeeds(Needs):
-    """The needs in a function body, with those of the parts that functions return: each is a variable of its own in
+    """The needs in a function body, with those of the parts that functions return: each has its own variable in
     `parts`."""
 
     def __init__(self, effects: frozenset[str], function: Function, parts: Mapping[str, Sequence[Var]]) -> None:

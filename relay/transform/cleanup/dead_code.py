@@ -1,4 +1,4 @@
-"""Dead code elimination: bindings, targets and loop parameters that nothing needs, and functions that nothing reaches.
+"""Dead code elimination: removal of unused bindings, targets and loop parameters, and of unreachable functions.
 
 What is needed is the least set with
 
@@ -85,7 +85,7 @@ class Needs:
         self._found: set[Need] | None = None
 
     def is_effect(self, value: Expr) -> bool:
-        """Whether an expression has to stay even if nobody needs its result."""
+        """True if an expression has to stay even if its result is not needed."""
         match value:
             case RefWrite() | Assert() | Print() | BindDim():
                 return True

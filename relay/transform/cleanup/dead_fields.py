@@ -62,7 +62,7 @@ def eliminate_dead_fields(module: Module) -> Module:
 
 
 def _live_fields(module: Module) -> _Kept:
-    """Which fields stay, of the constructors that lose some."""
+    """The fields that stay, of the constructors that lose some."""
     own = set(_with_fields(_types_in(module))) - set(_with_fields(_exposed_types(module)))
     if not own:
         return {}

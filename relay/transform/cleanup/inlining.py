@@ -48,7 +48,7 @@ def inline(module: Module, small: int = SMALL) -> Module:
 
 
 def _leaves_at_end(function: Function) -> bool:
-    """Whether the function is left through leaves of its body only, and at all."""
+    """True if the function is left, and only at terminators at the end of its body."""
     exits = sum(
         1 for b in all_blocks(function.body) if isinstance(b.terminator, Exit) and b.terminator.label is function.label
     )
@@ -71,7 +71,7 @@ class _Inliner:
 
 
 def inlined_call(target: Var, function: Function, call: Call) -> list[Binding] | None:
-    """What binds `target` to a call of a structured function without the call; None where the function stays."""
+    """The bindings that replace a call of a structured function and bind `target`; None if the function stays."""
     return _body_for(target, function, call) if _leaves_at_end(function) else None
 
 

@@ -112,7 +112,7 @@ class _SelectAnalysis:
                 self.found[atom].uses.append(None)
 
     def settle(self) -> None:
-        """Keep those that are read in parts only, where an alternative of another one that is kept counts as such."""
+        """Keep those that are read in parts only, where a kept one as alternative of another counts as such."""
         passed: dict[Var, int] = {}
         for choice in self.found.values():
             for atom in choice.alternatives.values():
@@ -153,7 +153,7 @@ def _condition(branch: If | Match, inside: set[Var]) -> Atom | None:
 
 
 def _reads_part(call: OpCall, position: int, target: Var) -> bool:
-    """Whether a call takes some of the elements of an operand."""
+    """True if a call takes some of the elements of an operand."""
     operator = lookup(call.operator)
     if operator.pattern is not Pattern.INJECTIVE or operator.algebra.linear != (position,):
         return False
@@ -221,7 +221,7 @@ class _SelectSinking:
 
 
 def _test(choice: _Select, number: int, span: Span | None) -> Block:
-    """Whether this arm was taken."""
+    """The test for this arm."""
     if choice.condition is not None:
         return Block((), Yield((choice.condition,)))
     test = Emitter(span)

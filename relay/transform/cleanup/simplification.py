@@ -100,7 +100,7 @@ _SETTLED: dict[frozenset[Exactness], WeakSet[Block]] = {}
 @attrs.frozen(eq=False)
 class _CheckedCall:
     """A call that none of the equations of these kinds fits, where its operands were bound to calls that had been
-    checked as here (None: to something else). Equations see no more of a program than that."""
+    checked as here (None: to something else). Equations depend on nothing else."""
 
     call: OpCall
     kinds: frozenset[Exactness]
@@ -113,7 +113,7 @@ _CHECKED: WeakKeyDictionary[Var, _CheckedCall] = WeakKeyDictionary()
 
 
 class _Simplifier:
-    """One walk over a body. `changed` says whether an equation fitted somewhere."""
+    """A walk over a body. `changed`: an equation fitted somewhere."""
 
     def __init__(self, body: Block, kinds: frozenset[Exactness]) -> None:
         self.kinds = kinds
@@ -208,7 +208,7 @@ class _Simplifier:
         return None
 
     def is_checked(self, call: OpCall, target: Var) -> bool:
-        """Whether it is known that no equation fits a call."""
+        """True if it is known that no equation fits a call."""
         found = _CHECKED.get(target)
         if found is None or found.call is not call or not self.kinds <= found.kinds:
             return False
@@ -243,7 +243,7 @@ class _Simplifier:
                 return None
 
     def rewrite_call(self, call: OpCall, target: Var, out: list[Binding]) -> OpCall | Atom:
-        """What a call equals by the table: itself, another call, of which the operands are bound in `out`, or an
+        """The value that a call equals by the table: itself, another call, whose operands are bound in `out`, or an
         atom."""
         known = self.equations.get(call.operator)
         if known is None:

@@ -49,7 +49,7 @@ def _functions_in(type_: Type | None) -> Iterator[FunctionType]:
 def made_again(
     out: BlockBuilder, sizes: tuple[DataDependentDim, ...], numbers: tuple[Var, ...]
 ) -> dict[DataDependentDim, DataDependentDim]:
-    """Sizes that are these numbers, for those that functions mention."""
+    """Sizes bound to these numbers, in place of those that functions mention."""
     again = {dim: made_dim(dim.name, dim.is_wide) for dim in sizes}
     for dim, number in zip(again.values(), numbers, strict=True):
         out.perform(BindDim(dim, number))
@@ -84,6 +84,6 @@ def ascribe_type(atom: Atom, type_: Type, to: Type, out: BlockBuilder) -> tuple[
 def captured_at(
     variable: Var, field: Var, again: Mapping[DataDependentDim, DataDependentDim], out: BlockBuilder
 ) -> Atom:
-    """What a field of a constructor holds, at the type that the captured variable has with these sizes."""
+    """The content of a constructor's field, at the type that the captured variable has with these sizes."""
     assert variable.type is not None and field.type is not None
     return ascribe_type(field, field.type, renamed_type(variable.type, again), out)[0]

@@ -1,7 +1,7 @@
 """Expansion of composite operators: a call is replaced by the operator's body.
 
-A composite operator with code of its own stays, except where it is differentiated and has no gradient of its own. What
-a body does is said to happen at the operator's call.
+A composite operator with its own code stays, except where it is differentiated and has no gradient of its own. The code
+of a body gets the place of the operator's call.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from relay.transform.module_pass import module_pass
 @module_pass
 def expand_composites(module: Module, *, will_be_differentiated: bool = False) -> Module:
     """The module with composite operators replaced by their bodies; those with a gradient of their own stay where a
-    pending derivative reaches them, or everywhere if derivatives of the module may be asked for later."""
+    pending derivative reaches them, or everywhere if derivatives of the module may be taken later."""
     differentiated = set(module.functions) if will_be_differentiated else _differentiated_functions(module)
     expansion = _CompositeExpansion(module)
     for name, function in module.functions.items():
@@ -124,7 +124,7 @@ class _CompositeExpansion:
         return [*before, Binding((target,), made)]
 
     def _adopt(self, body: Module, call: OpCall, differentiated: bool) -> dict[str, str]:
-        """Copy the body's functions into the module under free names; the names by those that they had."""
+        """Copy the body's functions into the module under free names; maps their old names to the new ones."""
         names: dict[str, str] = {}
         for name in body.functions:
             free, count = name, 1

@@ -3,8 +3,8 @@
     apply(x, .., f)  =  match f { C(captured, ..) -> code of C specialized to (x, .., captured, ..), .. }
 
 A constructor's arm is made when both the constructor and a call of the flow exist; it may call further functions and
-flows, until nothing new appears. At the end only what the entry leads to is kept: an arm counts if its constructor is
-made. A `Derivative` that leads to itself is a derivative whose order is known only at run time.
+flows, until nothing new appears. At the end only code that the entry reaches is kept: an arm counts if its constructor
+is used. A `Derivative` that leads to itself is a derivative whose order is known only at run time.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class ApplyFunctions:
         self._arms[alternative] = _ApplyArm(parameters, fields, out.block())
 
     def functions(self) -> tuple[dict[str, tuple[Flow, LoopLabel]], dict[str, str]]:
-        """One `apply` function for each flow, by its name; and the names of those that have become one with it."""
+        """One `apply` function for each flow, by its name; and the names of those that were merged with it."""
         kept: dict[Flow, str] = {}
         renamed: dict[str, str] = {}
         for application in self._made:

@@ -1,4 +1,4 @@
-"""Static derivative orders: each order is a function of its own, so it must be known at compile time."""
+"""Static derivative orders: each order is a separate function, so it must be known at compile time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def check_orders(typed: Module) -> None:
 
 
 def _may_grow(module: Module) -> bool:
-    """Whether a derivative may be one of itself: it is made in code that runs more than once."""
+    """True if a derivative may be one of itself: it is made in code that runs more than once."""
     inner, repeated = False, False
     recursive = _is_recursive(module)
     for function in module.functions.values():
@@ -30,7 +30,7 @@ def _may_grow(module: Module) -> bool:
 
 
 def _repeats(block: Block) -> bool:
-    """Whether a block has a loop, a local function that calls itself, or a reference that may hold one."""
+    """True if a block has a loop, a local function that calls itself, or a reference that may contain one."""
     local: set[Var] = set()
     for binding in block.bindings:
         if isinstance(binding.value, Loop | ForEach | RefWrite):

@@ -1,8 +1,8 @@
 """Flows: the sets of functions that may meet at run time, and the data types that stand for them.
 
 A *flow* is a set of functions that meet: those chosen by a branch, carried by a loop, stored in a cell. Its values are
-those of a data type with one constructor for each function, whose fields are what the function has captured. Flows that
-meet become one (union-find), and with them the flows of their arguments, of their results and of what they captured.
+those of a data type with one constructor for each function, whose fields are the captured variables. Flows that meet
+are merged (union-find), and with them the flows of their arguments, results and captured variables.
 
     converted(fn(A, ..) -> R)   =  a new flow of  converted(A), .. -> converted(R)
     converted(D)                =  D with converted fields: one flow for each function type in the definition of D
@@ -121,7 +121,7 @@ class Flows:
     # ---- types
 
     def mentions(self, type_: Type | None) -> bool:
-        """Whether values of this type of the typed program hold functions, in references and data too."""
+        """True if values of this type of the typed program contain functions, in references and data too."""
         match type_:
             case None:
                 raise InternalError("a variable without a type reached specialization")
@@ -136,7 +136,7 @@ class Flows:
                 return any(self.mentions(t) for t in contents(type_))
 
     def carries(self, type_: Type) -> bool:
-        """Whether values of this converted type are or hold functions, other than in data types of the program."""
+        """True if values of this converted type are or contain functions, other than in data types of the program."""
         if isinstance(type_, DataType):
             return type_.definition in self._by_definition
         return any(self.carries(t) for t in contents(type_))
@@ -283,7 +283,7 @@ class Flows:
         return attrs.evolve(closure, function=function, group=group)
 
     def sizes_of(self, alternative: FlowMember, known: Known) -> tuple[DataDependentDim, ...]:
-        """What the sizes are called that a function of a constructor mentions."""
+        """The names of the sizes that a function of a constructor mentions."""
         names = self._sizes_of_copy(known)
         return tuple(names.get(dim, dim) for dim in alternative.sizes)
 
@@ -305,9 +305,9 @@ class Flows:
     # ---- the end
 
     def finish(self, types: Iterable[Type], made: Mapping[Flow, Collection[str]]) -> list[DataDefinition]:
-        """Give the data types of flows the constructors that are `made`, and converted ones their final fields.
+        """Give the data types of flows the constructors in `made`, and converted ones their final fields. Returns the
+        definitions that `types` need.
 
-        Returns those that `types` need.
         """
         for flow in self._by_definition.values():
             if flow.parent is None:
@@ -332,7 +332,7 @@ class Flows:
 
 
 def parts_of(known: Known) -> tuple[StaticValue, ...]:
-    """What the fields of a known function's constructor hold, as static values."""
+    """The contents of the fields of a known function's constructor, as static values."""
     match known:
         case Closure(environment=environment):
             return environment
@@ -343,7 +343,7 @@ def parts_of(known: Known) -> tuple[StaticValue, ...]:
 
 
 def field_names(known: Known) -> tuple[str, ...]:
-    """What to call the fields of a known function's constructor."""
+    """The names of the fields of a known function's constructor."""
     match known:
         case Closure(group=group):
             return tuple(v.name for v in group.captured)

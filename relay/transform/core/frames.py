@@ -17,7 +17,7 @@ from relay.transform.core.static_values import StaticValue
 
 
 class CallResolver(Protocol):
-    """What makes the functions that a body calls."""
+    """A maker of the functions that a body calls."""
 
     def call(
         self, callee: StaticValue, arguments: list[StaticValue], span: Span | None, out: BlockBuilder
@@ -32,7 +32,7 @@ class CallResolver(Protocol):
 
 @attrs.frozen(eq=False)
 class InlinedBody:
-    """A body that stands in place of its call."""
+    """A body in place of its call."""
 
     function: Function
     values: dict[Var, StaticValue]
@@ -42,7 +42,7 @@ class InlinedBody:
 
 @attrs.define(eq=False)
 class ReturnTarget:
-    """Where an `Exit` from a function leads: its label and the type of its result."""
+    """The target of an `Exit` from a function: its label and the type of its result."""
 
     label: LoopLabel
     result: Type

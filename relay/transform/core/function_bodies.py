@@ -229,7 +229,7 @@ class BodySpecializer:
                 self._holding(frame, binding, out)
 
     def _holding(self, frame: Frame, binding: Binding, out: BlockBuilder) -> None:
-        """What holds or gives back functions in references, stacks and data types; operators and other effects."""
+        """Convert operations on functions in references, stacks and data types; operators and other effects."""
         value, targets = binding.value, binding.targets
         if not any(self.flows.mentions(t.type) for t in targets) and not isinstance(
             value, RefWrite | Construct | StackPush | StackSet

@@ -1,7 +1,7 @@
-"""Joins: where several blocks meet that are still being written.
+"""Joins: several unfinished blocks with a common target.
 
-How a block ends is not known before all blocks that lead to the same join are: the functions among their values may
-differ. So the expressions that hold such blocks are made last.
+The end of a block is not known before all blocks that lead to the same join are: the functions among their values may
+differ. So the expressions that contain such blocks are made last.
 """
 
 from __future__ import annotations
@@ -30,6 +30,6 @@ End = Callable[[tuple[Atom, ...], "Span | None"], Terminator]
 
 @attrs.define(eq=False)
 class Join:
-    """Where several blocks meet: the targets of an If or Match, or the results of a loop."""
+    """The common target of several blocks: the targets of an If or Match, or the results of a loop."""
 
     paths: list[IncomingPath] = attrs.field(factory=list)

@@ -36,7 +36,7 @@ Place: TypeAlias = tuple[int, ...]
 
 @attrs.define(eq=False)
 class LoopExits:
-    """Where the `Exit`s and `Next`s of a loop lead. `memory` holds the types of the places that are flows."""
+    """The targets of the `Exit`s and `Next`s of a loop. `memory`: the types of the places that are flows."""
 
     label: LoopLabel
     exits: Join
@@ -88,7 +88,7 @@ class ValueJoins:
                 assert_never(value)
 
     def unify(self, left: StaticValue, right: StaticValue) -> bool:
-        """Whether two values have the same shape once flows have become one where they differ."""
+        """True if two values have the same shape once flows are merged where they differ."""
         if left.shape is right.shape:
             return True
         if left.shape.skeleton is not right.shape.skeleton:

@@ -86,9 +86,9 @@ def specialize(module: Module) -> Module:
 
 @attrs.frozen(eq=False)
 class ClosureExport:
-    """A program whose result holds functions, as a first-order one: in the result they are values of data types.
+    """A program whose result contains functions, as a first-order one: in the result they are values of data types.
+    `applied` is the function of the program that calls values of each of these types, its last argument.
 
-    `applied` is the function of the program that calls each of these types' values, which are its last argument.
     """
 
     module: Module
@@ -244,7 +244,7 @@ class _Specializer:
         return InlinedBody(function, values, self._returns_once(function), lambda: _pop(self.inside))
 
     def _returns_once(self, function: Function) -> bool:
-        """Whether a function is left at the end of its body only."""
+        """True if a function is left at the end of its body only."""
         known = self.exits.get(function)
         if known is None:
             exits = (b.terminator for b in all_blocks(function.body))

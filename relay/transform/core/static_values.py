@@ -22,7 +22,7 @@ from relay.ir.types import FunctionType, QuantifiedType, TensorType, TupleType, 
 
 
 def holds_function(type_: Type | None) -> bool:
-    """Whether values of this type are, or are tuples with, functions."""
+    """True if values of this type are functions, or tuples with functions."""
     match type_:
         case TensorType():
             return False
@@ -40,7 +40,7 @@ def holds_function(type_: Type | None) -> bool:
 class ValueShape:
     """A static value without its atoms. `size` counts its functions, `atoms` its atoms, both with repetition.
 
-    `head` says what it is made of besides its `parts`.
+    `head` describes it apart from its `parts`.
     """
 
     head: Hashable
@@ -68,10 +68,10 @@ class _OpaqueHead:
 
 
 class FunctionCarriers(Protocol):
-    """What tells which types hold functions that are known only at run time."""
+    """The types that contain functions which are known only at run time."""
 
     def carries(self, type_: Type) -> bool:
-        """Whether values of this type are or hold such functions."""
+        """True if values of this type are or contain such functions."""
         ...
 
     def canonical(self, type_: Type) -> Type:
@@ -134,7 +134,7 @@ StaticValue: TypeAlias = DynamicValue | TupleValue | Closure | ModuleFunction | 
 
 
 def option_key(grad: Grad) -> tuple[Hashable, ...]:
-    """What tells two requests for a derivative of the same function apart."""
+    """The key of a derivative's options: differs for two derivatives of the same function."""
     return grad.options
 
 
@@ -263,7 +263,7 @@ def held_types(shape: ValueShape) -> list[Type]:
 
 
 def has_grown(old: ValueShape, new: ValueShape) -> bool:
-    """Whether a function has been wrapped into a larger one on the way from one shape to the other."""
+    """True if a function has been wrapped into a larger one on the way from one shape to the other."""
     if old is new or old.size >= new.size:
         return False
     if contains(new, old):
@@ -277,7 +277,7 @@ def has_grown(old: ValueShape, new: ValueShape) -> bool:
 
 
 def contains(whole: ValueShape, part: ValueShape) -> bool:
-    """Whether a function of this shape is somewhere inside of the whole, and not the whole."""
+    """True if a function of this shape is somewhere inside of the whole, and not the whole."""
     if part.size == 0:
         return False
     pending, seen = list(whole.parts), {whole}

@@ -67,7 +67,7 @@ MOVABLE = (Var, Constant, OpCall, MakeTuple, Project, StackGet, StackLength, Ext
 
 @module_pass
 def structure(module: Module) -> Module:
-    """The module in structured form. New data types stand in `Module.data`."""
+    """The module in structured form. New data types are in `Module.data`."""
     names = {d.name for d in module.data}
     data: list[DataDefinition] = []
 
@@ -242,7 +242,7 @@ class _Structurer:
         return block
 
     def _elif(self, level: _PendingBranch, rest: Block) -> If | None:
-        """The level's If with a rest that is an If as further arms, where only that needs what stands before it."""
+        """The level's If with a rest that is an If as further arms, if only these need the bindings before it."""
         if not isinstance(level.branch, If) or not isinstance(rest.terminator, Dead):
             return None
         orelse = level.branch.orelse
@@ -330,7 +330,8 @@ def _end_leaves(branch: Branch, join: LoopLabel, targets: tuple[Var, ...], end: 
 
 
 def _split_conditions(branch: If, targets: tuple[Var, ...]) -> list[Binding] | None:
-    """An If with an escaping condition as bindings in which the condition stands before an If. None if it has none."""
+    """An If with an escaping condition as bindings in which the condition comes before an If; None if there is none.
+    None if it has none."""
     for position, arm in enumerate(branch.arms):
         if not any(True for b in arm.condition.bindings for _ in blocks(b.value)) or not _escapes(arm.condition):
             continue
@@ -348,7 +349,7 @@ def _split_conditions(branch: If, targets: tuple[Var, ...]) -> list[Binding] | N
 
 
 def _escapes(block: Block) -> bool:
-    """Whether a block of a condition leads somewhere else than to its own value."""
+    """True if a block of a condition leads somewhere else than to its own value."""
     inside = {b.value.label for b in walk(block) if isinstance(b.value, Loop)}
     ends: Iterator[Terminator] = (b.terminator for b in all_blocks(block))
     return any(isinstance(t, Exit | Next) and t.label not in inside for t in ends)

@@ -27,7 +27,7 @@ class Request:
 
     @property
     def size(self) -> int:
-        """How many closures its arguments and its environment hold."""
+        """The number of closures in its arguments and its environment."""
         return sum(s.size for s in self.shapes)
 
 

@@ -17,7 +17,7 @@ _ARITHMETIC = (Pattern.ELEMENTWISE, Pattern.BROADCAST)
 
 
 def are_flat(bindings: Sequence[Binding]) -> bool:
-    """Whether calls go over the same elements in the same order, in machine numbers."""
+    """True if calls go over the same elements in the same order, in machine numbers."""
     space = _axes(bindings[0].targets[0])
     return space is not None and all(_is_flat(binding, space) for binding in bindings)
 
@@ -49,5 +49,5 @@ def _is_single(atom: Atom) -> bool:
 
 
 def is_number(variable: Var) -> bool:
-    """Whether a tensor's elements are numbers that vectors hold."""
+    """True if a tensor's elements are numbers that vectors hold."""
     return isinstance(variable.type, TensorType) and variable.type.base not in (BOOL, BFLOAT16)

@@ -118,9 +118,9 @@ class BlockCalls:
         return bytes_of(self.target(i))
 
     def index_uses(self, i: int) -> int:
-        """About how often a call uses an index of its result for those of its operands: a reshape once for each axis
-        of the operand that it divides the position into, and what moves, joins or repeats elements in conditions and
-        remainders, too; all axes as one where none is given."""
+        """The approximate number of times that a call uses an index of its result to compute those of its operands:
+        a reshape once for each axis of the operand that it divides the position into, and calls that move, join or
+        repeat elements in conditions and remainders, too; all axes as one if none is given."""
         operator, call = self.operator(i), self.call(i)
         if self.patterns[i] is not Pattern.INJECTIVE or operator.indexing.kind in _AXIS_BY_AXIS or not call.arguments:
             return 1
@@ -132,31 +132,31 @@ class BlockCalls:
         return max(len(before) - same, 1)
 
     def is_intricate(self, i: int) -> bool:
-        """Whether the expression of a call has many named parts, as polynomials do and the conversions of bfloat16."""
+        """True if the expression of a call has many named parts, as polynomials do and the conversions of bfloat16."""
         type_ = self.target(i).type
         if isinstance(type_, TensorType) and type_.base == BFLOAT16:
             return True
         return self.operator(i).numerics.expensive_to_recompute
 
     def is_larger(self, i: int, j: int) -> bool | None:
-        """Whether a call's result has more elements than another's; None where that is data-dependent."""
+        """True if a call's result has more elements than another's; None if that is data-dependent."""
         a, b = product(self.shape(i)), product(self.shape(j))
         return facts().at_least(a, add(b, 1))
 
     def updates(self, i: int, operand: int) -> bool:
-        """Whether a call updates another one's result in place."""
+        """True if a call updates another one's result in place."""
         return i in self.updated and self.updated[i] is self.target(operand)
 
     def reads_too_early(self, i: int, place: int) -> bool:
-        """Whether a call reads what may be overwritten before this place."""
+        """True if a call reads memory that may be overwritten before this place."""
         return any(
             self._overwritten.get(atom, place) < place for atom in self.call(i).arguments if isinstance(atom, Var)
         )
 
 
 def is_call(binding: Binding) -> bool:
-    """Whether a binding is a call that kernels are made of. Composite operators with several results are none: code is
-    generated for their bodies."""
+    """True if a binding is a call that kernels are made of. Composite operators with several results are not: code
+    is generated for their bodies."""
     return isinstance(binding.value, OpCall) and isinstance(binding.targets[0].type, TensorType)
 
 
@@ -179,7 +179,7 @@ def bytes_of(atom: Atom) -> Dim:
 
 
 def _reads(value: Expr) -> Iterator[Atom]:
-    """What an expression reads of the block that it stands in, also inside its own blocks."""
+    """The atoms that an expression reads of its own block, also inside of its blocks."""
     yield from operands(value)
     for block in blocks(value):
         yield from free_variables(block)

@@ -11,16 +11,16 @@ call to the first: a call joins the group of its consumers when all of its uses 
 Such a group has at most one reduction or matmul (its anchor). A matmul's own inputs stay materialized, because it reads
 each element often; but a transposed one is read in place. For the same reason arithmetic does not move into a consumer
 with more elements than it has itself; pure data movement does. Calls without operands (`zeros`) are repeated in each
-group that uses them, and so is what is cheap, where several groups read it. A group's expression, written out as a
-tree, has at most `LIMIT` calls: TVM's expressions are trees, and deep ones break it.
+group that uses them, and so are cheap calls that several groups read. A group's expression, written out as a tree, has
+at most `LIMIT` calls: TVM's expressions are trees, and deep ones break it.
 
 Then groups become one that go over the same elements and read the same (`multi_output`), or that are computed row by
-row, as the parts of a softmax or a layer norm (`rows`). What was the result of one of them and is read by this group
-only is kept in a register, or in memory for one row.
+row, as the parts of a softmax or a layer norm (`rows`). A result of one of them that only this group reads is kept in a
+register, or in memory for one row.
 
-A group runs where its last member stands, or earlier if nothing between may fail: a call stays behind the `Assert` that
-guards it. A call that can update an operand in place ends its group, and that operand is in memory. What the others are
-computed from may join, since they are computed completely before anything is written. A read of an array that is
+A group runs at the place of its last member, or earlier if nothing between may fail: a call stays behind the `Assert`
+that guards it. A call that can update an operand in place ends its group, and that operand is in memory. Calls that the
+others are computed from may join, since they are completed before anything is written. A read of an array that is
 updated does not move behind the update.
 """
 

@@ -62,7 +62,7 @@ away: what is computed long before it is needed takes memory."""
 
 
 class Level(enum.Enum):
-    """Which space of a group a call is level with."""
+    """The space of a group that a call is level with."""
 
     RESULT = "result"
     REDUCED = "reduced"
@@ -135,13 +135,13 @@ class _MultiOutputFusion:
         return levels
 
     def _reads_at(self, i: int, level: Level, levels: Mapping[int, Level], anchors: Iterable[int]) -> bool:
-        """Whether a call reads its operands of a space element by element on this level."""
+        """True if a call reads its operands of a space element by element on this level."""
         if i in anchors:
             return level is Level.REDUCED and self._reduces(i)
         return levels.get(i) is level and self.calls.patterns[i] in ARITHMETIC
 
     def _reduces(self, i: int) -> bool:
-        """Whether a call combines elements along axes."""
+        """True if a call combines elements along axes."""
         reduces = self.calls.operator(i).indexing.reduction_axes is not None
         return self.calls.patterns[i] is Pattern.REDUCTION and reduces
 
@@ -170,7 +170,7 @@ class _MultiOutputFusion:
         return sorted(found, key=lambda d: d.place)[:CANDIDATES]
 
     def _read(self, draft: GroupDraft) -> dict[Var, None]:
-        """What a group reads of others, or of what is not a call of this block."""
+        """The variables that a group reads of others, or of bindings that are not calls of this block."""
         found = self._reads.get(draft)
         if found is None:
             inner = {self.calls.target(i) for i in draft.members}
@@ -215,7 +215,7 @@ class _MultiOutputFusion:
         return merged
 
     def _is_plain(self, draft: GroupDraft) -> bool:
-        """Whether a group is made of loops of ours, and changes nothing in place."""
+        """True if a group consists of our own loops, and changes nothing in place."""
         known = self._plain.get(draft)
         if known is None:
             operators = map(self.calls.operator, draft.members)
@@ -234,7 +234,7 @@ class _MultiOutputFusion:
     # ---- where
 
     def _place(self, first: GroupDraft, second: GroupDraft) -> int | None:
-        """Where a group of two can run."""
+        """The place where a group of two can run."""
         if self._waits(first, second):
             return second.place
         if self.calls.barriers[second.place] > self.calls.barriers[first.place]:
@@ -243,7 +243,7 @@ class _MultiOutputFusion:
         return first.place if all(self._definition_place(atom) < first.place for atom in others) else None
 
     def _waits(self, first: GroupDraft, second: GroupDraft) -> bool:
-        """Whether the first group can run where the second one does."""
+        """True if the first group can run at the second one's place."""
         for i in first.results:
             if self.calls.leaving.get(i, second.place) < second.place:
                 return False
@@ -253,7 +253,7 @@ class _MultiOutputFusion:
         return not any(self.calls.reads_too_early(i, second.place) for i in first.members)
 
     def _definition_place(self, atom: Var) -> int:
-        """Where a variable is made."""
+        """The place where a variable is bound."""
         position = self.calls.position.get(atom)
         if position is None:
             return self.calls.made.get(atom, -1)
@@ -262,7 +262,7 @@ class _MultiOutputFusion:
     # ---- whether it pays
 
     def _are_both_intricate(self, first: GroupDraft, second: GroupDraft) -> bool:
-        """Whether there are several intricate calls, which one loop has not registers enough for."""
+        """True if there are several intricate calls, for which one loop does not have enough registers."""
         return self._is_intricate(first) and self._is_intricate(second)
 
     def _is_intricate(self, draft: GroupDraft) -> bool:
@@ -296,13 +296,13 @@ class _MultiOutputFusion:
         return {Level.RESULT: shape}, dict.fromkeys(level, Level.RESULT)
 
     def _combines_all(self, draft: GroupDraft) -> bool:
-        """Whether a group makes one number of all elements, and nothing of that."""
+        """True if a group reduces all elements to one number, and has no other result."""
         (anchor, *others) = draft.anchors
         single = _is_single(self.calls.shape(anchor)) and is_number(self.calls.target(anchor))
         return not others and draft.results == {anchor} and self._reduces(anchor) and single
 
     def _is_repeated(self, i: int) -> bool:
-        """Whether there are other calls of an operator in the block, which the kernel may be shared with."""
+        """True if there are other calls of an operator in the block, with which the kernel may be shared."""
         if self._operators is None:
             self._operators = Counter(self.calls.call(j).operator for j in self.calls.users)
         return self._operators[self.calls.call(i).operator] > 1
@@ -340,7 +340,7 @@ class _MultiOutputFusion:
         return facts().at_least(product(self.spaces[draft][Level.RESULT]), LARGE) is True
 
     def _is_far(self, draft: GroupDraft) -> bool:
-        """Whether a result is so large that it pays to add it up block by block, and of short numbers."""
+        """True if a result is so large that it pays to sum it block by block, and of short numbers."""
         type_ = self.calls.target(draft.place).type
         short = isinstance(type_, TensorType) and isinstance(type_.base, BaseType) and type_.base.dtype.itemsize <= 4
         return short and facts().at_least(product(self.spaces[draft][Level.RESULT]), FAR) is True
@@ -349,7 +349,7 @@ class _MultiOutputFusion:
         return facts().at_least(SMALL, product(self.spaces[draft][Level.RESULT])) is True
 
     def _reduce_alike(self, first: GroupDraft, second: GroupDraft) -> bool:
-        """Whether the reductions of two groups have the same loops."""
+        """True if the reductions of two groups have the same loops."""
         shapes = [self.calls.shape(draft.anchors[0]) for draft in (first, second)]
         return shapes[0] == shapes[1] and self._axes(first) == self._axes(second)
 
@@ -393,7 +393,7 @@ class _MultiOutputFusion:
         }
 
     def _are_rows(self, first: GroupDraft, second: GroupDraft) -> bool:
-        """Whether the second group reads results of the first one, and both are computed in the same rows."""
+        """True if the second group reads results of the first one, and both are computed in the same rows."""
         if not any(j in first.results for i in second.members for j in self.calls.operands(i)):
             return False
         members = first.members | second.members
@@ -401,5 +401,5 @@ class _MultiOutputFusion:
 
 
 def _is_single(shape: Shape) -> bool:
-    """Whether a tensor has one element at most: such ones are in registers anyway."""
+    """True if a tensor has one element at most: such tensors are in registers anyway."""
     return facts().at_least(1, product(shape)) is True

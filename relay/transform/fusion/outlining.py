@@ -56,7 +56,7 @@ def fuse(module: Module) -> Module:
 
 
 def _is_kernel(function: Function) -> bool:
-    """Whether a function is one group already."""
+    """True if a function is one group already."""
     end = function.body.terminator
     groups = plan(function.body)
     if len(groups) != 1 or not isinstance(end, Exit):

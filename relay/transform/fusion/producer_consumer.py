@@ -1,14 +1,14 @@
 """Producer-consumer fusion: groups that have one result and take in the calls that only they read.
 
-Calls are looked at from the last to the first. One joins the group of its readers if all of them are in that group and
+Calls are visited from the last to the first. One joins the group of its readers if all of them are in that group and
 the patterns allow it. Several groups may each compute a call for themselves:
 
     moved by storing it = its operands + its bytes * readers        (written once, and read by all but the first one)
     moved by repeating it = its operands * readers + its elements * (readers - 1)
 
 It is repeated if that moves no more, where an operand that a group reads anyway counts nothing, and a second time of
-computing an element counts as one byte. Intricate operators, which take many instructions, are never repeated, nor is
-what is tested for equality.
+computing an element counts as one byte. Intricate operators, which take many instructions, are never repeated, nor are
+calls whose result is tested for equality.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ how often each of them uses it, and TVM's arithmetic on nested quotients and rem
 
 @attrs.define(eq=False)
 class GroupDraft:
-    """A group while it is made. It runs at `place`."""
+    """A group under construction. It runs at `place`."""
 
     place: int
     members: set[int]
@@ -116,7 +116,7 @@ class _ProducerConsumerFusion:
         return not self.calls.call(i).arguments and self.calls.patterns[i] in INJECTIVE
 
     def _absorbs(self, i: int, operand: int) -> bool:
-        """Whether a call takes a free operand into its kernel."""
+        """True if a call takes a free operand into its kernel."""
         if i in self.calls.updated:
             return not self.calls.updates(i, operand)
         return self.calls.patterns[i] not in (Pattern.OPAQUE, Pattern.OUTPUT_FUSABLE)
@@ -162,7 +162,7 @@ class _ProducerConsumerFusion:
         return j in draft.anchors or j in draft.feeding
 
     def _is_epilogue(self, i: int, draft: GroupDraft) -> bool:
-        """Whether everything between an anchor and its group's result is elementwise on the anchor's shape."""
+        """True if everything between an anchor and its group's result is elementwise on the anchor's shape."""
         shape = self.calls.shape(i)
         reached, pending = set[int](), list(self.calls.users[i] & draft.members)
         while pending:
@@ -175,13 +175,13 @@ class _ProducerConsumerFusion:
         return True
 
     def _may_feed(self, i: int, anchor: int) -> bool:
-        """Whether it does no harm that an anchor reads through this call."""
+        """True if an anchor may read through this call without loss."""
         if self._reads_often(anchor):
             return self.calls.operator(i).indexing.kind is IndexKind.PERMUTE
         return self.calls.patterns[i] is Pattern.INJECTIVE or self.calls.is_larger(i, anchor) is True
 
     def _reads_often(self, anchor: int) -> bool:
-        """Whether an anchor reads each element several times."""
+        """True if an anchor reads each element several times."""
         return self.calls.patterns[anchor] is not Pattern.REDUCTION
 
     def _may_move(self, i: int, user: int) -> bool:
@@ -190,7 +190,7 @@ class _ProducerConsumerFusion:
         return self.calls.is_larger(user, i) is False
 
     def _pays(self, i: int, groups: Sequence[GroupDraft]) -> bool:
-        """Whether a call is rather repeated in each of several groups than stored."""
+        """True if it is cheaper to repeat a call in each of several groups than to store it."""
         if self.calls.is_intricate(i) or self._is_tested_for_equality(i):
             return False
         elements = product(self.calls.shape(i))
@@ -205,8 +205,8 @@ class _ProducerConsumerFusion:
         return facts().at_least(add(once, multiply(self.calls.bytes(i), len(groups))), repeated) is True
 
     def _is_tested_for_equality(self, i: int) -> bool:
-        """Whether something asks which elements are equal to others, as the gradient of a largest element does.
-        One kernel may round a product and a sum together, and another one each of them."""
+        """True if the elements are compared for equality with others, as in the gradient of a largest element. One
+        kernel may round a product and a sum together, another kernel each of them."""
         readers, seen = list(self.calls.users[i]), set[int]()
         while readers:
             j = readers.pop()
@@ -220,5 +220,5 @@ class _ProducerConsumerFusion:
         return False
 
     def _has(self, draft: GroupDraft, atom: Var | Constant) -> bool:
-        """Whether a group reads a tensor anyway."""
+        """True if a group reads a tensor anyway."""
         return any(atom is a for j in draft.members for a in self.calls.call(j).arguments)

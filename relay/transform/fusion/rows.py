@@ -2,11 +2,11 @@
 
     m = max(x, axis=1); e = exp(x - m); s = sum(e, axis=1); y = e / s
 
-All of these have the rows of x, and the part of one that belongs to a row is made of the others' parts of that row, so
-that one loop over rows computes them all, and keeps one row of what lies between them.
+All of these have the rows of x, and each row depends on the same row of the others only, so that one loop over rows
+computes them all, and keeps one row of the intermediate values.
 
-A row is known by the first axes that all results have in common. Elementwise calls keep an axis where the operand has
-the result's rank, reductions where the rule for names says so (`relay.operator.axes`), reshaping by expanding and
+A row is identified by the first axes that all results have in common. Elementwise calls keep an axis where the operand
+has the result's rank, reductions where the rule for names says so (`relay.operator.axes`), reshaping by expanding and
 squeezing behind the rows does not move it.
 """
 
@@ -32,7 +32,7 @@ _ARITHMETIC = (Pattern.ELEMENTWISE, Pattern.BROADCAST)
 
 
 def in_rows(bindings: Sequence[Binding]) -> bool:
-    """Whether calls, in the order of their block, have rows in common, in which something is reduced."""
+    """True if calls, in the order of their block, have rows in common, in which something is reduced."""
     inner = {b.targets[0]: _tensor(b.targets[0]).shape for b in bindings}
     count = min(map(len, inner.values()))
     reduces = False
@@ -61,7 +61,7 @@ def in_rows(bindings: Sequence[Binding]) -> bool:
 
 
 def _pays(bindings: Sequence[Binding], count: int) -> bool:
-    """Whether there are rows enough, and none is long. Where sizes are symbolic, that is taken for granted."""
+    """True if there are rows enough, and none is long; assumed for symbolic sizes."""
     rows = product(_tensor(bindings[0].targets[0]).shape[:count])
     are_few = facts().at_least(rows, FEWEST_ROWS) is False
     for binding in bindings:
@@ -76,7 +76,7 @@ def _pays(bindings: Sequence[Binding], count: int) -> bool:
 
 
 def _common(one: Shape, other: Shape) -> int:
-    """How many first dims two shapes have in common."""
+    """The number of first dims that two shapes have in common."""
     count = 0
     while count < min(len(one), len(other)) and one[count] == other[count]:
         count += 1
@@ -84,7 +84,7 @@ def _common(one: Shape, other: Shape) -> int:
 
 
 def _kept_axis_count(operator: Operator, call: OpCall, position: int, shape: Shape) -> int:
-    """How many first axes of an operand a reduction leaves where they are."""
+    """The number of first axes of an operand that a reduction keeps in place."""
     relation = operator.relation
     rule = axis_rule(relation.shape if isinstance(relation, Relation) else relation)
     if rule is None or position or len(call.arguments) != 1:
@@ -98,7 +98,7 @@ def _kept_axis_count(operator: Operator, call: OpCall, position: int, shape: Sha
 
 
 def _is_plain(binding: Binding) -> bool:
-    """Whether a call is of a kind that is computed element by element."""
+    """True if a call is of a kind that is computed element by element."""
     assert isinstance(binding.value, OpCall)
     operator = lookup(binding.value.operator)
     kinds = (*_ARITHMETIC, Pattern.REDUCTION)

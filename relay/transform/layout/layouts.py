@@ -65,10 +65,11 @@ def convert_layout(module: Module, layout: Layout = LAYOUT) -> Module:
 
 @attrs.frozen
 class LayoutTarget:
-    """What layouts cost on a machine: which ones it prefers, how much longer products take in others, how much longer
-    those with small groups of channels take in the preferred ones, how many floating-point operations take as long as
-    moving an element in a transpose, and the output channels from which a group is not small. `narrow` is what holds
-    for products of numbers of 16 bits and fewer, where that is something else."""
+    """The costs of layouts on a machine: which ones it prefers, how much longer products take in others, how much
+    longer those with small groups of channels take in the preferred ones, how many floating-point operations take as
+    long as moving an element in a transpose, and the output channels from which a group is not small. `narrow`: the
+    same for products of numbers of 16 bits and fewer, if it differs. `narrow` is what holds for products of numbers
+    of 16 bits and fewer, where that is something else."""
 
     preferred: tuple[str, ...]
     slowdown: float
@@ -79,7 +80,7 @@ class LayoutTarget:
     whole: bool = False  # it computes with whole blocks only, not of fewer channels, and 8-bit numbers, too
 
     def for_dtype(self, base: object) -> LayoutTarget:
-        """What holds for products of operands of this dtype."""
+        """The costs for products of operands of this dtype."""
         is_narrow = isinstance(base, BaseType) and base.dtype.itemsize <= 2
         return self.narrow if self.narrow is not None and is_narrow else self
 
@@ -152,7 +153,7 @@ def _cost(body: Block, target: LayoutTarget) -> float:
 
 
 def _is_product(operator: Operator, target: LayoutTarget) -> bool:
-    """Whether an operator's time depends on the layout."""
+    """True if an operator's time depends on the layout."""
     return bool(operator.algebra.linear) or (target.whole and operator.pattern is Pattern.OUTPUT_FUSABLE)
 
 
@@ -163,7 +164,7 @@ def _base(call: OpCall) -> object:
 
 
 def _in_small_groups(call: OpCall, operator: Operator, target: LayoutTarget) -> bool:
-    """Whether channels are in groups that are small, but of several channels; in derivatives, in any groups."""
+    """True if channels are in groups that are small, but of several channels; in derivatives, in any groups."""
     groups = call.attributes.get("groups", 1)
     weight = getattr(call.arguments[-1], "type", None)
     if (
@@ -208,8 +209,8 @@ class _ConvertedValue:
 
 
 class _LayoutConversion:
-    """One function. `layouts` are those that operators get on operands of a dtype; if blocks are `whole`, those whose
-    channels fill these."""
+    """One function. `layouts`: those that operators get on operands of a dtype; if blocks are `whole`, those whose
+    channels fill them."""
 
     def __init__(self, layouts: Callable[[object], Sequence[str]], whole: bool = False) -> None:
         self.layouts = layouts
@@ -368,7 +369,7 @@ class _LayoutConversion:
         return form if form and (size > rest or (size == rest and self._has_chosen_operand(call))) else None
 
     def _has_chosen_operand(self, call: OpCall) -> bool:
-        """Whether a part of what a call reads was moved since an operator got another layout."""
+        """True if a part of a call's operands was moved since an operator got another layout."""
         return any(self.moved[a].chosen for a in call.arguments if isinstance(a, Var) and a in self.moved)
 
     def _bind_result(self, target: Var, type_: TensorType, form: str, call: OpCall, chosen: bool) -> bool:
@@ -396,7 +397,7 @@ class _LayoutConversion:
         return self._transform_atom(moved.atom, moved.form, form)
 
     def _transform_atom(self, atom: Atom, source: str, form: str) -> Atom:
-        """What is there in a form, in another one."""
+        """A value in another form."""
         if source == form:
             return atom
         if isinstance(atom, Constant):

@@ -4,8 +4,8 @@
 
 Which axis of an operand runs along which axis of the result is in the operator's definition (`columns`). Joining pays
 where a product has too few columns to fill the machine's vectors by itself, and where the joined operand costs little:
-it is constant, or the products stand in a loop that does not change it, or the products are much more work. Each
-element of the result is the same sum as before, but a library may add it up in another order, so results may differ by
+it is constant, or the products are in a loop that does not change it, or the products are much more work. Each element
+of the result is the same sum as before, but a library may add it up in another order, so results may differ by
 rounding.
 """
 
@@ -43,7 +43,7 @@ def join_products(module: Module, max_columns: int = MAX_COLUMNS) -> Module:
 
 
 def _block(block: Block, inside: set[Var] | None, most: int) -> Block:
-    """`inside`: what the innermost loop around the block binds; None where there is no loop."""
+    """`inside`: the variables that the innermost loop around the block binds; None where there is no loop."""
     groups = _groups(block, inside, most)
     bindings: list[Binding] = []
     parts: dict[Var, Expr] = {}
@@ -123,7 +123,7 @@ def _groups(block: Block, inside: set[Var] | None, most: int) -> dict[Var, _Prod
 
 
 def columns_of(call: OpCall) -> Columns | None:
-    """How the last operand of a call and its result go together; None for other operators."""
+    """The common axes of a call's last operand and its result; None for other operators."""
     operator = lookup(call.operator)
     if operator.algebra.columns is None:
         return None
@@ -144,7 +144,7 @@ def _shape(atom: Atom) -> tuple[Dim, ...] | None:
 
 
 def _key(call: OpCall, columns: Columns, most: int) -> Hashable:
-    """What calls that can be joined have in common; None for a call that is not joined."""
+    """The common key of calls that can be joined; None for a call that is not joined."""
     shape = _shape(call.arguments[-1])
     assert shape is not None
     extent = shape[columns.axis]
@@ -159,7 +159,7 @@ def _key(call: OpCall, columns: Columns, most: int) -> Hashable:
 
 
 def _pays(call: OpCall, target: Var, columns: Columns, inside: set[Var] | None) -> bool:
-    """Whether the last operand is joined once for many products, or cheaply."""
+    """True if the last operand is joined once for many products, or cheaply."""
     other = call.arguments[-1]
     if isinstance(other, Constant) or (inside is not None and other not in inside):
         return True

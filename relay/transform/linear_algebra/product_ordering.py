@@ -91,7 +91,7 @@ class _ProductOrdering:
 
 
 def _chains(call: OpCall) -> bool:
-    """Whether an operator is a product like that of matrices."""
+    """True if an operator is a product like that of matrices."""
     operator = lookup(call.operator)
     algebra = operator.algebra
     return algebra.associative and not algebra.commutative and len(operator.operands) == 2 and not call.attributes

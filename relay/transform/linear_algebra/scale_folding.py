@@ -49,8 +49,8 @@ def fold_scales(module: Module) -> Module:
 
 @attrs.frozen
 class _ProductChain:
-    """A product and the sums and homogeneous operators that follow it, each read only by the next one. `places`: where
-    the one before stands."""
+    """A product and the sums and homogeneous operators that follow it, each read only by the next one. `places`: the
+    position of the previous one among the operands."""
 
     product: tuple[Var, OpCall]
     columns: Columns
@@ -63,7 +63,7 @@ class _ScaleFolding:
         self.reads = reads
 
     def block(self, block: Block, inside: set[Var] | None) -> Block:
-        """`inside`: what the innermost loop around the block binds; None where there is no loop."""
+        """`inside`: the variables that the innermost loop around the block binds; None where there is no loop."""
         bindings: list[Binding] = []
         calls: dict[Var, OpCall] = {}
         gone: set[Var] = set()
@@ -96,7 +96,7 @@ class _ScaleFolding:
     def _fold_result_scale(
         self, target: Var, call: OpCall, calls: dict[Var, OpCall], inside: set[Var] | None
     ) -> tuple[list[Binding], set[Var]] | None:
-        """What a multiplication of a product becomes, and the variables that are not needed any more."""
+        """The bindings that replace a multiplication of a product, and the variables that are not needed any more."""
         operator = lookup(call.operator)
         if operator.pattern is not Pattern.BROADCAST or len(call.arguments) != 2 or operator.requirements:
             return None
@@ -113,7 +113,7 @@ class _ScaleFolding:
     def _fold_operand_scale(
         self, target: Var, call: OpCall, calls: dict[Var, OpCall], inside: set[Var] | None
     ) -> tuple[list[Binding], set[Var]] | None:
-        """What a product of a multiplication becomes, and the variables that are not needed any more."""
+        """The bindings that replace a product of a multiplication, and the variables that are not needed any more."""
         columns = columns_of(call)
         if columns is None or columns.rows is None or len(call.arguments) != 2:
             return None
@@ -146,11 +146,11 @@ class _ScaleFolding:
         return None
 
     def _feeds(self, product: Var, scale: Atom, axis: int) -> bool:
-        """Whether a factor of a product's operand differs along an axis of it only."""
+        """True if a factor of a product's operand differs along an axis of it only."""
         return isinstance(product.type, TensorType) and _is_along(scale, axis, product.type.shape)
 
     def _is_less(self, larger: Dim | None, weights: Atom, scale: Atom, inside: set[Var] | None, times: int = 1) -> bool:
-        """Whether it is less to multiply the weights than what has this many elements."""
+        """True if it is cheaper to multiply the weights than a tensor with this many elements."""
         if isinstance(weights, Constant) and isinstance(scale, Constant):  # they are multiplied now
             return True
         if inside is not None and weights not in inside and scale not in inside:
@@ -185,7 +185,7 @@ class _ScaleFolding:
         return None
 
     def _leads_to_product(self, atom: Atom, calls: dict[Var, OpCall], target: Var) -> bool:
-        """Whether an operand of a sum may be the one with the product."""
+        """True if an operand of a sum may be the one with the product."""
         if not isinstance(atom, Var) or atom.type != target.type or self.reads.get(atom) != 1 or atom not in calls:
             return False
         return _carries_factors(calls[atom]) or columns_of(calls[atom]) is not None
@@ -201,20 +201,20 @@ class _ScaleFolding:
 
 
 def _carries_factors(call: OpCall) -> bool:
-    """Whether a factor of a call's result may be one of its operands, of one or two."""
+    """True if a factor of a call's result may be one of its operands, of one or two."""
     operator = lookup(call.operator)
     return (operator.algebra.jointly_linear or operator.algebra.homogeneous) and len(call.arguments) in (1, 2)
 
 
 def _is_positive(atom: Atom) -> bool:
-    """Whether all elements are known to be positive and finite floats."""
+    """True if all elements are known to be positive and finite floats."""
     if not isinstance(atom, Constant) or atom.value.dtype.kind in "biu":
         return False
     return bool(((atom.value > 0) & (atom.value < np.inf)).all())
 
 
 def _is_along(atom: Atom, along: int, shape: tuple[Dim, ...]) -> bool:
-    """Whether an operand that is broadcast to a shape differs along one axis only."""
+    """True if an operand that is broadcast to a shape differs along one axis only."""
     type_ = atom.type if isinstance(atom, Var | Constant) else None
     if not isinstance(type_, TensorType) or type_.rank > len(shape):
         return False

@@ -3,9 +3,9 @@
     loop for t < n { x = index(xs, t); y = matmul(x, w); .. }
     ys = matmul(xs, w); loop for t < n { x = index(xs, t); y = index(ys, t); .. }
 
-What an operator's calls of many rounds are as one is its batching rule; which one reads a row is in its definition.
-What stands between the row and the product is computed before the loop as well. A loop is changed if it reads
-about as many rows as there are; the number of its rounds is static, or given by sizes of the arguments.
+The batching rule of an operator makes its calls of many rounds one call; operators that read a row are marked in their
+definition. Calls between the row and the product are computed before the loop as well. A loop is changed if it reads
+about as many rows as there are, and the number of its rounds is static, or follows from sizes of the arguments.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _block(block: Block, integers: ValueRanges, max_size: int) -> Block:
 
 
 def is_product(call: OpCall) -> bool:
-    """Whether an operator is a product of matrices or the like: one that is worth doing for all rounds at once."""
+    """True if an operator is a product of matrices or the like: one that is worth computing for all rounds at once."""
     return lookup(call.operator).pattern is Pattern.OUTPUT_FUSABLE
 
 
@@ -65,8 +65,8 @@ def batched_call(call: OpCall, values: list[Value], with_rounds: tuple[bool, ...
 
 
 def _stays_one_product(call: OpCall, values: list[Value], with_rounds: tuple[bool, ...]) -> bool:
-    """Whether the products of all rounds are one of matrices: their weights are the same in all rounds, or they are
-    products of one matrix with vectors. Convolutions gain nothing: that of one round is a product of matrices already.
+    """True if the products of all rounds are one of matrices: their weights are the same in all rounds, or they are
+    products of one matrix with vectors. Convolutions gain nothing: one round is a product of matrices already.
     """
     match values, with_rounds:
         case [_, weights], (True, False):
@@ -79,14 +79,14 @@ def _stays_one_product(call: OpCall, values: list[Value], with_rounds: tuple[boo
 
 @attrs.frozen
 class _RowAccess:
-    """Which rows a value of the loop takes of an array: the index, and how one is read."""
+    """The access of a loop's value to rows of an array: the index, and how a row is read."""
 
     index: Atom
     read: OpCall
 
 
 class _ProductBatching:
-    """One loop. `before` collects what stands before it."""
+    """The batching of one loop. `before` collects the bindings before it. `before` collects what stands before it."""
 
     def __init__(self, loop: Loop, integers: ValueRanges, max_size: int) -> None:
         self.original, self.integers, self.max_size = loop, integers, max_size
@@ -126,7 +126,7 @@ class _ProductBatching:
         return Binding(binding.targets, read)
 
     def _rows_of(self, call: OpCall) -> _RowAccess | None:
-        """Whether all that a call reads is the same in all rounds or rows at one index."""
+        """The row access of a call, if all its operands are rows at one index or the same in all rounds; else None."""
         operator = lookup(call.operator)
         if operator.indexing.kind is IndexKind.ROW:
             return None if self._changes(call.arguments[0]) else _RowAccess(call.arguments[1], call)
@@ -188,7 +188,7 @@ class _ProductBatching:
         return batched_call(call, values, marked)
 
     def _costs(self, array: Value, rows: _RowAccess) -> bool:
-        """Whether an array is too large, or has many more rows than the loop has rounds."""
+        """True if an array is too large, or has many more rows than the loop has rounds."""
         assert self.count is not None
         if ANY in array.shape:
             return True

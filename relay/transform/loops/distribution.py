@@ -101,7 +101,8 @@ class _LoopDistribution:
         self.collected: dict[tuple[Var, Atom], tuple[Var, Value, Atom, Var]] = {}  # parameter, start, next, result
 
     def _recorded_types(self) -> Iterator[TensorType]:
-        """What is there of all rounds beside rows: arrays that the loop carries, and the tapes that it reads."""
+        """The types of other arrays with an entry for each round: those that the loop carries, and the tapes that it
+        reads."""
         for parameter in self.loop.parameters:
             type_ = parameter.type
             if isinstance(type_, TensorType) and type_.shape and self.integers.equal(type_.shape[0], self.count):
@@ -113,7 +114,7 @@ class _LoopDistribution:
                     yield TensorType(part.base, (self.count, *part.shape))
 
     def split(self) -> list[Binding]:
-        """The loop without the sums, and what stands before and after it."""
+        """The loop without the sums, with the bindings before and after it."""
         sums: dict[int, _LoopSum] = {}
         for position, (parameter, value) in enumerate(zip(self.loop.parameters, self.end.values, strict=True)):
             found = self._sum(parameter, value)
@@ -168,7 +169,7 @@ class _LoopDistribution:
         return _LoopSum(tuple(t for n, t in enumerate(terms) if n not in totals), tuple(totals.values()))
 
     def _leaves(self, value: Atom, parameter: Var) -> list[Atom]:
-        """What a tree of additions adds up, in order. Only sums that nothing else reads are looked into."""
+        """The operands of a tree of additions, in order. Only sums that nothing else reads are searched."""
         leaves: list[Atom] = []
         pending = [value]
         while pending:
@@ -223,7 +224,7 @@ class _LoopDistribution:
         return self.order
 
     def _is_row(self, call: OpCall) -> bool:
-        """Whether a call reads a row of an array with a row for each round, and each row once."""
+        """True if a call reads a row of an array with a row for each round, and each row once."""
         if lookup(call.operator).indexing.kind is not IndexKind.ROW or call.arguments[0] in self.inside:
             return False
         type_ = call.arguments[0].type  # type: ignore[union-attr]
@@ -232,7 +233,7 @@ class _LoopDistribution:
         return self._reads_each(call.arguments[1])
 
     def _reads_each(self, index: Atom) -> bool:
-        """Whether an index is each of 0 .. count - 1 in one round."""
+        """True if an index is each of 0 .. count - 1 in one round."""
         assert self.loop.counter is not None
         place, number = self.integers.scalar_dim(index), self.integers.scalar_dim(self.loop.counter.index)
         if place is None or number is None:

@@ -2,9 +2,9 @@
 
     loop for i < n { c = less(i, n); assert c "index out of range"; .. }       c becomes true
 
-Comparisons of what is linear in sizes and counters follow from the counters' bounds (`integers`). Of other expressions
-the rounds are tried if they are few enough: the operators' references are run on all values of the counter at once.
-What was found in this way may decide further comparisons, so bodies are looked at again until nothing is found.
+Comparisons of expressions that are linear in sizes and counters follow from the counters' bounds (`value_ranges`).
+Other expressions are evaluated for all rounds if these are few enough: the operators' references are run on all values
+of the counter at once. The results may decide further comparisons, so bodies are visited again until nothing is found.
 """
 
 from __future__ import annotations

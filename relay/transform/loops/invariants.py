@@ -3,9 +3,8 @@
     loop L (p = a) { t = exp(x); .. }       t = exp(x); loop L (p = a) { .. }
 
 An operator call moves if it cannot fail and all that it reads is bound outside of the loop; so do tuples and their
-components, and sizes. It stays where it is if it does not save anything: constants that a kernel fills in, and data
-that is only repeated (a broadcast). What stands in a branch moves only if that is the branch that decides whether the
-loop goes on.
+components, and sizes. Calls that save nothing stay: constants that a kernel fills in, and data that is only repeated (a
+broadcast). Code in a branch moves only if this branch decides whether the loop continues.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ class _InvariantHoisting:
 
 
 def _saves(target: Var, call: OpCall) -> bool:
-    """Whether reading the result is cheaper than making it again."""
+    """True if it is cheaper to read the result than to compute it again."""
     operator = lookup(call.operator)
     if operator.memory.constant is not None or not any(isinstance(a, Var) for a in call.arguments):
         return False

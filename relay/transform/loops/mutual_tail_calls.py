@@ -51,9 +51,9 @@ Replace: TypeAlias = Callable[[Block, Function, LoopLabel, Callable[[Call], "Blo
 
 
 def merge_mutual_functions(module: Module, tail_call: TailCall, replace: Replace) -> dict[str, Function | Derivative]:
-    """The functions of a module, those that call each other in tail position through one loop.
+    """The functions of a module, with those that call each other in tail position merged into one loop. `tail_call`
+    finds the call that a block ends with, `replace` puts something else in the place of such calls.
 
-    `tail_call` finds the call that a block ends with, `replace` puts something else into the place of such calls.
     """
     functions = dict(module.functions)
     calls = {
@@ -92,7 +92,7 @@ def _tail_calls(block: Block, tail_call: TailCall) -> list[Call]:
 
 @attrs.frozen
 class _ParameterSlots:
-    """The types of the loop's parameters, and those that each function's parameters have their values in."""
+    """The types of the merged loop's parameters, and the parameters that hold each function's."""
 
     types: list[Type]
     places: dict[str, tuple[int, ...]]

@@ -1,6 +1,6 @@
 """The body of a loop evaluated for all its rounds at once, for loop vectorization.
 
-What a variable of the body stands for is one of four: a value that is the same in all rounds or has the rounds as its
+The value of a variable of the body is one of four: a value that is the same in all rounds or has the rounds as its
 first axis, an array of the loop of which each round has one row, a tuple of these, or the counter.
 """
 
@@ -55,7 +55,7 @@ _EFFECT = "a round has an effect, or calls a function"
 
 
 class Limits:
-    """What is known of a function and allowed in it."""
+    """Limits: facts about a function, and what is allowed in it."""
 
     def __init__(self, body: Block, choices: bool, max_size: int) -> None:
         self.integers = ValueRanges(body)
@@ -63,13 +63,13 @@ class Limits:
         self.remaining: list[tuple[Loop, str]] = []  # the loops that stay, and why
 
     def has_rounds(self, loop: Loop) -> bool:
-        """Whether a loop has at least one round, always."""
+        """True if a loop has always at least one round."""
         count = self.integers.count(loop)
         return count is not None and self.integers.at_least(count, 1) is True
 
 
 class Unsupported(Exception):
-    """A loop has something that is not computed for all rounds at once; the text says what."""
+    """A loop cannot be computed for all rounds at once; the text tells why."""
 
 
 @attrs.frozen(eq=False)
@@ -463,7 +463,7 @@ class Rounds:
             self.known[target] = self._refilled(shape, fresh)
 
     def _joined(self, first: _Part, second: _Part, bodies: list[Emitter], values: list[list[Value]]) -> _Part:
-        """What a result of both arms is; its tensors are appended to `values`, for each arm."""
+        """The value of a result of both arms; its tensors are appended to `values`, for each arm."""
         match first, second:
             case _Lane(), _Lane():
                 batched = first.batched or second.batched
@@ -535,7 +535,7 @@ class Rounds:
         self._emit_loop(targets, loop, (index, count), initial, parameters, passed, body)
 
     def _is_short(self, loop: Loop) -> bool:
-        """Whether a loop is a few calls on rows of all rounds, of which reads at sums of counters become slices."""
+        """True if a loop is a few calls on rows of all rounds, where reads at sums of counters become slices."""
         count = None if loop.counter is None else number_of(loop.counter.count)
         return count is not None and count * count_bindings(loop.body) <= MOST_UNROLLED and not self.has_products
 
@@ -637,7 +637,7 @@ def _slice(value: Value, begin: Dim, end: Dim) -> Value:
 
 
 def _is_costly(value: Expr) -> bool:
-    """Whether a value is not worth computing where it is not needed."""
+    """True if a value is not worth computing where it is not needed."""
     return not isinstance(value, OpCall | Assert | If | Var | Constant | Extent | MakeTuple | Project) or (
         isinstance(value, OpCall) and lookup(value.operator).pattern in (Pattern.OUTPUT_FUSABLE, Pattern.OPAQUE)
     )

@@ -45,7 +45,7 @@ def loop_tail_calls(module: Module) -> Module:
 
 
 def has_tail_calls(module: Module) -> bool:
-    """Whether a function calls itself in tail position."""
+    """True if a function calls itself in tail position."""
     return any(isinstance(f, Function) and _convert_to_loop(f) is not f for f in module.functions.values())
 
 
@@ -68,7 +68,7 @@ def tail_call(block: Block) -> tuple[int, Call] | None:
 
 
 def _is_whole(value: Atom, whole: Var, bindings: tuple[Binding, ...]) -> bool:
-    """Whether projections and tuples make a value that is this whole again."""
+    """True if projections and tuples make a value that is this whole again."""
     paths: dict[Atom, tuple[int, ...]] = {whole: ()}
     types: dict[tuple[int, ...], Type | None] = {(): whole.type}
     for binding in bindings:

@@ -53,7 +53,7 @@ def vectorize_loops(module: Module, will_be_differentiated: bool = False, max_si
     """The module with loops of independent rounds computed for all rounds at once, where arrays of all rounds have at
     most `max_size` bytes.
 
-    Both arms of a cheap branch are computed where rounds differ; not before a derivative is made of the module, with
+    Both arms of a cheap branch are computed where rounds differ; but not if a derivative follows,
     `will_be_differentiated`, since the arm that is not taken may have no finite derivative.
     """
     choices = not (will_be_differentiated and any(isinstance(f, Derivative) for f in module.functions.values()))

@@ -90,7 +90,7 @@ def _with_tensors_for_lists(module: Module, found: set[RefType]) -> Module:
 
 
 def _all_types(module: Module) -> Iterator[Type]:
-    """The types of a module's variables, and those that they are made of."""
+    """The types of a module's variables, and their components."""
     pending, met = list(module_types(module)), set[Type]()
     while pending:
         type_ = pending.pop()
@@ -109,7 +109,7 @@ def _all_types(module: Module) -> Iterator[Type]:
 
 
 def _read_only_references(module: Module) -> set[RefType]:
-    """The types of references that are made and read only."""
+    """The types of references that are created and read only."""
     functions = [f for f in module.functions.values() if isinstance(f, Function)]
     entry = module.functions[module.entry]  # a pending derivative shares what its function does
     outside = (*(p.type for p in entry.parameters), entry.result) if isinstance(entry, Function) else ()
@@ -135,7 +135,7 @@ def _read_only_references(module: Module) -> set[RefType]:
 
 
 def _content(module: Module) -> Iterator[Type]:
-    """The types of the references that are made."""
+    """The types of the contents of references that are created."""
     for function in module.functions.values():
         if isinstance(function, Function):
             for binding in walk(function.body):

@@ -6,7 +6,7 @@
 
 The cells are then only read and written, so that they can become values (`reference_elimination`). A cell that an arm
 makes is made before the branch, without content, and written in the arm. References stay as they are if one of the
-cells is passed on, stored or returned, or made anew in the rounds of a loop that passes them on.
+cells is passed on, stored or returned, or created in the rounds of a loop that passes them on.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def number_references(body: Block) -> Block:
 
 @attrs.define(eq=False)
 class _BlockPlace:
-    """Where a block stands: the block around it and the binding of that block in which it is. `repeated`: the body of a
-    loop; `tests`: a condition."""
+    """The place of a block: the block around it and the binding of that block in which it is. `repeated`: the body
+    of a loop; `tests`: a condition."""
 
     around: _BlockPlace | None
     binding: Binding | None
@@ -68,7 +68,8 @@ class _BlockPlace:
 
 @attrs.define
 class _CellNumbering:
-    """What is numbered: the cells that each variable may be, their numbers, and the cells to make before a binding."""
+    """The numbering of cells: the cells that each variable may be, their numbers, and the cells to create before a
+    binding."""
 
     cells: dict[Var, tuple[Var, ...]]
     numbers: dict[Var, int]
@@ -77,7 +78,7 @@ class _CellNumbering:
 
 
 class _PointsTo:
-    """Which cells each variable that holds a reference may be, within one function."""
+    """The cells that each variable that holds a reference may be, within one function."""
 
     def __init__(self) -> None:
         self.cells: dict[Var, Binding] = {}
@@ -217,7 +218,8 @@ class _PointsTo:
         return reached
 
     def _moves(self, flows: list[Var], reached: Mapping[Var, set[Var]]) -> dict[Var, Binding] | None:
-        """The cells to make before the branches in which they are made now; None if a cell cannot be seen by all."""
+        """The cells to create before the branches in which they are created now; None if a cell is not visible to
+        all."""
         moves: dict[Var, Binding] = {}
         depths: dict[Var, int] = {}
         for var in flows:

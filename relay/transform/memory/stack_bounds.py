@@ -1,4 +1,4 @@
-"""Static bounds of stacks: how many entries those that meet in some variable can have.
+"""Static bounds of stacks: the number of entries of stacks that can be in the same variable.
 
 Stacks that meet are of one *kind*, found by unification, as are the entries of stacks of stacks. It has a capacity if
 all its stacks start empty and are filled by counted loops, by at most one entry in a round; see `tape_allocation`.
@@ -98,7 +98,7 @@ def _form(type_: Type | None) -> Form:
 
 @attrs.frozen(eq=False)
 class StackGrowth:
-    """How a loop fills the stack that one of its parameters is: always by one entry in a round, or sometimes."""
+    """The growth by a loop of the stack in one of its parameters: always by one entry in a round, or sometimes."""
 
     loop: Loop
     always: bool
@@ -339,14 +339,14 @@ class StackAnalysis:
         return self._number(loop.counter.count)
 
     def definition(self, atom: Atom) -> Expr:
-        """What an atom is bound to, seen through aliases."""
+        """The expression that an atom is bound to, through aliases."""
         found: Expr = atom
         while isinstance(found, Var) and found in self.definitions:
             found = self.definitions[found]
         return found
 
     def _fits(self, kind: StackClass) -> bool:
-        """Whether the entries are tensors of a known size, and few enough."""
+        """True if the entries are tensors of a known size, and few enough."""
         assert kind.capacity is not None
         total = 0
         for leaf in self.tensors(kind.element):
@@ -400,7 +400,7 @@ def _is_number(atom: Atom, number: int) -> bool:
 
 
 def _is_next(value: Expr, parameter: Var) -> bool:
-    """Whether a value is the parameter and 1."""
+    """True if a value is the parameter plus 1."""
     if not isinstance(value, OpCall):
         return False
     operator = lookup(value.operator)

@@ -155,7 +155,7 @@ class _TapeAllocation:
         return found
 
     def _assemble_value(self, emitter: Emitter, parts: list[Atom], form: Form) -> Expr:
-        """The value that consists of these tensors, which are taken from the front of the list."""
+        """The value that consists of the first tensors of the list, which are removed from it."""
         type_ = self.kinds.type_of(form)
         if not isinstance(type_, TupleType):
             return parts.pop(0)

@@ -3,10 +3,10 @@
     y = subtract(sqrt(x + 1), sqrt(x))       on [1, 1e12]: 1 / (sqrt(x + 1) + sqrt(x))
 
 Straight-line code is run on samples of its variables. For each operator call with other forms in the table
-(`relay.ops.rewrites.stable_forms`) these are run beside it on the same operands, and both are compared with the
-same expression on real numbers (`exact_numbers`), which the operators just before it are computed with, too. As in
-Herbie, digits are added until the result has enough of them. The form that loses the fewest bits replaces the call,
-where it gains at least half a bit on average:
+(`relay.ops.rewrites.stable_forms`) these are run on the same operands, too, and both are compared with the same
+expression on real numbers (`exact_numbers`), which the operators just before it are computed with, too. As in Herbie,
+digits are added until the result has enough of them. The form that loses the fewest bits replaces the call, where it
+gains at least half a bit on average:
 
     bits lost = mean of log2(1 + |found - exact| / distance between neighboring floats)
 """
@@ -307,7 +307,7 @@ class _AccuracyRewriting:
 
 
 def _agree(found: np.ndarray, last: np.ndarray) -> bool:
-    """Whether the numbers are equal in all digits of a float64, and ten bits more."""
+    """True if the numbers are equal in all digits of a float64, and ten bits more."""
     pairs = zip(found.reshape(-1), last.reshape(-1), strict=True)
     return all(not f.value.is_finite() or abs(f.value - g.value) <= abs(f.value) * _NEAR for f, g in pairs)
 

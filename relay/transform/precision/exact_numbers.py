@@ -1,8 +1,8 @@
 """Multi-precision real numbers as elements of NumPy's object arrays.
 
 NumPy computes `a + b` of such arrays with the elements' `+`, and `numpy.exp(a)` with their method `exp`, so the
-references of operators run on them as they are. Python's `decimal` does the arithmetic, `digits` says with how many
-digits; sin, cos and atan are sums of their Taylor series after a reduction of the argument.
+references of operators run on them as they are. Python's `decimal` does the arithmetic, with `digits` digits; sin, cos
+and atan are sums of their Taylor series after a reduction of the argument.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
     z = relu(y); s = sum(z)                   z' = relu(y'); z = cast(z'); s = sum(z)
 
 Products of matrices and convolutions compute in the short float (their sums are kept in float32 inside of the kernel).
-Reductions, and operators whose definition says that they are `sensitive` (exp, log, powers, softmax), compute in
-float32. All others follow their operands: in the short float if all of these that are not constants are there already.
-Parameters, results and what branches and loops pass on keep their types, so a program's type stays the same.
+Reductions, and operators with the property `keep_fp32` (exp, log, powers, softmax), compute in float32. All others
+follow their operands: in the short float if all of these that are not constants are there already. Parameters, results,
+and values that branches and loops pass on keep their types, so a program's type stays the same.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _MixedPrecision:
         self.out.append(Binding((result,), OpCall(call.operator, arguments, call.attributes, call.span)))
 
     def _shortens(self, operator: Operator, call: OpCall, target: Var) -> bool:
-        """Whether an operator computes in the short float."""
+        """True if an operator computes in the short float."""
         floats = [a for a in call.arguments if _is_wide(a)]
         if not _is_wide(target) or not floats or operator.numerics.keep_fp32 or operator.requirements:
             return False
@@ -87,7 +87,7 @@ class _MixedPrecision:
         return bool(there) and all(a in there or self._fits(a) for a in floats)
 
     def _fits(self, atom: Atom) -> bool:
-        """Whether an atom is a constant whose elements the short float holds as well as its own results."""
+        """True if an atom is a constant whose elements the short float holds as well as its own results."""
         if not isinstance(atom, Constant):
             return False
         with np.errstate(over="ignore"):

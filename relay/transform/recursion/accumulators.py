@@ -93,7 +93,7 @@ class _Origins:
         self.functions = functions
 
     def solve(self, refused: set[tuple[str, int]]) -> tuple[dict[Var, _Origin], dict[str, dict[int, int]]]:
-        """The origins, and the sums, without those that are refused."""
+        """The origins, and the sums, without the refused ones."""
         self.refused = refused
         self.results: dict[str, dict[int, _Origin]] = {name: {} for name in self.functions}
         self.of: dict[Var, _Origin] = {}
@@ -313,7 +313,7 @@ def _origin_parameters(origin: Mapping[Var, _Origin], atoms: Iterable[Atom]) -> 
 
 
 def _uses(block: Block, origin: Mapping[Var, _Origin]) -> dict[Var, int]:
-    """How often each version is used on the path through a block that uses it most; a tuple's part counts alone."""
+    """The number of uses of each version on the path through a block that uses it most; a tuple's part counts alone."""
     counts: dict[Var, int] = {}
 
     def use(atoms: Iterable[Atom], times: int = 1) -> None:

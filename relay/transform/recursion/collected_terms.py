@@ -35,8 +35,8 @@ ROWS = (32, 8)
 
 @attrs.frozen(eq=False)
 class CollectedTerm:
-    """What one operator adds: the operands to collect, and how to add them up. `call` makes the term of a product from
-    them; otherwise `update` adds them to the sum, which is its operand at `position`."""
+    """The term that one operator adds: the operands to collect, and how to add them up. `call` makes the term of a
+    product from them; otherwise `update` adds them to the sum, which is its operand at `position`."""
 
     types: tuple[TensorType, ...]
     operands: tuple[Atom, ...]
@@ -46,7 +46,7 @@ class CollectedTerm:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is collected as it is added."""
+        """True if it is collected as it is added."""
         return self.update is not None and self.update.operator == ADDITION
 
     @property
@@ -144,7 +144,8 @@ def _in_blocks(
     count: Value,
     first: Value,
 ) -> Atom:
-    """Add products of this many entries each, from an entry on. Rows for which there is no entry are zero."""
+    """Add products of this many entries each, from an entry on. Rows without an entry are zero. Rows for which there
+    is no entry are zero."""
     product = term.product
     assert product is not None
 

@@ -1,11 +1,11 @@
-"""Accumulator sinking: sums that recursive functions pass along are made after the recursion.
+"""Accumulator sinking: sums that recursive functions pass along are computed after the recursion.
 
     fn f(x, dw) { .. f(y, add(dw, matmul(h, d))) }       fn f(x, s) { .. f(y, push s (h, d)) }
     dw = f(x, a)                                         s = f(x, stack); dw = a + sum of h d over the entries of s
 
 A call that adds to a large array writes all of it; collected, the operands of many calls are the rows of a few products
-(`total` in an operator's definition), and what is added to a part of an array is added to one array in a loop. Nothing
-is collected that is larger than what it saves.
+(`summed` in an operator's definition), and updates of parts of an array are added to one array in a loop. Operands that
+are larger than the saving are not collected.
 
 A sum is added up in another order than before, so the result may differ by rounding.
 """
@@ -168,7 +168,7 @@ def _merge(a: _DeferredSum, b: _DeferredSum) -> None:
 
 
 def _term(call: OpCall, target: Var, definitions: Mapping[Var, Expr], sums: Accumulators) -> CollectedTerm | None:
-    """What an operator adds to a version of a sum; None if it does not pay to collect it."""
+    """The term that an operator adds to a version of a sum; None if it does not pay to collect it."""
     position = updated_operand(call, target, sums.origin)
     whole = elements(target)
     if position is None or whole is None:
@@ -204,7 +204,8 @@ def _size(types: Sequence[TensorType]) -> Dim:
 
 
 class _SumDeferral:
-    """One function. Versions of its own sums become stacks; calls from outside of a recursion get new ones."""
+    """The sums of one function. Versions of its own sums become stacks; calls from outside of a recursion get new
+    ones."""
 
     def __init__(
         self,
@@ -287,7 +288,8 @@ class _SumDeferral:
         out += [*emitter.bindings[:-1], Binding((self.var(target),), emitter.bindings[-1].value)]
 
     def _call(self, target: Var, call: Call, out: list[Binding]) -> None:
-        """A call of a function with sums: those that this function passes along go on, others start with nothing."""
+        """A call of a function with sums: it passes the stacks of this function's own sums, and empty ones for
+        others."""
         assert isinstance(call.function, Global)
         name = call.function.name
         callee = self.module.functions[name]

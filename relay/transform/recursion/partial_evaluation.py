@@ -115,7 +115,7 @@ class _PartialEvaluation:
                     self.recursive[name] = function
 
     def learn(self, block: Block) -> None:
-        """Note the data and tuples that are made in a block."""
+        """Record the data and tuples that are constructed in a block."""
         for binding in walk(block):
             value = binding.value
             made = self.known.get(value) if isinstance(value, Var) else value
@@ -167,7 +167,7 @@ class _PartialEvaluation:
         return Call(Global(names[key]), tuple(rest), value.span)
 
     def _make(self, root: _Key) -> bool:
-        """Make a version and those that it needs; whether there are few enough."""
+        """Make a version and those that it needs; False if there are too many."""
         if root in self.names:
             return True
         if self.failures[root[0]] >= _PATIENCE:
@@ -259,7 +259,7 @@ class _VersionCalls:
 
 
 def _grows(before: _Key, after: _Key) -> bool:
-    """Whether a function calls itself with the same constants and more data."""
+    """True if a function calls itself with the same constants and more data."""
     return before != after and all(
         is_embedded(a, b) if isinstance(a, KnownConstructor) and isinstance(b, KnownConstructor) else a == b
         for a, b in zip(before[1], after[1], strict=True)
