@@ -175,27 +175,29 @@ class Operators:
         """
 
     @staticmethod
-    def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    def argmax(x: Any, axis: Any = None, keepdims: bool = False, ties: str = "first") -> Any:
         """Type: by its own rule
 
-        The index of the first largest element along an axis, or in all elements in order; of the first NaN if there is
-        one; int64 if there are more than 2**31 - 1. x: (T, s) -> (int32, s without the axis).
+        The index of the largest element along an axis, or in all elements in order, NaN before all; of equal ones the
+        first, or the last with ties="last"; int64 if there are more than 2**31 - 1. x: (T, s) -> (int32, s without the
+        axis).
         """
 
     @staticmethod
-    def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    def argmin(x: Any, axis: Any = None, keepdims: bool = False, ties: str = "first") -> Any:
         """Type: by its own rule
 
-        The index of the first smallest element along an axis, or in all elements in order; of the first NaN if there is
-        one; int64 if there are more than 2**31 - 1. x: (T, s) -> (int32, s without the axis).
+        The index of the smallest element along an axis, or in all elements in order, NaN before all; of equal ones the
+        first, or the last with ties="last"; int64 if there are more than 2**31 - 1. x: (T, s) -> (int32, s without the
+        axis).
         """
 
     @staticmethod
-    def argsort(x: Any, axis: Any = -1, descending: bool = False) -> Any:
+    def argsort(x: Any, axis: Any = -1, descending: bool = False, ties: str = "first") -> Any:
         """Type: T -> int32
 
-        The places of the elements along an axis in ascending order; equal ones keep their order, NaN is the largest. x:
-        (T, s) -> (int32, s).
+        The places of the elements along an axis in ascending order, NaN as the largest; of equal ones the first comes
+        first (a stable order), or the last with ties="last". x: (T, s) -> (int32, s).
         """
 
     @staticmethod
@@ -316,11 +318,12 @@ class Operators:
 
     @staticmethod
     def batch_norm_training(x: Any, weight: Any, bias: Any, epsilon: Any = 1e-05, axis: Any = 1) -> Any:
-        """Type: T:float, T, T -> T
+        """Type: by its own rule
 
-        As `batch_norm`, with the mean and the variance of the batch itself: over all axes but the channels'. x: (T
-        float, s), weight: (T, (c,)), bias: (T, (c,)) -> (T, s). For inference keep running means of `relay.mean(x,
-        axis=..)` and `relay.var(x, axis=..)`.
+        As `batch_norm`, with the mean and the variance of the batch itself, over all axes but the channels'; both are
+        returned behind the result. x: (T float, s), weight: (T, (c,)), bias: (T, (c,)) -> ((T, s), (T, (c,)), (T,
+        (c,))). For inference keep running means of them, `m * running + (1 - m) * mean`. The variance is the mean of
+        squares, without Bessel's correction.
         """
 
     @staticmethod
@@ -763,11 +766,11 @@ class Operators:
         """
 
     @staticmethod
-    def dropout(x: Any, key: Any, rate: Any = 0.5) -> Any:
+    def dropout(x: Any, key: Any, rate: Any = 0.5, training: bool = True) -> Any:
         """Type: T:float, uint32 -> T
 
-        x with each element 0 with probability `rate`, the others divided by 1 - rate (Srivastava and others, 2014). x:
-        (T float, s), key: (uint32, (2,)) -> (T, s).
+        x with each element 0 with probability `rate`, the others divided by 1 - rate (Srivastava and others, 2014); x
+        itself with training=False, for inference. x: (T float, s), key: (uint32, (2,)) -> (T, s).
         """
 
     @staticmethod
@@ -2102,6 +2105,7 @@ class Operators:
         """Type: T, I:int -> T
 
         The elements at indices along an axis of extent n. x: (T, (*a, n, *b)), indices: (int, s) -> (T, (*a, *s, *b)).
+        With axis=None, those in all elements in order, of which there are n. x: (T, a), indices: (int, s) -> (T, s).
         Indices lie in [-n, n); with mode="clip" those below 0 mean 0 and those beyond the end the last, with
         mode="wrap" they are taken modulo n.
         """
@@ -2151,26 +2155,27 @@ class Operators:
         """
 
     @staticmethod
-    def topk(x: Any, k: Any, axis: Any = -1, largest: bool = True) -> Any:
+    def topk(x: Any, k: Any, axis: Any = -1, largest: bool = True, ties: str = "first") -> Any:
         """Type: by its own rule
 
-        The k largest (or smallest) elements along an axis, the best first, and their places. x: (T, s) -> ((T, s with k
-        along the axis), (int32, the same shape)).
+        The k largest (or smallest) elements along an axis, the best first, and their places; of equal ones the first,
+        or the last with ties="last". x: (T, s) -> ((T, s with k along the axis), (int32, the same shape)).
         """
 
     @staticmethod
-    def topk_indices(x: Any, k: Any, axis: Any = -1, largest: bool = True) -> Any:
+    def topk_indices(x: Any, k: Any, axis: Any = -1, largest: bool = True, ties: str = "first") -> Any:
         """Type: T -> int32
 
-        The places of the k largest (or smallest) elements along an axis, the best first; of equal ones the earlier. x:
-        (T, s) -> (int32, s with k along the axis).
+        The places of the k largest (or smallest) elements along an axis, the best first; of equal ones the first, or
+        the last with ties="last". x: (T, s) -> (int32, s with k along the axis).
         """
 
     @staticmethod
-    def topk_values(x: Any, k: Any, axis: Any = -1, largest: bool = True) -> Any:
+    def topk_values(x: Any, k: Any, axis: Any = -1, largest: bool = True, ties: str = "first") -> Any:
         """Type: T -> T
 
-        The k largest (or smallest) elements along an axis, the best first. x: (T, s) -> (T, s with k along the axis).
+        The k largest (or smallest) elements along an axis, the best first; `ties` as in `topk`, which only the gradient
+        shows. x: (T, s) -> (T, s with k along the axis).
         """
 
     @staticmethod

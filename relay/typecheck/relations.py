@@ -461,10 +461,12 @@ def _fits_slice(part: Shape, whole: Shape, begin: Sequence[Dim], end: Sequence[D
 
 
 @moves
-def take(shape: Shape, indices: Shape, *, axis: int = 0, mode: str = "raise") -> Shape:
-    """The axis replaced by the axes of the indices."""
+def take(shape: Shape, indices: Shape, *, axis: int | None = 0, mode: str = "raise") -> Shape:
+    """The axis, or all of them where it is None, replaced by the axes of the indices."""
     if mode not in ("raise", "clip", "wrap"):
         raise ShapeError(f"mode must be 'raise', 'clip' or 'wrap', found {mode!r}")
+    if axis is None:
+        return indices
     position = normalize_axis(axis, len(shape))
     return (*shape[:position], *indices, *shape[position + 1 :])
 

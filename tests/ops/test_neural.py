@@ -57,12 +57,14 @@ def test_normalization() -> None:
     x, weight, bias = array(2, 4, 3, 5), array(4), array(4)
     channel = (slice(None), None, None)
     for found, axes in (
-        (relay.batch_norm_training(x, weight, bias), (0, 2, 3)),
+        (relay.batch_norm_training(x, weight, bias)[0], (0, 2, 3)),
         (relay.instance_norm(x, weight, bias), (2, 3)),
     ):
         np.testing.assert_allclose(found, normalized(x, axes, 1e-5) * weight[channel] + bias[channel], rtol=1e-9)
-    given = relay.batch_norm(x, weight, bias, x.mean((0, 2, 3)), x.var((0, 2, 3)))
-    np.testing.assert_allclose(given, relay.batch_norm_training(x, weight, bias), rtol=1e-9)
+    trained, mean, variance = relay.batch_norm_training(x, weight, bias)
+    np.testing.assert_allclose(mean, x.mean((0, 2, 3)), rtol=1e-12)
+    np.testing.assert_allclose(variance, x.var((0, 2, 3)), rtol=1e-12)
+    np.testing.assert_allclose(relay.batch_norm(x, weight, bias, mean, variance), trained, rtol=1e-9)
     grouped = normalized(x.reshape(2, 2, 2, 3, 5), (2, 3, 4), 1e-5).reshape(x.shape)
     np.testing.assert_allclose(
         relay.group_norm(x, weight, bias, 2), grouped * weight[channel] + bias[channel], rtol=1e-9

@@ -5,6 +5,7 @@ Negative ones count from the end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -36,10 +37,11 @@ from relay.ops.notation import (
     register_op,
 )
 from relay.ops.samples import case, cases
+from relay.ops.shape.reshaping import reshaped_stage
 from relay.ops.tir import scalar, stages
 from relay.ops.tir.tvm_modules import te, tirx
 from relay.typecheck import relations
-from relay.typecheck.dims import follows_at_least, normalize_axis
+from relay.typecheck.dims import follows_at_least, normalize_axis, product
 from relay.typecheck.guards import fits_int32
 
 
@@ -246,8 +248,13 @@ def index_add(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
 # ---- many indices along any axis
 
 
-def _take_in_range(x: Value, indices: Value, axis: int, mode: str) -> Value | None:
-    extent = x.shape[normalize_axis(axis, x.ndim)]
+def _extent(x: Value, axis: int | None) -> Dim:
+    """The number of places along an axis, or in all elements."""
+    return product(x.shape) if axis is None else x.shape[normalize_axis(axis, x.ndim)]
+
+
+def _take_in_range(x: Value, indices: Value, axis: int | None, mode: str) -> Value | None:
+    extent = _extent(x, axis)
     if mode == "raise":
         return in_range(indices, extent)
     if follows_at_least(extent, 1):
@@ -274,7 +281,9 @@ def _take_position(index: Element, extent: Any, mode: str) -> Element:
     return scalar.cast(tirx.max(tirx.min(index, last), tirx.const(0, own)), result)
 
 
-def _take(x: Stage, indices: Stage, axis: int, mode: str) -> Stage:
+def _take(x: Stage, indices: Stage, axis: int | None, mode: str) -> Stage:
+    if axis is None:
+        x, axis = reshaped_stage(x, (math.prod(dims(x)),)), 0
     shape, rank = dims(x), len(dims(indices))
     position = normalize_axis(axis, len(shape))
     result = (*shape[:position], *dims(indices), *shape[position + 1 :])
@@ -288,10 +297,10 @@ def _take(x: Stage, indices: Stage, axis: int, mode: str) -> Stage:
     return te.compute(result, element)
 
 
-def _raising_indices(x: Value, indices: Value, axis: int, mode: str) -> Value:
+def _raising_indices(indices: Value, extent: Dim, mode: str) -> Value:
     """Indices that mean the same with mode="raise"."""
     if mode == "clip":
-        last = maximum(subtract(x.shape[normalize_axis(axis, x.ndim)], 1), 0)
+        last = maximum(subtract(extent, 1), 0)
         held = indices.base.dtype.itemsize == 8 or fits_int32(facts(), last)
         if indices.base.dtype.itemsize < 4 or not held:  # which may be too small for the extent
             indices = indices.op("cast", dtype=INT32 if held else INT64)
@@ -299,25 +308,33 @@ def _raising_indices(x: Value, indices: Value, axis: int, mode: str) -> Value:
     if mode == "wrap":
         if indices.base != UINT64:
             indices = indices.op("cast", dtype=INT64)
-        indices = indices.op("mod", x.shape[normalize_axis(axis, x.ndim)])
+        indices = indices.op("mod", extent)
     return indices
 
 
-def _take_gradient(x: Value, indices: Value, out: Value, dout: Value, axis: int, mode: str) -> tuple[Value, None]:
-    indices = _raising_indices(x, indices, axis, mode)
-    return x.op("zeros_like").op("scatter_add", indices, dout, axis=axis), None
+def _take_gradient(
+    x: Value, indices: Value, out: Value, dout: Value, axis: int | None, mode: str
+) -> tuple[Value, None]:
+    indices, zeros = _raising_indices(indices, _extent(x, axis), mode), x.op("zeros_like")
+    if axis is not None:
+        return zeros.op("scatter_add", indices, dout, axis=axis), None
+    flat = zeros.op("reshape", shape=(product(x.shape),))
+    return flat.op("scatter_add", indices, dout, axis=0).op("reshape", shape=x.shape), None
 
 
 _REPEATED = np.array([[2, 0, 2], [-1, 1, 2]], np.int32)
 
 
-def _batched_take(batch: Batch, x: Value, indices: Value, axis: int, mode: str) -> Value:
-    place = normalize_axis(axis, batch.rank())
+def _batched_take(batch: Batch, x: Value, indices: Value, axis: int | None, mode: str) -> Value:
+    if axis is None:
+        size = product(batch.types[0].shape)
+        x = x.op("reshape", shape=(batch.size, size) if batch.batched[0] else (size,))
+    place = 0 if axis is None else normalize_axis(axis, batch.rank())
     if not batch.batched[1]:
         return batch.call(x, indices, axis=place + 1, mode=mode)
     if not batch.batched[0]:
         return batching.move_axis(batch.call(x, indices, axis=place, mode=mode), place, 0)
-    chosen = _as_vectors(batch, _raising_indices(x, indices, place + 1, mode))
+    chosen = _as_vectors(batch, _raising_indices(indices, x.shape[place + 1], mode))
     found = batching.move_axis(x, place + 1, 1).op("gather_nd", chosen)  # (examples, *indices, *before, *after)
     count = batch.rank(1)
     order = (0, *range(1 + count, 1 + count + place), *range(1, 1 + count), *range(1 + count + place, found.ndim))
@@ -348,10 +365,15 @@ def _batched_take(batch: Batch, x: Value, indices: Value, axis: int, mode: str) 
         case((3,), np.array([2**63, 2**64 - 1, 2**32 + 1, 1], np.uint64), mode="wrap"),
         case((300,), np.array([-128, 127, 3], np.int8), mode="wrap"),
         case((2, 0), np.array([1, 0], np.int8)),
+        case((2, 3), _REPEATED, axis=None),
+        case((), np.array([0, -1], np.int64), axis=None),
+        case((2, 1, 3), np.array([7, -9, 2], np.int32), axis=None, mode="clip"),
+        case((2, 3), np.array([7, -9, 2], np.int16), axis=None, mode="wrap"),
     ),
 )
-def take(x: Tensor, indices: Tensor, axis: int = 0, mode: str = "raise") -> Tensor:
+def take(x: Tensor, indices: Tensor, axis: int | None = 0, mode: str = "raise") -> Tensor:
     """The elements at indices along an axis of extent n. x: (T, (*a, n, *b)), indices: (int, s) -> (T, (*a, *s, *b)).
+    With axis=None, those in all elements in order, of which there are n. x: (T, a), indices: (int, s) -> (T, s).
 
     Indices lie in [-n, n); with mode="clip" those below 0 mean 0 and those beyond the end the last, with mode="wrap"
     they are taken modulo n.
@@ -359,11 +381,12 @@ def take(x: Tensor, indices: Tensor, axis: int = 0, mode: str = "raise") -> Tens
     >>> relay.take(np.float32([1, 2, 3]), np.int32([2, 0, 2]))
     array([3., 1., 3.], dtype=float32)
     """
+    extent = x.size if axis is None else x.shape[axis]
     if mode == "clip" and indices.dtype == np.uint64:
-        indices = np.minimum(indices, np.uint64(x.shape[axis])).astype(np.int64)
+        indices = np.minimum(indices, np.uint64(extent)).astype(np.int64)
     if mode == "wrap":  # NumPy subtracts the extent again and again
         wide = indices if indices.dtype == np.uint64 else indices.astype(np.int64)
-        indices, mode = (wide % wide.dtype.type(x.shape[axis])).astype(np.int64), "raise"
+        indices, mode = (wide % wide.dtype.type(extent)).astype(np.int64), "raise"
     return np.asarray(np.take(x, indices, axis=axis, mode=mode))  # type: ignore[call-overload]
 
 

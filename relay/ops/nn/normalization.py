@@ -128,27 +128,34 @@ def batch_norm(
 
 
 @expansion(
-    relation=Relation("T:float, T, T -> T", _batch_shape),
     sampler=cases(
         case((4, 3, 2), (3,), (3,)), case((4, 3), (3,), (3,), axis=-1, epsilon=0.01), case((2, 1, 2, 2), (1,), (1,))
     ),
 )
-def batch_norm_training(x: Value, weight: Value, bias: Value, epsilon: float = 1e-5, axis: int = 1) -> Value:
-    """As `batch_norm`, with the mean and the variance of the batch itself: over all axes but the channels'.
-    x: (T float, s), weight: (T, (c,)), bias: (T, (c,)) -> (T, s).
+def batch_norm_training(
+    x: Value, weight: Value, bias: Value, epsilon: float = 1e-5, axis: int = 1
+) -> tuple[Value, Value, Value]:
+    """As `batch_norm`, with the mean and the variance of the batch itself, over all axes but the channels'; both are
+    returned behind the result. x: (T float, s), weight: (T, (c,)), bias: (T, (c,)) -> ((T, s), (T, (c,)), (T, (c,))).
 
-    For inference keep running means of `relay.mean(x, axis=..)` and `relay.var(x, axis=..)`.
+    For inference keep running means of them, `m * running + (1 - m) * mean`. The variance is the mean of squares,
+    without Bessel's correction.
 
     >>> relay.batch_norm_training(np.float32([[1], [3]]), np.float32([2]), np.float32([1]), epsilon=0.0)
-    array([[-1.],
-           [ 3.]], dtype=float32)
+    (array([[-1.],
+           [ 3.]], dtype=float32), array([2.], dtype=float32), array([1.], dtype=float32))
     """
+    _check_vectors("batch_norm_training", x.shape, axis, [weight.shape, bias.shape])
     position = normalize_axis(axis, x.ndim)
     axes = tuple(i for i in range(x.ndim) if i != position)
-    normalized = _standardize(wide(x), axes, epsilon)
-    return cast_like(
-        normalized * _broadcast_along(weight, position, x.ndim) + _broadcast_along(bias, position, x.ndim), x
-    )
+    mean = wide(x).op("mean", axis=axes, keepdims=True)
+    centered = wide(x) - mean
+    variance = (centered * centered).op("mean", axis=axes, keepdims=True)
+    normalized = centered * (variance + epsilon).op("rsqrt")
+    result = normalized * _broadcast_along(weight, position, x.ndim) + _broadcast_along(bias, position, x.ndim)
+    channels = (x.shape[position],)
+    mean, variance = (cast_like(value.op("reshape", shape=channels), x) for value in (mean, variance))
+    return cast_like(result, x), mean, variance
 
 
 # ---- over instances and groups of channels

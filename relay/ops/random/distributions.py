@@ -105,23 +105,33 @@ def random_permutation(key: Value, x: Value, axis: int = 0) -> Value:
 
 
 @carries(names.first)
-def _dropout_shape(x: Shape, key: Shape, *, rate: float) -> Shape:
+def _dropout_shape(x: Shape, key: Shape, *, rate: float, training: bool) -> Shape:
     check_key(key)
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
         raise TypeMismatch(f"the rate of dropout, the part that is dropped, must be in [0, 1), found {rate!r}")
+    if not isinstance(training, bool):
+        raise TypeMismatch(f"training must be True or False when the program is compiled, found {training!r}")
     return x
 
 
 @expansion(
     relation=Relation("T:float, uint32 -> T", _dropout_shape),
-    sampler=cases(case((3, 4), _KEY), case((20,), _KEY, rate=0.1), case((2,), _KEY, rate=0.0), case((0, 2), _KEY)),
+    sampler=cases(
+        case((3, 4), _KEY),
+        case((20,), _KEY, rate=0.1),
+        case((2,), _KEY, rate=0.0),
+        case((0, 2), _KEY),
+        case((3, 4), _KEY, training=False),
+    ),
 )
-def dropout(x: Value, key: Value, rate: float = 0.5) -> Value:
-    """x with each element 0 with probability `rate`, the others divided by 1 - rate (Srivastava and others, 2014).
-    x: (T float, s), key: (uint32, (2,)) -> (T, s).
+def dropout(x: Value, key: Value, rate: float = 0.5, training: bool = True) -> Value:
+    """x with each element 0 with probability `rate`, the others divided by 1 - rate (Srivastava and others, 2014);
+    x itself with training=False, for inference. x: (T float, s), key: (uint32, (2,)) -> (T, s).
 
     >>> relay.dropout(np.float32([1, 2, 3, 4]), relay.random_key(0))
     array([2., 4., 0., 0.], dtype=float32)
     """
+    if not training:
+        return x
     kept = _draw("random_uniform", key, x.shape, dtype=FLOAT32) >= rate
     return where(kept, x / (1 - rate), x.op("zeros_like"))

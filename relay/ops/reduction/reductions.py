@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from relay.errors import ShapeError
 from relay.ir.dims import ANY, LARGEST_SIZE, Dim, maximum, product, subtract
 from relay.ir.sizes.facts import facts
 from relay.ir.types import BOOL, Shape, TensorType, Type
@@ -328,26 +329,38 @@ _ARG_CASES = cases(
     case(np.array([1, np.nan, 3, np.nan], np.float32)),
     case(np.array([-np.inf, -np.inf], np.float32)),
     case(np.array([np.inf, np.inf], np.float32)),
+    case(np.array([1, 3, 3, 1, 1], np.int32), ties="last"),
+    case(np.array([[1, 1, 3], [3, 1, 3]], np.int32), ties="last"),
+    case(np.array([[1, 1, 3], [3, 1, 3]], np.int32), axis=1, keepdims=True, ties="last"),
+    case(np.array([1, np.nan, 3, np.nan, 2], np.float32), ties="last"),
 )
 
 
-_ARG = {base: Relation(f"T:number -> {base}", relations.arg_reduce) for base in ("int32", "int64")}
+def _arg_shape(shape: Shape, *, axis: int | None, keepdims: bool, ties: str) -> Shape:
+    if ties not in ("first", "last"):
+        raise ShapeError(f"ties must be 'first' or 'last', found {ties!r}")
+    return relations.arg_reduce(shape, axis=axis, keepdims=keepdims)
+
+
+_ARG = {base: Relation(f"T:number -> {base}", _arg_shape) for base in ("int32", "int64")}
 
 
 @of_numbers(_ARG["int32"])
 @carries(names.reduced_names)
-def _argmax_type(x: Type, axis: int | None, keepdims: bool) -> TensorType:
-    return infer_relation("argmax", _ARG[_index_base(x, axis)], False, (x,), {"axis": axis, "keepdims": keepdims})
+def _argmax_type(x: Type, axis: int | None, keepdims: bool, ties: str) -> TensorType:
+    attributes = {"axis": axis, "keepdims": keepdims, "ties": ties}
+    return infer_relation("argmax", _ARG[_index_base(x, axis)], False, (x,), attributes)
 
 
 @of_numbers(_ARG["int32"])
 @carries(names.reduced_names)
-def _argmin_type(x: Type, axis: int | None, keepdims: bool) -> TensorType:
-    return infer_relation("argmin", _ARG[_index_base(x, axis)], False, (x,), {"axis": axis, "keepdims": keepdims})
+def _argmin_type(x: Type, axis: int | None, keepdims: bool, ties: str) -> TensorType:
+    attributes = {"axis": axis, "keepdims": keepdims, "ties": ties}
+    return infer_relation("argmin", _ARG[_index_base(x, axis)], False, (x,), attributes)
 
 
 def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[..., Stage]:
-    """The index of the first element that no other is better than; the first NaN if there is one."""
+    """The index of the first or last element that no other is better than; of NaN if there is one."""
 
     def combine(left: tuple[Element, Element], right: tuple[Element, Element]) -> tuple[Element, Element]:
         (i, x), (j, y) = left, right
@@ -358,7 +371,7 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
         left_wins = tirx.Select(tirx.LT(i, j), not_worse, tirx.Or(wins, tirx.And(tie, tirx.LT(i, j))))
         return scalar.select(left_wins, i, j), scalar.select(left_wins, x, y)
 
-    def compute(x: Stage, axis: int | None, keepdims: bool) -> Stage:
+    def compute(x: Stage, axis: int | None, keepdims: bool, ties: str) -> Stage:
         shape, dtype = dims(x), str(x.dtype)
         axes = normalize_axes(axis, len(shape))
         kept = result_dims(lambda: map(constant_dim, relations.reduce(shape, axis=axis, keepdims=keepdims)))
@@ -381,12 +394,25 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
             position = number_or_size(steps[0].var, place)
             for i, step in zip(axes[1:], steps[1:], strict=True):
                 position = position * number_or_size(shape[i], place) + number_or_size(step.var, place)
+            if ties == "last":  # the first one in the other direction
+                for i in axes:
+                    places[i] = shape[i] - 1 - places[i]
             return reducer((position, scalar.cast(x(*places), wide)), axis=steps)
 
         indices, _values = te.compute(kept, element)
-        return te.compute(kept, lambda *index: indices(*index))
+        if ties == "first":
+            return te.compute(kept, lambda *index: indices(*index))
+        last = number_or_size(math.prod(shape[i] for i in axes), place) - tirx.const(1, place)
+        return te.compute(kept, lambda *index: last - indices(*index))
 
     return compute
+
+
+def _numpy_arg_extremum(function: Callable[..., Any], x: Tensor, axis: int | None, keepdims: bool, ties: str) -> Tensor:
+    if ties == "first":
+        return np.asarray(function(x, axis=axis, keepdims=keepdims), _index_dtype(x, axis))
+    count = x.size if axis is None else x.shape[axis]
+    return np.asarray(count - 1 - function(np.flip(x, axis), axis=axis, keepdims=keepdims), _index_dtype(x, axis))
 
 
 @register_op(
@@ -397,14 +423,15 @@ def _arg_extremum(better: str, identity: Callable[[str], float]) -> Callable[...
     batching=Batching(rule=batching.in_row(batching.by_axes("axis"))),
     sampler=_ARG_CASES,
 )
-def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The index of the first largest element along an axis, or in all elements in order; of the first NaN if there is
-    one; int64 if there are more than 2**31 - 1. x: (T, s) -> (int32, s without the axis).
+def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False, ties: str = "first") -> Tensor:
+    """The index of the largest element along an axis, or in all elements in order, NaN before all; of equal ones the
+    first, or the last with ties="last"; int64 if there are more than 2**31 - 1. x: (T, s) -> (int32, s without the
+    axis).
 
     >>> relay.argmax(np.float32([[1, 2], [4, 3]]), axis=1)
     array([1, 0], dtype=int32)
     """
-    return np.asarray(np.argmax(x, axis=axis, keepdims=keepdims), _index_dtype(x, axis))
+    return _numpy_arg_extremum(np.argmax, x, axis, keepdims, ties)
 
 
 @register_op(
@@ -415,14 +442,15 @@ def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
     batching=Batching(rule=batching.in_row(batching.by_axes("axis"))),
     sampler=_ARG_CASES,
 )
-def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The index of the first smallest element along an axis, or in all elements in order; of the first NaN if there is
-    one; int64 if there are more than 2**31 - 1. x: (T, s) -> (int32, s without the axis).
+def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False, ties: str = "first") -> Tensor:
+    """The index of the smallest element along an axis, or in all elements in order, NaN before all; of equal ones the
+    first, or the last with ties="last"; int64 if there are more than 2**31 - 1. x: (T, s) -> (int32, s without the
+    axis).
 
     >>> relay.argmin(np.float32([[1, 2], [4, 3]]), axis=1)
     array([0, 1], dtype=int32)
     """
-    return np.asarray(np.argmin(x, axis=axis, keepdims=keepdims), _index_dtype(x, axis))
+    return _numpy_arg_extremum(np.argmin, x, axis, keepdims, ties)
 
 
 # ---- truth

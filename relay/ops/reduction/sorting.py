@@ -25,6 +25,7 @@ from relay.ops.notation import (
     dims,
     expansion,
     loops,
+    number_or_size,
     register_op,
     table,
 )
@@ -36,6 +37,7 @@ from relay.typecheck import relations
 from relay.typecheck.dims import equal_shapes, is_dim, needs_at_least, normalize_axis, product
 from relay.typecheck.guards import fits_int32
 
+_TIES = np.array([[2, 1, 2, 1, 0], [0, 0, 0, 0, 0]], np.int32)
 _NAN = np.array([[2.0, np.nan, -np.inf, 2.0, 0.0, -1.0, np.inf, 2.0]], np.float32)
 
 
@@ -60,33 +62,51 @@ def _order(x: Stage, descending: bool) -> Stage:
     return stages.extern_stage(shape, [x], "int32", lambda result, x: sort(result, x, shape, descending))
 
 
-def _argsort(x: Stage, axis: int, descending: bool) -> Stage:
-    rank = len(dims(x))
+def _argsort(x: Stage, axis: int, descending: bool, ties: str) -> Stage:
+    shape, rank = dims(x), len(dims(x))
     position = normalize_axis(axis, rank)
-    if position == rank - 1:
+    if position == rank - 1 and ties == "first":
         return _order(x, descending)
     order = (*(i for i in range(rank) if i != position), position)
-    moved = te.compute(
-        tuple(dims(x)[i] for i in order), lambda *index: x(*(index[order.index(i)] for i in range(rank))), name="moved"
-    )
-    ordered = _order(moved, descending)
-    return te.compute(dims(x), lambda *index: ordered(*(index[i] for i in order)))
+    last = number_or_size(shape[position] - 1, "int32")
+
+    def read(*index: Element) -> Element:
+        places = [index[order.index(i)] for i in range(rank)]
+        if ties == "last":  # in the other direction, of which the stable order has the last of equal ones first
+            places[position] = shape[position] - 1 - places[position]
+        return x(*places)
+
+    ordered = _order(te.compute(tuple(shape[i] for i in order), read, name="moved"), descending)
+
+    def place(*index: Element) -> Element:
+        found = ordered(*(index[i] for i in order))
+        return last - found if ties == "last" else found
+
+    return te.compute(shape, place)
 
 
-def _numpy_argsort(x: Tensor, axis: int, descending: bool) -> Tensor:
+def _numpy_argsort(x: Tensor, axis: int, descending: bool, ties: str) -> Tensor:
     if x.dtype.name == "bfloat16":  # NumPy would not put its NaN last
         x = x.astype(np.float32)
-    if not descending:
-        return np.argsort(x, axis=axis, kind="stable").astype(np.int32)
-    # the other way round, of what is the other way round, so that equal ones keep their order
-    backwards = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
-    return np.ascontiguousarray(x.shape[axis] - 1 - np.flip(backwards, axis)).astype(np.int32)
+    # Descending is ascending backwards, in which equal elements change their order.
+    backwards = descending == (ties == "first")
+    places = np.argsort(np.flip(x, axis) if backwards else x, axis=axis, kind="stable")
+    if backwards:
+        places = x.shape[axis] - 1 - places
+    return np.ascontiguousarray(np.flip(places, axis) if descending else places).astype(np.int32)
 
 
 @carries(names.first)
-def _sorted_shape(shape: Shape, *, axis: int, descending: bool) -> Shape:
+def _sorted_shape(shape: Shape, *, axis: int, descending: bool, ties: str = "first") -> Shape:
+    check_ties(ties)
     needs_places(shape, axis)
     return relations.along_axis(shape, axis=axis)
+
+
+def check_ties(ties: str) -> None:
+    """Raise ShapeError for an order of equal elements that there is none of."""
+    if ties not in ("first", "last"):
+        raise ShapeError(f"ties must be 'first' or 'last', found {ties!r}")
 
 
 def needs_places(shape: Shape, axis: int) -> None:
@@ -105,16 +125,18 @@ def needs_places(shape: Shape, axis: int) -> None:
     indexing=Indexing(axis="axis"), sampler=cases(
         case((7,)), case((3, 5)), case((3, 4, 2), axis=1), case((2, 6), descending=True), case((4, 1), axis=0),
         case((0, 3)), case((3, 0)), case(_NAN), case(_NAN, descending=True), case((1,)), case((33,)),
+        case(_TIES, ties="last"), case(_TIES, ties="last", descending=True), case(_NAN, ties="last"),
+        case((3, 4, 2), axis=1, ties="last"), case((0, 3), ties="last"),
     ),
 )  # fmt: skip
-def argsort(x: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
-    """The places of the elements along an axis in ascending order; equal ones keep their order, NaN is the largest.
-    x: (T, s) -> (int32, s).
+def argsort(x: Tensor, axis: int = -1, descending: bool = False, ties: str = "first") -> Tensor:
+    """The places of the elements along an axis in ascending order, NaN as the largest; of equal ones the first comes
+    first (a stable order), or the last with ties="last". x: (T, s) -> (int32, s).
 
     >>> relay.argsort(np.float32([3, 1, 2]))
     array([1, 2, 0], dtype=int32)
     """
-    return _numpy_argsort(x, axis, descending)
+    return _numpy_argsort(x, axis, descending, ties)
 
 
 @expansion(
@@ -138,8 +160,9 @@ def sort(x: Value, axis: int = -1, descending: bool = False) -> Value:
 
 
 @carries(names.first)
-def _topk_shape(shape: Shape, *, k: Dim, axis: int, largest: bool) -> Shape:
+def _topk_shape(shape: Shape, *, k: Dim, axis: int, largest: bool, ties: str = "first") -> Shape:
     position = normalize_axis(axis, len(shape))
+    check_ties(ties)
     needs_places(shape, axis)
     if not is_dim(k) or not needs_at_least(k, 0) or not needs_at_least(shape[position], k):
         raise ShapeError(
@@ -162,41 +185,44 @@ _TOPK = cases(
     case((3, 4, 2), k=4, axis=1),
     case((2, 5), k=0),
     case((2, 5), k=2, largest=False),
+    case(_TIES, k=2, ties="last"),
 )
 
 
 @expansion(sizes=_K, relation=Relation("T -> int32", _topk_shape), no_gradient="the result is an order", sampler=_TOPK)
-def topk_indices(x: Value, k: int, axis: int = -1, largest: bool = True) -> Value:
-    """The places of the k largest (or smallest) elements along an axis, the best first; of equal ones the earlier.
-    x: (T, s) -> (int32, s with k along the axis).
+def topk_indices(x: Value, k: int, axis: int = -1, largest: bool = True, ties: str = "first") -> Value:
+    """The places of the k largest (or smallest) elements along an axis, the best first; of equal ones the first, or
+    the last with ties="last". x: (T, s) -> (int32, s with k along the axis).
 
     >>> relay.topk_indices(np.float32([3, 1, 4, 2]), 2)
     array([2, 0], dtype=int32)
     """
-    return _first(x.op("argsort", axis=axis, descending=largest), k, axis)
+    return _first(x.op("argsort", axis=axis, descending=largest, ties=ties), k, axis)
 
 
 @expansion(sizes=_K, relation=Relation("T -> T", _topk_shape), sampler=_TOPK)
-def topk_values(x: Value, k: int, axis: int = -1, largest: bool = True) -> Value:
-    """The k largest (or smallest) elements along an axis, the best first. x: (T, s) -> (T, s with k along the axis).
+def topk_values(x: Value, k: int, axis: int = -1, largest: bool = True, ties: str = "first") -> Value:
+    """The k largest (or smallest) elements along an axis, the best first; `ties` as in `topk`, which only the gradient
+    shows. x: (T, s) -> (T, s with k along the axis).
 
     >>> relay.topk_values(np.float32([3, 1, 4, 2]), 2)
     array([4., 3.], dtype=float32)
     """
-    order = _first(x.op("argsort", axis=axis, descending=largest), k, axis)
+    order = _first(x.op("argsort", axis=axis, descending=largest, ties=ties), k, axis)
     return x.op("take_along_axis", order, axis=axis)
 
 
 @expansion(sizes=_K, sampler=_TOPK)
-def topk(x: Value, k: int, axis: int = -1, largest: bool = True) -> tuple[Value, Value]:
-    """The k largest (or smallest) elements along an axis, the best first, and their places. x: (T, s) -> ((T, s with k
+def topk(x: Value, k: int, axis: int = -1, largest: bool = True, ties: str = "first") -> tuple[Value, Value]:
+    """The k largest (or smallest) elements along an axis, the best first, and their places; of equal ones the first,
+    or the last with ties="last". x: (T, s) -> ((T, s with k
     along the axis), (int32, the same shape)).
 
     >>> relay.topk(np.float32([3, 1, 4, 2]), 2)
     (array([4., 3.], dtype=float32), array([2, 0], dtype=int32))
     """
-    _topk_shape(x.shape, k=k, axis=axis, largest=largest)
-    order = _first(x.op("argsort", axis=axis, descending=largest), k, axis)
+    _topk_shape(x.shape, k=k, axis=axis, largest=largest, ties=ties)
+    order = _first(x.op("argsort", axis=axis, descending=largest, ties=ties), k, axis)
     return x.op("take_along_axis", order, axis=axis), order
 
 

@@ -10,7 +10,7 @@ from zoo import Program
 @program
 def convolutional_network(image, weight, scale, shift, output, labels):
     hidden = relay.conv2d(image, weight, padding="same")
-    hidden = relay.relu(relay.batch_norm_training(hidden, scale, shift))
+    hidden = relay.relu(relay.batch_norm_training(hidden, scale, shift)[0])
     hidden = relay.max_pool2d(hidden, 2)
     features = hidden.mean(axis=(2, 3))
     return relay.cross_entropy(features @ output, labels)
