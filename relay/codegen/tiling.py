@@ -21,7 +21,7 @@ class TilingChoice:
     """The loops of a kernel; None: by rule. `rule` is the schedule rule that is preferred where it applies. A tile of a
     product is `height` rows of `vectors` vectors, which stay in registers.
 
-    Raises TypeError or ValueError for what is not a choice, as it may stand in a file."""
+    Raises TypeError or ValueError for an invalid choice, which a file may contain."""
 
     height: int | None = attrs.field(default=None, validator=_number)
     vectors: int | None = attrs.field(default=None, validator=_number)
@@ -38,7 +38,7 @@ Choices: TypeAlias = Mapping[str, TilingChoice]
 
 @attrs.frozen
 class Tilings:
-    """What the tiles of a schedule rule may be."""
+    """The possible tiles of a schedule rule."""
 
     tiles: tuple[tuple[int, int], ...]  # height and vectors
     packed: tuple[bool, ...]
@@ -47,7 +47,7 @@ class Tilings:
 
 @attrs.frozen
 class TilingOptions:
-    """What the choices of a kernel may be: the schedule rules that apply, where there are several, and the tilings of
+    """The possible choices for a kernel: the schedule rules that apply, where there are several, and the tilings of
     those that have some."""
 
     rules: tuple[str, ...]

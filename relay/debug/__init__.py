@@ -1,4 +1,4 @@
-"""See what a program does, and where it goes wrong: a step debugger on the interpreter.
+"""Debugging: what a program does, and where it goes wrong, with a step debugger on the interpreter.
 
 What looks at compiled code is imported when it is asked for; the rest needs no compiler.
 """

@@ -22,7 +22,7 @@ Condition: TypeAlias = "str | Callable[[Mapping[str, Any]], Any]"
 
 @attrs.define(eq=False)
 class Breakpoint:
-    """A place to stop: all that is given has to hold. `hits` counts the stops.
+    """A place to stop: all given conditions must be true. `hits` counts the stops.
 
     A `line` of a `file` (its name, or the end of its path; None: any), the beginning of a `function`, a call of an
     `operator`; `when` a condition holds. A breakpoint of a condition alone stops where it becomes true.
@@ -45,7 +45,7 @@ class Breakpoint:
         return f"breakpoint {self.number}: {', '.join(parts)}"
 
     def is_at(self, frame: Frame, point: Point, begins_line: bool, begins_call: bool) -> bool:
-        """Whether a frame stands where it stops, whatever the condition."""
+        """True if a frame is where it stops, whatever the condition."""
         place = point.span
         if self.file is not None and (place is None or not self.is_file(place.source.filename)):
             return False
@@ -61,11 +61,11 @@ class Breakpoint:
 
     @property
     def is_condition_only(self) -> bool:
-        """Whether it is about values, wherever the program is."""
+        """True if it is about values only, wherever the program is."""
         return self.line is None and self.function is None and self.operator is None
 
     def is_file(self, name: str) -> bool:
-        """Whether a file is the one that is meant."""
+        """True if a file is the one that is meant."""
         own, wanted = PurePath(name), PurePath(self.file or "")
         return own == wanted or own.parts[-len(wanted.parts) :] == wanted.parts
 
@@ -83,7 +83,7 @@ class AppliedOperator:
     frame: Frame
 
     def non_finite(self) -> str | None:
-        """What the result has, after the call: "a NaN", "an infinity"; None if it is finite."""
+        """The NaN or infinity in the result, after the call: "a NaN", "an infinity"; None if it is finite."""
         arrays = _arrays(self.frame.environment.get(self.target))
         if any(np.isnan(array).any() for array in arrays):
             return "a NaN"

@@ -1,4 +1,4 @@
-"""What usually lies behind a NaN or an infinity, and what to write instead."""
+"""Usual causes of a NaN or an infinity, and their fixes."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ _SINGULAR = {
 
 
 def cause_of(chain: Sequence[Operation], is_nan: bool, operators: Sequence[str], drops: bool) -> tuple[str, str] | None:
-    """What lies behind the origin of a chain, which made a NaN or an infinity, and the fix. `operators` are those that
-    are written at its place; the program `drops` values by `where`."""
+    """The cause of the NaN or infinity at the origin of a chain, and the fix. `operators` are those written at its
+    place; the program `drops` values by `where`."""
     origin = chain[0]
     if not origin.operator:
         return "it comes into the program with an argument", "look at what computes it, or reads it, before the call"

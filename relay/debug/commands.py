@@ -68,12 +68,12 @@ class Commands:
         return [*self._moves, *self._others]
 
     def greeting(self) -> str:
-        """What is said first."""
+        """The greeting of a session."""
         name = self.session.program.function.__name__
         return f"{name}, before its first line; `help` lists the commands\n{self.state()}"
 
     def state(self) -> str:
-        """Where the session stands."""
+        """The place where the session is stopped."""
         session = self.session
         if session.finished:
             return f"{session.stop}: {session.result!r}"

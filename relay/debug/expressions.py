@@ -24,7 +24,7 @@ from relay.ir.types import DataType, TupleType, Type, prune, show
 
 
 class Shown:
-    """A value that Python has no form of, as a function: it can be looked at."""
+    """A value without a Python form, such as a function: it can only be shown."""
 
     def __init__(self, value: object) -> None:
         self._value = value
@@ -56,7 +56,7 @@ def python_value(value: object) -> Any:
 
 
 class Expressions:
-    """Expressions of the language over the variables of frames. What is made of one is kept."""
+    """Expressions of the language over the variables of frames. Compiled expressions are cached."""
 
     def __init__(self, definitions: Sequence[Definition]) -> None:
         self._definitions = definitions
@@ -65,8 +65,8 @@ class Expressions:
     def evaluate(self, text: str, frame: Frame, variables: Variables) -> Any:
         """The value of an expression, computed by the interpreter. It changes nothing: references are copies.
 
-        Raises FrontendError for what is no expression, or names a function that is local to the program, and what the
-        expression raises.
+        Raises FrontendError for a text that is not an expression, or names a function that is local to the program, and
+        whatever the expression raises.
         """
         function, given = self._function(text, frame, variables)
         return function.interpret(*given)
@@ -98,7 +98,7 @@ class Expressions:
         return function, list(given.values())
 
     def _around(self, frame: Frame, names: Sequence[str]) -> Mapping[str, object]:
-        """What names mean around the function of a frame."""
+        """The meaning of names around the function of a frame."""
         span = frame.closure.function.span
         for definition in self._definitions:
             own = definition.function.span
@@ -119,10 +119,10 @@ def _names(text: str) -> list[str]:
 
 
 def assigned(variable: Variable, value: Any) -> list[tuple[Var, object]]:
-    """What a new value of a variable gives which variables of the program.
+    """The values that an assignment to a variable gives variables of the program.
 
-    Raises ExecutionError for a variable that the program does not have: a number that it knows in advance, a function;
-    TypeMismatch for a value of another type.
+    Raises ExecutionError for a variable that the program does not have: a static number, a function; TypeMismatch for a
+    value of another type.
     """
     match variable.held_by:
         case Var() as var:

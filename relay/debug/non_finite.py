@@ -1,6 +1,6 @@
-"""Where a NaN or an infinity comes from: the first operation that makes one, and the way to the result.
+"""The origin of a NaN or an infinity: the first operation that makes one, and the way to the result.
 
-Every operator's result is looked at. One that has such an element while its operands have none is an origin; one whose
+Every operator's result is checked. A result with such an element whose operands have none is an origin; one whose
 operands have some passes it on. From the result the way leads back to its origin.
 """
 
@@ -75,11 +75,11 @@ class Operation:
 
 @attrs.frozen(eq=False)
 class Finding:
-    """Where a wrong element comes from.
+    """The origin of a wrong element. `origin` is the first operation that made one; `chain` leads from it to the
+    result, or, if it does not get there (`in_result` is False), is the origin alone.
 
-    `origin` is the first operation that made one; `chain` leads from it to the result, or, if it does not get there
-    (`in_result` is False), is the origin alone. `position` is the first such element of the origin's array, `kind` what
-    it is: "NaN", "infinity" or "wrong". `cause` and `help` say what usually lies behind it, where that is known.
+    `position` is the first such element of the origin's array, `kind` is "NaN", "infinity" or "wrong". `cause` and
+    `help` have the usual cause and fix, where they are known.
     """
 
     origin: Operation
@@ -97,7 +97,7 @@ class Finding:
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """What the origin was applied to."""
+        """The operands of the origin."""
         return self.origin.inputs
 
     def diagnostic(self) -> Diagnostic:
@@ -129,7 +129,7 @@ class Finding:
 
 
 def not_finite(array: np.ndarray) -> np.ndarray:
-    """Which elements are NaN or infinite."""
+    """The elements that are NaN or infinite."""
     if array.dtype.kind == "V":
         array = array.astype(np.float32)
     return ~np.isfinite(array) if array.dtype.kind == "f" else np.zeros(array.shape, bool)
@@ -138,18 +138,18 @@ def not_finite(array: np.ndarray) -> np.ndarray:
 def find_nan(
     function: RelayFunction, *arguments: Any, where: Predicate = not_finite, **keywords: Any
 ) -> Finding | None:
-    """Where the NaN or infinity in a result comes from, or in the gradient, if the result has none.
+    """Find the origin of a NaN or infinity in a result, or in the gradient, if the result has none.
 
-    The gradient is looked at for functions of float arguments whose result is one float. If both are finite, the first
-    operation is found that makes such a number on the way, as one whose result `relay.where` has dropped. None: there
-    is none at all.
+    The gradient is checked for functions of float arguments whose result is one float. If both are finite, the first
+    operation is found that makes such a number on the way, as one whose result `relay.where` has dropped. Returns None
+    if there is none at all.
 
     Args:
         function: what `@relay` or `relay.grad` returned; the interpreter runs it.
         arguments, keywords: as a call of it gets them.
-        where: which elements of an array are looked for, if not these: `lambda array: array > 1e6`.
+        where: other elements to look for: `lambda array: array > 1e6`.
 
-    Raises what the call raises.
+    Raises whatever the call raises.
     """
     if not callable(where):
         raise FrontendError(f"`where` is a function from an array to bools, found {type(where).__name__}")
@@ -168,7 +168,7 @@ def find_nan(
 def error_of_call(
     function: RelayFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> ExecutionError | None:
-    """What a call that returned a NaN or infinity raises; None if the interpreter finds none in the result."""
+    """The error of a call that returned a NaN or infinity; None if the interpreter finds none in the result."""
     found = _Search(program_of(function, arguments, keywords), not_finite).run()
     if found is None or not found.in_result:
         return None
@@ -232,7 +232,7 @@ class _Search:
                 )
 
     def _is_backward(self, computation: Computation) -> bool:
-        """Whether an operation belongs to the backward part of a derivative: its line does not have it."""
+        """True if an operation belongs to the backward part of a derivative: its line does not have it."""
         if self._program.stage == "typed" or computation.span is None:
             return False
         written = self._written.get(computation.span, ())

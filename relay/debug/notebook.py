@@ -1,4 +1,4 @@
-"""What notebooks show of a debugger's session: its place in the source, the variables and the calls."""
+"""Notebook display of a debugger's session: its place in the source, the variables and the calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CLASSES = (
 
 
 def session_html(session: Session, call: Call | None) -> str:
-    """A session as HTML; `call` is the one that is looked at."""
+    """A session as HTML; `call` is the selected one."""
     parts = [f'<div class="head">{escape(str(session.stop).partition(chr(10))[0])}</div>']
     if call is None:
         return fragment(f"{parts[0]}<pre>{escape(repr(session.result))}</pre>")

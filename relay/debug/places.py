@@ -1,4 +1,4 @@
-"""Where a program stands, in the lines of the user's files: what is run next, and which lines can be stopped at."""
+"""Places of a program in the lines of the user's files: what is run next, and which lines can be stopped at."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ def _point(node: Node, function: Function) -> Point:
 
 
 def place(frame: Frame, point: Point) -> Span | None:
-    """Where a frame stands: what it runs next, or what it is running, or the function."""
+    """The place of a frame: what it runs next, or what it is running, or the function."""
     return point.span if point.span is not None else visible_span(frame)
 
 
 def visible_span(frame: Frame) -> Span | None:
-    """Where a frame has got to in the user's files."""
+    """The place that a frame has reached in the user's files."""
     span = frame.span
     return None if is_of_template(span) else span
 

@@ -40,7 +40,8 @@ class Program:
     _values: Values
 
     def result(self, value: object) -> Any:
-        """What the call returns when its program has returned a value. References hold what it has left in them."""
+        """The call's result, from the value that its program has returned. References hold what it has written to
+        them."""
         signature = self._signature
         self._values.give_back(signature.parameters, interpreted=True)
         found = wrap(unbox(value), signature.result, interpreted=True)
@@ -76,7 +77,7 @@ def program_of(
 
 
 def differentiates(module: Module) -> bool:
-    """Whether a program has derivatives in it."""
+    """True if a program has derivatives in it."""
     for function in module.functions.values():
         if isinstance(function, Derivative):
             return True

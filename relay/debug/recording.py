@@ -119,7 +119,7 @@ class Frames(list["Frame | Differentiation"]):
 
 
 class _Step:
-    """What a step may have changed, as it was before."""
+    """The state that a step may have changed, as it was before."""
 
     __slots__ = ("activations", "cost", "entries", "frame", "line", "result", "sizes", "tapes")
 
@@ -171,7 +171,7 @@ class Recording:
 
     @property
     def kept(self) -> int:
-        """How many steps can be taken back."""
+        """The number of steps that can be taken back."""
         return len(self._steps)
 
     @property
@@ -186,11 +186,11 @@ class Recording:
 
     @property
     def top(self) -> Frame:
-        """The innermost frame: what waits for a function stands below its frame."""
+        """The innermost frame: the frame that waits for a function is below its frame."""
         return self._frames[-1]  # type: ignore[return-value]
 
     def begin(self) -> None:
-        """What was run so far cannot be taken back."""
+        """Forget earlier steps: they cannot be taken back."""
         self._steps.clear()
         self.count = self._used = 0
 
@@ -217,7 +217,7 @@ class Recording:
         self._keep(note)
 
     def change(self, frame: Frame, variable: Var, value: object) -> None:
-        """Give a variable of a frame another value, as a step of its own."""
+        """Give a variable of a frame another value, as a separate step."""
         note = _Step(self.machine, self._frames)
         self._journal.take()
         frame.environment[variable] = value
@@ -262,7 +262,7 @@ class Recording:
 
 
 def _held_bytes(change: object, before: object) -> int:
-    """What a note keeps alive that the program may need no more."""
+    """The bytes that a note keeps alive and the program may not need any more."""
     if isinstance(before, Frame):
         return sum(map(_bytes, before.environment.values())) if change == "pop" else 0
     return _bytes(before)

@@ -53,8 +53,8 @@ _REASONS = {
 
 @attrs.frozen
 class Stop:
-    """Why and where a session stands: `reason` is "line", "operation", "breakpoint", "return", "end", "error",
-    "nan", "interrupt" or "beginning" (of what is recorded)."""
+    """The stop of a session: `reason` is "line", "operation", "breakpoint", "return", "end", "error", "nan",
+    "interrupt" or "beginning" (of the recording)."""
 
     reason: str
     function: str = ""
@@ -164,10 +164,10 @@ class Session:
         when: Condition | None = None,
     ) -> Breakpoint:
         """A breakpoint at a line (of a file, by its name), at the beginning of a function, at calls of an operator, or
-        wherever a condition becomes true; with several of them, all must hold.
+        wherever a condition becomes true; with several of them, all must be true.
 
-        A line that computes nothing stands for the next one that does. Raises FrontendError for one behind the last
-        line, for a function that the program does not have, and for a condition that is no expression.
+        A line that computes nothing means the next one that does. Raises FrontendError for one after the
+        last line, for a function that the program does not have, and for a condition that is not an expression.
         """
         if line is not None:
             line = self._line_with_code(line, file)
@@ -197,24 +197,24 @@ class Session:
 
     @property
     def finished(self) -> bool:
-        """Whether the call has returned."""
+        """True if the call has returned."""
         return not self._recording.frames
 
     @property
     def result(self) -> Any:
-        """What the call has returned, as `f.interpret` gives it. Raises ExecutionError while it is running."""
+        """The result of the call, as from `f.interpret`. Raises ExecutionError while it is running."""
         if not self.finished:
             raise ExecutionError("the call has not returned yet", help="session.resume()")
         return self.program.result(self._recording.machine.result)
 
     @property
     def steps(self) -> int:
-        """How many operations have been run."""
+        """The number of operations that have been run."""
         return self._recording.count
 
     @property
     def recorded(self) -> int:
-        """How many of them can be taken back."""
+        """The number of steps that can be taken back."""
         return self._recording.kept
 
     @property
@@ -227,7 +227,7 @@ class Session:
 
     @property
     def depth(self) -> int:
-        """How many calls are being run."""
+        """The number of calls that are running."""
         return len(self._recording.frames)
 
     def up(self) -> Call:
@@ -246,7 +246,7 @@ class Session:
         self._selected = level
 
     def calls(self, start: int = 0, stop: int | None = None) -> list[tuple[str, Span | None]]:
-        """The functions that are being run and where each stands, the innermost first, from one place in the stack to
+        """The running functions and the place of each, the innermost first, from one position in the stack to
         another."""
         frames = self._recording.frames
         chosen = frames[::-1][start:stop] if start or stop is not None else frames[::-1]
@@ -277,7 +277,7 @@ class Session:
         return self._expressions.evaluate(expression, self._frame, self._variables())
 
     def new_value(self, text: str) -> Any:
-        """What a variable gets for a text, for `set`: the value of the expression; a number alone, `2.5`, is Python's,
+        """The value that `set` assigns for a text: the value of the expression; a number alone, `2.5`, is Python's,
         which fits a variable of any dtype that has it."""
         try:
             found = ast.literal_eval(text.strip())
@@ -307,7 +307,7 @@ class Session:
         self.error = None
 
     def source(self, around: int = 4) -> str:
-        """The lines around the place where the function at hand stands, which is marked."""
+        """The lines around the place of the selected function, which is marked."""
         place = self._place_of(self._frame)
         if place is None:
             return f"(no source for {self._frame.name})"
@@ -319,7 +319,7 @@ class Session:
         return "\n".join(f"{'->' if n == line else '  '} {n:>{width}} {text}".rstrip() for n, text in rows)
 
     def where(self) -> str:
-        """The calls that are being run, the innermost last, with the lines where they stand."""
+        """The running calls, the innermost last, with their lines."""
         rows = []
         chosen = len(self._recording.frames) - 1 - self._selected
         for depth, call in enumerate(self.backtrace):
@@ -336,7 +336,7 @@ class Session:
         return f"<session of {self.program.function.__name__}: {self.stop}>"
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the place in the source, the variables and the calls."""
+        """The session as HTML for notebooks: the place in the source, the variables and the calls."""
         return session_html(self, None if self.finished else self.backtrace[-1 - self._selected])
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
@@ -350,7 +350,7 @@ class Session:
 
     @property
     def _point(self) -> Point:
-        """What the innermost frame runs next."""
+        """The next point of the innermost frame."""
         frame = self._top
         activation = frame.activations[-1]
         points = self._points.get(activation.block)
@@ -366,17 +366,17 @@ class Session:
         return self._place if frame is self._top else places.visible_span(frame)
 
     def _begins_line(self) -> bool:
-        """Whether the program stands before a line that it has not begun."""
+        """True if the program is before a line that it has not begun."""
         line = self._point.line
         return line is not None and line != self._top.environment.line  # type: ignore[attr-defined]
 
     def _begins_call(self) -> bool:
-        """Whether the function at hand has done nothing yet."""
+        """True if the innermost function has done nothing yet."""
         frame = self._top
         return len(frame.activations) == 1 and frame.activations[0].position == 0
 
     def _not_inside(self, wanted: Callable[[], bool]) -> Callable[[], bool]:
-        """What is wanted, but not in functions that the one at hand calls."""
+        """A condition that holds only outside of functions that the innermost one calls."""
         depth, own = len(self._recording.frames), self._recording.top if not self.finished else None
 
         def reached() -> bool:
@@ -451,12 +451,12 @@ class Session:
         return self.stop
 
     def at_breakpoint(self) -> Breakpoint | None:
-        """The breakpoint at which the program stands, if any."""
+        """The breakpoint at which the program is stopped, if any."""
         found = None if self.finished or self.error is not None else self._breakpoint()
         return found if isinstance(found, Breakpoint) else None
 
     def _breakpoint(self) -> Breakpoint | bool | None:
-        """The breakpoint at which the program stands; True for one in the program itself."""
+        """The breakpoint at which the program is stopped; True for one in the program itself."""
         point = self._point
         if point.is_breakpoint:
             return True
@@ -476,7 +476,7 @@ class Session:
         return None
 
     def _holds(self, condition: Condition) -> bool:
-        """Whether a condition holds; not where its variables have no value yet."""
+        """True if a condition holds; False if its variables have no value yet."""
         if callable(condition):
             return bool(condition(self.variables))
         try:
@@ -488,7 +488,7 @@ class Session:
 
     @property
     def _frame(self) -> Frame:
-        """The frame that is looked at."""
+        """The selected frame."""
         if self.finished:
             raise ExecutionError("the call has returned, and has no variables any more", help="session.back()")
         frame = self._recording.frames[-1 - self._selected]
@@ -532,7 +532,7 @@ class Session:
 
 
 def compile_condition(text: str) -> None:
-    """Raises FrontendError for a condition that is no expression."""
+    """Raises FrontendError for a condition that is not an expression."""
     try:
         compile(text.strip(), "<condition>", "eval")
     except SyntaxError as error:

@@ -1,4 +1,4 @@
-"""What the numbers in a value are like."""
+"""Statistics of the numbers in a value."""
 
 from __future__ import annotations
 

@@ -30,6 +30,6 @@ def run(commands: Commands) -> None:
 
 
 def _words(commands: Commands) -> list[str]:
-    """What can be completed: the commands, and the variables in scope."""
+    """The words for completion: the commands, and the variables in scope."""
     session = commands.session
     return [*commands.names, *([] if session.finished else session.variables)]

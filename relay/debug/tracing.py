@@ -114,7 +114,7 @@ class Trace(Sequence[Row]):
         return iter(self.rows)
 
     def filter(self, *selections: Selection) -> Trace:
-        """The rows that one of these is about."""
+        """The rows that match one of these."""
         _check(selections)
         return self._of([row for row in self.rows if _is_wanted(row, selections)])
 
@@ -207,18 +207,18 @@ def trace(
     memory: int = MEMORY,
     **keywords: Any,
 ) -> Trace:
-    """Run a call on the interpreter, and record what every variable was bound to.
+    """Run a call on the interpreter, and record the value of every variable.
 
     Args:
         function: what `@relay` or `relay.grad` returned.
-        arguments, keywords: as a call of it gets them. References among them keep what they hold.
-        values: True for the values; "statistics" for what their numbers are like, which takes less memory.
+        arguments, keywords: as a call of it gets them. References among them keep their contents.
+        values: True for the values; "statistics" for statistics of their numbers, which take less memory.
         of: what is recorded: a name, of variables, functions or operators; the number of a line; a function that is
             given a row and says whether it is kept; or several of these, of which one has to hold. Default: everything.
         stage: which program is run, as for `relay.debug.step`.
         memory: the bytes that the trace may take; the oldest rows are dropped.
 
-    An error of the program ends the trace, whose `error` it is. Raises what the call would raise before it runs.
+    An error of the program ends the trace, whose `error` it is. Raises whatever the call would raise before it runs.
     """
     if values is not True and values != "statistics":
         raise FrontendError(f'values is True or "statistics", found {values!r}')
@@ -276,7 +276,7 @@ def _gap(row: Row, other: Row) -> float:
 
 @attrs.frozen
 class _Origin:
-    """Where a variable is bound."""
+    """The place where a variable is bound."""
 
     function: str
     operator: str
@@ -284,7 +284,7 @@ class _Origin:
 
 
 def _origins(program: Program) -> Mapping[Var, _Origin]:
-    """Where the variables of a program are bound."""
+    """The places where the variables of a program are bound."""
 
     def users(span: Span | None) -> Span | None:
         return None if is_of_template(span) else span

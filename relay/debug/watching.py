@@ -1,4 +1,4 @@
-"""What the operators of a program compute, in the order in which it happens."""
+"""Results of a program's operators, in the order of execution."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Computation:
 
     @property
     def names(self) -> list[str]:
-        """What the operands are called: a variable's name, or the number."""
+        """The names of the operands: a variable's name, or the number."""
         return [a.name if isinstance(a, Var) else "a constant" for a in self.call.arguments]
 
 

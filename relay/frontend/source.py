@@ -60,7 +60,7 @@ class SourceFile:
         return [g for g in self._generic if g.lineno <= place[0] <= (g.end_lineno or 0) and _holds(g, place)]
 
     def span(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.pattern | ast.alias | ast.withitem) -> Span:
-        """The span of a node. A `with` item and the like have that of their first expression."""""
+        """The span of a node. A `with` item and the like have that of their first expression."""
         if isinstance(node, ast.withitem):
             node = node.context_expr
         end_line = node.end_lineno if node.end_lineno is not None else node.lineno

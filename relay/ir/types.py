@@ -39,7 +39,7 @@ from relay.ir.sizes.facts import DimConstraint, facts
 
 
 class BaseClass(enum.Enum):
-    """The classes of base types that operators distinguish. Each contains the classes before it in `ORDER`."""""
+    """The classes of base types that operators distinguish. Each contains the classes before it in `ORDER`."""
 
     FLOAT = "float"
     INTEGER = "int"

@@ -105,6 +105,6 @@ _compose: Composer = _no_composer
 
 
 def use_composer(composer: Composer) -> None:
-    """Set how bodies are made. The compiler, which lies above this package, does it when it is imported."""""
+    """Set how bodies are made. The compiler, which lies above this package, does it when it is imported."""
     global _compose
     _compose = composer

@@ -15,7 +15,7 @@ INSTALL = "pip install 'relay-lang[cuda]'"
 
 @attrs.frozen
 class Resources:
-    """What a kernel takes: registers of each thread, and bytes of shared memory of each block."""
+    """The resources of a kernel: registers of each thread, and bytes of shared memory of each block."""
 
     registers: int
     shared_bytes: int
@@ -57,7 +57,7 @@ def machine_code(source: str, architecture: Architecture) -> MachineCode:
 
 
 def _read(size: Any, read: Any, program: Any) -> bytes:
-    """What NVRTC has of a program."""
+    """The output of NVRTC for a program."""
     count = int(size(program)[1])
     text = b" " * count
     read(program, text)
@@ -65,7 +65,7 @@ def _read(size: Any, read: Any, program: Any) -> bytes:
 
 
 def exceeded(resources: Resources, threads: int, architecture: Architecture) -> str | None:
-    """What a kernel takes more of than the architecture has; None if it fits."""
+    """The resource of which a kernel needs more than the architecture has; None if it fits."""
     for what, used, most in (
         ("threads", threads, architecture.threads),
         ("registers of a thread", resources.registers, architecture.registers),

@@ -49,11 +49,11 @@ NOT_YET = "docs/gpu.md lists what the target 'cuda' does not have yet; leave tar
 
 
 class Device(Protocol):
-    """A device's memory, and its kernels, which run one after another. Memory is given back when nothing refers to what
-    `allocate` has returned."""
+    """A device's memory, and its kernels, which run one after another. Memory is freed when nothing refers to the
+    result of `allocate`."""
 
     def allocate(self, count: int) -> Any:
-        """Memory of so many bytes."""
+        """Memory of this many bytes."""
 
     def upload(self, array: np.ndarray, memory: Any) -> None:
         """Copy an array to the device."""
@@ -155,7 +155,7 @@ _SUBJECTS = {"Ref": "references", "Shadow": "gradients through references", "Sta
 
 
 def _words(node: object) -> str:
-    """What a program says of which this node is made."""
+    """The name of this node's kind in error messages."""
     name = type(node).__name__
     return next((words for start, words in _SUBJECTS.items() if name.startswith(start)), "sizes that depend on values")
 
@@ -328,7 +328,7 @@ Runner = Callable[[Sequence[Any]], Any]
 
 
 def runner(program: HostProgram, device: Device) -> Runner:
-    """What runs a program on a device, and keeps its constants there."""
+    """A function that runs a program on a device, and keeps its constants there."""
     constants: dict[int, DeviceTensor] = {}
     return lambda arguments: Run(program, device, constants)(arguments)
 

@@ -39,7 +39,7 @@ class CudaProgram:
 
     @property
     def native(self) -> NoReturn:
-        """What programs for the processor have: its machine code. Raises CompileError."""
+        """Raises CompileError: only programs for the processor have machine code."""
         raise CompileError(
             f"{self._name} was compiled for a GPU, whose programs are not exported, measured or examined yet",
             help="leave target= out for the processor",

@@ -80,7 +80,7 @@ def indices_of_thread() -> tuple[Any, Any]:
 
 
 def _indices(position: Expression, stage: Stage, e: Emission) -> list[Expression]:
-    """Where the element at a position of a stage's space is."""
+    """The indices of the element at a position of a stage's space."""
     return unravel_index(position, stage.extents, e.index) if stage.extents else []
 
 
@@ -133,7 +133,7 @@ def _match_elements(e: Emission, subject: StageSubject) -> Plan | None:
 
 
 class Accumulators:
-    """Where a thread has the numbers that a reduction has combined so far."""
+    """The places where a thread keeps the numbers that a reduction has combined so far."""
 
     def __init__(self, e: Emission, stage: Stage) -> None:
         self.e, self.stage = e, stage
@@ -312,7 +312,7 @@ def _product(e: Emission, product: Factors) -> Blocks:
 
 
 def _match_statement(e: Emission, subject: StageSubject) -> Plan | None:
-    """What operators bring loops of their own for: sorts, scans, scatters."""
+    """The plan for operators that bring their own loops: sorts, scans, scatters."""
     if subject.stage is not None:
         return None
     return _plan("the operator brings loops of its own: one thread", subject, lambda: _statement(e, subject.op))

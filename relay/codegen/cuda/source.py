@@ -98,7 +98,7 @@ def _passes() -> Any:
 
 
 def _without_compiler(generate: Any) -> Any:
-    """What `generate` gives where TVM takes the text for compiled code, and runs no compiler."""
+    """The result of `generate` while TVM takes the text for compiled code, and runs no compiler."""
     before = tvm.get_global_func(_COMPILE, allow_missing=True)
     tvm_ffi.register_global_func(_COMPILE, lambda text, *_: text.encode(), override=True)
     try:

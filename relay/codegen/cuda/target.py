@@ -11,7 +11,7 @@ NAME = "cuda"
 
 @attrs.frozen
 class Architecture:
-    """What a kernel may take of a GPU of this architecture, as the CUDA C Programming Guide has it. `shared_bytes`: of
+    """The limits of a GPU of this architecture for kernels, by the CUDA C Programming Guide. `shared_bytes`: of
     memory that is declared in a kernel; `registers`: for each thread; `block_registers`: for all threads of a block."""
 
     name: str
@@ -28,7 +28,7 @@ DEFAULT = ARCHITECTURES["sm_90"]
 
 
 def names_target(text: object) -> bool:
-    """Whether a text names a GPU."""
+    """True if a text names a GPU."""
     return isinstance(text, str) and text.split(",")[0].strip() == NAME
 
 

@@ -4,7 +4,7 @@
 
 Here one nest of loops over the elements of x makes e and y and adds up s and m, and behind its inner loop makes r. A
 cluster is such a nest. Its stages read each other at the place of the loops only, so a number that is computed there is
-in a register for those that come after it; what others read, too, is stored.
+in a register for the stages after it; numbers that others read, too, are stored.
 
 The space of a cluster has an axis for each axis of its elementwise stages (`whole`). A reduction goes over that space
 if it reads a tensor of that space, each axis with another one of its loops; this reading is its `order`.
@@ -77,8 +77,8 @@ Step: TypeAlias = "Cluster | Any"
 
 @attrs.frozen(eq=False)
 class KernelSteps:
-    """All that a kernel computes, in order, what schedule rules look at first. `remembered`: the operations for which
-    the kernel needs memory of its own."""
+    """The steps of a kernel: all that it computes, in order, for schedule rules. `remembered`: the operations whose
+    results the kernel keeps in memory."""
 
     steps: Sequence[Step]
     remembered: Sequence[Any]
@@ -90,7 +90,7 @@ class KernelSteps:
 def clusters(
     e: Emission, ops: Sequence[Any], stages: Mapping[Any, Stage | None], results: Mapping[Any, None]
 ) -> list[Step]:
-    """The operations, each behind those that it reads, in few clusters. What is not a te.compute has no stage.
+    """The operations, each behind those that it reads, in few clusters. Operations other than te.compute have no stage.
 
     Reductions go together with elementwise stages only where one of these is a result: a row that only the kernel reads
     is in the nearest cache, and loops that do less keep more in registers.
@@ -141,7 +141,7 @@ def _made_by(stages: Sequence[Stage], reads: Reads) -> list[tuple[Any, ...]]:
 
 
 def stands_in_place(stage: Stage, indices: Sequence[Any]) -> bool:
-    """Whether a tensor of a stage's space is read where the stage is."""
+    """True if a tensor of a stage's space is read at the stage's own place."""
     return len(indices) == len(stage.axes) and all(
         index.same_as(axis) or is_one(size)
         for index, axis, size in zip(indices, stage.axes, stage.extents, strict=True)
@@ -247,7 +247,7 @@ def _readstands_in_place(stage: Stage, reads: Reads) -> dict[Any, Any]:
 
 
 def _order(stage: Stage, tensor: Any, indices: Sequence[Any]) -> Order | None:
-    """How a reduction goes through all elements of a tensor; None if it does not, each once."""
+    """The order in which a reduction goes through all elements of a tensor; None if it does not visit each once."""
     return _order_of(stage, indices, tuple(map(extent, tensor.shape)))
 
 
@@ -274,7 +274,7 @@ def _space(stage: Stage, order: Order) -> list[Extent]:
 
 
 def _is_closed(e: Emission, stage: Stage) -> bool:
-    """Whether the loops of a reduction are those of a product, which reads each element several times."""
+    """True if the loops of a reduction are those of a product, which reads each element several times."""
     return stage.is_reduction and recognize(e, stage) is not None
 
 
@@ -283,7 +283,7 @@ def _are_plain(e: Emission, cluster: Cluster) -> bool:
 
 
 def _is_plain(e: Emission, stage: Stage) -> bool:
-    """Whether a reduction takes all elements, in vectors."""
+    """True if a reduction takes all elements, in vectors."""
     first = stage.op.body[0]
     always = isinstance(first.condition, tirx.IntImm) and bool(int(first.condition.value))
     return always and e.vectorizes([*first.source, *first.combiner.result])

@@ -154,16 +154,16 @@ class Emission:
         return tirx.const(0, self.index) if position is None else position
 
     def position(self, place: Place, indices: Sequence[Any]) -> Expression:
-        """Where the element at these indices is in the memory of a tensor."""
+        """The position in memory of the element of a tensor at these indices."""
         offset = self.offset(indices[place.skipped :], place.dims)
         return offset if self.lane is None or place.lanes == 1 else offset * place.lanes + self.lane
 
     def reads(self, stage: Stage) -> list[tuple[Any, tuple[Any, ...]]]:
-        """What a stage reads from memory once others are computed in it: tensors and indices, in its own axes."""
+        """The reads from memory of a stage once others are computed in it: tensors and indices, in its own axes."""
         return [read for body in stage.op.body for read in self.memory_reads(body)]
 
     def memory_reads(self, expression: Expression) -> list[tuple[Any, tuple[Any, ...]]]:
-        """What an expression reads from memory: tensors and indices."""
+        """The reads from memory of an expression: tensors and indices."""
         found: list[tuple[Any, tuple[Any, ...]]] = []
         for tensor, indices in loads(expression):
             if key(tensor) in self.places:
@@ -175,13 +175,13 @@ class Emission:
         return found
 
     def vectorizes(self, expressions: Sequence[Expression]) -> bool:
-        """Whether TVM makes vectors of expressions: not of C's functions, nor, where a condition would split the vector
-        again, if they have names (it fails with an error)."""
+        """True if TVM makes vectors of expressions: not of C's functions, nor, where a condition would split the
+        vector again, of expressions with names (it fails with an error)."""
         found = self._features(expressions)
         return CALL not in found and not {CHOICE, NAMES} <= found
 
     def has_names(self, expressions: Sequence[Expression]) -> bool:
-        """Whether expressions have names for parts of them, as polynomials do."""
+        """True if expressions have names for parts of them, as polynomials do."""
         return NAMES in self._features(expressions)
 
     def _features(self, expressions: Sequence[Expression]) -> set[str]:
@@ -285,8 +285,8 @@ class Emission:
         skipped: int,
         on_stack: bool = True,
     ) -> tuple[Place, list[Statement]]:
-        """Memory for a temporary tensor, and the statements that make it known. With `part`, each thread has its own.
-        `on_stack`: it may be there if it is small; otherwise its place says its address."""
+        """Memory for a temporary tensor, and the statements that declare it. With `part`, each thread has its own.
+        `on_stack`: it may be there if it is small; otherwise its place has its address."""
         elements = volume(dims)
         size = BaseType(dtype).dtype.itemsize
         small = isinstance(elements, int) and elements * size < STACK_BYTES
@@ -317,7 +317,7 @@ class Emission:
         return Place(buffer, (elements,))
 
     def lanes(self, dtype: str) -> int:
-        """How many elements a 64-byte vector holds."""
+        """The number of elements in a 64-byte vector."""
         return max(4, 64 // BaseType(dtype).dtype.itemsize)
 
     def fill(self, buffer: Any, width: int, element: Callable[[Expression], Expression]) -> list[Statement]:

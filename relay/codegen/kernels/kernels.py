@@ -164,7 +164,7 @@ _NAMED = 4
 
 
 def _lines(group: FusionGroup) -> tuple[str, Span | None, tuple[Label, ...]]:
-    """A kernel in words, and the lines of the program that it is made of."""
+    """A kernel in words, and the lines of the program that it comes from."""
     calls = [binding.value for binding in group.bindings if isinstance(binding.value, OpCall)]
     found = {(c.span.source.filename, c.span.line): (c.span, c.operator) for c in calls if c.span is not None}
     places = list(found.values())
@@ -198,7 +198,7 @@ def symbolic_in(part: object) -> list[TypeId]:
 
 
 def is_inlined(atom: Atom) -> bool:
-    """Whether an operand is part of the kernel: a number that TIR has a literal for and computes with rightly.
+    """True if an operand is a literal in the kernel: a number that TIR has a literal for and computes with correctly.
 
     TIR makes `x * 0.0` 0 also for infinite x, drops the 0.0 of `-0.0 + 0.0`, and refuses `x / 0.0`.
     """
@@ -260,7 +260,7 @@ def _packable(group: FusionGroup, operands: Sequence[Atom]) -> list[int]:
 
 
 def _in_place(group: FusionGroup, binding: Binding) -> InPlace | None:
-    """How a member of a group writes over an operand: only the last one may."""
+    """The way in which a member of a group writes over an operand: only the last one may."""
     assert isinstance(binding.value, OpCall)
     return lookup(binding.value.operator).memory.in_place if binding is group.bindings[-1] else None
 
@@ -441,14 +441,14 @@ def _elements(group: FusionGroup, operands: Sequence[Atom]) -> int:
 
 
 def _starts_threads(function: Any) -> bool:
-    """Whether some loop of a kernel is for several threads."""
+    """True if some loop of a kernel is for several threads."""
     found: list[Any] = []
     structural_walk(function.body, ((tirx.For, found.append),))
     return any(loop.kind == tirx.ForKind.PARALLEL for loop in found)
 
 
 def _reads(statement: Statement, buffer: Any) -> bool:
-    """Whether a statement reads a buffer."""
+    """True if a statement reads a buffer."""
     found: list[Any] = []
     structural_walk(statement, ((TensorLoad, found.append),))
     return any(load.source.same_as(buffer) for load in found)
@@ -464,8 +464,8 @@ class Extents:
         self._replaced = False
 
     def equal(self, found: Dim, expected: Dim) -> bool:
-        """Whether a stage's extent is that of its type, as far as is known. Where others stand for dims, what follows
-        from them may be too much for the facts."""
+        """True if a stage's extent is that of its type, as far as is known. If other variables replace dims, the
+        facts may not suffice to decide it."""
         if found == expected:
             return True
         answer = facts().equal(found, expected)

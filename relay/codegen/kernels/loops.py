@@ -36,7 +36,7 @@ def loop(extent: Extent, dtype: str, body: Body, kind: str = "SERIAL") -> list[S
 
 
 def _repeats_bfloat16(statement: Statement, variable: Expression) -> bool:
-    """Whether a number of bfloat16 is stored that is the same in all rounds: of these TVM makes no vectors."""
+    """True if a number of bfloat16 is stored that is the same in all rounds: TVM cannot make vectors of these."""
     if not isinstance(statement, tirx.BufferStore) or str(statement.value.ty) != "bfloat16":
         return False
     return not any(used.same_as(variable) for used in tirx.analysis.undefined_vars(statement.value, []))

@@ -1,9 +1,9 @@
 """Register allocation of names: names in long expressions become stores to registers.
 
-TVM's analyses put the values of names (`Let`) in place of them, which takes exponential time where values contain
-names that are used more than once. They also take floats for numbers that they may simplify, and fail with an error
-where a name has one value as it stands and another one simplified, or is a choice of float constants. They do not look
-through memory: so each name is stored to a small buffer, which LLVM keeps in a register.
+TVM's analyses put the values of names (`Let`) in place of them, which takes exponential time where values contain names
+that are used more than once. They also take floats for numbers that they may simplify, and fail with an error where a
+name has one value as written and another one simplified, or is a choice of float constants. They do not track memory:
+so each name is stored to a small buffer, which LLVM keeps in a register.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def _is_name(statement: Statement) -> bool:
 def _in_registers(
     parts: Sequence[Statement], lane: Expression | None, width: int
 ) -> tuple[list[Statement], list[Statement]]:
-    """What makes registers, and statements with these for names; the loop variable `lane` counts to `width`."""
+    """The statements that declare registers, and statements that use them for names; the loop variable `lane` counts
+    to `width`."""
     at = tirx.const(0, "int32") if lane is None else lane
     registers: dict[Any, Any] = {}
     allocations: list[Statement] = []
@@ -128,7 +129,7 @@ def _hoist_names(expression: Expression) -> Expression:
 
 
 def _is_safe(expression: Expression) -> bool:
-    """Whether an expression can be computed where nobody needs it: it reads nothing, and divides no integers."""
+    """True if an expression can be computed where it is not needed: it reads nothing, and divides no integers."""
     found: list[Any] = []
     kinds = (TensorLoad, tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod)
     structural_walk(expression, tuple((kind, found.append) for kind in kinds))

@@ -22,8 +22,8 @@ Subject = TypeVar("Subject")
 
 @attrs.frozen(eq=False)
 class Plan:
-    """The loops that a rule has for something: `emit` makes them, `reason` says why they suit it, and `tilings` what
-    else their tiles might be."""
+    """The loops of a rule for something: `emit` makes them, `reason` tells why they suit it, and `tilings` are
+    alternatives for their tiles."""
 
     reason: str
     emit: Callable[[], list[Statement]]

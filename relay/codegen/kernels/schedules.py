@@ -1,8 +1,8 @@
 """Schedules: loops for the te stages of a kernel.
 
-What is computed elementwise becomes part of what reads it. The stages that are left are kept in memory, in clusters. Of
-the rules in `KERNEL_RULES` one says how the clusters go together: those that have their first axes in common, as the
-rows of a softmax, share the loops over these. A cluster by itself gets the loops of one of `CLUSTER_RULES`.
+Elementwise stages become part of their readers. The other stages are kept in memory, in clusters. One of the rules in
+`KERNEL_RULES` combines the clusters: those that have their first axes in common, as the rows of a softmax, share the
+loops over these. A single cluster gets the loops of one of `CLUSTER_RULES`.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def materialized_operations(ops: Sequence[Any], results: Mapping[Any, None]) -> 
 
 
 def _moves_only(op: Any) -> bool:
-    """Whether an operation only moves data (or makes it from nothing)."""
+    """True if an operation only moves data (or has no operands)."""
     body = op.body[0]
     while isinstance(body, tirx.Cast):
         body = body.value
@@ -113,7 +113,7 @@ def _steps(e: Emission, ops: Sequence[Any], results: Mapping[Any, None]) -> list
 
 
 def _temporary_operations(e: Emission, steps: Sequence[Step], results: Mapping[Any, None]) -> list[Any]:
-    """The operations for which the kernel needs memory of its own: those that other clusters read."""
+    """The operations whose results the kernel keeps in memory: those that other clusters read."""
     where = {op: n for n, step in enumerate(steps) for op in _ops(step)}
     read: set[Any] = set()
     for n, step in enumerate(steps):
@@ -169,7 +169,8 @@ def _match_common(e: Emission, subject: KernelSteps) -> Plan | None:
 
 
 def _common(e: Emission, steps: Sequence[Step]) -> int:
-    """How many first axes several stages have in common, so that all can be computed within loops over these."""
+    """The number of first axes that several stages have in common, so that all can be computed within loops over
+    these."""
     if len(steps) < 2 or not all(isinstance(step, Cluster) for step in steps):
         return 0
     stages = [stage for step in steps for stage in step.stages]

@@ -36,7 +36,8 @@ def with_shared_parts(tensor: Any) -> Any:
 
 @attrs.frozen(eq=False)
 class _Scope:
-    """Where a name may stand: before the whole element, or before the arm of a choice, or what stands behind `and`."""
+    """The scope of a name: before the whole element, or before the arm of a choice, or before the right side of
+    `and`."""
 
     choice: Expression | None = None
     arm: int = 0
@@ -148,7 +149,7 @@ _BINARY: tuple[Any, ...] = (
 
 
 def _children(node: Expression) -> Sequence[Expression]:
-    """What is directly in an expression: nothing in those that cannot be made anew here."""
+    """The direct subexpressions of an expression: none of those that cannot be rebuilt here."""
     if isinstance(node, _BINARY):
         return node.a, node.b
     if isinstance(node, tirx.Cast):
@@ -166,7 +167,7 @@ _DIVISIONS: tuple[Any, ...] = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)
 
 
 def _guards(node: Expression) -> bool:
-    """Whether only the first part of an expression is computed whenever the expression is."""
+    """True if only the first part of an expression is computed whenever the expression is."""
     return isinstance(node, tirx.And | tirx.Or) or (isinstance(node, Call) and is_choice(node))
 
 

@@ -21,7 +21,7 @@ LOAD = "te.tensor_load"
 
 @attrs.frozen(eq=False)
 class Stage:
-    """What is computed element by element: one or several tensors over the same axes."""
+    """A stage: one or several tensors over the same axes, computed element by element."""
 
     op: Any
     axes: tuple[Any, ...]  # variables
@@ -39,12 +39,12 @@ class Stage:
 
     @property
     def loads(self) -> list[tuple[Any, tuple[Any, ...]]]:
-        """What the stage reads, as its function says: tensors and indices."""
+        """The reads of the stage in its function: tensors and indices."""
         return [load for body in self.op.body for load in loads(body)]
 
     @property
     def work(self) -> Extent:
-        """How many elements are computed, or, of a reduction, combined."""
+        """The number of elements that are computed, or, in a reduction, combined."""
         return volume((*self.extents, *self.reduced))
 
 
@@ -54,7 +54,7 @@ def extent(value: Any) -> Extent:
 
 
 def is_one(value: Extent) -> bool:
-    """Whether an extent is the number 1."""
+    """True if an extent is the number 1."""
     return isinstance(value, int) and value == 1
 
 
@@ -67,7 +67,7 @@ def volume(extents: Sequence[Extent]) -> Extent:
 
 
 def has_equal_extents(left: Sequence[Extent], right: Sequence[Extent]) -> bool:
-    """Whether extents are surely equal."""
+    """True if extents are surely equal."""
     return len(left) == len(right) and all(
         a == b if isinstance(a, int) and isinstance(b, int) else not isinstance(a, int) and not isinstance(b, int)
         and equal(a, b)
@@ -76,7 +76,7 @@ def has_equal_extents(left: Sequence[Extent], right: Sequence[Extent]) -> bool:
 
 
 def equal(left: Expression, right: Expression) -> bool:
-    """Whether expressions are the same."""
+    """True if expressions are the same."""
     from tvm_ffi import structural_equal
 
     return bool(left.same_as(right) or structural_equal(left, right))
@@ -124,7 +124,7 @@ def loads(expression: Expression) -> Iterator[tuple[Any, tuple[Any, ...]]]:
 
 
 def mentions(expression: Any, variable: Any) -> bool:
-    """Whether a variable occurs in an expression."""
+    """True if a variable occurs in an expression."""
     found: list[Any] = []
     structural_walk(expression, ((tirx.Var, lambda v: found.append(v) if v.same_as(variable) else None),))
     return bool(found)
@@ -146,7 +146,7 @@ def substitute_variables(
 
 
 def with_fresh_names(part: Any) -> Any:
-    """An expression or statement where every occurrence of a name's definition has a name of its own: TVM's passes want
+    """An expression or statement where every occurrence of a name's definition has its own name: TVM's passes require
     that, and elements that are computed in several places, or used twice, repeat them.
 
     They fail, too, where the simplifier makes something else of a name's value the second time it comes across it. It
@@ -168,7 +168,7 @@ _COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 
 
 def _is_constant_integer(expression: Any) -> bool:
-    """Whether an expression is arithmetic on constant integers."""
+    """True if an expression is arithmetic on constant integers."""
     if isinstance(expression, tirx.Add | tirx.Sub | tirx.Mul):
         return _is_constant_integer(expression.a) and _is_constant_integer(expression.b)
     return isinstance(expression, tirx.IntImm)
@@ -195,13 +195,13 @@ CALL, CHOICE, NAMES = "call", "choice", "names"
 
 
 def is_choice(call: Any) -> bool:
-    """Whether a call computes one of two only."""
+    """True if a call computes only one of two."""
     return str(getattr(call.op, "name", "")).endswith(".if_then_else")
 
 
 def features(expression: Expression) -> set[str]:
-    """What decides whether TVM makes vectors of an expression: CALL if it calls C's functions, CHOICE if it computes
-    one of two only, and NAMES if it has some."""
+    """The features that decide whether TVM makes vectors of an expression: CALL if it calls C's functions, CHOICE if
+    it computes only one of two, and NAMES if it has some."""
     found: set[str] = set()
 
     def visit(call: Any) -> None:

@@ -1,1 +1,1 @@
-"""From the core to native functions: control flow, memory, aliasing, lists."""
+"""Lowering from the core to native functions: control flow, memory, aliasing, lists."""

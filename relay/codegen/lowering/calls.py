@@ -68,7 +68,7 @@ def emit_status_check(code: Code, status: Expression) -> None:
 
 
 def _flat(value: Value, layout: Layout) -> Iterator[tuple[Leaf | None, TensorLayout]]:
-    """The leaves of a value, None for those that are not there."""
+    """The leaves of a value, None for absent ones."""
     match value, layout:
         case Leaf(), _:
             yield value, value.layout
@@ -91,5 +91,5 @@ def _flat(value: Value, layout: Layout) -> Iterator[tuple[Leaf | None, TensorLay
 
 
 def _absent(layout: TensorLayout) -> Expression:
-    """What is passed for a field of a constructor that is not the active one."""
+    """The argument for a field of a constructor that is not the active one."""
     return tir.literal(0, layout.base) if tir.by_value(layout.base, layout.elements) else integer(0)

@@ -59,8 +59,8 @@ class Externals(Callbacks):
     def device_call(
         self, function: Callable[..., None], types: Sequence[TensorType], results: int, given: Sequence[Expression]
     ) -> Expression:
-        """The status of a call of a function on arrays of these types, of operands and then so many results, by their
-        addresses."""
+        """The status of a call of a function on arrays of these types, of operands and then this many results, by
+        their addresses."""
         name = f"relay.device.{uuid.uuid4().hex}"  # also in a process that loads it
         self.add_device(Device(name, function, tuple(types), results))
         return tirx.call_packed(name, *given)
@@ -81,7 +81,7 @@ class Externals(Callbacks):
 
 @attrs.frozen(eq=False)
 class _Callback:
-    """What compiled code calls: addresses and sizes in, status out. It never raises."""
+    """The function that compiled code calls: addresses and sizes in, status out. It never raises. It never raises."""
 
     operator: Operator
     type: FunctionType
@@ -137,7 +137,8 @@ class _Callback:
 
 @attrs.frozen(eq=False)
 class _Printer:
-    """What compiled code calls to print: addresses and extents in, status out. It never raises."""
+    """The function that compiled code calls to print: addresses and extents in, status out. It never raises. It
+    never raises."""
 
     node: Print
     types: Sequence[TensorType]

@@ -37,13 +37,13 @@ _NUMBERS = (tirx.IntImm, tirx.FloatImm)
 
 
 class Around(Protocol):
-    """What puts statements around a call."""
+    """A function that puts statements around a call."""
 
     def __call__(self, code: Code, call: Statement) -> Sequence[Statement]: ...
 
 
 class TensorAllocator(Protocol):
-    """What gives memory for tensors of data-dependent size."""
+    """The allocator of tensors of data-dependent size."""
 
     def reserve(self, code: Code, size: Expression) -> Expression:
         """The address of this many bytes."""
@@ -72,8 +72,8 @@ class Code:
     """Statements of one function. `context` is the parameter that holds the address of the context table."""
 
     def __init__(self, places: Mapping[TypeId, int] | None = None, arena: TensorAllocator | None = None) -> None:
-        """`places`: where the sizes of symbolic dims stand in the context table. `arena` has the memory of tensors
-        of data-dependent size."""
+        """`places`: the positions of symbolic dims' sizes in the context table. `arena` has the memory of tensors of
+        data-dependent size."""
         self._arena = arena
         self.made: dict[DataDependentDim, Expression] = {}  # the sizes that are in scope
         self.context = tirx.Var("context", "int64")
@@ -97,7 +97,7 @@ class Code:
 
     @contextmanager
     def collect(self) -> Iterator[list[Statement]]:
-        """What is emitted inside goes to a list of its own."""
+        """A context: statements that are emitted inside are collected in a separate list."""
         outer = self.open()
         collected = self.statements
         yield collected
@@ -139,8 +139,8 @@ class Code:
         return [tirx.BufferStore(self._table, integer(status), [STATUS]), tir.fail()]
 
     def call_kernel(self, call: KernelCall, may_fail: bool) -> None:
-        """Call a kernel. The call can be moved to another function unless it may fail, stands in a construct, or reads
-        what is computed in this function."""
+        """Call a kernel. The call can be moved to another function unless it may fail, is in a construct, or reads
+        values that this function computes."""
         for leaf in (*call.outputs, *call.temporaries, *call.leaves):  # what is written lives with all that is read
             self.touch(leaf)
         if not may_fail and self._depth == 0 and self._is_movable(call):
@@ -371,7 +371,7 @@ class Code:
         return self.load(leaf) if in_register else self.address(leaf)
 
     def address(self, leaf: Leaf) -> Expression:
-        """Where a tensor lies."""
+        """The address of a tensor."""
         match leaf.place:
             case Memory(address, slot):
                 if slot is not None:
@@ -503,7 +503,7 @@ def build(layout: Layout, places: Iterator[Leaf]) -> Value:
 
 
 class FailureTable:
-    """What can go wrong in a program: the error for each status."""
+    """The failures of a program: the error for each status."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, Span | None], int] = {}

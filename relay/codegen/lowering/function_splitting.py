@@ -53,7 +53,7 @@ def split_call_runs(code: Code, name: str) -> dict[Any, Any]:
 
 
 def _part(outer: Code, calls: Iterable[KernelCall]) -> tuple[Any, list[Expression]]:
-    """A function that makes these calls in the workspace of another one, and what it is given of that one's
+    """A function that makes these calls in the workspace of another one, and its arguments from that one's
     parameters."""
     code = Code(outer.places)
     given: dict[Place, tuple[Expression, Any]] = {}

@@ -31,7 +31,7 @@ from relay.transform.fusion.fusion_groups import FusionGroup
 
 @attrs.frozen(eq=False)
 class ProgramContext:
-    """What the functions of one program share."""
+    """The common state of the functions of one program."""
 
     layouts: Layouts
     kernels: Kernels
@@ -94,7 +94,7 @@ class FunctionState:
         return site
 
     def around(self, site: Site | None) -> Around | None:
-        """What puts a call of a site between readings of the clock."""
+        """The statements that put a call of a site between readings of the clock; None where it is not measured."""
         return None if site is None or self.shared.probes is None else self.shared.probes.around(site)
 
     def placed(self, site: Site | None) -> None:
@@ -104,7 +104,7 @@ class FunctionState:
 
     @contextmanager
     def measured(self, kind: str, name: str, group: FusionGroup | None, span: Span | None = None) -> Iterator[None]:
-        """What is emitted inside stands between readings of the clock."""
+        """A context: code that is emitted inside is between readings of the clock."""
         site, probes = self.site(kind, name, group, span), self.shared.probes
         start = None if site is None or probes is None or not site.is_measured else probes.start(self.code)
         yield

@@ -1,7 +1,7 @@
 """Function generation: one case for each construct of the core, loops as `While`, branches as `IfThenElse`.
 
-A value that a block gives to its surroundings is computed where it will be needed, if possible (`_destinations`).
-Arrays that are updated in place share memory with what they are made from, as `sharing` has planned.
+The result of a block is computed in the place where it will be needed, if possible (`_destinations`). Arrays that are
+updated in place share memory with their operands, as planned by `memory.aliasing`.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class FunctionGenerator(FunctionState):
         self.taken.difference_update(place for places in settled for place in places)
 
     def _is_occupied(self, block: Block, variable: Var, target: Leaf) -> bool:
-        """Whether a place that a variable is wanted in still holds an argument that is read."""
+        """True if a place that a variable is wanted in still holds an argument that is read."""
         return self.donated.get(target.place) is block and self.replacing.get(variable) is not target.place
 
     def _settle(self, variable: Var, target: Value) -> list[Place]:
@@ -160,7 +160,7 @@ class FunctionGenerator(FunctionState):
                 assert_never(block.terminator)
 
     def _destinations(self, block: Block, targets: Sequence[Value]) -> dict[Var, Value]:
-        """Where values of this block's variables are to be made: the places that its end would copy them to.
+        """The places in which values of this block's variables are computed: those that its end would copy them to.
 
         Nothing reads these places before the block has ended, unless they are among those `taken` for variables that
         share memory. Those of the next round of a loop are not among them.
@@ -471,7 +471,7 @@ class FunctionGenerator(FunctionState):
             code.emit_if(code.load(running), completed)
 
     def _ends_with_round(self, body: Block) -> tuple[bool, bool]:
-        """Whether nothing of the arena that a round takes is in use after the round, and whether it takes any."""
+        """True if no memory of the arena from a round is in use after the round; and True if the round takes any."""
         if not self.shared.arena.used:
             return True, False
         ends, takes = True, False

@@ -1,7 +1,7 @@
 """Interrupts: loops and recursive functions let Python handle Ctrl-C and other signals from time to time.
 
-A function counts the work of the rounds of its loops, as far as it is known at compile time, and asks when there has
-been enough of it. Where there is no Python, as in an exported library that C++ calls, asking does nothing.
+A function counts the work of the rounds of its loops, as far as it is known at compile time, and checks for signals
+after a certain amount. Without Python, as in an exported library that C++ calls, the check does nothing.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Interrupts:
         self._done: Leaf | None = None
 
     def loop(self, loop: Loop, condition: Expression, body: list[Statement]) -> None:
-        """Emit a loop. A short one is part of what surrounds it.
+        """Emit a loop. A short one is part of the code around it.
 
-        The question stands outside of an inner loop, whose registers would have to be saved around it.
+        The check is outside of an inner loop, whose registers would have to be saved around it.
         """
         work = self._meter.block(loop.body)
         cost = work.flops + work.bytes // 8 + sum(len(block.bindings) for block in all_blocks(loop.body)) + 1

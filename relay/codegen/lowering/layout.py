@@ -144,9 +144,9 @@ class Pool:
     first place in the context table: top, capacity, then a base for each leaf. Those of stacks have a word more in each
     row, which matters in the first row of a block (`pools.py`), and places for blocks that are free (`free`).
 
-    Behind the content of a reference lie two words for each slot of shadows (`Shadow`): 1 + the row of the sweep,
-    0 if there is no shadow yet, and the shadow's row. Whoever passes references makes room for them; each call clears
-    them.
+    After the content of a reference there are two words for each slot of shadows (`Shadow`): 1 + the row of the sweep,
+    0 if there is no shadow yet, and the shadow's row. The caller that passes references makes room for them; each call
+    clears them.
     """
 
     name: str
@@ -163,12 +163,12 @@ class Pool:
 
 
 def has_cells(pool: Pool) -> bool:
-    """Whether what the rows of stacks in a pool hold are rows of references, as the elements of lists may be."""
+    """True if the rows of stacks in a pool contain rows of references, as the elements of lists may."""
     return isinstance(pool.element, RowLayout) and pool.element.pool.cells
 
 
 def has_fixed_rows(pool: Pool) -> bool:
-    """Whether no size in a row is symbolic."""
+    """True if no size in a row is symbolic."""
     return all(isinstance(leaf.bytes, int) for leaf in leaves(pool.element))
 
 
@@ -328,14 +328,14 @@ class Layouts:
         return list(found)
 
     def _is_pooled(self, definition: DataDefinition) -> bool:
-        """Whether values of a data type are rows of a pool."""
+        """True if values of a data type are rows of a pool."""
         if definition not in self._pooled:
             recursive = definition in recursive_definitions([definition])
             self._pooled[definition] = recursive or self._leaves(definition) > MAXIMUM_LEAVES
         return self._pooled[definition]
 
     def _leaves(self, definition: DataDefinition) -> int:
-        """How many leaves a value of a data type has that is not recursive."""
+        """The number of leaves of a value of a data type that is not recursive."""
         pending = [field for constructor in definition.constructors for field in constructor.fields]
         count = 1
         while pending and count <= MAXIMUM_LEAVES:
@@ -377,7 +377,7 @@ class Layouts:
 
 
 def _is_plain(layout: Layout) -> bool:
-    """Whether no stack lies in a layout, so that all variables of the type may share it."""
+    """True if a layout contains no stack, so that all variables of the type may share it."""
     match layout:
         case TensorLayout() | RowLayout():
             return True

@@ -111,7 +111,7 @@ def text(module: Module, threads: int) -> str:
 
 
 def options(module: Module, threads: int) -> Mapping[str, TilingOptions]:
-    """What the loops of a module's kernels might be, by the kernels' names. Raises CompileError."""
+    """The alternatives for the loops of a module's kernels, by the kernels' names. Raises CompileError."""
     with compiling, assuming(module.where):
         return _generate(module, threads, {}, explores=True).kernels.options
 
@@ -124,7 +124,7 @@ def schedules(module: Module, threads: int, choices: Choices) -> Sequence[Kernel
 
 @attrs.frozen(eq=False)
 class _GeneratedModule:
-    """What a module is compiled from."""
+    """The source of a compiled module: the generated functions."""
 
     functions: dict[Any, Any]  # TIR, by their global variables
     kernels: Kernels
@@ -135,7 +135,7 @@ class _GeneratedModule:
 def _make_context(
     module: Module, table: ContextTable, threads: int, choices: Choices, explores: bool, devices: Devices
 ) -> ProgramContext:
-    """What the functions of a program share."""
+    """The common state of a program's functions."""
     functions: dict[str, Function] = {n: f for n, f in module.functions.items() if isinstance(f, Function)}
     layouts = analyze(module)
     sizes = {dim: table.reserve(1) for dim in symbolic_dims(module)}
@@ -285,7 +285,7 @@ def listing(module: Module, threads: int) -> str:
 
 
 def _repeats(module: Module) -> bool:
-    """Whether code between kernels may run more than once: in loops or recursive functions."""
+    """True if code between kernels may run more than once: in loops or recursive functions."""
     graph = call_graph(module)
     functions = [module.functions[name] for name in reachable(module, graph)]
     return any(len(part) > 1 or part[0] in graph[part[0]] for part in strong_components(graph)) or any(
@@ -294,7 +294,7 @@ def _repeats(module: Module) -> bool:
 
 
 def _packing(functions: Mapping[str, Function], graph: Mapping[str, Iterable[str]]) -> frozenset[str]:
-    """The functions in which a tensor becomes one of the arena, also in those that they call."""
+    """The functions, with all that call them, in which a tensor becomes one of the arena."""
     found = {
         name
         for name, function in functions.items()
@@ -307,7 +307,7 @@ def _packing(functions: Mapping[str, Function], graph: Mapping[str, Iterable[str
 
 
 def _prepare_module(module: Module) -> Module:
-    """What the entry reaches, without tail calls. Functions go by the names of the module."""
+    """The part of a module that the entry reaches, without tail calls. Functions keep the names of the module."""
     wanted = reachable(module, call_graph(module))
     functions: dict[str, Function | Derivative] = {}
     for name, function in module.functions.items():
@@ -420,7 +420,7 @@ def _forget_resized_pools(
 
 
 def _grow_workspace(code: Code, needed: Any, own: int) -> None:
-    """Allocate the workspace anew if the last one is smaller than `needed`. `own`: its place in the table."""
+    """Allocate a new workspace if the last one is smaller than `needed`. `own`: its place in the table."""
     with code.collect() as grow:
         code.emit(tirx.Evaluate(tir.extern("free", code.table(own + 2))))
         code.set_table(own + 2, integer(0))

@@ -52,7 +52,7 @@ class PooledData:
         self._shared.pools.drop_content(self._code, layout.pool, self._code.value(self._state.leaf(reference)))
 
     def shadow(self, shadow: Shadow, layout: Layout) -> Leaf:
-        """The shadow of a cell, which is made if this sweep has none yet."""
+        """The shadow of a cell, which is created if this sweep has none yet."""
         code, pool = self._code, self._shared.layouts.atom(shadow.reference)
         assert isinstance(pool, RowLayout)
         row = code.value(self._state.leaf(shadow.reference))
@@ -108,7 +108,7 @@ class PooledData:
         return code.read(code.row(layout.pool, code.bind(row, name="row")), keep)
 
     def _keyed_stack(self, key: Key) -> tuple[StackValue, StackLayout]:
-        """The stack that a key stands for."""
+        """The stack of a key."""
         variable, path = key
         value, layout = self._state.value(variable), self._shared.layouts.atom(variable)
         for position in path:

@@ -1,4 +1,4 @@
-"""Probes of a profiling build: the clock is read around kernels, and what it says is added up in a table.
+"""Probes of a profiling build: the clock is read around kernels, and times are added up in a table.
 
 The build has the kernels and the memory plan of the ordinary one. Its context table has the address of the probe table,
 words of 64 bits that the caller provides:
@@ -44,7 +44,7 @@ _MONOTONIC = 1  # CLOCK_MONOTONIC of Linux
 
 @attrs.define(eq=False)
 class Site:
-    """A place of the host program that calls a kernel, Python or a device: its `kind`. It stands in a core function,
+    """A place of the host program that calls a kernel, Python or a device: its `kind`. It is in a core function,
     from one time of its workspace to another; `live` are the bytes of this workspace that are in use then."""
 
     number: int
@@ -142,7 +142,7 @@ class Probes:
         code.emit(tirx.Evaluate(tir.call(self._record, given)))
 
     def around(self, site: Site) -> Around | None:
-        """What puts a call between two readings of the clock; None where it is not measured."""
+        """The statements that put a call between two readings of the clock; None where it is not measured."""
         if not site.is_measured:
             return None
 
@@ -157,8 +157,8 @@ class Probes:
 
     @property
     def functions(self) -> dict[Any, Any]:
-        """What records, and what Python calls to learn of the clock and of the probes' cost: clock(context) leaves the
-        time in the word for it, calibrate(context, n) has n probes around nothing."""
+        """The functions that record, and those that Python calls to learn about the clock and the probes' cost:
+        clock(context) leaves the time in the word for it, calibrate(context, n) has n probes around nothing."""
         return {
             self._record: self._record_function(),
             self._calibrate: self._calibrate_function(),
@@ -213,7 +213,7 @@ class Probes:
 
 @functools.cache
 def counts_cycles() -> bool:
-    """Whether the processor's cycle counter is a clock: it runs at one rate, whatever the processor does."""
+    """True if the processor's cycle counter is a clock: it runs at one rate, whatever the processor does."""
     if platform.machine() != "x86_64":
         return False
     try:

@@ -26,8 +26,8 @@ _CONTIGUOUS_AND_ALIGNED = 0x1 | 0x100  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIG
 
 
 class Arrays:
-    """Reads the arrays of one program's calls. `dtypes` are those whose addresses stand in the context table, by
-    place."""
+    """Reads the arrays of one program's calls. `dtypes`: those whose addresses are in the context table, by
+    position."""
 
     def __init__(self, table: ContextTable) -> None:
         self._table = table
@@ -66,10 +66,10 @@ class Arrays:
         sizes: Mapping[TypeId, int],
         shown: Mapping[TypeId, tuple[int, int]],
     ) -> Expression:
-        """0 if the arrays have these dtypes and shapes and lie in memory as generated code reads them.
+        """0 if the arrays have these dtypes and shapes and the memory layout of generated code.
 
-        Symbolic dims are written to the table at `sizes`, from the array and axis in `shown`. Dims that are anything
-        else are not looked at.
+        Symbolic dims are written to the table at `sizes`, from the array and axis in `shown`. Other dims are not
+        checked.
         """
         found = code.leaf(ROW)
         code.store(found, integer(0))

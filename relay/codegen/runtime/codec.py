@@ -1,8 +1,8 @@
 """The codec of compiled modules: a closed set of classes as bytes, read without running anything of them.
 
 Each value is a letter and what belongs to it. Numbers are 64 bits, texts and lists begin with their length. An object
-of one of `_CLASSES` is its class's number and its fields; where it occurs again, the position of the first occurrence,
-so that what was one object is one again. What stands in the program, its places and data types, is a number there.
+of one of `_CLASSES` is its class's number and its fields; a further occurrence is the position of the first one, so
+that identity is kept. Places and data types of the program are numbers in it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def encode(value: object, outside: Outside = lambda _: None) -> bytes:
 
 
 def decode(content: bytes, inside: Inside | None = None) -> Any:
-    """What `encode` was given. Raises Damaged for other bytes."""
+    """The object that `encode` was called with. Raises Damaged for other bytes."""
     reader = _Reader(content, inside)
     try:
         found = reader.read(0)

@@ -113,7 +113,7 @@ changed references, printed, or taken an hour."""
 
 
 class Run(Protocol):
-    """What runs a program; see `Program.run`."""
+    """The runner of a program; see `Program.run`."""
 
     def __call__(self, leaves: list[np.ndarray], context: _Context | None = None) -> list[np.ndarray] | None: ...
 
@@ -200,7 +200,7 @@ class Program:
                 reading.give_back(passing)
 
     def sizes(self, arguments: Sequence[Any]) -> dict[TypeId, int]:
-        """What the symbolic dims are for these arguments."""
+        """The symbolic dims for these arguments."""
         return {dim: _extent(arguments, place) for dim, place in self.native.dims.items()}
 
     def take(self) -> _Context:
@@ -225,7 +225,7 @@ class Program:
         )
 
     def _runner(self) -> Run:
-        """What `run` is. A closure: a call through attributes of `self` takes noticeably longer.
+        """The function `run`. A closure: a call through attributes of `self` takes noticeably longer.
 
         A program that cannot be started again, since it calls Python or overwrites its arguments, has a large stack
         from the start if it is recursive.
@@ -385,7 +385,7 @@ def _context(native: NativeModule) -> _Context:
 
 
 class _Context:
-    """What one call at a time uses: the context table, the workspace, and the pools, kept for the next call."""
+    """The memory of one call at a time: the context table, the workspace, and the pools, kept for the next call."""
 
     def __init__(self, native: NativeModule) -> None:
         self.table = np.zeros(native.table_size, np.int64)
@@ -446,7 +446,8 @@ def _extent(arguments: Sequence[Any], place: Place) -> int:
 def _shapes(
     dims: Sequence[tuple[Dim, ...]], shown: Mapping[TypeId, tuple[int, int]]
 ) -> Callable[[Sequence[np.ndarray]], Sequence[tuple[int, ...]]]:
-    """What computes shapes from the leaves that show the sizes of their dims: Python code, since dims print so."""
+    """A function that computes shapes from the leaves that show the sizes of their dims: Python code, since dims
+    print as such."""
     places = {dim: f"leaves[{leaf}].shape[{axis}]" for dim, (leaf, axis) in shown.items()}
     uses = Counter(v for shape in dims for dim in shape for v in variables(dim))
     repeated = {dim: f"d{number}" for number, dim in enumerate(places) if uses[dim] > 1}
@@ -464,7 +465,7 @@ def _shapes(
 
 
 def _output(dims: tuple[Dim, ...], dtype: np.dtype[Any]) -> Callable[..., np.ndarray]:
-    """What makes the arrays for a leaf of the result whose shape is known."""
+    """A function that makes the arrays for a leaf of the result whose shape is known."""
     shape = tuple(int(dim) for dim in dims if isinstance(dim, int))
     if math.prod(shape) * dtype.itemsize >= _LARGE and _HAS_LOCK:
         return functools.partial(_ArrayCache(dtype), shape)
@@ -524,7 +525,8 @@ def _native_array(array: Any, dtype: np.dtype[Any], dims: tuple[int, ...]) -> np
 
 @functools.cache
 def check_heads() -> None:
-    """Generated code reads lists and NumPy's arrays. Raises CompileError where they are not as `arrays` says."""
+    """Check the headers of lists and NumPy's arrays, which generated code reads. Raises CompileError if they are not
+    as `arrays` assumes."""
     array = np.empty((2, 3), np.float32)
     items = [array]
     listed = (ctypes.c_int64 * 2).from_address(id(items) + object.__basicsize__)

@@ -25,8 +25,8 @@ _registered: Counter[str] = Counter()
 
 @attrs.frozen(eq=False)
 class Device:
-    """What a device computes: its registered name, the function, and the types of its operands and then of its
-    results, and how many results there are."""
+    """A function of a device: its registered name, the function, the types of its operands and then of its results,
+    and the number of results."""
 
     name: str
     function: Callable[..., None]
@@ -66,7 +66,8 @@ def _forget(name: str) -> None:
 
 @attrs.frozen(eq=False)
 class _DeviceCall:
-    """What compiled code calls to let a device compute: addresses in, status out. It never raises."""
+    """The function that compiled code calls to let a device compute: addresses in, status out. It never raises. It
+    never raises."""
 
     device: Device
     raised: threading.local

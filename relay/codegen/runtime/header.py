@@ -40,7 +40,7 @@ from relay.ir.types import DataDefinition
 
 
 class ExportError(Exception):
-    """Why machine code cannot be kept in a file, or has no header."""
+    """The reason why machine code cannot be kept in a file, or has no header."""
 
 
 _C_TYPES = {
@@ -235,7 +235,7 @@ static inline int {name}_run({name}_t* self, const {name}_array* inputs, void* c
 
 
 def _message_text(native: NativeModule, name: str) -> str:
-    """The function that says what a status means."""
+    """The function that returns the message of a status."""
     messages = "".join(
         f"    case {FIRST_FAILURE + n}: return {_quote_string(_text(m, s))};\n"
         for n, (m, s) in enumerate(native.failures)
@@ -289,7 +289,7 @@ def _input_parts(parameters: Sequence[Layout], pools: dict[Pool, int]) -> Iterat
     """The references, lists and recursive data among the arguments. Their pools, and those that these lead to, get
     numbers in `pools`.
 
-    Raises ExportError where there is a tensor in a pool whose size is not known.
+    Raises ExportError for a tensor of unknown size in a pool.
     """
     position = 0
     for layout in parameters:
@@ -309,7 +309,7 @@ def _output_parts(layout: Layout, position: int, pools: dict[Pool, int]) -> Iter
 
 
 def _parts(layout: Layout, position: int) -> Iterator[Found]:
-    """The parts of a value that are no tensors of known size, with the positions of their first leaves."""
+    """The parts of a value other than tensors of known size, with the positions of their first leaves."""
     match layout:
         case SizedLayout() | StackLayout():
             yield position, layout
@@ -329,7 +329,7 @@ def _parts(layout: Layout, position: int) -> Iterator[Found]:
 
 
 def _number(pool: Pool, pools: dict[Pool, int], sized: bool) -> None:
-    """Give numbers to a pool and to those that its rows lead to."""
+    """Number a pool and those that its rows lead to."""
     if pool in pools:
         return
     if not has_fixed_rows(pool):
@@ -466,7 +466,7 @@ static inline void* {name}_content{number}({name}_t* self, int64_t cell, int par
 
 
 def _content(pool: Pool) -> str:
-    """What references of a kind hold, part by part."""
+    """The content of references of a kind, part by part."""
     labels = dict(_labels([pool.element]))
     parts = (f"{n}: {_type_text(leaf)}{labels.get(n, '')}" for n, leaf in enumerate(leaves(pool.element)))
     return "; ".join(parts) or "nothing"
@@ -476,7 +476,7 @@ def _content(pool: Pool) -> str:
 
 
 def _labels(layouts: Sequence[Layout], position: int = 0, label: str = "") -> Iterator[tuple[int, str]]:
-    """What the leaves of data types are, by position: constructors, and their fields."""
+    """The labels of data types' leaves, by position: constructors, and their fields."""
     for layout in layouts:
         match layout:
             case DataLayout(definition, fields):

@@ -2,8 +2,8 @@
 
     the library | machine code that a linker takes, and description (codec.py) | length of both, digest of both | magic
 
-A file is code: whoever reads one has made sure whose it is (private_files.py). Damage is noticed, and is no danger.
-A loader of libraries does not look behind their end. The machine code is there a second time so that the program can be
+A file is code: its reader must have checked its owner (private_files.py). Damage is detected, and is no danger. A
+loader of libraries ignores bytes after their end. The machine code is there a second time so that the program can be
 exported with other data; captured arrays of an export are in the library alone. Spans and data types of the description
 are numbers: places among those of the program that the code was compiled from, which the reader has, too. Nothing here
 imports TVM's compiler.
@@ -62,8 +62,8 @@ def write(native: NativeModule, program: Module, path: Path) -> None:
 
 
 def read(path: Path, program: Module) -> NativeModule | None:
-    """What `write` wrote for this program under this name; None if there is no such file, or it is not whole. Raises
-    Untrusted for a file of someone else."""
+    """The module that `write` wrote for this program under this name; None if there is no such file, or it is not
+    whole. Raises Untrusted for a file of someone else."""
     try:
         content = private_files.read(path)
     except OSError:
@@ -83,7 +83,7 @@ def _pack_library(code: bytes, description: bytes, magic: bytes) -> bytes:
 
 
 def _read_description(content: bytes, magic: bytes, inside: codec.Inside | None = None) -> Any:
-    """What stands behind the library in a file. Raises Damaged."""
+    """The description after the library in a file. Raises Damaged. Raises Damaged."""
     tail = _FOOTER.size + len(magic)
     if not content.endswith(magic) or len(content) < tail:
         raise codec.DamagedDataError("it does not end as a library does")
@@ -97,7 +97,7 @@ def _read_description(content: bytes, magic: bytes, inside: codec.Inside | None 
 
 
 class UnreadableLibraryError(Exception):
-    """Why a file is not a library for this process."""
+    """The reason why a file is not a library for this process."""
 
 
 _PARTS = 6  # of the description
@@ -124,8 +124,8 @@ def export(native: NativeModule, name: str, about: Any, path: Path) -> str:
 
 
 def load(path: Path, sha256: str | None = None, trusted: bool = False) -> tuple[NativeModule, Any]:
-    """What `export` wrote, and its `about`. Nothing is loaded before all is checked. Raises Unreadable, Untrusted,
-    OSError."""
+    """The module that `export` wrote, and its `about`. Everything is checked before anything is loaded. Raises
+    Unreadable, Untrusted, OSError."""
     try:
         if not trusted:
             private_files.check_folder(path.parent, whole=False)
@@ -164,7 +164,8 @@ def _load_content(content: bytes, sha256: str | None, path: Path | None) -> tupl
 
 
 def _devices(native: NativeModule) -> list[tuple[str, Any, list[tuple[str, tuple[int, ...]]], int]]:
-    """What a device computes: registered names, what it is, the types of its tensors, and how many are results."""
+    """The functions of devices: registered names, the functions, the types of their tensors, and the numbers of
+    results."""
     if native.externals is None:
         return []
     return [
@@ -174,7 +175,7 @@ def _devices(native: NativeModule) -> list[tuple[str, Any, list[tuple[str, tuple
 
 
 def _with_devices(devices: Sequence[tuple[str, Any, Sequence[tuple[str, tuple[int, ...]]], int]]) -> Callbacks | None:
-    """What lets loaded code find what a device computes."""
+    """Callbacks by which loaded code finds the functions of devices."""
     if not devices:
         return None
     from relay.codegen.runtime.devices import Callbacks, Device
@@ -188,7 +189,8 @@ def _with_devices(devices: Sequence[tuple[str, Any, Sequence[tuple[str, tuple[in
 
 
 def _requirements() -> frozenset[str]:
-    """What machine code needs of a process: the version of TVM's runtime, and the processor's vector instructions."""
+    """The requirements of machine code on a process: the version of TVM's runtime, and the processor's vector
+    instructions."""
     found = {f"apache-tvm {metadata.version('apache-tvm')}", platform.machine()}
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -291,7 +293,7 @@ def _definitions(program: Module) -> list[DataDefinition]:
 
 
 class _ObjectNumbers:
-    """The places and data types of a program by numbers, which stand for them in a file."""
+    """The numbers of a program's places and data types, which represent them in a file."""
 
     def __init__(self, program: Module) -> None:
         self._spans: Sequence[Span | None] = list(_spans(program))
@@ -303,7 +305,8 @@ class _ObjectNumbers:
         self._data_numbers = {definition: place for place, definition in enumerate(self._data)}
 
     def number(self, item: object) -> tuple[int, int] | None:
-        """What a file has for an object; None for what it holds itself. Raises Unwritable for one of elsewhere."""
+        """The number of an object in a file; None for objects that the file contains itself. Raises Unwritable for
+        an object of another program."""
         if isinstance(item, Span):
             if item not in self._numbers:
                 raise ExportError(f"an error of it has a place outside of the program, {item}")
@@ -315,7 +318,7 @@ class _ObjectNumbers:
         return None
 
     def object(self, kind: int, place: int) -> object:
-        """What such a number means. Raises IndexError."""
+        """The object with such a number. Raises IndexError. Raises IndexError."""
         known: Sequence[object] = (self._spans, self._data)[kind]
         if kind < 0 or place < 0:
             raise IndexError

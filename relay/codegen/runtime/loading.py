@@ -45,7 +45,7 @@ _PAGE = mmap.PAGESIZE
 
 
 class UnloadableCodeError(Exception):
-    """Why object code cannot be loaded here."""
+    """The reason why object code cannot be loaded here."""
 
 
 @attrs.frozen(eq=False)
@@ -61,7 +61,7 @@ class LoadedCode:
 
 
 def loads_here() -> bool:
-    """Whether `load` takes what this machine's compiler makes."""
+    """True if `load` takes the output of this machine's compiler."""
     return sys.platform.startswith("linux") and platform.machine() == "x86_64"
 
 
@@ -97,7 +97,7 @@ def load(*files: bytes) -> LoadedCode:
 
 
 def _place_all(objects: Sequence[_ObjectFile], others: _Others) -> tuple[_PagePlacement, int]:
-    """Where sections and tables go, what is executable first; and where that ends."""
+    """The placement of sections and tables, executable ones first; and its end."""
     place = _PagePlacement()
     for object_ in objects:
         for section in object_.kept:
@@ -178,7 +178,7 @@ class _Image:
                     raise UnloadableCodeError(f"a relocation of kind {kind} cannot be made")
 
     def _target(self, object_: _ObjectFile, kind: int, symbol: int) -> int:
-        """What a relocation refers to: a symbol, its entry in the table, or the jump to a function outside."""
+        """The target of a relocation: a symbol, its entry in the table, or the jump to a function outside."""
         other = self.others.get((object_, symbol))
         if kind in _BY_TABLE:
             key = ("address", other) if isinstance(other, str) else ("address", object_, symbol)
@@ -234,8 +234,7 @@ class _ObjectFile:
         return found
 
     def starts_nothing(self, section: _Section) -> bool:
-        """Whether a section says that nothing has to run but TVM's empty function, which LLVM keeps where it optimizes
-        nothing."""
+        """True if a section requires only TVM's empty function to run, which LLVM keeps where it optimizes nothing."""
         empty = {
             (within, value)
             for symbol, (_, _, _, within, value, _) in enumerate(self.symbols)
@@ -314,7 +313,7 @@ _Others = Mapping["tuple[_ObjectFile, int]", "str | tuple[_ObjectFile, int]"]
 
 
 class _PagePlacement:
-    """Where things are put, one behind the other, in pages."""
+    """The placement of things in pages, one after the other."""
 
     def __init__(self) -> None:
         self.of: dict[object, int] = {}

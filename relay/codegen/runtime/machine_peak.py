@@ -21,13 +21,13 @@ class MachinePeak:
         return self.flops.get(dtype, self.flops["float32"])
 
     def bandwidth_of(self, size: int) -> float:
-        """Bytes per second of something that goes over so many bytes: those of the next smaller size that was
+        """Bytes per second of something that goes over this many bytes: those of the next smaller size that was
         measured."""
         found = [rate for measured, rate in self.bandwidth if measured <= size]
         return found[-1] if found else self.bandwidth[0][1]
 
     def seconds(self, flops: int, size: int, dtype: str) -> tuple[float, float]:
-        """The least time for so many operations, and that for so many bytes."""
+        """The least time for this many operations, and that for this many bytes."""
         return flops / self.flops_of(dtype), size / self.bandwidth_of(size)
 
     def __str__(self) -> str:

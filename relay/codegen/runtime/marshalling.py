@@ -188,7 +188,8 @@ class ArgumentMarshaller:
             table[slot] = len(rows)
 
     def is_unchanged(self, table: np.ndarray, cell: Cell) -> bool:
-        """Whether a reference still has the content that it was passed with, bit by bit. Of stacks nobody knows."""
+        """True if a reference still has the content that it was passed with, bit by bit; unknown for stacks. Of
+        stacks nobody knows."""
         if _holds_stack(cell.pool.element):
             return False
         slot = cell.pool.slot
@@ -213,7 +214,7 @@ def array_at(address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.n
 
 
 def same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays of one dtype and shape are equal, bit by bit."""
+    """True if two arrays of one dtype and shape are equal, bit by bit."""
     if a.nbytes < _SMALL or not (a.flags.c_contiguous and b.flags.c_contiguous):
         return a.tobytes() == b.tobytes()
     return bool(_memcmp(a.ctypes.data, b.ctypes.data, a.nbytes) == 0)
@@ -257,8 +258,8 @@ def _rows_in(value: Any, layout: Layout) -> Iterator[tuple[Any, Pool]]:
 
 
 def _elements(stack: Any, pool: Pool) -> Iterator[Any]:
-    """What the rows of a stack hold. That of a list has cells, which the compiled program has only where it needs
-    them: otherwise their contents."""
+    """The contents of a stack's rows. Those of a list are cells if the compiled program needs them, otherwise their
+    contents."""
     cells = has_cells(pool)
     for item in stack.buffer[: stack.length]:
         yield item if cells else getattr(item, "content", item)

@@ -53,8 +53,8 @@ class NativeModule:
 
     @property
     def function(self) -> Any:
-        """What runs it. It takes the addresses of the context table and of two lists: the arrays that are the
-        arguments' leaves, and those that are the results'."""
+        """The function that runs it: takes the addresses of the context table and of two lists, the arrays that are
+        the arguments' leaves, and those that are the results'."""
         with compiling:
             return self.module["main"]
 

@@ -48,7 +48,7 @@ def _stack() -> tuple[int, int]:
 
 
 def with_room(work: Callable[[], _T]) -> _T:
-    """What `work` returns: a compiler needs a stack as the main thread has, and other threads may have less."""
+    """The result of `work`: a compiler needs a stack as the main thread has, and other threads may have less."""
     known: bool | None = getattr(_thread, "has_room", None)
     if known is None:
         known = _thread.has_room = not 0 < _stack()[1] < _ENOUGH
@@ -108,8 +108,8 @@ def on_large_stack(run: Callable[[], object], stop: Callable[[], object]) -> boo
 
 
 def run_both(here: Callable[[], _T], beside: Callable[[], _U]) -> tuple[_T, _U]:
-    """What both return, `beside` on another thread that has a stack for a compiler, or afterwards where the system
-    gives none. Returns when both have ended, also if one raises; if both do, raises what `here` has raised."""
+    """The results of both, `beside` on another thread that has a stack for a compiler, or afterwards where the
+    system gives none. Returns when both have ended, also if one raises; if both do, raises the error of `here`."""
     found: list[_U] = []
     raised: list[BaseException] = []
 

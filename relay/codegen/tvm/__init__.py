@@ -1,1 +1,1 @@
-"""All that knows TVM's own interfaces."""
+"""TVM's own interfaces, used here and nowhere else."""

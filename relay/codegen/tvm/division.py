@@ -1,9 +1,9 @@
 """Division of indices without a choice: floor(a / b) and the remainder, where neither is negative, as the processor
 divides.
 
-TVM's index arithmetic rounds down, the processor towards zero. Where TVM cannot tell that an index is not negative,
-since it knows nothing of sizes, it computes both quotients and chooses; and in the quotient of a quotient, as the
-indices of axes one after the other are, each choice copies all that stands inside.
+TVM's index arithmetic rounds down, the processor towards zero. If TVM cannot prove that an index is not negative, since
+it does not know the sizes, it computes both quotients and chooses; and in the quotient of a quotient, as in the indices
+of successive axes, each choice copies the expression inside.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """LLVM object files: the machine code of one program, compiled on two threads at once.
 
 Most of the time that compiling takes is LLVM's, and grows with the code of kernels. About half of this work is done
-apart: some kernels become functions of another object file, which a linker or `loading` puts beside the first. Which
+separately: some kernels become functions of another object file, which a linker or `loading` adds to the first. Which
 ones does not depend on how long anything takes, so the code of a program is the same each time.
 
-LLVM does not copy what is apart into its callers. So this is only for programs whose kernels run once for each call, or
-a call would take longer.
+LLVM does not inline these functions. So this is only for programs whose kernels run once for each call, or a call would
+take longer.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def _rate(run: Callable[[int], object]) -> float:
 
 
 def _seconds(run: Callable[[int], object], number: int) -> float:
-    """Of so many rounds, the shortest of some runs."""
+    """The shortest time of a round, over some runs of this many rounds."""
     found = float("inf")
     for _ in range(_TRIES):
         start = time.perf_counter()
@@ -82,7 +82,7 @@ def _seconds(run: Callable[[int], object], number: int) -> float:
 
 
 def _compiled(kernel: Any, parameters: int) -> Callable[..., object]:
-    """A kernel of so many numbers, to be called from Python."""
+    """A kernel of this many numbers, to be called from Python."""
     name = GlobalVar("peak")
     given = [tirx.Var(f"n{i}", "int64") for i in range(parameters)]
     main = tir.public("main", given, [tirx.Evaluate(tir.call(name, given))])

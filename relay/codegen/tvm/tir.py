@@ -42,7 +42,7 @@ _BY_VALUE = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "fl
 
 
 def by_value(base: BaseType, elements: Dim) -> bool:
-    """Whether a tensor is held in a register and passed by value: one element of a machine type."""
+    """True if a tensor is held in a register and passed by value: one element of a machine type."""
     return elements == 1 and base.name in _BY_VALUE
 
 
@@ -51,7 +51,7 @@ def integer(value: int, dtype: str = "int64") -> Expression:
 
 
 def arithmetic(dim: DimExpr, value: Callable[[Dim], Expression]) -> Expression:
-    """A dim's arithmetic on int64 expressions; `value` gives those of what it is made of."""
+    """A dim's arithmetic on int64 expressions; `value` maps its variables."""
     total: Expression = None
     for monomial, coefficient in sorted(dim.terms, key=str):
         term: Expression = None if coefficient == 1 and monomial else integer(coefficient)
@@ -230,7 +230,7 @@ def target(threads: int, calls: int = 0, repeats: bool = True) -> Any:
 
 
 def _target_options(machine: Machine) -> dict[str, Any]:
-    """What TVM calls a processor."""
+    """The options of TVM's target for a processor."""
     options: dict[str, Any] = {"mtriple": machine.triple} if machine.triple else {}
     if machine.processor:
         options["mcpu"] = machine.processor
@@ -331,9 +331,9 @@ def _selective_passes(kernels: bool, passes: Sequence[Any]) -> Any:
 
 
 def _pipeline() -> tuple[Any, Any, Any]:
-    """What TVM's own pipeline does, less what is for other devices, and less three passes. StorageRewrite merges
-    buffers that it believes dead, but ours are read through addresses. CommonSubexprElim names vectors of bools, which
-    the generator of LLVM code does not take; LLVM does the same itself. StmtSimplify takes floats for real numbers: it
+    """TVM's own pipeline without the passes for other devices, and without three more. StorageRewrite merges buffers
+    that it believes dead, but ours are read through addresses. CommonSubexprElim names vectors of bools, which the
+    generator of LLVM code does not take; LLVM does the same itself. StmtSimplify takes floats for real numbers: it
     makes `x == x` true, `x - x` 0 and `(x + c) - c` x."""
     general, scheduled = tirx.transform, s_tir.transform
     passes = [
@@ -403,7 +403,7 @@ def machine_code(module: Any, machine: Any) -> bytes:
 
 
 def object_code(built: Any) -> bytes:
-    """What TVM has compiled, as a linker takes it."""
+    """TVM's compiled output, in the form that a linker takes."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "code.o")
         built.write_to_file(str(path), "o")

@@ -115,7 +115,7 @@ def _shuffle(vectors: Sequence[Expression], positions: Sequence[int]) -> Express
 
 
 def _places(index: Expression, lanes: int) -> list[int] | None:
-    """How far from the first element of a vector its elements lie; None if that is not known, or if it is too far."""
+    """The distances of a vector's elements from its first one; None if they are not known, or too large."""
     first = _lane(index, 0)
     places = [0]
     for lane in range(1, lanes):

@@ -114,7 +114,7 @@ def _lines(words: Iterable[str]) -> Iterator[list[str]]:
 
 
 class AssemblyError(FrontendError):
-    """A text that is no program, with the line and the column."""
+    """A text that is not a program, with the line and the column."""
 
 
 class _Word(NamedTuple):

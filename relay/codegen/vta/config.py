@@ -83,12 +83,12 @@ class Config:
 
     @property
     def batch(self) -> int:
-        """How many rows a tensor has."""
+        """The number of rows of a tensor."""
         return 1 << self.log_batch
 
     @property
     def block(self) -> int:
-        """How many input channels, and how many output channels, a matrix product has."""
+        """The number of input channels, and of output channels, of a matrix product."""
         return 1 << self.log_block
 
     @property
@@ -110,7 +110,7 @@ class Config:
                 return self.log_acc_width + tensor
 
     def log_depth(self, memory: Memory) -> int:
-        """How wide an index into a scratchpad is, in bits."""
+        """The width of an index into a scratchpad, in bits."""
         match memory:
             case Memory.OUT | Memory.ACC8:
                 return self.log_depth(Memory.ACC)
@@ -119,7 +119,7 @@ class Config:
                 return size + 3 - self._log_bits(memory)
 
     def depth(self, memory: Memory) -> int:
-        """How many elements a scratchpad has."""
+        """The number of elements of a scratchpad."""
         return 1 << self.log_depth(memory)
 
     def element_bytes(self, memory: Memory) -> int:

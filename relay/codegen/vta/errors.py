@@ -1,4 +1,4 @@
-"""What can be wrong with a configuration, an instruction or a stream of them."""
+"""Errors of a configuration, an instruction or a stream of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class ConfigurationError(CompileError):
 
 
 class EncodingError(CompileError):
-    """A value that does not fit its field, or bits that are no instruction."""
+    """A value that does not fit its field, or bits that are not an instruction."""
 
 
 class ProgramError(CompileError):

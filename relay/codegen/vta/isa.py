@@ -1,4 +1,4 @@
-"""The instructions and micro-ops of the accelerator as values. `layout` says at which bits their fields stand."""
+"""The instructions and micro-ops of the accelerator as values. `layout` has the bits of their fields."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Queue(enum.IntEnum):
 
 @attrs.frozen(kw_only=True)
 class Instruction:
-    """What all instructions have: the tokens that they take before they run and post after it.
+    """The common part of all instructions: the tokens that they take before they run and post after it.
 
     `prev` is the unit upstream (load for compute, compute for store), `next` the one downstream.
     """
@@ -67,7 +67,7 @@ class Transfer(Instruction):
 
     @property
     def is_padded(self) -> bool:
-        """Whether there is a border of zeros."""
+        """True if there is a border of zeros."""
         return bool(self.y_pad_top or self.y_pad_bottom or self.x_pad_left or self.x_pad_right)
 
 
@@ -112,7 +112,7 @@ class Loop(Instruction):
 
     @property
     def steps(self) -> int:
-        """How many micro-ops are run."""
+        """The number of micro-ops that run."""
         return self.iter_out * self.iter_in * max(0, self.uop_end - self.uop_begin)
 
 

@@ -1,4 +1,4 @@
-"""At which bits the fields of instructions and micro-ops stand, and what the codes in them are.
+"""Layout of instructions and micro-ops: the bits of their fields, and the codes in them.
 
 An instruction has 128 bits, little-endian: bit 0 is the lowest of byte 0. The fields follow each other as bit fields of
 64-bit words do in C: one that would cross bit 64 begins there. A micro-op has 32 bits.
@@ -19,7 +19,7 @@ _WORD = 64
 
 
 class Opcode(enum.IntEnum):
-    """What an instruction is."""
+    """The kind of an instruction."""
 
     LOAD = 0
     STORE = 1
@@ -40,7 +40,7 @@ class Memory(enum.IntEnum):
 
 
 class AluOp(enum.IntEnum):
-    """What the ALU does. There are no others: a copy is SHR by 0, a left shift is SHR by a negative number."""
+    """The operation of the ALU. There are no others: a copy is SHR by 0, a left shift is SHR by a negative number."""
 
     MIN = 0
     MAX = 1
@@ -87,7 +87,7 @@ _SIGNED = frozenset({"imm"})
 
 @attrs.frozen
 class Depths:
-    """How wide the indices into the scratchpads are, in bits."""
+    """The widths of indices into the scratchpads, in bits."""
 
     uop: int
     wgt: int

@@ -24,7 +24,7 @@ _NAME = re.compile(r"[^\s#]+")
 
 
 class Role(enum.Enum):
-    """What a buffer is for."""
+    """The role of a buffer."""
 
     INPUT = "input"  # filled by the host before the stream runs
     OUTPUT = "output"  # read by the host afterwards
@@ -46,7 +46,7 @@ class Buffer:
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
+        """The number of bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     @property
@@ -179,8 +179,8 @@ class Program:
 
 
 class Allocator:
-    """Gives buffers addresses, each from a page of its own on, as the original simulator does. Elements that are larger
-    than a page need an `alignment` of their size."""
+    """Allocates addresses of buffers, each at the start of a page, as the original simulator does. Elements that are
+    larger than a page need an `alignment` of their size."""
 
     def __init__(self, first: int = PAGE, alignment: int = PAGE) -> None:
         self.buffers: list[Buffer] = []

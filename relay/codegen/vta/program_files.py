@@ -67,7 +67,7 @@ def program_files(program: Program) -> dict[str, bytes]:
 
 
 def write_program(program: Program, folder: str | Path) -> None:
-    """Write the files of a program into a folder, which is made. Raises OSError."""
+    """Write the files of a program into a folder, which is created. Raises OSError."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     for name, content in program_files(program).items():
@@ -101,7 +101,7 @@ def program_of_files(files: Mapping[str, bytes]) -> Program:
 
 
 class _Manifest:
-    """The manifest while it is read: each thing is what it should be, or a ProgramError says what was found."""
+    """The manifest while it is read: every entry is checked, and a wrong one is a ProgramError."""
 
     def __init__(self, manifest: object, files: Mapping[str, bytes]) -> None:
         if not isinstance(manifest, dict):
@@ -110,7 +110,7 @@ class _Manifest:
         self.files = files
 
     def check_version(self) -> None:
-        """Whether this can be read, and is whole."""
+        """Check that this can be read, and is whole."""
         if self.top.get("format") != FORMAT:
             raise ProgramError(f"{MANIFEST} is of the format {FORMAT!r}, found {self.top.get('format')!r}")
         if self.top.get("version") != VERSION:

@@ -14,14 +14,14 @@ _FIXED = ("log_inp_width", "log_wgt_width", "log_acc_width")
 
 @attrs.frozen
 class Target:
-    """What streams are made for: a configuration, and 1 or 2 virtual threads."""
+    """The target of streams: a configuration, and 1 or 2 virtual threads."""
 
     config: Config = DEFAULT
     threads: int = 2
 
 
 def names_target(text: object) -> bool:
-    """Whether a text names the accelerator."""
+    """True if a text names the accelerator."""
     return isinstance(text, str) and text.split(",")[0].strip() == NAME
 
 

@@ -50,7 +50,7 @@ INTERRUPTED = 130
 
 
 class Ended(BaseException):
-    """The client ends the program, or starts it anew: the script is left from within."""
+    """The client ends the program, or restarts it: the script is left from within."""
 
 
 class Adapter(Requests):
@@ -103,7 +103,7 @@ class Adapter(Requests):
                 return
 
     def _converse(self) -> Go:
-        """Answer messages until one says how to go on."""
+        """Answer messages until one continues the program."""
         self.go = None
         while self.go is None:
             self._answer(self._inbox.get())
@@ -308,8 +308,8 @@ class Adapter(Requests):
             raise Ended
 
     def _drive(self, session: Session, at_entry: bool) -> Go:
-        """Run a session as the client says: to the end ("returned"), an error ("failed"), Ctrl-C ("interrupted"), or
-        until it is ended otherwise ("end", "restart", "leave")."""
+        """Run a session as the client requests: to the end ("returned"), an error ("failed"), Ctrl-C
+        ("interrupted"), or until it is ended otherwise ("end", "restart", "leave")."""
         reason, found = "entry", session.at_breakpoint()
         if session.error is not None:
             reason, at_entry = "exception", True
@@ -368,7 +368,7 @@ class Adapter(Requests):
 
     @contextlib.contextmanager
     def _output(self) -> Iterator[None]:
-        """What the program prints goes to the client."""
+        """A context in which the program's output goes to the client."""
         out, err = _Output(self, "stdout"), _Output(self, "stderr")
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
@@ -426,8 +426,8 @@ def _below_runpy(error: BaseException) -> Any:
 
 
 def serve_port(port: int, defaults: Mapping[str, Any], read_call: Any) -> None:
-    """Talk to one client after another at a port of this machine, until Ctrl-C. Port 0 is one that is free, which
-    standard error says. Raises OSError for a port that is taken."""
+    """Talk to one client after another at a port of this machine, until Ctrl-C. Port 0 means any free one, which is
+    printed on standard error. Raises OSError for a port that is taken."""
     with socket.create_server(("127.0.0.1", port)) as server:
         print(f"listening on 127.0.0.1:{server.getsockname()[1]}", file=sys.stderr, flush=True)
         is_interrupted = False

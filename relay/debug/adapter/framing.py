@@ -17,7 +17,7 @@ LONGEST_LINE = 4096
 
 
 class Malformed(Exception):
-    """What was read is no message. Where its end is unknown (`is_final`), nothing more can be read."""
+    """Input that is not a message. Where its end is unknown (`is_final`), nothing more can be read."""
 
     def __init__(self, reason: str, is_final: bool = False) -> None:
         super().__init__(reason)

@@ -1,7 +1,7 @@
-"""What clients ask, request by request: breakpoints, the stack, variables, moves.
+"""Requests of clients: breakpoints, the stack, variables, moves.
 
-A handler takes a request's arguments and returns the body of the response; what it raises is the client's mistake, and
-an error response. A request that moves the program says so in `go`, and the adapter, which runs it, goes on.
+A handler takes a request's arguments and returns the body of the response; an exception is the client's mistake, and an
+error response. A request that moves the program sets `go`, and the adapter, which runs it, continues.
 """
 
 from __future__ import annotations
@@ -382,7 +382,7 @@ def _number(arguments: Arguments, name: str) -> int:
 
 
 def _is_inside(session: Session, wanted: Wanted) -> bool:
-    """Whether a line is one of a function of the program."""
+    """True if a line is one of a function of the program."""
     probe = Breakpoint(0, file=wanted.file)
     for function in places.functions(session.program.module):
         if function.span is None or not probe.is_file(function.span.source.filename):

@@ -1,7 +1,7 @@
 """Values as an editor shows them: in one line each, and open on demand, part by part.
 
-What has parts gets a number, under which the client asks for them while the program stands. Of an array the parts are
-its rows, so that nothing large is sent that nobody looks at; more than a hundred come in groups.
+A value with parts gets a number, by which the client requests them while the program is stopped. The parts of an array
+are its rows, so that large data is sent only on request; more than a hundred come in groups.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Named: TypeAlias = tuple[str, object, int | None]
 
 @attrs.frozen
 class Place:
-    """Where in a variable of a frame a value is, to be changed there."""
+    """The place of a value in a variable of a frame, to be changed there."""
 
     frame: int
     variable: str
@@ -40,7 +40,7 @@ class Place:
 
 @attrs.frozen(eq=False)
 class Opened:
-    """What can be opened: its parts from `start` to `stop`."""
+    """The value to open: its parts from `start` to `stop`."""
 
     value: object
     place: Place | None
@@ -57,7 +57,7 @@ class Scope:
 
 
 class Values:
-    """What the client may open, by the numbers that it has been told. They hold until the program goes on."""
+    """The values that the client may open, by their numbers. They are valid until the program continues."""
 
     def __init__(self) -> None:
         self._opened: dict[int, Opened | Scope] = {}
@@ -72,7 +72,7 @@ class Values:
         return len(self._opened)
 
     def find(self, number: object) -> Opened | Scope | None:
-        """What has this number."""
+        """The value with this number."""
         return self._opened.get(number) if isinstance(number, int) else None
 
     def shown(self, name: str, value: object, place: Place | None = None) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class Values:
 
 
 def place_of(whole: Opened | Scope, name: str) -> Place | None:
-    """Where the part of this name is; None for what cannot be changed."""
+    """The place of the part with this name; None for parts that cannot be changed."""
     if isinstance(whole, Scope):
         return None if whole.everything else Place(whole.frame, name, (), name)
     if whole.place is None:
@@ -162,7 +162,7 @@ def _type(value: object) -> str:
 
 
 def _count(value: object) -> int | None:
-    """How many parts a value has; None for what has none."""
+    """The number of parts of a value; None if it has none."""
     match value:
         case np.ndarray():
             return len(value) if value.ndim else None
@@ -183,7 +183,7 @@ def _count(value: object) -> int | None:
 
 
 def _facts(value: object) -> list[tuple[str, str]]:
-    """What is shown of an array beside its elements."""
+    """The facts that are shown of an array besides its elements."""
     if not isinstance(value, np.ndarray) or not value.ndim:
         return []
     return [("shape", str(value.shape)), ("dtype", str(value.dtype)), ("statistics", str(statistics_of(value)))]

@@ -47,15 +47,15 @@ from relay.ir.expr import Call, Expr, If, Loop, Match, Module, OpCall
 
 @attrs.frozen(eq=False)
 class Difference:
-    """What `relay.debug.diff` has found.
+    """The result of `relay.debug.diff`. `differs`: True if the compiled call gives another result than the interpreter.
 
     `differs`: whether the compiled call gives something else than the interpreter. `largest` is the largest difference
     of two numbers in the results, at `index` of the array at `place`, where `found` is compiled and `expected` the
-    reference; `what` says how they differ if not in numbers. If they differ and the first value that does could be
-    told, these are of it instead: the variable `binding`, computed by `operator` in `function`, at `span`, reached by
-    `way`. `cause` made the difference, and `reproduction` is a Python file that shows it. `gradient` says what is wrong
-    with a gradient on which both agree, if finite differences tell, and `rounding` by how much the result changes if
-    the arguments do by a rounding.
+    reference; `what` describes a difference that is not one of numbers. If they differ and the first value that does is
+    known, these are about it instead: the variable `binding`, computed by `operator` in `function`, at `span`, reached
+    by `way`. `cause` made the difference, and `reproduction` is a Python file that shows it. `gradient` describes the
+    error of a gradient on which both agree, if finite differences show one, and `rounding` is the change of the result
+    if the arguments change by a rounding.
     """
 
     differs: bool
@@ -118,11 +118,11 @@ def diff(
     directory: str | Path | None = None,
     **keywords: Any,
 ) -> Difference:
-    """Whether a call gives the same compiled as interpreted, and if not, where it goes wrong first, and why.
+    """Compare a compiled call with the interpreter, and find the first value that differs, and why.
 
     Args:
         function: what `@relay` or `relay.grad` returned.
-        arguments, keywords: as a call of it gets them. References among them keep what they hold.
+        arguments, keywords: as a call of it gets them. References among them keep their contents.
         tolerance: by how much floats may differ, relative to the largest number of their array, or to 1 if that is
             more; a number, or one for each dtype by its name. Default: float64 1e-10, float32 1e-5, float16 4e-3,
             bfloat16 3e-2. Everything else has to be the same.
@@ -243,8 +243,8 @@ def _kind(value: Expr) -> str:
 def _gradient(
     function: RelayFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> tuple[str | None, Span | None]:
-    """What finite differences say of the gradient that a derivative is, None if it is right or they do not tell, and
-    the place of the rule that is wrong, or of the function."""
+    """The error of a derivative's gradient by finite differences, None if it is right or they cannot tell, and the
+    place of the rule that is wrong, or of the function."""
     definition = function.__relay__
     if not isinstance(definition, DerivedDefinition) or keywords:
         return None, function._function.span

@@ -1,4 +1,4 @@
-"""What introduced a difference: which pass, or the code of which kernel."""
+"""The introduction of a difference: the pass, or the code of the kernel, that caused it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ LIMIT = 100_000
 
 @attrs.frozen(eq=False)
 class Cause:
-    """What made the difference. `kind` is "pass", "kernel", "code" (around the kernels: loops, calls, memory) or
-    "program" (that of earlier calls: one that is compiled anew is right) or "target" (an accelerator). `name`: of
-    the pass, or the operators of the kernel; `rule` and `reason`: the schedule rule that made the kernel's loops,
-    and why. `position` counts the passes from 1 on; `before` is the program that differs once this was done with
-    it. `inner`: of differentiation, the pass between two orders that is wrong.
-    """
+    """The cause of the difference. `kind` is "pass", "kernel", "code" (around the kernels: loops, calls, memory) or
+    "program" (that of earlier calls: a newly compiled one is right) or "target" (an accelerator). `name`: of the
+    pass, or the operators of the kernel; `rule` and `reason`: the schedule rule of the kernel's loops, and why it
+    was chosen. `position` counts the passes from 1 on; `before` is the program that differs after this step.
+    `inner`: of differentiation, the pass between two orders that is wrong."""
 
     kind: str
     name: str
@@ -104,8 +103,8 @@ def _apply(step: ConfiguredPass, module: Module) -> Module:
 def find_cause(
     signature: CompiledSignature, arguments: Sequence[object], expected: Outcome, tolerance: Tolerance
 ) -> tuple[Cause, Change]:
-    """What makes a program differ from its reference, and that as a change. The passes are run anew, and of the
-    programs after each of them one is looked for, by halving, that differs while the one before does not."""
+    """The cause of a program's difference from its reference, and that as a change. The passes are run again, and
+    bisection finds the first pass after which the program differs."""
     steps = lowering(signature.level).passes
     limit = LIMIT + ENDLESS * expected.steps
     modules = [signature.typed]
@@ -138,7 +137,7 @@ def find_cause(
 
 
 def _halved(count: int, differs: Callable[[int], bool]) -> int:
-    """How many of `count` steps may be taken so that nothing differs, while it does after one more."""
+    """The number of `count` steps that may be taken so that nothing differs, while it does after one more."""
     low, high = 0, count
     while high - low > 1:
         middle = (low + high) // 2

@@ -38,8 +38,8 @@ ENDLESS = 20
 
 @attrs.frozen(eq=False)
 class Outcome:
-    """What a run gives: its result and what its arguments hold afterwards, or the error that stopped it. `steps` are
-    those of the interpreter."""
+    """The outcome of a run: its result and the contents of its arguments afterwards, or the error that stopped it.
+    `steps` are those of the interpreter."""
 
     value: object = None
     held: tuple[object, ...] = ()
@@ -56,8 +56,8 @@ class Outcome:
 
 @attrs.frozen(eq=False)
 class Deviation:
-    """The largest difference of two outcomes: at `index` of the array at `path`. `excess` is that as a multiple of what
-    is allowed, so they differ if it is more than 1. `what` says how they differ if not in numbers."""
+    """The largest difference of two outcomes: at `index` of the array at `path`. `excess` is that as a multiple of
+    what is allowed, so they differ if it is more than 1. `what` describes a difference that is not one of numbers."""
 
     difference: float = 0.0
     excess: float = 0.0
@@ -69,12 +69,12 @@ class Deviation:
 
     @property
     def differs(self) -> bool:
-        """Whether it is more than is allowed."""
+        """True if it is more than allowed."""
         return self.excess > 1
 
     @property
     def place(self) -> str:
-        """Where it is: `result.0`."""
+        """The place: `result.0`."""
         return path_text(self.path)
 
 
@@ -89,8 +89,8 @@ def path_text(path: Path) -> str:
 
 
 def leaves_of(name: str, value: object) -> Iterator[tuple[Path, Leaf]]:
-    """The arrays and constructors of a run-time value, in order. It may be of any depth; what a reference holds is
-    looked at once."""
+    """The arrays and constructors of a run-time value, in order. It may be of any depth; the content of a reference
+    is visited once."""
     pending: list[tuple[Path, object]] = [((None, name), value)]
     seen: set[int] = set()
     while pending:
@@ -119,7 +119,7 @@ def leaves_of(name: str, value: object) -> Iterator[tuple[Path, Leaf]]:
 
 
 def holds_cells(value: object) -> bool:
-    """Whether there are references, or lists, in a value: what a run may change."""
+    """True if a value contains references, or lists: objects that a run may change."""
     pending = [value]
     while pending:
         match pending.pop():
@@ -160,7 +160,7 @@ def copied(values: Sequence[object]) -> list[object]:
 
 
 def interpreted(module: Module, arguments: Sequence[object], limit: float = math.inf) -> Outcome:
-    """What the interpreter makes of a program. It takes at most `limit` steps."""
+    """The outcome of a program on the interpreter, in at most `limit` steps. It takes at most `limit` steps."""
     given = copied(arguments)
     steps = 0
     try:
@@ -181,7 +181,7 @@ def interpreted(module: Module, arguments: Sequence[object], limit: float = math
 
 
 def allowed(tolerance: Tolerance, dtype: str) -> float | None:
-    """The tolerance for a dtype; None for those that have to be the same."""
+    """The tolerance for a dtype; None for dtypes that must be equal."""
     if dtype not in TOLERANCES:
         return None
     if tolerance is None:
@@ -190,7 +190,7 @@ def allowed(tolerance: Tolerance, dtype: str) -> float | None:
 
 
 def check_tolerance(tolerance: object) -> None:
-    """Raises FrontendError for what is no tolerance."""
+    """Raises FrontendError for an invalid tolerance."""
     given = tolerance if isinstance(tolerance, Mapping) else {} if tolerance is None else {"float64": tolerance}
     for dtype, number in given.items():
         if dtype not in TOLERANCES:

@@ -64,14 +64,14 @@ class Piece:
         return with_functions(self.module, {**self.module.functions, main.name: copy_function(main)})
 
     def reference(self) -> Outcome:
-        """What the interpreter makes of it."""
+        """The interpreter's outcome."""
         return interpreted(self.module, self.arguments)
 
 
 @attrs.frozen(eq=False)
 class Way:
-    """How the run of a program came to a block: the values of the variables that the block does not bind, and in words
-    the rounds and calls that led there. `function` is the one that the block belongs to."""
+    """The way by which the run of a program came to a block: the values of the variables that the block does not
+    bind, and in words the rounds and calls that led there. `function` is the one that the block belongs to."""
 
     function: str
     block: Block
@@ -111,7 +111,7 @@ def piece_of(
 
 
 def may_pass(type_: Type | None) -> bool:
-    """Whether values of a type can be arguments and results of a piece."""
+    """True if values of a type can be arguments and results of a piece."""
     pending, seen = [type_], set[object]()
     while pending:
         current = pending.pop()
@@ -133,7 +133,7 @@ def may_pass(type_: Type | None) -> bool:
 
 
 def has_cells(type_: Type | None) -> bool:
-    """Whether values of a type can be written into."""
+    """True if values of a type can be written into."""
     pending, seen = [type_], set[object]()
     while pending:
         current = pending.pop()
@@ -152,7 +152,7 @@ def has_cells(type_: Type | None) -> bool:
 
 
 def leaves_block(value: Expr) -> bool:
-    """Whether a binding may leave the block that it stands in."""
+    """True if a binding may leave its own block."""
     own: set[LoopLabel] = set()
     ends = []
     for block in (inner for b in blocks(value) for inner in all_blocks(b)):
@@ -177,7 +177,7 @@ def straight_part(block: Block) -> tuple[Binding, ...]:
 
 
 def is_copy(value: Expr) -> bool:
-    """Whether a binding computes nothing: it moves values, or puts them together."""
+    """True if a binding computes nothing: it moves values, or combines them."""
     return isinstance(value, Atom | MakeTuple | Project | Construct | RefNew | StackNew | Lambda)
 
 
@@ -218,8 +218,8 @@ def values_in(piece: Piece) -> dict[Var, object]:
 
 
 def ways_into(piece: Piece, inner: Iterable[Block], function: str, words: Sequence[str], most: int) -> Iterator[Way]:
-    """The ways into some blocks of the entry of a piece, in the order of its run: so many of the first ones, and as
-    many of the last."""
+    """The ways into some blocks of the entry of a piece, in the order of its run: this many of the first ones, and
+    as many of the last."""
     wanted = {id(block): (block, tuple(free_variables(block))) for block in inner}
     wanted = {key: found for key, found in wanted.items() if all(may_pass(v.type) for v in found[1])}
     rounds: dict[int, int] = {}

@@ -79,7 +79,7 @@ class Reduction:
         return None if deviation is None else (draft, Reduced(piece, deviation))
 
     def _is_complete(self, draft: _Draft) -> bool:
-        """Whether all that it reads can be passed to it."""
+        """True if all that it reads can be passed to it."""
         free = free_variables(Block(draft.bindings, Yield(draft.results)))
         return all(v in self._values and may_pass(v.type) for v in free)
 
@@ -138,7 +138,7 @@ class Reduction:
 
 
 def _nearest(bindings: Sequence[Binding], steps: int) -> tuple[Binding, ...]:
-    """The last binding, and those that it is computed from in so many steps; it and they in order."""
+    """The last binding, and those that it is computed from in this many steps, in order."""
     made = {t: b for b in bindings for t in b.targets}
     kept, edge = {id(bindings[-1])}, [bindings[-1]]
     for _ in range(steps - 1):

@@ -1,5 +1,5 @@
-"""The reproduction of a difference: a Python file that stands alone, with the program in it, and its arguments in a
-file of arrays beside it."""
+"""The reproduction of a difference: a standalone Python file with the program, and a file of arrays with its
+arguments."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _PASSED = (
 
 
 def directory_for(given: str | Path | None, name: str) -> Path:
-    """The directory that reproductions are written to, which is made. Raises FrontendError if it cannot be."""
+    """The directory for reproductions, which is created. Raises FrontendError if it cannot be."""
     if given is None:
         return Path(tempfile.mkdtemp(prefix=f"relay-diff-{name}-"))
     path = Path(given)

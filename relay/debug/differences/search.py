@@ -44,7 +44,7 @@ Change: TypeAlias = Callable[[Module], Runner]
 
 
 class Comparison:
-    """Compares programs with what a change makes of them. What was made of a program is kept."""
+    """Compares programs with their changed versions, which are cached."""
 
     def __init__(self, change: Change, tolerance: Tolerance) -> None:
         self.made = 0
@@ -54,8 +54,8 @@ class Comparison:
         self._runners: dict[object, Runner] = {}
 
     def run(self, piece: Piece, key: object = None) -> tuple[Outcome, Outcome] | None:
-        """What the piece gives as it is and changed; None if it cannot be run as it is, or only up to an error. Pieces
-        with one key are one program."""
+        """The outcomes of the piece as it is and changed; None if it cannot be run as it is, or only up to an error.
+        Pieces with one key are one program."""
         expected = piece.reference()
         if expected.error is not None:
             return None
@@ -168,7 +168,7 @@ class Search:
         return None if last is None else self._back(way, bindings, candidates, last)
 
     def _last(self, way: Way, bindings: Sequence[Binding], candidates: Sequence[int]) -> int | None:
-        """A binding of a block that differs, among those that its end reads; without any, the last one."""
+        """A binding of a block that differs, among those that its end reads; if there is none, the last one."""
         read = {a for a in terminator_operands(way.block.terminator) if isinstance(a, Var)}
         made = {t: n for n, b in enumerate(bindings) for t in b.targets}
         wanted: dict[int, None] = {}
@@ -185,7 +185,7 @@ class Search:
         return None
 
     def _back(self, way: Way, bindings: Sequence[Binding], candidates: Sequence[int], last: int) -> Found | None:
-        """The first one that differs by itself, of those that a binding which does is computed from."""
+        """The first binding that differs by itself, of those that a differing binding is computed from."""
         made = {t: n for n, b in enumerate(bindings) for t in b.targets}
 
         def sources(position: int) -> set[int]:

@@ -23,7 +23,7 @@ from relay.typecheck.elaboration.abstract_values import is_of_template
 
 @attrs.frozen(eq=False)
 class Share:
-    """An operator's share of a kernel, from 0 to 1: where it stands (None: nowhere in the user's files), and whether it
+    """An operator's share of a kernel, from 0 to 1: its place (None: nowhere in the user's files), and whether it
     belongs to the backward part of a derivative."""
 
     operator: str
@@ -77,12 +77,12 @@ class Kernel:
 
     @property
     def lines(self) -> tuple[int, ...]:
-        """The lines that its operators stand in, in order."""
+        """The lines of its operators, in order."""
         return tuple(sorted({share.line for share in self.shares if share.line is not None}))
 
     @property
     def is_backward(self) -> bool:
-        """Whether most of it belongs to the backward part of a derivative."""
+        """True if most of it belongs to the backward part of a derivative."""
         return sum(share.share for share in self.shares if share.is_backward) > 0.5
 
 
@@ -148,7 +148,7 @@ def kernels(
     compiling: Mapping[str, float],
     counted: RunRecord,
 ) -> list[Kernel]:
-    """The kernels of a run, those that took longest first. `counted` is a run in which all sites were counted."""
+    """The kernels of a run, the slowest first. `counted` is a run in which all sites were counted."""
     made = []
     for site in build.sites:
         calls = counted.calls(site)
@@ -219,7 +219,7 @@ def _dtype(site: Site) -> str:
 
 
 def lines(found: Iterable[Kernel]) -> list[Line]:
-    """The lines of kernels, those that took longest first."""
+    """The lines of kernels, the slowest first."""
     shares: dict[tuple[str, int] | None, list[tuple[Kernel, Share]]] = {}
     for kernel in found:
         for share in kernel.shares:

@@ -33,8 +33,8 @@ _CALIBRATION_SECONDS, _CALIBRATION_PROBES = 0.02, 20_000
 
 @attrs.frozen(eq=False)
 class RunRecord:
-    """One run: how long the call took, in seconds, the probe table's words of the sites, and the events, with the
-    number of those that were dropped, the oldest."""
+    """One run: the seconds of the call, the probe table's words of the sites, and the events, with the number of the
+    oldest ones that were dropped."""
 
     seconds: float
     words: np.ndarray
@@ -82,7 +82,7 @@ class ProbedBuild:
 
     @property
     def sites(self) -> list[Site]:
-        """What is measured beside the program."""
+        """The sites that are measured besides the program."""
         return self.probes.sites[NOTHING + 1 :]
 
     @property

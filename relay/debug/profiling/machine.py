@@ -20,12 +20,11 @@ _known: dict[int, MachinePeak] = {}
 
 
 def machine_peak(threads: int | None = None, *, again: bool = False) -> MachinePeak:
-    """What this machine does at most in a second, as measured: `flops` by dtype, and `bandwidth` by the bytes that are
-    gone over.
+    """The peak rates of this machine, as measured: `flops` by dtype, and `bandwidth` by the bytes that are gone over.
 
-    The first call measures it, which takes a second or two, and keeps it in the folder of RELAY_CACHE_DIR. `threads`:
-    as many as programs use, unless it says otherwise. `again`: measure it anew, as after a measurement on a busy
-    machine."""
+    The first call measures it, which takes a second or two, and keeps it in the folder of RELAY_CACHE_DIR.
+    `threads`: as many as programs use, unless it says otherwise. `again`: repeat the measurement, as after one on a
+    busy machine."""
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise FrontendError(f"threads is a number from 1 on, found {threads!r}")
     wanted = default_threads() if threads is None else threads

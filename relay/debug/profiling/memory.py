@@ -1,4 +1,5 @@
-"""Memory over time: what the memory plan holds when each kernel runs, and what the run has taken beside it."""
+"""Memory over time: the bytes of the memory plan in use when each kernel runs, and those that the run has taken
+besides."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class MemoryUse:
 
     @property
     def fixed(self) -> int:
-        """What is there all the time."""
+        """The bytes in use all the time."""
         return self.arguments + self.results + self.constants
 
     @property

@@ -1,7 +1,7 @@
 """Pictures of a profile: the flame graph, memory over time, and the timeline for Perfetto.
 
-In the flame graph each box stands on the one that it is a part of: the call, the function, the forward or backward part
-of a derivative, the line, the kernel. Its width is its time.
+In the flame graph each box is on top of the one that it is a part of: the call, the function, the forward or backward
+part of a derivative, the line, the kernel. Its width is its time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Box:
             self.parts.setdefault(name, Box(name, color=color)).add(rest, seconds)
 
     def depth(self) -> int:
-        """How many boxes stand on each other."""
+        """The number of boxes on top of each other."""
         return 1 + max((part.depth() for part in self.parts.values()), default=0)
 
     def placed(self, x: float = 0.0, level: int = 0) -> Iterator[tuple[Box, float, int]]:

@@ -37,10 +37,10 @@ _WARM = 3
 
 
 def profile(function: RelayFunction, *arguments: Any, runs: int | None = None, **keywords: Any) -> Profile:
-    """Where the time of a call goes: kernels, lines, memory, and how long compiling took.
+    """Measure where the time of a call goes: kernels, lines, memory, and how long compiling took.
 
-    The program that the call would run is compiled anew with probes: the clock is read around kernels, inside of the
-    native program. It is called in turns with the ordinary one, so that what measuring costs is known. Where probes
+    The program that the call would run is compiled again with probes: the clock is read around kernels, inside of the
+    native program. It is called in turns with the ordinary one, so that the cost of measuring is known. Where probes
     would cost more than 3 %, a second build has none around short kernels; these share what they take together.
 
     References keep their contents, donated arrays stay as they are, and nothing is printed.
@@ -51,7 +51,7 @@ def profile(function: RelayFunction, *arguments: Any, runs: int | None = None, *
         runs: how many calls; as many as take half a second unless it says otherwise.
 
     Raises FrontendError for what is not a decorated function, CompileError for one that returns functions that are
-    selected at run time, and what the call raises.
+    selected at run time, and whatever the call raises.
     """
     if not isinstance(function, RelayFunction):
         found = type(function).__name__
@@ -123,7 +123,7 @@ class _Profiler:
         return self.function.with_program(self.signature, program, self.arguments, self.keywords)
 
     def _calls(self, runs: int | None) -> int:
-        """How many calls there will be; some are made, so that those that count are like all later ones."""
+        """The number of calls; some are made, so that those that count are like all later ones."""
         seconds = min(self._call(self.ordinary) for _ in range(_WARM if runs is None else 1))
         return runs or max(_FEWEST, min(_MOST, int(_SECONDS / max(seconds, 1e-6))))
 
@@ -145,8 +145,8 @@ class _Profiler:
         return turns, records
 
     def _overhead(self, build: ProbedBuild, turns: Sequence[float], records: Sequence[RunRecord]) -> float:
-        """How much longer measured calls take than ordinary ones. Short ones are timed many at a time: of one alone,
-        what it finds in the caches decides."""
+        """The extra time of measured calls compared with ordinary ones. Short ones are timed many at a time: of one
+        alone, what it finds in the caches decides."""
         number = int(_TOGETHER / min(turns))
         if number <= 1 or self.changes:
             return min(record.seconds for record in records) / min(turns) - 1
@@ -155,7 +155,7 @@ class _Profiler:
         return min(measured for _, measured in rounds) / min(ordinary for ordinary, _ in rounds) - 1
 
     def _calls_together(self, function: RelayFunction, number: int) -> float:
-        """The seconds of so many calls."""
+        """The seconds of this many calls."""
         arguments, keywords = self.arguments, self.keywords
         start = time.perf_counter()
         for _ in range(number):

@@ -35,7 +35,7 @@ class Phase:
 
 @attrs.frozen(eq=False)
 class Profile:
-    """Where the time of a call goes, in seconds.
+    """A profile: where the time of a call goes, in seconds.
 
     Attributes:
         name: the function's.

@@ -50,7 +50,7 @@ class Change:
 
 @attrs.frozen
 class Difference:
-    """The difference of one module from another. `str()` is a report; a difference without changes is false."""""
+    """The difference of one module from another. `str()` is a report; a difference without changes is false."""
 
     added: tuple[Change, ...]
     removed: tuple[Change, ...]

@@ -1,4 +1,4 @@
-"""Looking up rows by number and by likeness: embedding and scaled dot-product attention."""
+"""Lookups of rows by number and by likeness: embedding and scaled dot-product attention."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From the typed higher-order IR to the first-order core."""
+"""Lowering of the typed higher-order IR to the first-order core."""

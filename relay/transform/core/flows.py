@@ -307,7 +307,6 @@ class Flows:
     def finish(self, types: Iterable[Type], made: Mapping[Flow, Collection[str]]) -> list[DataDefinition]:
         """Give the data types of flows the constructors in `made`, and converted ones their final fields. Returns the
         definitions that `types` need.
-
         """
         for flow in self._by_definition.values():
             if flow.parent is None:

@@ -88,7 +88,6 @@ def specialize(module: Module) -> Module:
 class ClosureExport:
     """A program whose result contains functions, as a first-order one: in the result they are values of data types.
     `applied` is the function of the program that calls values of each of these types, its last argument.
-
     """
 
     module: Module

@@ -53,7 +53,6 @@ Replace: TypeAlias = Callable[[Block, Function, LoopLabel, Callable[[Call], "Blo
 def merge_mutual_functions(module: Module, tail_call: TailCall, replace: Replace) -> dict[str, Function | Derivative]:
     """The functions of a module, with those that call each other in tail position merged into one loop. `tail_call`
     finds the call that a block ends with, `replace` puts something else in the place of such calls.
-
     """
     functions = dict(module.functions)
     calls = {

@@ -1,4 +1,4 @@
-"""From the surface IR to the typed IR: inference and monomorphization in one pass.
+"""Elaboration from the surface IR to the typed IR: inference and monomorphization in one pass.
 
 The body of a function is elaborated once for each choice of its arguments' types. Types are inferred by unification
 (`typecheck/unification.py`); what cannot be decided yet is deferred (`checker.py`). The result is monomorphic, still

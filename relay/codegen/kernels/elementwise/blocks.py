@@ -68,7 +68,7 @@ def _in_blocks(
             e.places[stage.op, 0] = Place(buffers[stage.op], stage.extents)
 
     def run(extent: Callable[[Body], list[Statement]], begin: Expression, into: Sequence[Any]) -> list[Statement]:
-        """Each part in a loop of its own, from one position on; the last one may go into totals."""
+        """A loop for each part, from one position on; the last one may go into totals."""
         statements: list[Statement] = []
         for position in range(loops):
             before = [s.op for p in parts[:position] for s in p if s.op in buffers]
@@ -152,7 +152,7 @@ Body = Callable[[Expression, Expression], list[Statement]]
 
 
 def _go_together(e: Emission, stages: Sequence[Stage]) -> bool:
-    """Whether stages have the same elements, each made of the same element of the others, in vectors."""
+    """True if stages have the same elements, each made of the same element of the others, in vectors."""
     ops = {stage.op for stage in stages}
     return all(
         stage.op.num_outputs == 1
@@ -168,19 +168,19 @@ def _go_together(e: Emission, stages: Sequence[Stage]) -> bool:
 
 @attrs.frozen(eq=False)
 class _ReductionSource:
-    """What a reduction combines, as an operation of its own."""
+    """The elements that a reduction combines, as a separate operation."""
 
     body: tuple[Expression, ...]
 
 
 def _source(stage: Stage) -> Stage:
-    """What a reduction combines, as a stage over the elements."""
+    """The elements that a reduction combines, as a stage over them."""
     axes, extents = (*stage.axes, *stage.reduced_axes), (*stage.extents, *stage.reduced)
     return Stage(_ReductionSource(tuple(stage.op.body[0].source)), axes, extents, (), ())
 
 
 def _combines(e: Emission, cluster: Cluster, stages: Sequence[Stage]) -> bool:
-    """Whether a cluster makes one number of all elements, in vectors, and nothing else."""
+    """True if a cluster reduces all elements to one number, in vectors, and has no other result."""
     ops = {stage.op for stage in stages}
     if cluster.whole or not all(map(is_one, cluster.lead.extents)) or not are_plain(e, cluster):
         return False

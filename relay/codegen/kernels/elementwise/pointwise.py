@@ -24,10 +24,10 @@ def computed_elements(
     e: Emission, stages: Sequence[Stage], element: Element, *, read: bool = False
 ) -> Iterator[list[Statement]]:
     """The statements that compute an element of each stage and store those that have a place in memory. Within the
-    context these elements are what is read of the stages.
+    context, reads of the stages are these elements.
 
-    All are computed before any is stored: a result may lie where an operand does. Bools and bfloat16 are not names in
-    vectors: they are computed where they are read, and stored first. `read`: whether more than the stages reads them.
+    All are computed before any is stored: a result may lie where an operand does. Bools and bfloat16 cannot be names in
+    vectors: they are computed where they are read, and stored first. `read`: True if other code reads them, too.
     """
     names: list[Statement] = []
     first: list[Statement] = []
@@ -77,8 +77,8 @@ def store_elements(e: Emission, stages: Sequence[Stage], indices: Sequence[Any])
 
 
 def flat(e: Emission, stages: Sequence[Stage], fixed: Sequence[Any]) -> Callable[[Expression], list[Statement]] | None:
-    """What stores the elements of stages by their position among those with the first indices `fixed`; None if they
-    are not just computed from elements at the same position and from what is the same for all."""
+    """A function that stores the elements of stages by their position among those with the first indices `fixed`;
+    None if they also depend on elements at other positions."""
     count = len(fixed)
 
     def element(stage: Stage, position: Expression) -> tuple[Expression, Expression]:
@@ -100,8 +100,8 @@ def flat(e: Emission, stages: Sequence[Stage], fixed: Sequence[Any]) -> Callable
 
 
 def outer_axes(e: Emission, stages: Sequence[Stage]) -> int:
-    """How many first axes of stages have loops of their own, so that the others are one loop, through memory if it is
-    more than the last of them."""
+    """The number of first axes of stages with separate loops, so that the others are one loop, through memory if it
+    is more than the last of them."""
     most = len(stages[0].extents) - 1
     for count in range(1, most):
         if flat(e, stages, [tirx.Var("at", e.index) for _ in range(count)]) is not None:
@@ -141,7 +141,7 @@ def elements(e: Emission, stages: Sequence[Stage], fixed: Sequence[Expression]) 
 
 
 def lanes(e: Emission, stages: Sequence[Stage]) -> int:
-    """How many elements of stages are computed at once: as many as a vector holds of the longest."""
+    """The number of elements of stages that are computed at once: as many as a vector holds of the longest."""
     return min(e.lanes(dtype) for stage in stages for dtype in stage.dtypes)
 
 

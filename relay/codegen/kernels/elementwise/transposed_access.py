@@ -84,7 +84,7 @@ def recognize(e: Emission, stages: Sequence[Stage]) -> TransposedAccess | None:
 
 
 def _conditions(element: Expression, loads: Sequence[Any]) -> list[Expression]:
-    """What must be so that all of the loads are executed."""
+    """The conditions under which all of the loads are executed."""
     choices: list[Any] = []
     structural_walk(element, ((Call, choices.append),))
     found: list[Expression] = []
@@ -100,7 +100,7 @@ def _conditions(element: Expression, loads: Sequence[Any]) -> list[Expression]:
 
 
 def _is_convex(condition: Expression, indices: Sequence[Any], *, negated: bool = False) -> bool:
-    """Whether a condition that holds in the corners of a box of the indices is known to hold in all of it: it is a
+    """True if a condition that holds in the corners of a box of the indices is known to hold in all of it: it is a
     conjunction of comparisons between linear functions of them."""
     if isinstance(condition, tirx.Not):
         return _is_convex(condition.a, indices, negated=not negated)
@@ -118,7 +118,7 @@ def _fills(extent: Extent, lanes: int) -> bool:
 
 
 def _step(load: Any, index: Any) -> int | None:
-    """How far in memory the neighbor along an index is; None if that is not the same everywhere."""
+    """The distance in memory to the neighbor along an index; None if it is not the same everywhere."""
     (position,) = load.indices
     step = Analyzer().simplify(substitute_variables(position, {index: index + 1}) - position)
     return int(step.value) if isinstance(step, tirx.IntImm) else None
@@ -191,7 +191,7 @@ def share(e: Emission, turned: TransposedAccess) -> list[Statement]:
 
 
 def _full_piece_count(e: Emission, extent: Extent, size: int) -> Extent:
-    """How many whole pieces there are."""
+    """The number of whole pieces."""
     if isinstance(extent, int):
         return extent // size
     return tirx.indexdiv(number(extent, e.index), tirx.const(size, e.index))

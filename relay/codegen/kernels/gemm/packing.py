@@ -22,8 +22,8 @@ Packing: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 @attrs.frozen(eq=False)
 class PanelPacking:
-    """The arrangement in panels. `shape`: of what is made, whose axis `axis` counts the panels. `places`: for a panel,
-    where in the operand, row major, its elements are; what is beyond the last column is -1."""
+    """The arrangement in panels. `shape`: that of the result, whose axis `axis` counts the panels. `places`: for a
+    panel, the positions of its elements in the operand, row major, with -1 beyond the last column."""
 
     shape: tuple[int, ...]
     axis: int

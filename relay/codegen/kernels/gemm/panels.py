@@ -116,7 +116,7 @@ class Panel:
         return _outer_loops(self.e, outer, last_axis_blocks)
 
     def _is_transposed(self) -> bool:
-        """Whether neighbors along the last inner axis lie next to each other, enough of them for a vector."""
+        """True if neighbors along the last inner axis are adjacent in memory, enough of them for a vector."""
         last = self.product.inner[-1]
         if self.product.contiguous or str(self.product.right.ty) in ("bool", "bfloat16"):
             return False

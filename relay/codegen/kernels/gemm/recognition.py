@@ -35,7 +35,7 @@ class Axis:
 
 @attrs.frozen(eq=False)
 class Update:
-    """What a sum becomes: an expression of three variables, the sum so far and two factors."""
+    """The update of a sum: an expression of three variables, the sum so far and two factors."""
 
     value: Expression
     old: Any
@@ -71,8 +71,9 @@ def size(axes: Sequence[Axis]) -> Extent:
 
 
 def registers(dtype: str) -> tuple[int, int]:
-    """How many elements one of this processor's vectors holds, and how many vectors may serve as accumulators. Operands
-    need some registers; of 32 half are enough, since more rows bring nothing, and of 16 three quarters."""
+    """The number of elements in one of this processor's vectors, and the number of vectors that may serve as
+    accumulators. Operands need some registers; of 32 half are enough, since more rows bring nothing, and of 16 three
+    quarters."""
     width, count = vector_registers()
     return max(1, width // BaseType(dtype).dtype.itemsize), count // 2 if count > 16 else count * 3 // 4
 
@@ -123,7 +124,7 @@ def recognize(e: Emission, stage: Stage) -> Product | None:
 
 
 def _at_most(extent: Extent, limit: int) -> bool:
-    """Whether an extent is a number up to a limit."""
+    """True if an extent is a number up to a limit."""
     return isinstance(extent, int) and extent <= limit
 
 
@@ -132,7 +133,7 @@ def _is_true(condition: Expression) -> bool:
 
 
 def _multiplication(value: Expression, old: Expression) -> Any:
-    """What is added to `old`, if that is a product."""
+    """The product that is added to `old`, or None."""
     added_up = _uncast(value)
     if not isinstance(added_up, tirx.Add):
         return None
@@ -152,7 +153,7 @@ def _cast_as(expression: Expression, inner: Expression) -> Expression:
 
 
 def _update(value: Expression, old: Any, product: Any, right_at: int) -> Update:
-    """What is done with the sum and the factors."""
+    """The update of the sum by the factors."""
     sum_ = _uncast(value)
     factors = [tirx.Var("factor", str(_uncast(factor).ty)) for factor in (product.a, product.b)]
     multiplied = tirx.Mul(_cast_as(product.a, factors[0]), _cast_as(product.b, factors[1]))
@@ -167,7 +168,7 @@ def _variables(expression: Expression) -> set[Any]:
 
 
 def is_contiguous(e: Emission, operand: Expression, variable: Any) -> bool:
-    """Whether an operand is an array that a variable runs through element by element."""
+    """True if an operand is an array that a variable goes through element by element."""
     if not isinstance(operand, Call) or getattr(operand.op, "name", "") != LOAD:
         return False
     reads = e.memory_reads(operand)
@@ -179,7 +180,7 @@ def is_contiguous(e: Emission, operand: Expression, variable: Any) -> bool:
 
 
 def only_moved(e: Emission, operand: Expression) -> bool:
-    """Whether an element is one of memory, or of something computed that is."""
+    """True if an element is one of memory, or of something computed that is one."""
     while isinstance(operand, Call) and getattr(operand.op, "name", "") == LOAD:
         tensor = operand.args[0]
         if key(tensor) in e.places:
@@ -197,7 +198,7 @@ def constant_right(e: Emission, product: Product) -> ConstantOperand | None:
 
 
 def pieces(total: Extent, size: int) -> Extent:
-    """How many pieces of a size there are, the last one perhaps smaller."""
+    """The number of pieces of a size, the last one perhaps smaller."""
     if isinstance(total, int):
         return -(-total // size)
     return tirx.indexdiv(total + (size - 1), tirx.const(size, str(total.ty)))

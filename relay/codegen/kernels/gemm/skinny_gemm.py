@@ -85,7 +85,7 @@ def _statements(loops: _SkinnyLoops, rows: Extent) -> list[Statement]:
 
 
 def _is_plain(product: Product) -> bool:
-    """Whether nothing is done with the sum and the factors but to multiply and add."""
+    """True if the factors are only multiplied and added to the sum."""
     casts: list[Any] = []
     structural_walk(product.update.value, ((tirx.Cast, casts.append),))
     return not casts

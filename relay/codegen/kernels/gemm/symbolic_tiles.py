@@ -37,7 +37,7 @@ def few_rows(product: Product) -> int:
 
 
 def _may_be_few(product: Product) -> bool:
-    """Whether there may be few rows. Those of a convolution are places, which are many."""
+    """True if there may be few rows. The rows of a convolution are places, which are many."""
     return not isinstance(size(product.rows), int) and len(product.inner) == 1
 
 
@@ -93,7 +93,7 @@ class SymbolicProductGenerator(ProductGenerator):
         return [*statements, *bound, *declared]
 
     def _packs_panel(self, column: Any) -> Expression | None:
-        """Whether a panel is copied: None where it never is."""
+        """The condition under which a panel is copied: None if it never is."""
         conditions: list[Expression] = []
         if self.ragged:
             conditions.append(tirx.Not(self._has_columns(column + self.width)))
@@ -176,8 +176,8 @@ class SymbolicProductGenerator(ProductGenerator):
 
 
 def _rows_in_memory(e: Emission, product: Product) -> tuple[Place, Expression] | None:
-    """Where the right operand is in memory, if its columns lie next to each other and its rows are equally far apart,
-    and how far; None if it has to be copied."""
+    """The place of the right operand in memory, and the distance of its rows, if its columns are adjacent and its
+    rows equally far apart; None if it has to be copied."""
     if not product.contiguous or len(product.inner) != 1:
         return None
     ((tensor, _),) = e.memory_reads(product.right)

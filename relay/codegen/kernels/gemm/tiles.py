@@ -72,7 +72,7 @@ class ProductGenerator:
         return part(zero) if self.parts == 1 else loop(self.parts, self.e.index, part, "PARALLEL")
 
     def _memory(self, part: Any) -> list[Statement]:
-        """What makes memory for a panel known."""
+        """The statements that declare the memory for a panel."""
         if not self.packs or self.ahead:
             return []
         dims = (size(self.product.inner), self.width)
@@ -81,7 +81,7 @@ class ProductGenerator:
         return statements
 
     def _part(self, part: Any, number_: Any, batch: dict[Any, Expression]) -> list[Statement]:
-        """What one thread does, for one place of the batch."""
+        """The work of one thread, for one place of the batch."""
 
         def panel(own: Any) -> list[Statement]:
             column, place = tirx.Var("column", self.e.index), self.panels.first(part) + own
@@ -98,7 +98,7 @@ class ProductGenerator:
         return loop(self.panels.count(part), self.e.index, panel)
 
     def _right_panel(self, column: Any, batch: dict[Any, Expression]) -> list[Statement]:
-        """The copy of a panel of the right operand, if one is made."""
+        """The copy of a panel of the right operand, if there is one."""
         if self.packed is None:
             return []
         form = self.vectors, self.lanes, self.ragged
@@ -111,7 +111,7 @@ class ProductGenerator:
     # ---- the operands
 
     def _has_columns(self, end: Expression) -> Expression:
-        """Whether columns up to here are there."""
+        """True if there are columns up to here."""
         return tirx.LE(end, number(self.columns, self.e.index))
 
     def _pack_ahead(self, constant: ConstantOperand) -> bool:
@@ -235,7 +235,7 @@ class ProductGenerator:
     def _stores(
         self, sums: Any, row: Any, column: Any, batch: dict[Any, Expression], vectors: int, lanes: int
     ) -> list[Statement]:
-        """Store what the epilogue makes of the sums of a row."""
+        """Store the results of the epilogue for the sums of a row."""
 
         def element(at: Any) -> list[Statement]:
             place = {
@@ -275,7 +275,7 @@ class _ThreadShare:
         return tirx.const(0, self.e.index) if self.threads == 1 else thread * number(self._share_size, self.e.index)
 
     def count(self, thread: Any) -> Extent:
-        """How many it has."""
+        """The number of them."""
         if self.threads == 1 or (isinstance(self.total, int) and self.total % self.threads == 0):
             return self._share_size
         left = number(self.total, self.e.index) - self.first(thread)

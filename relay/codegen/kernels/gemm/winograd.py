@@ -55,9 +55,9 @@ BLOCK = 600_000  # bytes of inputs and sums of a block, which the second-level c
 
 @attrs.frozen(eq=False)
 class WinogradConvolution:
-    """What is to be computed. `order` has for each axis of the result whether it is that of images, height, width or
-    columns (0 to 3). `images` by `height` by `width` places of results; `base(image)` is where an image starts
-    in the buffer of the inputs, and `steps` how far its next row and column of places are."""
+    """The description of a convolution. `order` has for each axis of the result whether it is that of images,
+    height, width or columns (0 to 3). `images` by `height` by `width` places of results; `base(image)` is the start
+    of an image in the buffer of the inputs, and `steps` are the distances to its next row and column of places."""
 
     order: tuple[int, ...]
     buffer: Any
@@ -79,7 +79,7 @@ class WinogradConvolution:
 
     @property
     def pays(self) -> bool:
-        """Whether this takes less time than the direct sum."""
+        """True if this takes less time than the direct sum."""
         images = self.images if isinstance(self.images, int) else 1
         tiles, weights = self.tiles[0] * self.tiles[1] * images, self.channels * self.columns
         fast = 16 * (tiles * weights + MOVED * tiles * (self.channels + self.columns) + STREAMED * weights)
@@ -157,7 +157,7 @@ def recognize(e: Emission, product: Product, constant: ConstantOperand) -> Winog
 
 
 def _step(offset: Expression, axis: Axis) -> int | None:
-    """How far in memory the next place along an axis is; None if that is not the same everywhere."""
+    """The distance in memory to the next place along an axis; None if it is not the same everywhere."""
     here = {axis.variable: axis.variable + 1}
     step = Analyzer().simplify(substitute_variables(offset, here) - offset)
     return int(step.value) if isinstance(step, tirx.IntImm) else None

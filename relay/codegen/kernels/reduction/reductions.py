@@ -47,7 +47,7 @@ def reduce(e: Emission, cluster: Cluster, fixed: Sequence[Expression]) -> list[S
 
 
 def are_plain(e: Emission, cluster: Cluster) -> bool:
-    """Whether the reductions of a cluster have one result each and are made in vectors."""
+    """True if the reductions of a cluster have one result each and are computed in vectors."""
     return all(
         stage.op.num_outputs == 1 and e.vectorizes([*stage.op.body[0].source, *stage.op.body[0].combiner.result])
         for stage in cluster.reductions
@@ -55,7 +55,7 @@ def are_plain(e: Emission, cluster: Cluster) -> bool:
 
 
 def finish(e: Emission, cluster: Cluster, fixed: Sequence[Expression]) -> Finish:
-    """What stores results at indices: the reductions', and those of what is computed from them."""
+    """A function that stores results at indices: the reductions', and those computed from them."""
 
     def store(indices: Sequence[Expression], results: Sequence[Expression]) -> list[Statement]:
         whole = [*fixed, *indices]
@@ -77,8 +77,8 @@ def finish(e: Emission, cluster: Cluster, fixed: Sequence[Expression]) -> Finish
 
 
 def goes_together(e: Emission, cluster: Cluster) -> bool:
-    """Whether several rows are reduced at once: neighboring ones are combined with the same vector, as in the product
-    of a matrix and a vector."""
+    """True if several rows are reduced at once: neighboring ones are combined with the same vector, as in the
+    product of a matrix and a vector."""
     stage = cluster.lead
     if cluster.whole or len(cluster.reductions) != 1 or stage.op.num_outputs != 1 or not stage.extents:
         return False
@@ -107,7 +107,7 @@ def is_long(extent: Extent) -> bool:
 
 
 def in_one(e: Emission, cluster: Cluster) -> int:
-    """How many of the last reduced axes are one run through memory in all that is read along them."""
+    """The number of last reduced axes that are one run through memory in all that is read along them."""
     lead, count = cluster.lead, 1
     if cluster.whole or not all(isinstance(extent, int) for extent in (*lead.extents, *lead.reduced)):
         return count
@@ -117,7 +117,7 @@ def in_one(e: Emission, cluster: Cluster) -> int:
 
 
 def _runs_through(e: Emission, stage: Stage, count: int) -> bool:
-    """Whether the last `count` reduced axes stand behind each other wherever one of them stands."""
+    """True if the last `count` reduced axes are adjacent wherever one of them is."""
     axes, sizes, first = stage.reduced_axes[-count:], stage.reduced[-count:], stage.op.body[0]
     if any(mentions(e.without_reads(part), axis) for part in (*first.source, first.condition) for axis in axes):
         return False
@@ -136,7 +136,7 @@ def _runs_through(e: Emission, stage: Stage, count: int) -> bool:
 
 
 def goes_along_columns(e: Emission, stage: Stage) -> bool:
-    """Whether neighboring results are computed together: their inputs are neighbors, or there is one for each."""
+    """True if neighboring results are computed together: their inputs are neighbors, or there is one for each."""
     if not stage.extents:
         return False
     each = volume(stage.reduced)
@@ -144,7 +144,7 @@ def goes_along_columns(e: Emission, stage: Stage) -> bool:
 
 
 def runs_along(e: Emission, stage: Stage, axis: Any) -> bool:
-    """Whether the largest input is read along an axis."""
+    """True if the largest input is read along an axis."""
     reads = _reduced_reads(e, stage)
     if not reads:
         return False
@@ -153,18 +153,18 @@ def runs_along(e: Emission, stage: Stage, axis: Any) -> bool:
 
 
 def _reduced_reads(e: Emission, stage: Stage) -> list[tuple[Any, tuple[Any, ...]]]:
-    """What of a stage's inputs depends on what is reduced: tensors and indices."""
+    """The reads of a stage that depend on reduced axes: tensors and indices."""
     return [(t, i) for t, i in e.reads(stage) if any(mentions(x, v) for x in i for v in stage.reduced_axes)]
 
 
 def follows(indices: Sequence[Any], shape: Sequence[Any], axis: Any) -> bool:
-    """Whether neighbors along an axis are neighbors in memory."""
+    """True if neighbors along an axis are neighbors in memory."""
     kept = [i for i, d in zip(indices, shape, strict=True) if not (isinstance(d, tirx.IntImm) and int(d.value) == 1)]
     return bool(kept) and unit_stride(kept[-1], axis) and not any(mentions(i, axis) for i in kept[:-1])
 
 
 def unit_stride(index: Any, axis: Any) -> bool:
-    """Whether an index is the axis plus something."""
+    """True if an index is the axis plus something."""
     if index.same_as(axis):
         return True
     if isinstance(index, tirx.Add):
@@ -189,8 +189,8 @@ def combine_elements(
 
 
 def _resolve_round_order(left: Expression, right: Expression, smaller: bool) -> Callable[[Any], Any]:
-    """What makes of a choice by whether the left one of two numbers of rounds is smaller one of its sides: the first
-    where it is, and the second, which holds for all, where that is not known."""
+    """A function that replaces a choice by whether the left one of two numbers of rounds is smaller with one of its
+    sides: the first if it is, and the second, which is correct for all, if that is not known."""
 
     def resolve_choice(choice: Any) -> Any:
         less = choice.condition
@@ -201,7 +201,7 @@ def _resolve_round_order(left: Expression, right: Expression, smaller: bool) -> 
 
 
 def _counts_rounds(stage: Stage) -> bool:
-    """Whether the first of several numbers that are combined is that of the round."""
+    """True if the first of several numbers that are combined is that of the round."""
     first, *others = stage.op.body[0].source
     while isinstance(first, tirx.Cast):
         first = first.value
@@ -209,7 +209,7 @@ def _counts_rounds(stage: Stage) -> bool:
 
 
 def sources(e: Emission, stage: Stage, indices: Sequence[Expression], steps: Sequence[Expression]) -> list[Expression]:
-    """What is combined at these indices and reduced indices."""
+    """The values that are combined at these indices and reduced indices."""
     variables = {**e.axis_values(stage.axes, indices), **e.axis_values(stage.reduced_axes, steps)}
     first = stage.op.body[0]
     found = [e.element(source, variables) for source in first.source]
@@ -271,7 +271,8 @@ def updates(
     steps: Any,
     among: Expression | None = None,
 ) -> list[Statement]:
-    """What goes into one lane of the totals of all reductions at one place; only if it is `among` those that count."""
+    """The statements that update one lane of the totals of all reductions at one place; only if it is `among` those
+    that count."""
     with _elementwise_part(e, cluster, indices, steps) as statements:
         for stage, own in _shares(cluster, totals):
             values = sources(e, stage, indices, steps)
@@ -302,9 +303,9 @@ def _store_results(buffers: Sequence[Any], lane: Expression, results: Sequence[E
 
 
 def width_of(e: Emission, cluster: Cluster) -> int:
-    """How many elements are combined at once: as many as a vector holds of the longest that is combined or computed for
-    that. Of `any(x > 0)` the elements are floats, not bools: four vectors of bools would be 32 of floats, more than
-    there are registers, on which LLVM spends tens of seconds."""
+    """The number of elements that are combined at once: as many as a vector holds of the longest that is combined or
+    computed for that. Of `any(x > 0)` the elements are floats, not bools: four vectors of bools would be 32 of
+    floats, more than there are registers, on which LLVM spends tens of seconds."""
     stages = [*cluster.whole, *cluster.reductions]
     behind = e.dtypes_behind([body for stage in stages for body in stage.op.body])
     return min((lanes(e, stages), *map(e.lanes, behind)))
@@ -377,7 +378,7 @@ def tiles(
 def _boundary(
     e: Emission, stage: Stage, indices: Sequence[Expression], steps: Sequence[Expression]
 ) -> Expression | None:
-    """How many elements of a row come before the first boundary of a vector in memory; None if it starts at one."""
+    """The number of elements of a row before the first boundary of a vector in memory; None if it starts at one."""
     tensor, read = max(_reduced_reads(e, stage), key=lambda found: len(found[1]))
     place = e.places[key(tensor)]
     if place.address is None:
@@ -400,8 +401,8 @@ def along_rows(
     """The rows at some indices: each lane takes a part of a row, then the lanes are combined. With a `part`, only this
     part of the first reduced axis.
 
-    What is left over of a row goes into lanes of its own: LLVM keeps lanes in whole registers only if all that reads or
-    writes them takes all of them.
+    The remainder of a row goes into separate lanes: LLVM keeps lanes in whole registers only if every read and write
+    takes all of them.
     """
     lanes_ = width_of(e, cluster)
     last = cluster.lead.reduced[-in_one(e, cluster) :] if part is None else cluster.lead.reduced[-1:]

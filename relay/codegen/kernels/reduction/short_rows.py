@@ -121,7 +121,7 @@ def plan(e: Emission, found: ShortRows) -> Plan:
 
 
 def pays_alone(cluster: Cluster) -> bool:
-    """Whether one cluster's reductions are along rows that other loops are slow for."""
+    """True if one cluster's reductions are along rows for which other loops are slow."""
     size = volume(cluster.lead.reduced)
     return isinstance(size, int) and (size < LONG or len([d for d in cluster.lead.reduced if not is_one(d)]) > 1)
 
@@ -150,7 +150,7 @@ def _stored_dtypes(e: Emission, stages: Sequence[Stage], remembered: Sequence[An
 
 
 def _has_rows(stage: Stage, count: int, tensor: Any, indices: Sequence[Any]) -> bool:
-    """Whether what is read of a tensor is in the row that the stage is at."""
+    """True if all reads of a tensor are in the row at which the stage is."""
     dims = tuple(map(extent, tensor.shape))
     return (
         len(dims) >= count
@@ -285,7 +285,7 @@ class _RowBlocks:
     # ---- memory and tiles
 
     def _starts(self, size: int) -> list[int]:
-        """Where squares start that cover a row; the last one may repeat a part of another."""
+        """The starts of squares that cover a row; the last one may repeat a part of another."""
         starts = list(range(0, size - self.lanes + 1, self.lanes)) or [0]
         return starts if size <= self.lanes or size % self.lanes == 0 else [*starts, size - self.lanes]
 
@@ -332,7 +332,7 @@ class _RowBlocks:
         return statements
 
     def _copied_in(self, row: _RowPart, first: Expression, left: Expression, edge: Any) -> list[Statement]:
-        """The rows that there are, the last of them again for those that are not."""
+        """The rows that exist, the last of them again for the others."""
 
         def copy(lane: Expression) -> list[Statement]:
             at = (first + tirx.Min(lane, left - 1)) * row.size

@@ -85,8 +85,8 @@ def share(function: Function) -> MemorySharing:
 
 @attrs.frozen(eq=False)
 class _MemoryViews:
-    """For each variable the arrays (nodes) whose memory its value lies in; an array of its own has itself, or the loop
-    parameter that it is the result of."""
+    """For each variable the arrays (nodes) whose memory contains its value; a separate array has itself, or the loop
+    parameter whose result it is."""
 
     roots: dict[Var, frozenset[Var]]
     node: dict[Var, Var]
@@ -128,7 +128,7 @@ def _views(function: Function) -> _MemoryViews:
 
 
 def _is_array(variable: Var) -> bool:
-    """Whether a variable is held in a buffer."""
+    """True if a variable is held in a buffer."""
     type_ = variable.type
     if not isinstance(type_, TensorType) or not isinstance(type_.base, BaseType):
         return False
@@ -139,12 +139,12 @@ def _is_array(variable: Var) -> bool:
 
 
 def is_merged(loop: Loop) -> bool:
-    """Whether a loop's results are the places of its parameters: it ends when its counter does, and only then."""
+    """True if a loop's results are in the places of its parameters: it ends when its counter does, and only then."""
     return loop.counter is not None and not has_exits(loop)
 
 
 def has_exits(loop: Loop) -> bool:
-    """Whether an `Exit` leaves a loop."""
+    """True if an `Exit` leaves a loop."""
     return any(isinstance(b.terminator, Exit) and b.terminator.label is loop.label for b in all_blocks(loop.body))
 
 
@@ -261,7 +261,7 @@ class _SavedCopies:
 
 
 class _Interference:
-    """Goes through blocks backwards with the nodes that are live. Only those in `relevant` are looked at."""
+    """Goes through blocks backwards with the nodes that are live. Nodes that are not in `relevant` are ignored."""
 
     def __init__(self, views: _MemoryViews, order: Mapping[Block, Order], relevant: set[Var]) -> None:
         self.views = views
@@ -272,7 +272,8 @@ class _Interference:
         self._rounds: dict[LoopLabel, tuple[Sequence[Var], frozenset[Var]]] = {}
 
     def block(self, block: Block, targets: Sequence[Var], after: frozenset[Var]) -> frozenset[Var]:
-        """What is live before a block that gives to `targets`, `after` which the nodes `after` are live."""
+        """The nodes that are live before a block with results in `targets`, `after` which the nodes `after` are
+        live."""
         live = self._end(block, targets, after)
         for position, group in reversed(self.order[block]):
             live = self._binding(block.bindings[position], live) if group is None else self._group(group, live)

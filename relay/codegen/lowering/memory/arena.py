@@ -1,9 +1,9 @@
 """The arena: memory for tensors of data-dependent size, which only grows, in chunks that do not move.
 
-A tensor of the type `Tensor[B, (Any, ..)]` is its address and the extents that its type does not say; it never changes,
-so copies of it are the same memory. Everything is given back when the next call begins, and what a round of a loop has
-taken at its end, where nothing of it can be in use any more. Where a loop carries such tensors from round to round,
-they are moved when a chunk is full (`keep`).
+A tensor of the type `Tensor[B, (Any, ..)]` is its address and the extents that its type leaves open; it never changes,
+so copies of it are the same memory. All memory is released when the next call begins, and that of a loop's round at its
+end, if none of it can be in use any more. Where a loop carries such tensors from round to round, they are moved when a
+chunk is full (`keep`).
 
     chunk: address of the chunk before, address of its end, memory
 """
@@ -61,13 +61,13 @@ class Arena:
 
     @contextmanager
     def release_scope(self, code: Code) -> Iterator[None]:
-        """What is taken while the code emitted inside runs is given back after it."""
+        """A context: memory that the code emitted inside takes is released after it."""
         top, chunk = code.bind(code.table(self.place), name="top"), code.bind(code.table(self.place + 2), name="chunk")
         yield
         code.check(tir.call(self._release, [code.context, top, chunk]))
 
     def mark(self, code: Code) -> ArenaMark:
-        """Where the arena stands before a loop."""
+        """The state of the arena before a loop."""
         top, chunk = code.bind(code.table(self.place), name="top"), code.bind(code.table(self.place + 2), name="chunk")
         return ArenaMark(top, chunk, code.leaf_at(None))
 
@@ -160,7 +160,7 @@ def _first(chunk: Expression) -> Expression:
 
 
 def _free_until(code: Code, at: Any, last: Expression) -> None:
-    """Free the chunks from the one whose address stands at a place to the one after `last`."""
+    """Free the chunks from the one whose address is in a place to the one after `last`."""
     with code.collect() as body:
         here = code.value(at)
         code.store(at, code.load_word(here))

@@ -1,9 +1,9 @@
-"""Buffer donation: the results that are made in the memory of donated arguments.
+"""Buffer donation: results that are computed in the memory of donated arguments.
 
 A result takes the memory of an argument of its dtype and shape if nothing reads the argument once the result is begun.
-What makes the result may read the argument itself where each element of the result is computed from the same element of
-it, as in `w - 0.1 * gradient`: kernels write each element of their result once, after all that it is computed from has
-been read. It may also be the array that an operator updates in place, or that a loop starts with.
+The code that computes the result may read the argument itself if each element of the result is computed from the same
+element of it, as in `w - 0.1 * gradient`: kernels write each element of their result once, after all that it is
+computed from has been read. It may also be the array that an operator updates in place, or that a loop starts with.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _results(values: Sequence[Atom], layouts: Sequence[Layout], defined: Mapping
 
 
 class _ArgumentViews:
-    """What each variable of a function is a view of."""
+    """The arguments that each variable of a function is a view of."""
 
     def __init__(self, function: Function, parameters: Sequence[Layout]) -> None:
         self._parts: dict[Var, Part] = {}
@@ -207,7 +207,7 @@ def _number_leaves(layout: Layout, position: int) -> tuple[Part, int]:
 
 
 class _AccessTimes:
-    """When the arguments' leaves are read in a function's outermost block, and when variables are made."""
+    """The times in a function's outermost block at which the arguments' leaves are read, and variables are computed."""
 
     def __init__(self, function: Function, sharing: MemorySharing, views: _ArgumentViews) -> None:
         self._views = views
@@ -234,7 +234,7 @@ class _AccessTimes:
         return self._reads[self._made[variable]] if variable in self._made else set()
 
     def allow(self, variable: Var, leaf: int) -> bool:
-        """Whether a variable may be made where a leaf lies."""
+        """True if a variable may be computed in the memory of a leaf."""
         time = self._made.get(variable)
         if time is None or self._last.get(leaf, -1) > time:
             return False
@@ -248,13 +248,13 @@ class _AccessTimes:
         return isinstance(binding.value, Loop) and variable in binding.targets and self._starts(binding, variable, leaf)
 
     def _replaces(self, group: FusionGroup, leaf: int) -> bool:
-        """Whether a group updates the leaf in place, and reads it for nothing else."""
+        """True if a group updates the leaf in place, and reads it for nothing else."""
         reading = [a for b in group.bindings for a in operands(b.value) if leaf in self._views.viewed_leaves((a,))]
         return len(reading) == 1 and any(self._views.part(old) == leaf for old in in_place_operands(group.bindings[-1]))
 
     def _each_from_its_own(self, group: FusionGroup, variable: Var, leaf: int) -> bool:
-        """Whether each element of a result is computed from the same element of the leaf, and no other, and nothing
-        else that the group gives or computes completely reads the leaf."""
+        """True if each element of a result is computed from the same element of the leaf, and no other, and no other
+        code of the group that is computed completely reads the leaf."""
         if len(group.outputs) > 1 and _is_short(variable):
             return False  # it may be stored before another one is computed
         depends: set[Var] = set()
@@ -277,7 +277,7 @@ class _AccessTimes:
         return True
 
     def _starts(self, binding: Binding, variable: Var, leaf: int) -> bool:
-        """Whether a loop only starts with the leaf, where the variable is its result."""
+        """True if a loop only starts with the leaf, where the variable is its result."""
         loop = binding.value
         assert isinstance(loop, Loop)
         place = binding.targets.index(variable)
@@ -289,7 +289,7 @@ class _AccessTimes:
 
 
 def _is_short(variable: Var) -> bool:
-    """Whether a tensor's elements are not names of a kernel (`schedules.elementwise`)."""
+    """True if a tensor's elements cannot be names of a kernel (`kernels.elementwise`)."""
     return isinstance(variable.type, TensorType) and variable.type.base in (BOOL, BFLOAT16)
 
 

@@ -1,7 +1,7 @@
 """Ownership of stacks: those that are changed in place, and the points where their rows are free again.
 
-The rows of a stack are a block of its pool (`pools.py`). A block is *alone* if one reference to it is left; a bit of it
-says so at run time, and whoever makes a second reference clears that bit for good. Here the function's text is read for
+The rows of a stack are a block of its pool (`pools.py`). A block is *alone* if one reference to it is left; a bit
+records that at run time, and a second reference clears that bit for good. Here the function's text is read for
 
     moved      a push, set or prefix is the last to use its stack: if the block is alone, it may change in place
     shared     what is passed on, or put into a tuple, cell or data, and is used again: it is alone no more
@@ -85,7 +85,7 @@ _LOOKING = (*_HARMLESS, If, Loop, Match)
 
 @attrs.define(eq=False)
 class Ownership:
-    """What is known of a function's stacks."""
+    """The ownership of a function's stacks."""
 
     moved: set[Expr] = attrs.field(factory=set)
     viewed: dict[Binding, Key] = attrs.field(factory=dict)  # the gets of what is only looked into at once
@@ -252,14 +252,14 @@ def _find_taken_out_of_cells(block: Block, liveness: Liveness[Key], made: frozen
 
 
 def _leaves(block: Block) -> bool:
-    """Whether a path leaves the construct that a block is a part of, other than at its end."""
+    """True if a path leaves the construct that a block is a part of, other than at its end."""
     loops = {b.value.label for b in walk(block) if isinstance(b.value, Loop)}
     inside = all_blocks(block)
     return any(isinstance(b.terminator, Next | Exit) and b.terminator.label not in loops for b in inside)
 
 
 def _is_same(place: Atom, other: Atom) -> bool:
-    """Whether two indices are equal whatever happens at run time."""
+    """True if two indices are equal whatever happens at run time."""
     if isinstance(place, Constant) and isinstance(other, Constant):
         return int(place.value) == int(other.value)
     return place is other
@@ -290,7 +290,7 @@ def _find_viewed(block: Block, liveness: Liveness[Key], uses: Counter[Key], foun
 
 
 def _uses(function: Function, liveness: Liveness[Key]) -> Counter[Key]:
-    """How often each stack stands as an operand."""
+    """The number of times that each stack is an operand."""
     found: Counter[Key] = Counter()
     for block in all_blocks(function.body):
         found += _key_counts(terminator_operands(block.terminator), liveness)
@@ -300,12 +300,12 @@ def _uses(function: Function, liveness: Liveness[Key]) -> Counter[Key]:
 
 
 def _key_counts(atoms: Iterable[Atom], liveness: Liveness[Key]) -> Counter[Key]:
-    """How often each stack stands among atoms."""
+    """The number of times that each stack is among atoms."""
     return Counter(k for a in atoms for k in liveness.keys_of((a,)))
 
 
 def _shared_keys(read: Counter[Key], live: Iterable[Key]) -> set[Key]:
-    """What is there twice, or is used again."""
+    """The keys that occur twice, or are used again."""
     return {k for k, count in read.items() if count > 1} | (set(read) & set(live))
 
 

@@ -1,10 +1,10 @@
 """Relocatable pools in generated code: one function for each pool that makes room for rows.
 
-The rows of a stack lie in a block of the pool of 4, 8, 16, .. rows. A word of the first says what is known of a block:
+The rows of a stack lie in a block of the pool of 4, 8, 16, .. rows. A word of the first row has the state of a block:
 
     the rows in use << 7  |  whether one reference is left << 6  |  the logarithm of its rows
 
-and 0 that rows came from outside. A push is in place if its block has room and nothing was pushed behind this stack, or
+or 0 if the rows came from outside. A push is in place if its block has room and nothing was pushed behind this stack, or
 if it is the last to use a block that nobody else refers to; so is a change of an element. Otherwise the stack is copied
 to a block of its own. Blocks that are of no more use are free for others of their size: `Pool.free` is the place of the
 set of the sizes that there are, followed by the first block of each, and a free block's word has the next. A stack of
@@ -51,7 +51,7 @@ class Pools:
 
     @contextmanager
     def release_scope(self, code: Code, pools: Sequence[Pool]) -> Iterator[None]:
-        """What rows the code emitted inside makes are free after it."""
+        """A context: rows that the code emitted inside takes are free after it."""
         tops = [(pool.slot, code.bind(code.table(pool.slot), name="top")) for pool in pools if pool.slot is not None]
         yield
         for pool, (slot, top) in zip(pools, tops, strict=True):
@@ -61,7 +61,7 @@ class Pools:
             code.set_table(slot, top)
 
     def make_unique(self, code: Code, pool: Pool, offset: Any, length: Any, longer: bool, moved: bool) -> Any:
-        """Where the rows of a stack can be changed, with room for one more if it gets `longer`; returns their offset.
+        """The offset at which the rows of a stack can be changed, with room for one more if it gets `longer`.
         `moved`: the stack is not used again."""
         code.check(tir.call(self.names[pool], [code.context, offset, length, integer(longer), integer(moved)]))
         return code.bind(code.table(RESULT), name="offset")
@@ -74,7 +74,7 @@ class Pools:
         code.emit_if(tirx.GT(code.value(stack.length), integer(0)), some)
 
     def is_alone(self, code: Code, pool: Pool, stack: StackValue) -> Expression:
-        """Whether a stack, which has elements, has the only reference to its block."""
+        """True if a stack, which has elements, has the only reference to its block."""
         word = code.load_word(_word(code, pool, code.value(stack.offset)))
         return tirx.NE(word & integer(_ALONE), integer(0))
 
@@ -327,7 +327,7 @@ def _free(code: Code, pool: Pool, offset: Expression, size: Expression) -> None:
 
 
 def _word(code: Code, pool: Pool, offset: Expression) -> Expression:
-    """The address of what is known of the block that begins at a row."""
+    """The address of the state word of the block that begins at a row."""
     assert pool.slot is not None
     base = code.table(pool.slot + 2 + sum(1 for _ in leaves(pool.element)))
     return code.bind(base + offset * integer(8), name="word")

@@ -1,8 +1,8 @@
 """Lifetimes of loop rounds: memory of a round that neither the next one nor the code after the loop can reach.
 
-What outlives a round made in it is in the loop's parameters or results, or was written into a cell that may be older.
-Rows of other pools that the round has made are free at its end. It is the same with tensors of the arena; those that
-the parameters are themselves can be moved.
+Values that outlive their round are in the loop's parameters or results, or were written into a cell that may be older.
+Rows of other pools that the round has taken are free at its end. The same is true of tensors of the arena; those that
+are parameters themselves can be moved.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RoundLifetimes:
         return sorted((p for p in made if p not in kept), key=lambda p: p.slot or 0)
 
     def moves(self, loop: Loop, targets: Sequence[Var]) -> bool:
-        """Whether the tensors of the arena that outlive a round are the loop's parameters, or components of them."""
+        """True if the tensors of the arena that outlive a round are the loop's parameters, or components of them."""
         _, inside = self._escaping_pools(loop, targets)
         return not inside
 

@@ -3,7 +3,7 @@
     for each loop: dst += .dst, src += .src, wgt += .wgt
 
 The micro-ops run innermost. Pipelines read a row that was written within the last two steps too early, so consecutive
-steps must have other rows: loops that move `dst` stand further inside than those that sum up.
+steps must have other rows: loops that move `dst` are further inside than those that sum up.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Nest:
 
 @attrs.frozen
 class Limits:
-    """What fits the fields of an instruction: factors below these, and so many micro-ops in one list."""
+    """The limits of an instruction's fields: factors below these, and this many micro-ops in one list."""
 
     dst: int
     src: int
@@ -118,7 +118,7 @@ def _size(axes: Sequence[Axis]) -> int:
 
 
 def _candidates(axes: tuple[Axis, ...], limits: Limits) -> list[tuple[Axis, Axis, tuple[Axis, ...]]]:
-    """Which loops are those of the instruction, and which stand in its micro-ops, in their order; fewest first."""
+    """The choices of loops of the instruction, and of loops in its micro-ops, in their order; fewest first."""
     none = Axis(1)
     usable = [axis for axis in axes if _fits(axis, limits)]
     found = []
@@ -147,7 +147,7 @@ def _uops(axes: Sequence[Axis]) -> MicroOps:
 
 
 def _is_free_of_hazards(uops: MicroOps, outer: Axis, inner: Axis) -> bool:
-    """Whether no row is written again within a few steps."""
+    """True if no row is written again within a few steps."""
     inside = np.array([dst for dst, _, _ in uops])
     rounds = np.arange(outer.extent)[:, None] * outer.dst + np.arange(inner.extent)[None, :] * inner.dst
     rows = (rounds[:, :, None] + inside).ravel()

@@ -143,7 +143,7 @@ class Layer:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """How far the elements of a window are apart."""
+        """The distances between the elements of a window."""
         return (self.dilation[0] * (self.kernel[0] - 1) + 1, self.dilation[1] * (self.kernel[1] - 1) + 1)
 
     @property
@@ -204,7 +204,7 @@ class Layer:
 
     @property
     def residuals(self) -> int:
-        """How many tensors the epilogue adds."""
+        """The number of tensors that the epilogue adds."""
         return sum(isinstance(step, AddResidual) for step in self.epilogue)
 
     @property
@@ -286,8 +286,8 @@ def apply(
     bias: np.ndarray | None = None,
     residuals: tuple[np.ndarray, ...] = (),
 ) -> np.ndarray:
-    """What the layer computes, on tensors that are not packed. x: (int8, (n, c, h, w)), weights as `product`,
-    bias: (int32, (o,)), residuals: (int8, (n, o, h', w')) -> (int8, (n, o, h'', w'')), of a wide layer int32."""
+    """The result of the layer, on tensors that are not packed. x: (int8, (n, c, h, w)), weights as `product`, bias:
+    (int32, (o,)), residuals: (int8, (n, o, h', w')) -> (int8, (n, o, h'', w'')), of a wide layer int32."""
     value = product(layer, x, weights)
     if layer.wide:
         return value

@@ -15,7 +15,7 @@ import numpy as np
 
 
 def blocks(count: int, block: int) -> int:
-    """How many blocks hold that many channels."""
+    """The number of blocks that hold that many channels."""
     return -(-count // block)
 
 
@@ -93,7 +93,7 @@ def bias_row(block: int = 16, batch: int = 1) -> np.ndarray:
 
 
 def is_product(bias: np.ndarray, block: int = 16) -> bool:
-    """Whether a bias is a product of 8-bit weights and `bias_row`."""
+    """True if a bias is a product of 8-bit weights and `bias_row`."""
     limit = _DIGIT * 127 * (block - 1)
     return bool((np.abs(np.asarray(bias, np.int64)) <= limit).all())
 

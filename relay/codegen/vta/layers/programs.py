@@ -33,7 +33,7 @@ def packed_weights(layer: Layer, weights: np.ndarray, bias: np.ndarray | None = 
 
 
 def alignment(config: Config) -> int:
-    """What the addresses of buffers are multiples of: pages, and elements of all memories."""
+    """The alignment of the addresses of buffers: pages, and elements of all memories."""
     return max(PAGE, *(config.element_bytes(memory) for memory in Memory))
 
 

@@ -1,13 +1,14 @@
-"""A layer as a stream: which tile is loaded, computed and stored when, and who waits for whom.
+"""The schedule of a layer as a stream: the order in which tiles are loaded, computed and stored, and the waits between
+units.
 
     for each tile of the result:
         for each chunk of its sum:     load unit: activations and weights;  compute unit: GEMM
         compute unit: the epilogue     store unit: the result
 
 Each unit runs ahead of the others as far as there is room. Activations, weights, residuals and sums have a slot for
-each virtual thread; what a slot already holds is not loaded again. A unit that fills a slot waits until the one that
-reads it has read what was there; these waits come in the order of the steps, so counting tokens suffice, and each token
-is taken by whom it was posted for.
+each virtual thread; the content of a slot is not loaded again. A unit that fills a slot waits until its reader has read
+the old content; these waits come in the order of the steps, so counting tokens suffice, and each token is taken by the
+unit that it was posted for.
 
 With two threads, nothing overlaps the first load and the last store but what they are cut into: the first chunk comes
 and the last tile goes by blocks of output channels, one while the next is loaded or computed.
@@ -66,7 +67,7 @@ REPEATED_SHIFT = 10
 
 @attrs.frozen
 class ScheduledLayer:
-    """A layer's stream, how it was cut, and the constants that it reads beside its operands."""
+    """A layer's stream, its tiling, and the constants that it reads besides its operands."""
 
     layer: Layer
     tile: Tile
@@ -123,8 +124,8 @@ class Epilogue:
 
 
 def split_epilogue(layer: Layer) -> Epilogue:
-    """What comes before the product and what behind it. Raises ValueError for a residual that is shifted too far to be
-    added behind steps that are not sums."""
+    """The parts of an epilogue before and after the product. Raises ValueError for a residual that is shifted too
+    far to be added after steps that are not sums."""
     before: list[tuple[int, AddResidual]] = []
     behind: list[tuple[int, Step]] = []
     number = 0
@@ -151,7 +152,7 @@ def split_epilogue(layer: Layer) -> Epilogue:
 
 
 class _Slots:
-    """Parts of a scratchpad that hold what is loaded, the one used longest ago being filled anew."""
+    """Parts of a scratchpad for loaded data; the one used longest ago is filled again."""
 
     def __init__(self, count: int, size: int, base: int) -> None:
         self.bases = [base + n * size for n in range(count)]
@@ -159,7 +160,7 @@ class _Slots:
         self.used = [-1] * count  # by which step last
 
     def take(self, key: Hashable, step: int) -> tuple[int, bool, int]:
-        """Where something is, whether it has to be loaded, and the step that has to be over before."""
+        """The place of something, True if it has to be loaded, and the step that has to be over before."""
         if key in self.keys:
             at, is_new, before = self.keys.index(key), False, -1
         else:
@@ -172,7 +173,7 @@ class _Slots:
 
 @attrs.define
 class _Step:
-    """What the compute unit does with one chunk: `loads` before, which overwrite what step `after` reads."""
+    """The work of the compute unit on one chunk: `loads` before, which overwrite what step `after` reads."""
 
     loads: list[tuple[Load, str]]
     after: int
@@ -182,7 +183,7 @@ class _Step:
 
 @attrs.frozen
 class _Place:
-    """Where among the accumulators a tile has its sums, and what is pooled from them."""
+    """The place of a tile's sums among the accumulators, and of what is pooled from them."""
 
     sums: int
     pooled: int
@@ -400,7 +401,7 @@ class _Scheduler:
             self.out.loop(instruction, ((acc, acc, 0),))
 
     def _steps_behind(self, region: Region, place: _Place, end: int) -> None:
-        """The steps behind the product up to one of them, those that are done left out."""
+        """The steps after the product up to one of them, without those that are done."""
         acc, size = place.sums, self._product_size(region)
         for number in range(self._done, end):
             _, step = self.epilogue.behind[number]
@@ -512,7 +513,7 @@ class _Scheduler:
     # ---- places
 
     def _place(self, position: int, region: Region, part: Region | None = None) -> _Place:
-        """Where the sums of a tile are, or of a part of it."""
+        """The place of the sums of a tile, or of a part of it."""
         start = (position % self.threads) * (self.room.product + self.room.pooled)
         before = 0 if part is None else part.outs.start - region.outs.start
         blocks = region.images.size * region.groups.size * region.outs.size

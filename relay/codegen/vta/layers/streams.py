@@ -26,8 +26,8 @@ PORTABLE_UOPS = 2048
 
 @attrs.frozen
 class Stream:
-    """What the accelerator runs. Addresses in DRAM count from the beginning of the buffer with the name in
-    `buffers`, for each instruction; None for those that read and write none."""
+    """The instructions that the accelerator runs. Addresses in DRAM count from the beginning of the buffer with the
+    name in `buffers`, for each instruction; None for those that read and write none."""
 
     instructions: tuple[AnyInstruction, ...]
     buffers: tuple[str | None, ...]
@@ -70,7 +70,7 @@ _POP = {
 
 
 class StreamBuilder:
-    """Writes a stream. `config` says what fits."""
+    """Writes a stream. `config` has the limits."""
 
     def __init__(self, config: Config = DEFAULT) -> None:
         self.config = config
@@ -123,7 +123,7 @@ class StreamBuilder:
         self._waits[queue][flag] = True
 
     def signal(self, queue: Queue, other: Queue) -> None:
-        """What a unit has been given so far posts a token for another one when it has finished."""
+        """Post a token for another unit when everything that a unit has been given so far has finished."""
         flag = _PUSH[queue, other]
         at = self._last.get(queue)
         if at is None or self._waits[queue] or getattr(self._out[at], flag):
@@ -149,8 +149,8 @@ class StreamBuilder:
     # ---- micro-ops
 
     def _placed(self) -> Stream:
-        """The stream with its micro-ops loaded: those of a section at its beginning, if there is room for all of them,
-        otherwise where they are needed; and only those that are not there."""
+        """The stream with loads of its micro-ops: at the beginning of a section, if there is room for all of them,
+        otherwise where they are needed; and only of those that are not there."""
         cache = _UopCache(self.room)
         instructions: list[AnyInstruction] = []
         buffers: list[str | None] = []
@@ -193,7 +193,7 @@ class _UopPlace:
 
 
 class _UopCache:
-    """Which lists of micro-ops are in the scratchpad; when it is full, it starts anew."""
+    """The lists of micro-ops in the scratchpad; when it is full, it starts again."""
 
     def __init__(self, room: int) -> None:
         self.room = room
@@ -201,12 +201,12 @@ class _UopCache:
         self._top = 0
 
     def address(self, uops: _UopPlace) -> int:
-        """Where a list is."""
+        """The address of a list."""
         return self._known[uops.begin]
 
     def place_all(self, lists: Sequence[_UopPlace]) -> list[tuple[int, int, int]]:
-        """Let lists be in the scratchpad at once: the loads that this takes, each from where to where and how much.
-        None if there is no room for all of them."""
+        """Put lists in the scratchpad at once: the necessary loads, each with source, target and length. None if
+        there is no room for all of them."""
         missing = [uops for uops in lists if uops.begin not in self._known]
         if not missing or sum(uops.end - uops.begin for uops in lists) > self.room:
             return []
@@ -234,7 +234,7 @@ def _uop_load(address: int, begin: int, size: int) -> Load:
 
 @attrs.frozen
 class Rectangle:
-    """Rows of a tensor in DRAM: what one transfer moves, and where it stands in the scratchpad from its beginning."""
+    """Rows of a tensor in DRAM that one transfer moves, and their place in the scratchpad from its beginning."""
 
     dram: int
     sram: int

@@ -42,7 +42,7 @@ class Span:
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """The number of them."""
         return self.stop - self.start
 
 
@@ -105,7 +105,7 @@ class Window:
 
     @property
     def size(self) -> int:
-        """How many there are in the scratchpad."""
+        """The number of them in the scratchpad."""
         return self.low + self.count + self.high
 
 
@@ -146,7 +146,7 @@ class Room:
     is_only_weight: bool  # there are no other weights
 
     def fits(self, config: Config, threads: int) -> bool:
-        """Whether the scratchpads hold it, for that many virtual threads."""
+        """True if the scratchpads hold it, for that many virtual threads."""
         wgt_threads = 1 if self.is_only_weight else threads
         return (
             threads * (self.inp + self.residual) + (self.bias_weights > 0) <= config.depth(Memory.INP)
@@ -182,7 +182,8 @@ def room(layer: Layer, tile: Tile) -> Room | None:
 
 
 def why_none_fits(layer: Layer, config: Config) -> str:
-    """What a single pixel of a layer's result lacks, with one virtual thread: what it needs and what there is."""
+    """The reason why a single pixel of a layer's result does not fit, with one virtual thread: what it needs and
+    what there is."""
     height, width = layer.extents
     for axis, name in enumerate(("rows", "columns")):
         spans = [product_span(layer, s, axis) for s in _spans((height, width)[axis], 1)]

@@ -2,9 +2,9 @@
 
     s = quantized_conv2d(x, w); t = s + b; u = t + (cast(r) << 3); v = right_shift(u, 8); q = cast(minimum(..), int8)
 
-A cluster ends where 32-bit numbers become 8-bit ones, or in a max pooling of these. From there it goes back through
-sums, shifts and bounds, each read by the next one only, to a product of 8-bit numbers, or to the 8-bit numbers
-themselves where something is added to them.
+A cluster ends where 32-bit numbers become 8-bit ones, or in a max pooling of these. It extends back through sums,
+shifts and bounds, each read by the next one only, to a product of 8-bit numbers, or to the 8-bit numbers themselves
+where something is added to them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MOST_BLOCKS = 64
 
 @attrs.frozen
 class Axes:
-    """Which axes of a tensor are the image, the channel, the row and the column; those that it has not are None."""
+    """The axes of a tensor that are the image, the channel, the row and the column; None for missing ones."""
 
     image: int
     channel: int
@@ -97,12 +97,12 @@ class Cluster:
 
     @property
     def operands(self) -> tuple[Residual, ...]:
-        """What it reads besides constants, with the orders of axes."""
+        """The operands besides constants, with the orders of axes."""
         return Residual(self.operand, self.axes), *self.residuals
 
     @property
     def span(self) -> Span | None:
-        """Where the layer stands in the program."""
+        """The place of the layer in the program."""
         return self.calls[0].value.span
 
 
@@ -280,7 +280,7 @@ class Matcher:
         return None
 
     def _fits(self, value: Atom) -> bool:
-        """Whether 32-bit numbers are 8-bit ones, for bounds."""
+        """True if 32-bit numbers fit in 8 bits, for bounds."""
         low = high = False
         for _ in range(2):
             binding = self.calls.get(value) if isinstance(value, Var) else None
@@ -362,7 +362,7 @@ class Matcher:
         return Layer(channels, channels, height, width, groups=channels, images=images, batch=batch, block=block)
 
     def _has_blocks(self, x: Atom, layout: str) -> bool:
-        """Whether a tensor has such axes, and blocks, if there are some, of the accelerator's size."""
+        """True if a tensor has such axes, and blocks, if there are some, of the accelerator's size."""
         shape, axes = _shape(x), AXES.get(layout)
         if shape is None or axes is None or len(shape) != len(axes.order()):
             return False
@@ -590,7 +590,7 @@ def _refused(
     why: str | None,
     how: str = "compile the function for target='cpu', or write the layer otherwise",
 ) -> CompileError:
-    """What is no layer of the accelerator."""
+    """The error for something that is not a layer of the accelerator."""
     note = () if why is None else (why,)
     return CompileError(
         f"{call.operator} does not run on the target 'vta': {what}",

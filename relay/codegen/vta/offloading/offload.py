@@ -135,8 +135,8 @@ class _Offloading:
         return Block(tuple(out), map_terminator(block.terminator, self._atom))
 
     def _clusters(self, block: Block) -> dict[Var, Cluster]:
-        """The clusters of a block by their results: those that end in 8-bit numbers, and products whose sums are read
-        otherwise."""
+        """The clusters of a block by their results: those that end in 8-bit numbers, and products whose sums have
+        other readers."""
         matcher = Matcher(block.bindings, self._uses, self.config)
         calls = [b for b in block.bindings if b.targets and isinstance(b.value, OpCall)]
         found = {b.targets[0]: c for b in calls if (c := matcher.match(b)) is not None}
@@ -151,7 +151,7 @@ class _Offloading:
     # ---- transforms of the layout pass
 
     def _transform(self, binding: Binding) -> tuple[Var, str, bool] | None:
-        """What a transform reads, the axes of the tensor that is not packed, and whether it packs."""
+        """The operand of a transform, the axes of the tensor that is not packed, and True if it packs."""
         call = binding.value
         axes = transformed_axes(call, self.config.block) if isinstance(call, OpCall) else None
         if axes is None or not isinstance(call, OpCall) or self.config.batch > 1:
@@ -161,7 +161,7 @@ class _Offloading:
         return (x, axes[0] if packs else axes[1], packs) if isinstance(x, Var) else None
 
     def _is_packed_already(self, binding: Binding) -> bool:
-        """Whether a call of the layout pass packs what is there packed."""
+        """True if a call of the layout pass packs a tensor that is already packed."""
         found = self._transform(binding)
         if found is None or not found[2]:
             return False

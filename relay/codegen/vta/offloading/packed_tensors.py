@@ -21,7 +21,7 @@ BYTES = 4
 
 
 def pack(emitter: Emitter, value: Value, axes: str, config: Config) -> Value:
-    """A tensor whose axes are in the order that `axes` says, packed; it may be packed already."""
+    """A tensor whose axes are in the order `axes`, packed; it may be packed already."""
     order, batch = AXES[axes], config.batch
     if order.block is None:
         value = _in_blocks(emitter, value, order, config.block)
@@ -36,7 +36,7 @@ def pack(emitter: Emitter, value: Value, axes: str, config: Config) -> Value:
 
 
 def unpack(emitter: Emitter, value: Value, type_: Type | None, axes: str, config: Config) -> Value:
-    """What `pack` has made a tensor of this type of."""
+    """The tensor of this type that `pack` has packed."""
     assert isinstance(type_, TensorType)
     order, batch = AXES[axes], config.batch
     if batch > 1:

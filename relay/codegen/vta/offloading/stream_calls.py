@@ -1,4 +1,4 @@
-"""What the host's code calls for a stream: the simulator."""
+"""Stream calls: the simulator, as the host's code calls it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StreamCall:
 
     @property
     def exported(self) -> tuple[str, tuple[str, ...], tuple[str, ...], dict[str, bytes]]:
-        """What `of_exported` makes it of: its name, its operands and results, and the program's files."""
+        """The arguments of `of_exported` for it: its name, its operands and results, and the program's files."""
         return self.name, self.operands, self.results, program_files(self.program)
 
     @staticmethod

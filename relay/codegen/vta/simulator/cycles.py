@@ -1,6 +1,6 @@
-"""How many cycles a stream takes: three units in order, four counters of tokens with times, one port to DRAM.
+"""The cycles of a stream: three units in order, four counters of tokens with times, one port to DRAM.
 
-An instruction starts when its unit is free and its tokens are there. What it takes:
+An instruction starts when its unit is free and its tokens are there. Its cycles:
 
     GEMM                     overhead + steps * gemm_step + gemm_drain
     ALU, immediate           overhead + steps * alu_immediate_step + alu_drain
@@ -33,7 +33,7 @@ from relay.codegen.vta.simulator.tokens import Channel, pops, pushes
 
 @attrs.frozen
 class CycleModel:
-    """What things take, in cycles. The defaults are those of the current Chisel design, at 100 MHz on a 64-bit bus."""
+    """The cycles of operations. The defaults are those of the current Chisel design, at 100 MHz on a 64-bit bus."""
 
     bus: int = attrs.field(default=8, validator=attrs.validators.ge(1))  # bytes a cycle
     latency: int = 32  # of a request to DRAM
@@ -80,7 +80,7 @@ class Event(NamedTuple):
 
 @attrs.frozen(eq=False)
 class Timing:
-    """When everything happens. All times are in cycles."""
+    """The times of all events, in cycles."""
 
     config: Config
     model: CycleModel
@@ -93,7 +93,7 @@ class Timing:
 
     @property
     def busy(self) -> Mapping[str, int]:
-        """How long each kind of work goes on, waiting left out, and how long the port to DRAM serves someone."""
+        """The cycles of each kind of work, without waiting, and those in which the port to DRAM is busy."""
         found = dict.fromkeys(("gemm", "reset", "alu", "load inp", "load wgt", "load uop", "load acc", "store"), 0)
         found["dram"] = 0
         for event in self.events:
@@ -104,11 +104,11 @@ class Timing:
         return found
 
     def unit_busy(self, queue: Queue) -> int:
-        """How long a unit works."""
+        """The cycles in which a unit works."""
         return sum(e.end - e.service + e.issue - e.start for e in self.events if e.queue is queue)
 
     def stalls(self, queue: Queue) -> Mapping[str, int]:
-        """How long a unit waits, by what for: tokens, the port to DRAM, and the end of the stream (`DONE`)."""
+        """The cycles in which a unit waits, by reason: tokens, the port to DRAM, and the end of the stream (`DONE`)."""
         found: dict[str, int] = {}
         last = 0
         for event in self.events:
@@ -147,7 +147,7 @@ class Timing:
 
     @property
     def bound(self) -> str:
-        """What is busiest: "DMA", "GEMM" or "ALU"."""
+        """The busiest resource: "DMA", "GEMM" or "ALU"."""
         busy = self.busy
         parts = {"DMA": busy["dram"], "GEMM": busy["gemm"] + busy["reset"], "ALU": busy["alu"]}
         return max(parts, key=lambda part: parts[part])
@@ -169,7 +169,7 @@ class Timing:
 
 
 class _Work(NamedTuple):
-    """What an instruction takes: cycles of its unit, then of the port, then the latency after the port is free."""
+    """The cycles of an instruction: those of its unit, then of the port, then the latency after the port is free."""
 
     kind: str
     unit: int
@@ -221,7 +221,7 @@ class _Item(NamedTuple):
 
 
 def estimate(instructions: Sequence[AnyInstruction], config: Config, model: CycleModel = CHISEL) -> Timing:
-    """When each instruction of a stream runs. One that deadlocks ends there; `examine` tells why."""
+    """The times at which each instruction of a stream runs. A stream that deadlocks ends there; `examine` tells why."""
     queues: tuple[list[_Item], ...] = ([], [], [])
     for position, instruction in enumerate(instructions):
         work = _work(instruction, config, model)
@@ -280,7 +280,7 @@ _QUEUES = tuple(Queue)
 
 
 def _start(item: _Item, free: int, tokens: Sequence[deque[int]]) -> int:
-    """When an instruction can start, but for the port; -1: one of its tokens has not been posted."""
+    """The earliest start of an instruction, apart from the port; -1: one of its tokens has not been posted."""
     start = free
     for channel in item.taken:
         waiting = tokens[channel]

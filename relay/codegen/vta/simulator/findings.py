@@ -1,4 +1,4 @@
-"""What the simulator tells of a stream: rules by name, findings, and the error that carries them."""
+"""Findings of the simulator about a stream: rules by name, findings, and the error that carries them."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ class Finding:
 
     @property
     def is_lint(self) -> bool:
-        """Whether the stream is right on the original simulator, but not everywhere."""
+        """True if the stream is right on the original simulator, but not everywhere."""
         return self.rule in LINTS
 
 
 @attrs.frozen
 class Checks:
-    """What is looked for. Bounds are always checked, and that the stream comes to its end."""
+    """The checks that are made. Bounds are always checked, and that the stream comes to its end."""
 
     unwritten: bool = True
     races: bool = True
@@ -82,7 +82,7 @@ class Checks:
                 )
 
     def wants(self, rule: str) -> bool:
-        """Whether a rule is looked at."""
+        """True if a rule is checked."""
         if rule in self.allow or (rule in LINTS and not self.lints):
             return False
         return not (rule == "unwritten" and not self.unwritten) and not (rule == "race" and not self.races)
@@ -104,7 +104,7 @@ class StreamError(ExecutionError):
 
 
 class Report:
-    """Collects findings, one for each rule and instruction; `found` are those that there are."""
+    """Collects findings, one for each rule and instruction; `found` are those so far."""
 
     def __init__(self, checks: Checks, found: Sequence[Finding] = ()) -> None:
         self.checks = checks
@@ -119,5 +119,5 @@ class Report:
 
     @property
     def is_full(self) -> bool:
-        """Whether enough has been found."""
+        """True if enough has been found."""
         return len(self.findings) >= self.checks.limit

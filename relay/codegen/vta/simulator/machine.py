@@ -1,4 +1,4 @@
-"""What instructions do to the memories, and what is looked at while they do it."""
+"""Effects of instructions on the memories, and the checks that are made during them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Stop(Exception):
 
 
 class Machine:
-    """The memories, and a report to which what is wrong is told."""
+    """The memories, and a report for mistakes."""
 
     def __init__(
         self, program: Program, inputs: Mapping[str, Array], schedule: Schedule, report: Report, plans: Plans

@@ -47,7 +47,7 @@ class Plan:
 
     @cached_property
     def products(self) -> Products:
-        """How to run GEMM."""
+        """The way in which GEMM runs."""
         return Products(self)
 
     @cached_property

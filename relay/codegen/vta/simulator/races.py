@@ -2,7 +2,7 @@
 
 For each place and unit the last read and the last write are kept, as the number of the unit's instruction. Instructions
 come in an order that their tokens allow, and a unit's are ordered among themselves. So an access races with an earlier
-one of another unit exactly if its clock does not count it, and only the last ones need be looked at.
+one of another unit exactly if its clock does not count it, and only the last ones need to be compared.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The roofline: operations for each byte from or to DRAM against operations a second, as a picture.
 
-Below the roof, which the bus and the array of multipliers make, stands a point for each layer (Williams, Waterman and
+Below the roof, which the bus and the array of multipliers make, there is a point for each layer (Williams, Waterman and
 Patterson: Roofline, 2009; Moreau and others, 2019, for the accelerator).
 """
 

@@ -21,7 +21,7 @@ from relay.codegen.vta.simulator.validity import check_finish, check_instruction
 
 @attrs.frozen(eq=False)
 class Simulation:
-    """What a stream has done: the memories afterwards, and what was found."""
+    """The result of simulating a stream: the memories afterwards, and the findings."""
 
     program: Program
     schedule: Schedule
@@ -30,7 +30,7 @@ class Simulation:
     dram: Dram
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """What a buffer holds after the stream, with its shape and dtype."""
+        """The content of a buffer after the stream, with its shape and dtype."""
         return self.dram.array(name)
 
 

@@ -17,7 +17,7 @@ Array = np.ndarray
 
 
 class Writer(enum.IntEnum):
-    """What wrote a row of accumulators last."""
+    """The last writer of a row of accumulators."""
 
     NOTHING = 0
     LOAD = 1
@@ -106,7 +106,7 @@ class Dram:
         return None if buffer is None else self._numbers[id(buffer)]
 
     def array(self, name: str) -> Array:
-        """What a buffer holds."""
+        """The content of a buffer."""
         region = self._by_name[name]
         little = region.buffer.dtype.newbyteorder("<")
         return region.data.view(little).reshape(region.buffer.shape).astype(region.buffer.dtype)

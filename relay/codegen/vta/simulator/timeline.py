@@ -1,4 +1,4 @@
-"""When instructions run, as pictures: for Perfetto (ui.perfetto.dev) and Chrome, and as SVG.
+"""Timelines of instructions as pictures: for Perfetto (ui.perfetto.dev) and Chrome, and as SVG.
 
 There is a row for each unit and one for the port to DRAM. Waiting is left white.
 """

@@ -1,4 +1,4 @@
-"""In which order instructions run, which tokens they wait for, and what happens before what.
+"""The order of instructions: the tokens that they wait for, and their happens-before relation.
 
 Each unit runs its instructions in order. There are four counters of tokens between them, each filled by one unit and
 emptied by one. So the k-th token taken from a counter is the k-th one posted, whatever the speed of the units: who
@@ -229,7 +229,7 @@ def _report_leftovers(instructions: Sequence[AnyInstruction], run: _Run, report:
 
 
 def _report_capacities(instructions: Sequence[AnyInstruction], found: Schedule, report: Report) -> None:
-    """How many tokens may wait at most: those posted, without those that are taken before for certain."""
+    """The largest number of tokens that may wait: those posted, without those that are certainly taken before."""
     for channel in Channel:
         posters = [p for p, i in enumerate(instructions) if channel in pushes(i)]
         if len(posters) <= TOKEN_CAPACITY:

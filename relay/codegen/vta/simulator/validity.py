@@ -1,4 +1,4 @@
-"""What can be said of instructions by themselves, before anything runs."""
+"""Validity of instructions by themselves, before anything runs."""
 
 from __future__ import annotations
 
