@@ -1,4 +1,4 @@
-"""Lowering of one Python function to the surface IR. Read this page first: it defines the translation of every construct.
+"""Lowering of one Python function to the surface IR. Read this first: it defines the translation of every construct.
 
 Entry points: `lower_function(python_function) -> Definition`, `lower_text(text, filename, globals) -> {name:
 Definition}`. They run nothing of the user's and look up no global name of a function's body; only names in
