@@ -93,6 +93,9 @@ KINDS: dict[str, Layer] = {
     "channels that do not fill blocks": Layer(3, 10, 7, 7, (3, 3), padding=(1, 1, 1, 1)),
     "in groups": Layer(64, 32, 5, 5, (3, 3), padding=(1, 1, 1, 1), groups=2),
     "in small groups": Layer(32, 32, 5, 5, (3, 3), padding=(1, 1, 1, 1), groups=8),
+    "in odd groups": Layer(15, 21, 5, 5, (3, 3), groups=3),
+    "in groups of other sizes": Layer(32, 64, 5, 4, (3, 3), padding=(1, 1, 1, 1), groups=8),
+    "several results for a channel": Layer(16, 32, 6, 6, (3, 3), groups=16),
     "depthwise": Layer(48, 48, 6, 6, (3, 3), (2, 2), (1, 1, 1, 1), groups=48, images=2),
     "transposed": Layer(32, 16, 4, 5, (4, 4), (2, 2), (1, 1, 1, 1), transposed=True),
     "transposed with gaps": Layer(16, 16, 3, 3, (2, 2), (3, 3), transposed=True, extra=(1, 2)),
@@ -181,8 +184,8 @@ def random_layer(rng: random.Random) -> tuple[Layer, list[Tile]]:
 def test_what_is_no_layer() -> None:
     with pytest.raises(ValueError, match="windows of layer do not fit 2 x 2 pixels"):
         Layer(16, 16, 2, 2, (3, 3))
-    with pytest.raises(ValueError, match="blocks of 16 channels need groups of a multiple of 16"):
-        Layer(48, 96, groups=6)
+    with pytest.raises(ValueError, match="48 and 96 channels are not in 5 equal groups"):
+        Layer(48, 96, groups=5)
     with pytest.raises(ValueError, match="max pooling is the last step"):
         Layer(16, 16, 8, 8, epilogue=(POOL, POOL))
     with pytest.raises(ValueError, match="an epilogue adds one bias"):
@@ -193,3 +196,14 @@ def test_what_is_no_layer() -> None:
         schedule(Layer(1024, 512), Tile(1, 1, 32, 64, 1, 1))
     with pytest.raises(ValueError, match="it takes 20000 elements of inp, which has 2048"):
         best(Layer(16, 16, 1, 40_000, (1, 20_000), name="wide"))
+
+
+def test_sums_between_the_windows_of_a_transposed_convolution() -> None:
+    """No product goes there: they are zeros, and hardware stores what the ALU wrote, not what a reset did."""
+    layer = Layer(16, 16, 3, 4, (1, 2), (2, 3), transposed=True, extra=(1, 0))
+    assert_computes(best(layer, tried=1))
+    wide = best(attrs.evolve(layer, wide=True), tried=1)
+    x, weights, _, _ = operands(layer)
+    found = simulate(layer_program(wide, packed_weights(layer, weights)), packed_inputs(layer, x))["out"]
+    planes = [unpack_activations(plane, 1, 16) for plane in found]
+    np.testing.assert_array_equal(np.stack(planes, -1).view(np.int32)[..., 0], apply(wide.layer, x, weights))

@@ -216,14 +216,6 @@ def of_arguments(x: Any, w: Any) -> Any:
 
 
 @relay
-def in_odd_groups(x: Any) -> Any:
-    return requantize(relay.quantized_conv2d(x, ODD, groups=3))
-
-
-ODD = weights(15, 5, 3, 3)
-
-
-@relay
 def unsigned(x: Any) -> Any:
     return requantize(relay.quantized_conv2d(x, KERNEL))
 
@@ -252,7 +244,6 @@ def nothing(x: Any) -> Any:
 REFUSED = [
     (in_floats, [np.zeros((1, 16, 4, 4), np.float32)], "in_floats is not quantized: conv2d computes in float32"),
     (of_arguments, [IMAGES[0], KERNEL], "its weights are computed at run time"),
-    (in_odd_groups, [np.zeros((1, 15, 6, 6), np.int8)], "blocks of 16 channels need groups of a multiple of 16"),
     (unsigned, [IMAGES[0].view(np.uint8)], "it multiplies uint8 and int8"),
     (far, [IMAGES[0][..., :2].copy()], "a load puts at most 15 columns of zeros on a side, and it needs 20"),
     (large, [np.zeros((1, 16, 60, 50), np.int8)], "it takes 3000 elements of inp, which has 2048"),

@@ -105,7 +105,7 @@ class Layer:
     that it is the transpose of, and `extra` is what is added to the result's height and width. `block` and `batch` are
     those of the configuration. The result of a `wide` layer is its sums of 32 bits: their four bytes, the lowest first.
 
-    Raises ValueError for groups that blocks cut through, and for a window that does not fit.
+    Raises ValueError for channels that are not in equal groups, and for a window that does not fit.
     """
 
     channels_in: int
@@ -206,6 +206,11 @@ class Layer:
     def residuals(self) -> int:
         """The number of tensors that the epilogue adds."""
         return sum(isinstance(step, AddResidual) for step in self.epilogue)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether no product goes into some of the sums: those between the windows of a transposed convolution."""
+        return self.transposed and (self.kernel[0] < self.stride[0] or self.kernel[1] < self.stride[1])
 
     @property
     def bias(self) -> AddBias | None:

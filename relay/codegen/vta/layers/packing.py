@@ -5,11 +5,13 @@
     biases       C    -> C1n16c       (c,)           -> (c / block, batch, block)
     biases       C    -> C16o16i      (c,)           -> (c / block, block, block) as weights of `bias_row`
 
-Channels that are missing in the last block are zeros. Weights in groups of fewer channels than a block are blocks with
-zeros off their diagonal.
+Channels that are missing in the last block are zeros. Groups whose channels do not fill blocks are put together into
+larger ones that do, whose weights are zeros off the diagonal.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -45,17 +47,14 @@ def unpack_activations(packed: np.ndarray, images: int, channels: int) -> np.nda
 
 def pack_weights(weights: np.ndarray, groups: int = 1, block: int = 16) -> np.ndarray:
     """(o, i / groups, kh, kw) -> (block groups, o, i, kh, kw, block, block) as `block_groups` counts them."""
-    count, outs, ins = block_groups(weights.shape[0], weights.shape[1] * groups, groups, block)
     o, i, kh, kw = weights.shape
-    if count == groups:
-        filled = _fill(_fill(weights.reshape(groups, o // groups, i, kh, kw), 1, block), 2, block)
-    else:  # several groups in a block
-        inside = block // i
-        filled = np.zeros((count, block, block, kh, kw), weights.dtype)
-        for position in range(groups):
-            whole, part = divmod(position, inside)
-            span = slice(part * i, (part + 1) * i)
-            filled[whole, span, span] = weights[position * i : (position + 1) * i]
+    count, outs, ins = block_groups(o, i * groups, groups, block)
+    together, size = _groups_together(o // groups, i, groups, block), o // groups
+    filled = np.zeros((count, outs * block, ins * block, kh, kw), weights.dtype)
+    for position in range(groups):
+        whole, part = divmod(position, together)
+        inside = filled[whole, part * size : (part + 1) * size, part * i : (part + 1) * i]
+        inside[:] = weights[position * size : (position + 1) * size]
     split = filled.reshape(count, outs, block, ins, block, kh, kw)
     return np.ascontiguousarray(split.transpose(0, 1, 3, 5, 6, 2, 4))
 
@@ -63,19 +62,21 @@ def pack_weights(weights: np.ndarray, groups: int = 1, block: int = 16) -> np.nd
 def block_groups(channels_out: int, channels_in: int, groups: int, block: int = 16) -> tuple[int, int, int]:
     """The groups that blocks are in, and for each of them the blocks of output and of input channels.
 
-    Raises ValueError where blocks would cut through groups.
+    Raises ValueError for channels that are not in equal groups.
     """
     if channels_out % groups or channels_in % groups:
         raise ValueError(f"{channels_in} and {channels_out} channels are not in {groups} equal groups")
     outs, ins = channels_out // groups, channels_in // groups
-    if groups == 1 or (outs % block == 0 and ins % block == 0):
-        return groups, blocks(outs, block), blocks(ins, block)
-    if outs == ins and block % ins == 0:
-        return blocks(groups, block // ins), 1, 1
-    raise ValueError(
-        f"{groups} groups of {ins} input and {outs} output channels: blocks of {block} channels need groups of a "
-        f"multiple of {block}, or of equally many input and output channels that divide {block}"
-    )
+    together = _groups_together(outs, ins, groups, block)
+    return blocks(groups, together), blocks(together * outs, block), blocks(together * ins, block)
+
+
+def _groups_together(outs: int, ins: int, groups: int, block: int) -> int:
+    """How many groups of so many output and input channels are one group of blocks: the fewest that fill their blocks,
+    so that no block belongs to two. All groups are one if these are not among them."""
+    fewest = math.lcm(block // math.gcd(outs, block), block // math.gcd(ins, block))
+    fills_one = fewest * outs == fewest * ins == block  # then the last one may have fewer
+    return fewest if groups % fewest == 0 or fills_one else groups
 
 
 def pack_bias(bias: np.ndarray, batch: int = 1, block: int = 16) -> np.ndarray:

@@ -480,6 +480,8 @@ class _Scheduler:
         for part in self._parts(region, position == count - 1):
             place, self._done = self._place(position, region, part), done
             self._steps_behind(part, place, len(self.epilogue.behind))
+            if self.layer.has_gaps and not self.layer.epilogue:  # a reset does not write what is stored
+                self._immediate(AluOp.SHR, 0, place.sums, self._product_size(part))
             if self.layer.wide:
                 self._store_bytes(part, place.sums)
             else:
