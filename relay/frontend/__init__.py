@@ -1,1 +1,1 @@
-
+"""The front end: from Python source to the surface IR."""

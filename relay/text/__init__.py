@@ -1,1 +1,1 @@
-
+"""The text notation of programs: printers, parsers, and displays."""

@@ -1,1 +1,1 @@
-
+"""The type checker: inference, shapes, and elaboration to the typed IR."""

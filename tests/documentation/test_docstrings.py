@@ -12,7 +12,7 @@ _ROOT = Path(__file__).parents[2]
 
 _INDIRECT = re.compile(r"(What|How|Whether|Which|Where|When|Who|Whose|Why)\b")
 
-_NO_NOUN = re.compile(r"(From|In|At|See|All that|To|Does|Is|Looking|Making|Getting|This (file|module))\b")
+_NO_NOUN = re.compile(r"(From|In|At|See|All that|To|Does|Is|Looking|Making|Getting|This (file|module))\s")
 
 
 @functools.cache
