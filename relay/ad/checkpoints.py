@@ -67,7 +67,7 @@ from relay.ir.types import (
 from relay.operator import Emitter, Value, lookup
 
 DEEPEST = 4
-"""How often segments are divided at most."""
+"""The largest number of times that segments are divided."""
 
 SHORTEST = 8
 """Loops with fewer rounds stay as they are."""

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("relay.compile")
 
 COMPILES_SYMBOLIC_SIZES = True
-"""Whether code generation takes programs with symbolic sizes."""
+"""True if code generation takes programs with symbolic sizes."""
 
 
 class RelayFunction(ProgramDispatcher):

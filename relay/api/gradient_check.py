@@ -33,7 +33,7 @@ from relay.ir.types import BaseType, TensorType
 
 Path: TypeAlias = tuple["str | int", ...]
 At: TypeAlias = Callable[[float], tuple[float, float, float]]
-"""How far an element moved, what f gave there, and the rounding of that."""
+"""A measurement: the distance by which an element moved, the result of f there, and its rounding error."""
 
 
 @attrs.frozen
@@ -64,7 +64,7 @@ _POINTS = 6
 """On each side."""
 
 _CAUTION = 5.0
-"""How many standard errors a slope may be off: as many as the slope of t^5, the next term, is."""
+"""The number of standard errors by which a slope may be off: as many as that of t^5, the next term."""
 
 _LARGEST_STEP = 5.0
 """Relative to the argument, as all steps."""

@@ -37,7 +37,7 @@ from relay.operator.definition import literal_array
 from relay.support import python_mode
 
 _inside: ContextVar[bool] = ContextVar("relay.as_python.inside", default=False)
-"""Whether a decorated function is being run."""
+"""True while a decorated function is running."""
 
 
 @contextlib.contextmanager

@@ -29,10 +29,10 @@ from relay.transform.fusion.fusion_groups import FusionGroup, in_place_operands,
 from relay.transform.fusion.outlining import function_of
 
 BETTER = 0.97
-"""How much of the time a choice may take to count as better; what is closer is noise."""
+"""The fraction of the time below which a choice counts as better; smaller differences are noise."""
 
 WORTH = 0.99
-"""How much of the time a call of the whole program may take with the choices that are kept."""
+"""The fraction of the time below which the kept choices must be for a call of the whole program."""
 
 _SAMPLE = 0.002  # seconds
 _SAMPLES = 5

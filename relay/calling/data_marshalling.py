@@ -28,7 +28,7 @@ _type_of_array = attrgetter("dtype", "shape")
 
 
 ROWS = "rows"
-"""How a recursive value stands in the kinds of arguments, followed by its data type."""
+"""The mark of a recursive value in the kinds of arguments, followed by its data type."""
 
 
 class Unpackable(Exception):

@@ -38,7 +38,7 @@ from relay.ir.expr import Function
 from relay.support import python_mode
 
 _KEYWORDS = "keywords"
-"""What the kinds of arguments begin with where some have keywords."""
+"""The beginning of the kinds of arguments where some have keywords."""
 
 
 class ProgramDispatcher(abc.ABC):

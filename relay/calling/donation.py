@@ -22,7 +22,7 @@ from relay.ir.expr import Function
 from relay.ir.tree import node_of
 
 _ONLY = 2
-"""What `sys.getrefcount` says of an array that only its `Array` holds."""
+"""The result of `sys.getrefcount` for an array that only its `Array` refers to."""
 
 
 def donated_names(function: Function, names: str | Sequence[str], positions: int | Sequence[int]) -> frozenset[str]:

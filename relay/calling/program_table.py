@@ -28,7 +28,8 @@ from relay.typecheck.elaboration import Argument
 Signature: TypeAlias = tuple[object, ...]
 
 MANY_SYMBOLIC = 32
-"""How many programs with symbolic sizes there are for one kind of call. Each call tries them in order."""
+"""The largest number of programs with symbolic sizes for one kind of call. Each call tries them in order. Each call
+tries them in order."""
 
 
 @attrs.frozen(eq=False)
@@ -39,15 +40,16 @@ class Program:
     signature: str
     """The types of the parameters, and the values that are static."""
     guards: tuple[str, ...]
-    """What the program assumes of symbolic sizes; with `specialized`, what a call must satisfy."""
+    """The assumptions of the program about symbolic sizes; with `specialized`, the conditions of a call."""
     specialized: tuple[str, ...]
-    """What it is specialized to: static values, and sizes that had to be numbers, with the reason."""
+    """The values that the program is specialized to: static values, and sizes that had to be numbers, with the
+    reason."""
     reason: str
-    """Why it was compiled."""
+    """The reason why it was compiled."""
     uses: int
-    """How often its native code has run."""
+    """The number of times that its native code has run."""
     seconds: float | None
-    """How long compiling took, type inference included; None if it has not been compiled, only interpreted."""
+    """The seconds that compiling took, type inference included; None if it has not been compiled, only interpreted."""
 
     def __str__(self) -> str:
         where = f"   where {', '.join(self.guards)}" if self.guards else ""
@@ -77,7 +79,7 @@ class Explanation:
     refusals: tuple[str, ...]
     """For each program that does not serve it, the guard that failed."""
     compiles: str | None
-    """What would be compiled."""
+    """The program that would be compiled."""
 
     def __str__(self) -> str:
         lines = [f"program {self.program.number} serves this call"] if self.program is not None else []

@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     from relay.codegen.runtime.cpu import Program, _Context
 
 REFERENCE = "reference"
-"""How a reference stands in the kinds of arguments, followed by those of its content. Its leaf is the pair of it and
-the leaves of its content."""
+"""The mark of a reference in the kinds of arguments, followed by those of its content. Its leaf is the pair of it
+and the leaves of its content."""
 
 STRUCTURES = ("tuple", "list", "dict", "returned", None)
-"""What the kinds of structures begin with, of which a second one says more."""
+"""The beginnings of the kinds of structures, of which a second one has the details."""
 
 
 LIST = "elements"
-"""How a list whose length does not matter stands in the kinds of arguments, followed by the type of all its elements.
-Its leaf is the list of them."""
+"""The mark of a list of any length in the kinds of arguments, followed by the type of all its elements. Its leaf is
+the list of them."""
 
 
 def lists_as_leaves(kinds: Sequence[object], leaves: Sequence[Any]) -> tuple[tuple[object, ...], list[Any]] | None:

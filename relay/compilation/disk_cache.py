@@ -252,7 +252,7 @@ _DIFFERENCES = (
     "those on disk have other options: target, level, number of threads, donated arguments, tuned loops",
     "those on disk were compiled by other versions of Relay, TVM, NumPy or Python, or for another processor",
 )
-"""What is said of the first part that no program of this name on disk has in common with the one that is looked for."""
+"""Texts for the first part in which no program of this name on disk agrees with the wanted one."""
 
 
 def key(

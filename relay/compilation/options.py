@@ -71,10 +71,10 @@ class Options:
 
 
 CHECKS = ("nan",)
-"""What can be checked in results."""
+"""The checks of results that exist."""
 
 FALLBACKS = ("error", "interpret")
-"""What a call does that cannot be compiled: it raises, or the interpreter runs the program."""
+"""The behavior of a call that cannot be compiled: it raises, or the interpreter runs the program."""
 
 
 def _word_list(words: Sequence[str]) -> str:

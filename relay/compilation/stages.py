@@ -66,7 +66,7 @@ INSTEAD = (
     f"{REPORT}; until then the interpreter runs it: `f.interpret(..)`,\n"
     'or calls of a function that is decorated with `@relay(fallback="interpret")`, or with RELAY_FALLBACK=interpret'
 )
-"""What users can do about a program that cannot be compiled."""
+"""The help for users about a program that cannot be compiled."""
 
 
 class ResultBuilder(Protocol):

@@ -71,7 +71,7 @@ ADDITION = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-24, "bflo
 another, may be wrong by n of them."""
 
 CHANGES = 50
-"""How many times the effect of a rounding of the arguments a result may differ, beside those."""
+"""The number of times the effect of a rounding of the arguments by which a result may differ, in addition."""
 
 _EXACT = frozenset(
     {"negative", "abs", "maximum", "minimum", "relu", "where", "max", "min", "sort", "topk_values", "copy"}

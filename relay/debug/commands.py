@@ -31,7 +31,7 @@ class Commands:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.left = False
-        """Whether the user wants to leave."""
+        """True if the user wants to leave."""
         self._last = ""
         self._moves: dict[str, Callable[[], object]] = {
             "step": session.step,

@@ -29,7 +29,7 @@ Predicate: TypeAlias = Callable[[np.ndarray], Any]
 """Tells of an array which elements are looked for: an array of bools, or a bool."""
 
 SHOWN_STEPS = 6
-"""How many operations of the way to the result a message shows."""
+"""The number of operations on the way to the result that a message shows."""
 
 
 @attrs.frozen

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from relay.debug.session import Session
 
 _NUMBER = re.compile(r"(?:->|  ) *\d+ ?")
-"""What stands before a line of the source: the arrow and the number."""
+"""The text before a line of the source: the arrow and the number."""
 
 _CLASSES = (
     (Token.Keyword, "k"),

@@ -40,7 +40,7 @@ from relay.typecheck.elaboration.abstract_values import is_of_template
 Node: TypeAlias = "Expr | Terminator"
 
 _PASSED = (Var, Constant, Global, MakeTuple, Project, Lambda, Extent, BindDim, AxisSize, Ascribe, Yield, Next, Dead)
-"""What moves values, or control, about and computes nothing that a person would stop at."""
+"""Expressions that only move values, or control: a step does not stop at them."""
 
 
 @attrs.frozen(slots=True, eq=False)

@@ -21,7 +21,7 @@ from relay.ir.expr import Derivative, Function, Grad, Module
 from relay.ir.traverse import walk
 
 STAGES = ("typed", "derived", "optimized")
-"""Which program is run: as it is written, with derivatives as programs of their own, or as it is compiled."""
+"""The stages of the program to run: as it is written, with derivatives as separate programs, or as it is compiled."""
 
 
 @attrs.frozen(eq=False)

@@ -30,7 +30,7 @@ ENTRY_BYTES = 120
 ABSENT = object()
 
 Entry: TypeAlias = tuple[object, object, object]
-"""What was changed, where in it, and what was there before."""
+"""The changed object, the place in it, and its previous content."""
 
 
 class Journal:

@@ -39,7 +39,7 @@ from relay.eval.variables import Variables, own_variables, shown, variables
 from relay.ir.expr import Block
 
 MEMORY = 256 << 20
-"""How many bytes a recording takes by default."""
+"""The bytes that a recording takes by default."""
 
 _REASONS = {
     "error": "error",
@@ -90,14 +90,14 @@ class Session:
         self.program = program
         self.breakpoints: list[Breakpoint] = []
         self.error: RelayError | None = None
-        """What the step at hand raised; the program stands before it."""
+        """The error of the last step; the program is still before it."""
         self._recording = Recording(memory, program.sizes, program.names)
         self._expressions = Expressions(program.definitions)
         self._points: dict[Block, tuple[Point, ...]] = {}
         self.listen: Callable[[], bool] = lambda: False
         """Asked between two steps: whether the program is to stop, as another thread wants it."""
         self.stops_at_non_finite = False
-        """Whether the program stops before an operation that makes a NaN or infinity of finite numbers."""
+        """True if the program stops before an operation that makes a NaN or infinity from finite numbers."""
         self._passed = -1  # the step at which it has stopped for that
         self._selected = 0
         self._numbers = 0

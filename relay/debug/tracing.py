@@ -27,13 +27,13 @@ from relay.ir.traverse import all_blocks, bound_variables
 from relay.typecheck.elaboration.abstract_values import is_of_template
 
 MEMORY = 256 << 20
-"""How many bytes a trace takes by default."""
+"""The bytes that a trace takes by default."""
 
 ROW_BYTES = 700
 """About what a row takes beside its value."""
 
 SHOWN_ROWS = 40
-"""How many rows a table shows."""
+"""The number of rows that a table shows."""
 
 
 @attrs.frozen(eq=False)
@@ -74,7 +74,7 @@ class Row:
 
 
 Selection: TypeAlias = "str | int | Callable[[Row], Any]"
-"""What is recorded: what belongs to a variable, function or operator of this name, or to a line, or a predicate."""
+"""The selection of rows: those of a variable, function or operator of this name, those of a line, or a predicate."""
 
 
 @attrs.frozen(eq=False)

@@ -175,7 +175,7 @@ class RelayWarning(UserWarning):
 
 
 REPORT = "please report it, with the program and the whole traceback"
-"""What users can do about a bug."""
+"""The advice for users about a bug."""
 
 
 class Signal(Exception):
@@ -186,8 +186,8 @@ _BUGS = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, NameError, NotImplementedError, RecursionError),
     *(StopIteration, TypeError, ValueError),
 )
-"""What Python raises where a program does not do what its author meant. Interrupts, exhausted memory, failing files and
-warnings are not bugs."""
+"""The exceptions that Python raises where a program does not do what its author meant. Interrupts, exhausted memory,
+failing files and warnings are not bugs."""
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ import attrs
 
 TAB = 4
 WIDTH = 120
-"""How many cells of a source line are shown."""
+"""The number of cells of a source line that are shown."""
 
 MANY_LINES = 5
 """A stretch of more lines than this is shown by its first two and its last one."""

@@ -72,10 +72,10 @@ from relay.ir.types import RefType, StackType, TensorType, TupleType, Type, prun
 from relay.support.limits import stack_size, too_deep
 
 SHOWN_CALLS = 3
-"""How many calls a run-time error shows, from the innermost on."""
+"""The number of calls that a run-time error shows, from the innermost on."""
 
 SHOWN_VARIABLES = 8
-"""How many variables of the innermost call it shows, the last ones that got a value."""
+"""The number of variables of the innermost call that it shows, the last ones that got a value."""
 
 CALL_BYTES = 1024
 """About what a waiting call of a small function takes of memory: `stack_size` tells how many may wait."""

@@ -35,10 +35,10 @@ SHOWN_CHARACTERS = 72
 SHOWN_DEPTH = 3
 SHOWN_ITEMS = 4
 EDGE_ELEMENTS = 3
-"""How much of a value its short form shows."""
+"""The number of elements at each end that the short form of a value shows."""
 
 COTANGENT = "d_"
-"""How the names of cotangents begin, before that of what they belong to."""
+"""The beginning of cotangents' names, before the name of their variable."""
 
 NO_VALUE = object()
 

@@ -11,7 +11,7 @@ from relay.ir.expr import Function, Grad
 from relay.ir.types import DataDefinition
 
 MISSING = object()
-"""What `Scope.resolve` returns for a name that is not defined."""
+"""The result of `Scope.resolve` for a name that is not defined."""
 
 
 class Scope(Protocol):

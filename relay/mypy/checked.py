@@ -23,10 +23,10 @@ TYPES = ("Tensor", "Fn", "Forall", "PureFn", "Ref")
 
 
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""What Python's parser raises."""
+"""The exceptions of Python's parser."""
 
 State: TypeAlias = "tuple[int, int] | None"
-"""When a file was written, and its size; None if there is none."""
+"""The time when a file was written, and its size; None if there is none."""
 
 
 class CheckedFiles:

@@ -28,7 +28,7 @@ POLYNOMIAL = 30
 """The operations of an element of exp, tanh and the like: their polynomials take 25 (exp, tanh) to 60 (sin, log1p)."""
 
 Numbers = Callable[[Dim], int]
-"""What a size is, as a number."""
+"""A function from a size to a number."""
 
 
 @attrs.frozen

@@ -375,7 +375,7 @@ def _help_with_part(part: str, value: Any, parts: Sequence[str]) -> str:
 
 
 _NO_PARTS = ("operands", "attributes", "variadic", "spread", "composition", "documentation")
-"""What an operator has from its function."""
+"""The fields that an operator has from its function."""
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> tuple[tuple[str, ...], dict[str, Any], bool]:

@@ -157,7 +157,7 @@ _OPERANDS = {
     "coercion": (1,),
     "maps_over_tree": (1,),
 }
-"""How many operands an operator has of which something can be said."""
+"""The number of operands that an operator needs for a fact to be possible."""
 
 
 _Kind: TypeAlias = "tuple[Callable[[Any], bool], str]"
@@ -189,7 +189,7 @@ _KINDS_OF_FIELDS: dict[str, _Kind] = {
     "in_place": (lambda v: isinstance(v, InPlace), "an InPlace"),
     "linear": (lambda v: isinstance(v, tuple) and all(map(_is_integer, v)), "a tuple of operands' positions"),
 }  # fmt: skip
-"""What fields of facets are that are not True or False."""
+"""The types of facets' fields that are not True or False."""
 
 
 def _check_kinds(name: str, given: Mapping[str, Any]) -> None:

@@ -28,7 +28,7 @@ _OPENING = '''"""The signatures of Relay's operators: `python -m relay.operator.
 from typing import Any
 
 class Operators:
-    """What `relay.name` is for each operator."""
+    """The object `relay.name` for each operator."""
 
 '''
 

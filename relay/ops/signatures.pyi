@@ -3,7 +3,7 @@
 from typing import Any
 
 class Operators:
-    """What `relay.name` is for each operator."""
+    """The object `relay.name` for each operator."""
 
     @staticmethod
     def abs(x: Any) -> Any:

@@ -45,7 +45,7 @@ MODULE = {
     "Module": "write a class with @relay.data, or pass the parameters as an argument",
     "Parameter": "pass parameters as arguments: relay.grad(f) is the derivative with respect to them",
 }
-"""What other libraries have at their top, and the language says or calls otherwise."""
+"""Names of other libraries that the language spells otherwise."""
 
 METHODS = {
     "at": "assign, `y = x; y[i] = v`; add at several places: relay.scatter_add(x, indices, values)",
@@ -88,7 +88,7 @@ METHODS = {
     "fill_": _VALUES,
     "copy_": _VALUES,
 }
-"""What arrays of other libraries have."""
+"""Attributes of other libraries' arrays."""
 
 ARGUMENTS = {
     "dim": "axis",

@@ -16,7 +16,7 @@ import stat
 from pathlib import Path
 
 UNFINISHED = "unfinished-"
-"""What the names of files begin with that are being written."""
+"""The beginning of the names of files that are being written."""
 
 _HAS_OWNERS = hasattr(os, "geteuid")
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)

@@ -48,7 +48,7 @@ _MOST_ELEMENTS = 3
 """Of a list."""
 
 _OPEN_BASES = (FLOAT64, FLOAT32, INT32, BOOL)
-"""What a variable for an element type is tried as."""
+"""The element types that are tried for a variable."""
 
 _HELP = "give a type or a strategy of Hypothesis for each argument: relay.testing.check(f, Tensor[Float64, (n, 3)])"
 

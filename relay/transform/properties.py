@@ -61,7 +61,7 @@ PROPERTIES: Mapping[str, Property] = {
 """The properties by name, each after those that it needs."""
 
 CODE = frozenset(PROPERTIES)
-"""What code generation needs."""
+"""The properties that code generation needs."""
 
 STAGES: Mapping[Stage, frozenset[str]] = {
     "typed": frozenset(),
@@ -91,10 +91,10 @@ CONTRACTS: Mapping[str, Contract] = {
     "differentiate": Contract(gives=_names("differentiated"), undoes=_names("expanded", "looped")),
     "loop_tail_calls": Contract(gives=_names("looped"), undoes=_names()),
 }
-"""What passes need and give; those that are not here are as `Contract()` says."""
+"""The contracts of passes; for others it is `Contract()`."""
 
 UNKNOWN = Contract(needs=_names())
-"""What may be expected of a function that is no pass of Relay's."""
+"""The contract of a function that is not one of Relay's passes."""
 
 
 class Step(Protocol):

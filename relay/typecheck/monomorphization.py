@@ -27,7 +27,7 @@ from relay.operator.relation import substitute
 from relay.typecheck.unification import resolve
 
 DEEPEST = 64
-"""How many definitions may be made inside of each other before a type counts as growing."""
+"""The largest depth of definitions inside of each other before a type counts as growing."""
 
 
 class Monomorphization:

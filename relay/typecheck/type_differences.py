@@ -23,7 +23,7 @@ from relay.ir.types import (
 from relay.typecheck.unification import flat_shape, resolve, shape_variable, unknowns
 
 SHOWN = 3
-"""How many differing parts are told."""
+"""The number of differing parts that are reported."""
 
 _LETTERS = {Kind.Type: "A", Kind.BaseType: "b", Kind.Shape: "s", Kind.Dim: "n"}
 

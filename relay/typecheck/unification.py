@@ -67,7 +67,8 @@ class Clash(Exception):
 
 
 NESTED = 16
-"""How deep constraints that look at functions' bodies may start each other; further ones wait for those."""
+"""The largest depth to which constraints that elaborate functions' bodies may start each other; further ones wait
+for those."""
 
 
 @attrs.define(eq=False)

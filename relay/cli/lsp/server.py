@@ -29,8 +29,8 @@ from relay.cli.lsp.analysis import Analysis, Analyzer
 from relay.cli.lsp.documents import Text
 
 PAUSE = 0.03
-"""How many seconds nothing has to come before a changed document is analyzed. What is changed during an analysis waits
-for its end, so a short one costs no more than one core, and errors are shown while one types."""
+"""The seconds without a change before a document is analyzed. Changes during an analysis wait for its end, so a
+short pause costs no more than one core, and errors are shown while one types."""
 
 log = logging.getLogger("relay.lsp")
 _T = TypeVar("_T")

@@ -38,7 +38,7 @@ _SHORT = {"q": "quit", "h": "help", "t": "type", "text": "ir"}
 DEBUGGER_PROMPT = "(relay) "
 ROUNDS, ROUND_SECONDS = 5, 0.1
 SHOWN_CHANGES = 8
-"""How many lines `:passes` prints of what a pass has changed."""
+"""The number of lines that `:passes` prints of a pass's changes."""
 
 
 @attrs.frozen

@@ -161,7 +161,7 @@ def _words(node: object) -> str:
 
 
 Leaving = tuple[Yield | Next | Exit | Dead, list[Any]]
-"""How a block has ended, with its values."""
+"""The end of a block, with its values."""
 
 
 class Run:
@@ -324,7 +324,7 @@ class Run:
 
 
 Runner = Callable[[Sequence[Any]], Any]
-"""What runs a program on arrays, and tuples of them."""
+"""A function that runs a program on arrays, and tuples of them."""
 
 
 def runner(program: HostProgram, device: Device) -> Runner:

@@ -233,7 +233,7 @@ TILE = 32
 """Rows and columns of a product that a block computes."""
 
 DEPTH = 16
-"""How many terms of the sums are in shared memory at once."""
+"""The number of terms of the sums that are in shared memory at once."""
 
 EACH = 2
 """Rows, and columns, that a thread computes."""

@@ -36,7 +36,7 @@ typedef unsigned long long uint64_t;
 #define CUDART_INF __longlong_as_double(0x7ff0000000000000)
 #define CUDART_NAN __longlong_as_double(0xfff8000000000000)
 """
-"""What kernels need of headers: those that TVM includes are in no package beside NVRTC."""
+"""The parts of headers that kernels need: NVRTC's package does not have the headers that TVM includes."""
 
 _DEVICE_KERNEL = 2
 """TVM's calling convention of kernels."""

@@ -160,7 +160,7 @@ def _refuse_absurd_sizes(group: FusionGroup) -> None:
 
 
 _NAMED = 4
-"""How many lines of a kernel an error names beside the first."""
+"""The number of lines of a kernel that an error names besides the first."""
 
 
 def _lines(group: FusionGroup) -> tuple[str, Span | None, tuple[Label, ...]]:
@@ -281,7 +281,7 @@ def _type(atom: Atom) -> TensorType:
 
 
 _KEPT = 500
-"""How many kernels are kept for other programs."""
+"""The number of kernels that are kept for other programs."""
 
 _made: dict[object, _BuiltKernel] = {}
 

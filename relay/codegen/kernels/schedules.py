@@ -319,7 +319,7 @@ KERNEL_RULES = Table(
         Rule("one_by_one", 0, _match_one_by_one),
     )
 )
-"""How the clusters of a kernel go together."""
+"""The rules that combine the clusters of a kernel."""
 
 CLUSTER_RULES = Table(
     (

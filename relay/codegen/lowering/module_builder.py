@@ -55,8 +55,8 @@ SMALL_STACK = 256 * 1024  # bytes of C stack that recursion may use where the th
 
 
 Devices: TypeAlias = Mapping[str, Callable[..., None]]
-"""What a device computes instead of functions of a module, by their names: from arrays of the operands to the last one,
-of the result."""
+"""The functions of a module that a device computes, by their names: from arrays of the operands to the last one, of
+the result."""
 
 NO_DEVICES: Devices = {}
 

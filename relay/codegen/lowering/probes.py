@@ -36,7 +36,7 @@ PROGRAM, NOTHING = 0, 1
 """The sites of the program, and of the probe itself."""
 
 EVENTS = 1 << 15
-"""How many events are kept, the last ones."""
+"""The number of events that are kept, the last ones."""
 
 _TABLE = 1 << 30  # of the view
 _MONOTONIC = 1  # CLOCK_MONOTONIC of Linux

@@ -108,8 +108,9 @@ class DataResult:
 
 
 _HOW_TO_SEE = "f.interpret(..) with the same arguments shows the variables, relay.debug.step(f, ..) what led there"
-"""What an error of a compiled run says, which keeps no variables. The program is not run again unasked: it may have
-changed references, printed, or taken an hour."""
+"""The help of an error in a compiled run, which keeps no variables. The program is not run again automatically: it
+may have changed references, printed, or taken an hour. The program is not run again unasked: it may have changed
+references, printed, or taken an hour."""
 
 
 class Run(Protocol):
@@ -508,7 +509,7 @@ class _ArrayCache:
 
 
 _HAS_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
-"""Whether reference counts say who holds an array."""
+"""True if reference counts tell who refers to an array."""
 
 
 def _native_array(array: Any, dtype: np.dtype[Any], dims: tuple[int, ...]) -> np.ndarray:

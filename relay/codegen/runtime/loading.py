@@ -309,7 +309,7 @@ def _sections(code: bytes) -> list[_Section]:
 
 
 _Others = Mapping["tuple[_ObjectFile, int]", "str | tuple[_ObjectFile, int]"]
-"""What a symbol of one file stands for: one of another file, or a name, whose address is that of a function outside."""
+"""The target of a file's symbol: a symbol of another file, or a name, whose address is that of a function outside."""
 
 
 class _PagePlacement:

@@ -29,13 +29,13 @@ FEWEST = 6
 """Kernels in a program that is worth two files: each one costs as much time as some small kernels do."""
 
 _SMALL = 4
-"""What a kernel costs beside what it stores, in stores of a vector or number."""
+"""The cost of a kernel besides its stores, in stores of a vector or number."""
 
 _CALLS = 12
 """This many calls of kernels cost as much as a store."""
 
 _REST = 20
-"""What all other code costs."""
+"""The cost of all other code."""
 
 
 def compile_objects(

@@ -200,7 +200,7 @@ def public(name: str, parameters: Sequence[Any], body: Sequence[Statement]) -> A
 
 
 _INSTRUCTION_COST = 5
-"""What an instruction costs LLVM's inliner by default; functions of at most some 50 are inlined."""
+"""The cost of an instruction for LLVM's inliner by default; functions of at most some 50 are inlined."""
 
 _CALLS_PER_COST = 4
 """With this many more calls an instruction costs one more: about 1000 instructions are inlined, however many calls
@@ -373,7 +373,7 @@ def build(functions: dict[Any, Any], threads: int, calls: int, repeats: bool) ->
 
 
 _OF_PYTHON = ("TVMFFIEnvCheckSignals", "TVMFFIErrorSetRaisedFromCStr")
-"""What code calls that Python may interrupt."""
+"""The functions called by code that Python may interrupt."""
 
 
 def without_python(function: Any) -> Any:

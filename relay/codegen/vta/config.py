@@ -36,7 +36,7 @@ _FIELDS: Mapping[str, range] = {
     "log_wgt_buffer": range(33),
     "log_acc_buffer": range(33),
 }
-"""What each logarithm may be. Elements narrower than a byte are packed differently by each implementation."""
+"""The allowed values of each logarithm. Elements narrower than a byte are packed differently by each implementation."""
 
 
 @attrs.frozen(slots=False)

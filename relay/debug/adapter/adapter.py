@@ -34,7 +34,7 @@ WHILE_RUNNING = {
     *("setBreakpoints", "setFunctionBreakpoints", "setExceptionBreakpoints", "breakpointLocations", "threads"),
     *("pause", "terminate", "disconnect", "source"),
 }
-"""What is answered while the program runs."""
+"""The requests that are answered while the program runs."""
 
 REASONS = {
     **dict.fromkeys(("line", "operation", "return", "beginning"), "step"),

@@ -10,10 +10,10 @@ from typing import IO, Any, TypeAlias
 Message: TypeAlias = dict[str, Any]
 
 LARGEST = 64 << 20
-"""How many bytes a message may have."""
+"""The largest number of bytes of a message."""
 
 LONGEST_LINE = 4096
-"""How many bytes a line of a header may have."""
+"""The largest number of bytes of a header's line."""
 
 
 class Malformed(Exception):

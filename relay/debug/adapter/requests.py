@@ -52,7 +52,7 @@ LOOKING = ("type", "stats", "vars", "list", "where")
 
 Arguments = Mapping[str, Any]
 Go = str | Callable[[], object]
-"""How to go on: "start", "end", "restart", "leave", or what moves the session."""
+"""The way to continue: "start", "end", "restart", "leave", or a function that moves the session."""
 
 
 @attrs.define(eq=False)

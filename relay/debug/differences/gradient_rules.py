@@ -25,7 +25,7 @@ TOLERANCE = 1e-3
 """The relative error from which a rule counts as wrong."""
 
 MOST_CALLS = 500
-"""How many different calls are looked at."""
+"""The largest number of different calls that are checked."""
 
 
 @attrs.frozen(eq=False)

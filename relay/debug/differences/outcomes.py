@@ -21,7 +21,7 @@ TOLERANCES: Mapping[str, float] = {"float64": 1e-10, "float32": 1e-5, "float16":
 what rounding in another order does to sums of some thousand terms."""
 
 FAILURES = (RelayError, InternalError)
-"""What a run, a pass or code generation may raise."""
+"""The exceptions of a run, a pass or code generation."""
 
 Tolerance: TypeAlias = "float | Mapping[str, float] | None"
 """One for all dtypes, or by dtype; None: `TOLERANCES`."""
@@ -30,10 +30,10 @@ Leaf: TypeAlias = "np.ndarray | str"
 """An array, or the name of a constructor."""
 
 Path: TypeAlias = "tuple[Path, str] | None"
-"""Where in a value a leaf is, from the end on."""
+"""The place of a leaf in a value, from the end on."""
 
 ENDLESS = 20
-"""How many times the steps of the reference a run may take before it counts as one that does not end."""
+"""The multiple of the reference's steps after which a run counts as endless."""
 
 
 @attrs.frozen(eq=False)

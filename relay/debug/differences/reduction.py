@@ -25,7 +25,7 @@ from relay.ir.validation.check import check
 from relay.support import progress
 
 MOST_TRIALS = 60
-"""How many programs are tried."""
+"""The largest number of programs that are tried."""
 
 
 @attrs.frozen(eq=False)

@@ -33,14 +33,14 @@ from relay.ir.traverse import blocks, free_variables, operands, terminator_opera
 from relay.support import progress
 
 MOST_ROUNDS = 1000
-"""How many of the first rounds of a loop are looked into, and of the last ones."""
+"""The number of first rounds of a loop, and of last ones, that are searched."""
 
 MOST_CALLS = 200
-"""How many calls inside of calls."""
+"""The largest depth of calls inside of calls."""
 
 Runner: TypeAlias = Callable[[Sequence[object]], Outcome]
 Change: TypeAlias = Callable[[Module], Runner]
-"""What is done with a program before it is run: a pass, or code generation. It may raise FAILURES."""
+"""The step before a program is run: a pass, or code generation. It may raise FAILURES. It may raise FAILURES."""
 
 
 class Comparison:
@@ -48,7 +48,7 @@ class Comparison:
 
     def __init__(self, change: Change, tolerance: Tolerance) -> None:
         self.made = 0
-        """How many programs were changed."""
+        """The number of programs that were changed."""
         self._change = change
         self._tolerance = tolerance
         self._runners: dict[object, Runner] = {}

@@ -27,7 +27,7 @@ ALLOWED = 0.03
 """The fraction of the time that probes may take. Where they would take more, short kernels have none."""
 
 _SECONDS, _FEWEST, _MOST = 0.5, 5, 200
-"""How long the ordinary calls may take together, and how many there are."""
+"""The seconds of the ordinary calls together, and the bounds of their number."""
 
 _TOGETHER, _ROUNDS = 0.0005, 100
 """Seconds of short calls that are timed together to compare measured ones with ordinary ones, and how often."""

@@ -17,10 +17,10 @@ from relay.debug.profiling.units import count, duration
 from relay.errors import FrontendError
 
 SHOWN = 20
-"""How many kernels and lines the text shows."""
+"""The number of kernels and lines that the text shows."""
 
 PARTS = 4
-"""How many parts of a phase it shows."""
+"""The number of a phase's parts that it shows."""
 
 
 @attrs.frozen(eq=False)

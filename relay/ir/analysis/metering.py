@@ -19,7 +19,7 @@ from relay.ir.expr import Block, Call, Constant, Function, Global, If, Loop, Mat
 from relay.ir.types import TensorType, Type
 
 SIZE = 64
-"""What a size is taken to be that is not a number."""
+"""The assumed value of a size that is not a number."""
 
 OperatorWork: TypeAlias = Callable[[OpCall, Sequence[Type], Type], int]
 

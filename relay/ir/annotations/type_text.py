@@ -46,7 +46,7 @@ Inlined: TypeAlias = Mapping[TypeId, Application]
 
 _NONE: Inlined = {}
 INLINED_DEPTH = 6
-"""How deep applications of type-level functions stand in each other, before they are named."""
+"""The depth of nested applications of type-level functions beyond which they are named."""
 
 
 def show_shape(shape: Shape, inlined: Inlined = _NONE) -> str:

@@ -46,7 +46,7 @@ _CONDITION = "condition"
 """In place of the type of what arrives at a construct: it only decides what the construct does."""
 
 LONGEST = 60
-"""How many characters of an expression a node shows."""
+"""The number of characters of an expression that a node shows."""
 
 
 @attrs.frozen(eq=False)

@@ -13,7 +13,7 @@ from relay.support.html import fragment, from_terminal, span
 from relay.text.lexer import Kind, stretches
 
 MOST_LINES = 400
-"""How many lines of a program a notebook shows."""
+"""The number of lines of a program that a notebook shows."""
 
 _WORDS = frozenset(
     (

@@ -41,7 +41,7 @@ MOST = 32
 """The most constructors of one value that are looked at."""
 
 Known: TypeAlias = "MutableMapping[Var, Construct | MakeTuple]"
-"""What variables are bound to."""
+"""The expressions that variables are bound to."""
 
 
 @attrs.frozen

@@ -15,17 +15,17 @@ from relay.ir.types import TensorType
 from relay.operator import Emitter, Pattern, lookup
 
 LIKELY_SIZE = 64
-"""What a symbolic dim is taken to be where it decides what pays."""
+"""The assumed value of a symbolic dim in decisions about what pays."""
 
 LARGE_SIZE = 1024
-"""What a symbolic dim is taken to be where it decides what is too large."""
+"""The assumed value of a symbolic dim in decisions about what is too large."""
 
 SMALL_SIZE = 8
-"""What a symbolic dim is taken to be that products add up over where they are larger than their operands, as a batch in
-the gradient of weights."""
+"""The assumed value of a symbolic dim over which products sum, where they are larger than their operands, as a batch
+in the gradient of weights."""
 
 SEVERAL = 4
-"""How many times as large as others an array of all rounds may be: the gates of an LSTM have four times its state."""
+"""The multiple of others' size that an array of all rounds may have: the gates of an LSTM have four times its state."""
 
 MOST_ROUNDS = 1 << 16
 """Expressions of the counter are evaluated for all rounds of loops with at most this many."""

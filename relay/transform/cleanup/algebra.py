@@ -104,7 +104,7 @@ RULES: tuple[Rule, ...] = (
     Rule("f(f(x)) = x", lambda f: _unary(f) and f.algebra.involution, _involution_operand),
     Rule("f(x: T): T = x", lambda f: _unary(f) and f.algebra.coercion, _only),
 )
-"""What is known of operator calls. The order does not matter."""
+"""The equations of operator calls. The order does not matter. The order does not matter."""
 
 
 def rules_for(operator: Operator) -> tuple[Rule, ...]:

@@ -109,7 +109,7 @@ class _CheckedCall:
 
 
 _CHECKED: WeakKeyDictionary[Var, _CheckedCall] = WeakKeyDictionary()
-"""What was found of the call that a variable is bound to when it was looked at last."""
+"""The last check of the call that a variable is bound to."""
 
 
 class _Simplifier:

@@ -29,7 +29,7 @@ from relay.transform.analysis.tail_positions import Branch, Leaf, leaves, map_br
 DONE = "Done"
 
 Way: TypeAlias = tuple[bool, LoopLabel]
-"""Whether it is a Next; where it leads."""
+"""True for a Next; and its target."""
 
 
 def way_of(leaf: Leaf) -> Way:

@@ -37,7 +37,7 @@ from relay.transform.core.captured_dims import sizes_in, with_sizes
 from relay.transform.core.static_values import Closure, Gradient, ModuleFunction, StaticValue
 
 Origin: TypeAlias = "Function | Grad | str"
-"""What a constructor stands for: the code of a lambda, the request for a derivative, the name of a module function."""
+"""The origin of a constructor: the code of a lambda, the request for a derivative, the name of a module function."""
 
 NEVER = "Never"
 """The constructor of a flow without functions."""

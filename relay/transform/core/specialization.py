@@ -65,10 +65,11 @@ from relay.transform.core.worklist import Request, ResolvedCall, Worklist, calle
 from relay.transform.module_pass import module_pass
 
 GROWTHS = 24
-"""How many ever larger specializations of the same code may lead to each other before it counts as growing."""
+"""The number of ever larger specializations of the same code that may lead to each other before it counts as
+growing."""
 
 REPEATS = 2
-"""How many specializations of the same code to the same shape but other flows may lead to each other."""
+"""The number of specializations of the same code to the same shape but other flows that may lead to each other."""
 
 LARGEST = 4096
 """The most atoms that a function value may carry."""

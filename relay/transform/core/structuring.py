@@ -59,10 +59,11 @@ from relay.transform.core.rebuilding import map_bodies, with_functions
 from relay.transform.module_pass import module_pass
 
 CUT = 64
-"""How many branches may nest in each other's rest."""
+"""The number of branches that may nest in each other's rest."""
 
 MOVABLE = (Var, Constant, OpCall, MakeTuple, Project, StackGet, StackLength, Extent)
-"""What may stand in a condition instead of before it: nothing that calls, branches or has effects."""
+"""The expressions that may stay in a condition instead of moving before it: none that calls, branches or has
+effects."""
 
 
 @module_pass

@@ -28,12 +28,13 @@ LIMIT = 64
 """The most calls of a group: TVM's expressions are trees, and deep ones break it."""
 
 NESTED = 1
-"""How many intricate operators may be computed from each other in one expression: TVM's time doubles with every name
-that another one is computed from, and two of them can take it seconds."""
+"""The number of intricate operators that may be computed from each other in one expression: TVM's time doubles with
+every name that another one is computed from, and two of them can take it seconds."""
 
 POSITIONS = 32
-"""How often an index may occur, about, in the indices of what one expression reads. Calls that read each other multiply
-how often each of them uses it, and TVM's arithmetic on nested quotients and remainders takes exponential time."""
+"""The approximate number of occurrences of an index in the indices of an expression's reads. Calls that read each
+other multiply how often each of them uses it, and TVM's arithmetic on nested quotients and remainders takes
+exponential time."""
 
 
 @attrs.define(eq=False)

@@ -43,13 +43,13 @@ from relay.transform.analysis.loop_analysis import bound_in, is_too_large, likel
 from relay.transform.analysis.value_ranges import ValueRanges
 
 LARGE_ROUND = 4096
-"""How many elements arrays of one round have that are worth a kernel by themselves, unless products make them."""
+"""The number of elements from which arrays of one round are worth their own kernel, unless products make them."""
 
 MOST_CHOICES = 16
-"""How many operators a branch has at most of which all rounds compute both arms."""
+"""The largest number of operators in a branch of which all rounds compute both arms."""
 
 MOST_UNROLLED = 64
-"""How many operators a loop inside has at most in all of its rounds if these are written one after the other."""
+"""The largest number of operators in all rounds of an inner loop that is unrolled."""
 
 _EFFECT = "a round has an effect, or calls a function"
 

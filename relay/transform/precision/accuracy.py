@@ -32,7 +32,8 @@ from relay.transform.module_pass import module_pass
 from relay.transform.precision.exact_numbers import digits, exact_array
 
 LOW, HIGH, SAMPLES = -1e4, 1e4, 256
-"""Where variables are sampled that have no range of their own, and how many elements of a result are compared."""
+"""The range from which variables without a range are sampled, and the number of a result's elements that are
+compared."""
 
 _GAIN = 0.5  # bits
 _CONE = 24  # operator calls that are computed again on real numbers

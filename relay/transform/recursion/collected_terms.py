@@ -30,7 +30,7 @@ from relay.ir.types import INT64, StackType, TensorType, TupleType, Type, scalar
 from relay.operator import ADDITION, Emitter, Value, lookup
 
 ROWS = (32, 8)
-"""How many entries make one product: this many as long as there are many, then the lesser number."""
+"""The numbers of entries that make one product: the first as long as there are many, then the lesser one."""
 
 
 @attrs.frozen(eq=False)

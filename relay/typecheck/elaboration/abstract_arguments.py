@@ -92,7 +92,7 @@ Argument: TypeAlias = (
     "Type | ScalarArg | StaticArg | StructureArg | DataArg | RefArg | ListArg | ClosureArg"
     " | tuple[Argument, ...] | None"
 )
-"""What is known of one argument; None: nothing."""
+"""The abstract value of one argument; None: nothing is known."""
 
 
 def holds_returned(argument: Argument) -> bool:

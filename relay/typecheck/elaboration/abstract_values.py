@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from relay.typecheck.elaboration.checker import Instance
 
 TEMPLATE = "<relay."
-"""How the names of the files begin that templates seem to come from."""
+"""The beginning of the file names that templates appear to come from."""
 
 
 def is_of_template(span: Span | None) -> bool:

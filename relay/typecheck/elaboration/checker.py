@@ -109,8 +109,8 @@ class Instance:
 
 
 InstanceKey: TypeAlias = tuple[int, tuple[bool, ...], tuple[Type, ...], object, tuple[object, ...]]
-"""What tells instances apart: the code, which parameters specialize it, the types of the others, the names of their
-axes, and what those that specialize it are."""
+"""The key of an instance: the code, which parameters specialize it, the types of the others, the names of their
+axes, and the values of those that specialize it."""
 
 
 class Checker(Constraints):

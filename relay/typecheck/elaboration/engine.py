@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from relay.typecheck.elaboration.checker import Checker, Instance
 
 OnYield = Callable[[TypedBlockBuilder, tuple[AbstractValue, ...], "Span | None"], None]
-"""What the `yield` of a block does."""
+"""The action at the `yield` of a block."""
 
 Keywords = Sequence[tuple[str, AbstractValue]]
 """The arguments of a call that have names."""

@@ -57,7 +57,7 @@ from relay.typecheck.elaboration.values.static_keys import static_key
 from relay.typecheck.unification import is_known, resolve
 
 MOST_CLOSURES = 8
-"""How many calls inside each other specialize a function to a local function each."""
+"""The largest number of nested calls that specialize a function to a local function each."""
 
 
 def call_function(

@@ -35,7 +35,7 @@ class ModuleBuilder:
 
     made_instances: int = 0
     weights: dict[Function, int] = attrs.field(factory=dict)
-    """How many bindings functions have, with those that they call."""
+    """The number of bindings in functions, with those that they call."""
 
     finishers: list[Callable[[], None]] = attrs.field(factory=list)
     pending_attributes: list[dict[str, object]] = attrs.field(factory=list)

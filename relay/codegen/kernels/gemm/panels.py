@@ -23,7 +23,7 @@ from relay.codegen.kernels.stage import Extent, substitute_variables
 from relay.codegen.tvm.tir import Expression, Statement, sequence, tirx
 
 Inside = Callable[[Any, dict[Any, Expression]], list[Statement]]
-"""What is done at a place of the inner axes: its number in their order, and the variables."""
+"""The statements at a place of the inner axes, from its number in their order, and the variables."""
 
 
 def inner_loops(e: Emission, product: Product, body: Inside) -> list[Statement]:

@@ -39,7 +39,8 @@ from relay.operator import Pattern, lookup
 from relay.transform.fusion.fusion_groups import FusionGroup, in_place_operands
 
 Part: TypeAlias = "int | tuple[Part, ...] | frozenset[int]"
-"""What a variable is a view of: a leaf of the arguments by its position, a tuple, or something in some leaves."""
+"""The part of the arguments that a variable is a view of: a leaf by its position, a tuple, or something in some
+leaves."""
 
 NONE: frozenset[int] = frozenset()
 

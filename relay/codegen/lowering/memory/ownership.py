@@ -72,12 +72,12 @@ _HARMLESS = (
     *(OpCall, StackGet, StackLength, Assert, Extent, AxisSize, BindDim, Ascribe, Var, Constant),
     *(MakeTuple, Project, RefNew, RefRead, Construct),
 )
-"""What changes no stack."""
+"""Expressions that change no stack."""
 
 _UNFAILING = (
     *(StackPush, StackSet, StackPrefix, StackGet, StackLength, MakeTuple, Project, RefRead, RefWrite, Var, Constant),
 )
-"""What does not fail once it has changed something."""
+"""Expressions that cannot fail after they have changed something."""
 
 _LOOKING = (*_HARMLESS, If, Loop, Match)
 """These, and what holds blocks of them."""

@@ -209,7 +209,7 @@ class Layer:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether no product goes into some of the sums: those between the windows of a transposed convolution."""
+        """True if no product goes into some of the sums: those between the windows of a transposed convolution."""
         return self.transposed and (self.kernel[0] < self.stride[0] or self.kernel[1] < self.stride[1])
 
     @property

@@ -72,8 +72,8 @@ def block_groups(channels_out: int, channels_in: int, groups: int, block: int = 
 
 
 def _groups_together(outs: int, ins: int, groups: int, block: int) -> int:
-    """How many groups of so many output and input channels are one group of blocks: the fewest that fill their blocks,
-    so that no block belongs to two. All groups are one if these are not among them."""
+    """The number of groups of this many output and input channels that form one group of blocks: the fewest that
+    fill their blocks, so that no block belongs to two. All groups are one if these are not among them."""
     fewest = math.lcm(block // math.gcd(outs, block), block // math.gcd(ins, block))
     fills_one = fewest * outs == fewest * ins == block  # then the last one may have fewer
     return fewest if groups % fewest == 0 or fills_one else groups

@@ -62,7 +62,8 @@ BIAS_ROW = "row"
 
 
 REPEATED_SHIFT = 10
-"""How far a residual is shifted that is added several times: more than a product can, behind steps that are no sums."""
+"""The shift of a residual that is added several times: larger than the shift of a product can be, after steps that
+are not sums."""
 
 
 @attrs.frozen

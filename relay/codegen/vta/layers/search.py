@@ -29,7 +29,7 @@ from relay.codegen.vta.simulator.cycles import CHISEL, CycleModel
 from relay.codegen.vta.simulator.cycles import estimate as estimate_cycles
 
 TRIED = 24
-"""How many cuts are timed."""
+"""The number of tilings that are timed."""
 
 
 def best(

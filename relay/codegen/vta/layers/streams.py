@@ -33,7 +33,7 @@ class Stream:
     buffers: tuple[str | None, ...]
     uops: tuple[MicroOp, ...]
     sections: tuple[int, ...] = (0,)
-    """Where its layers begin."""
+    """The starts of its layers."""
 
     def at(self, bases: Mapping[str, int], config: Config = DEFAULT) -> list[AnyInstruction]:
         """The instructions with buffers at these addresses, in bytes, which are multiples of the elements' sizes."""

@@ -61,7 +61,7 @@ WIDE = CycleModel(bus=16, megahertz=333.0)
 
 
 DONE = "the end"
-"""What a unit waits for that has run all of its instructions."""
+"""The reason for waiting of a unit that has run all of its instructions."""
 
 
 class Event(NamedTuple):

@@ -20,7 +20,7 @@ ERRORS: Mapping[str, str] = {
     "unwritten": "whatever is read has been written",
     "race": "of two accesses to one place, one of them a write, one happens before the other",
 }
-"""What holds for streams everywhere."""
+"""Rules that hold for streams everywhere."""
 
 LINTS: Mapping[str, str] = {
     "immediate-source": "the source of an ALU instruction with an immediate is its destination, which Chisel reads",
@@ -39,10 +39,10 @@ LINTS: Mapping[str, str] = {
     "instruction-queue": "the stream goes on when 512 instructions wait for each unit",
     "finish-tokens": "FINISH takes and posts no tokens, as the original runtime demands",
 }
-"""What the original simulator, HLS and Chisel do not agree on."""
+"""Rules on which the original simulator, HLS and Chisel do not agree."""
 
 FATAL = frozenset({"deadlock", "memory", "padded-store", "scratchpad-bounds", "dram-bounds"})
-"""Where these are broken, the stream does not go on."""
+"""Rules whose violation ends the stream."""
 
 RULES: Mapping[str, str] = {**ERRORS, **LINTS}
 

@@ -75,7 +75,7 @@ from relay.typecheck.relations import steps
 from relay.typecheck.unification import is_known
 
 FEW_BINDINGS = 64
-"""How many bindings the copies of a loop's body may have that would not have to be copied."""
+"""The largest number of bindings in copies of a loop's body that need not be copied."""
 
 SOME_BINDINGS = 256
 """The same of a loop through more than MANY_NUMBERS numbers that the program computes, as `list(range(n))`."""

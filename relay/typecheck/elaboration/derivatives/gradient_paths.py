@@ -128,10 +128,10 @@ def _is_float(var: Var) -> bool:
 
 
 _Labels: TypeAlias = Mapping[LoopLabel, tuple[Sequence[Var], "tuple[Var, ...] | list[Var]"]]
-"""What a Next and an Exit give their values to: the parameters of a loop, and its results or those of a function."""
+"""The targets of a Next and an Exit: the parameters of a loop, and its results or those of a function."""
 
 LONGEST_TEXT = 40
-"""How many characters of the user's code stand for a variable without a name."""
+"""The number of characters of the user's code that are shown for a variable without a name."""
 
 
 class _Graph:

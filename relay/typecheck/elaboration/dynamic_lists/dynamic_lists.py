@@ -68,7 +68,7 @@ from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import erase_forms, flat_shape
 
 IN_REFERENCES: Place = (LoopLabel("references"), ())
-"""Where lists grow if one that a reference holds gets another length."""
+"""The place that is marked if a list in a reference gets another length."""
 
 
 def is_growing(entity: AbstractValue) -> bool:

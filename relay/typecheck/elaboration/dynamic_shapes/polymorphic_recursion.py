@@ -133,10 +133,10 @@ def _at_numbers(checker: Checker, key: InstanceKey) -> object:
 
 
 MAX_POLYMORPHIC_DEPTH = 64
-"""How many calls inside each other may have other types each."""
+"""The largest number of nested calls with other types each."""
 
 GROWING_DEPTH = 6
-"""How many calls in a row with larger structures show that a recursion does not end."""
+"""The number of calls in a row with larger structures that shows that a recursion does not end."""
 
 
 def general_use(

@@ -41,7 +41,7 @@ from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import range_numbers, records, sizes, special_methods
 
 LONGEST = 1 << 14
-"""How many bits an integer may have while numbers are computed; no dtype holds more than 64."""
+"""The largest number of bits of an integer while numbers are computed; no dtype holds more than 64."""
 
 
 def _power(base: int | float, exponent: int | float) -> int | float:

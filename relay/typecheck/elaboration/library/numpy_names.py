@@ -48,7 +48,7 @@ from relay.typecheck.unification import flat_shape
 Keywords = Sequence[tuple[str, AbstractValue]]
 
 _ATTRIBUTES = {"N": "n", "M": "m", "fill_value": "value", "pad_width": "widths", "constant_values": "value"}
-"""What an operator calls NumPy's argument."""
+"""The operators' names of NumPy's arguments."""
 
 
 _HARMLESS: dict[str, tuple[object, ...]] = {

@@ -84,7 +84,7 @@ SIGNATURES: dict[str, Callable[..., None]] = {
 
 
 _OPERATORS = {"ravel": "flatten", "fix": "trunc", "dot": "matmul"}
-"""What the operator is called, where that is another name."""
+"""The operators' names, where they differ."""
 
 
 METHODS = (

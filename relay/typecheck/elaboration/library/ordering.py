@@ -48,7 +48,7 @@ from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import is_known, resolve
 
 FEW = 32
-"""How many elements are compared one by one, each with each."""
+"""The largest number of elements that are compared one by one, each with each."""
 
 
 def _as_value(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Span | None) -> AbstractValue:

@@ -44,7 +44,7 @@ from relay.typecheck.elaboration.values.objects import object_entity
 Keywords = Sequence[tuple[str, AbstractValue]]
 
 NAMES = ("tree.map", "tree.leaves", "tree.flatten", "tree.structure", "tree.unflatten", "tree.reduce")
-"""What the functions carry as `__relay_builtin__`."""
+"""The names that the functions carry as `__relay_builtin__`."""
 
 _MISSING = object()
 _LIKE: dict[str, Callable[..., Any]] = {

@@ -17,7 +17,7 @@ from relay.ir.definition import Definition
 
 _INSTALLED = ("site-packages", "dist-packages")
 _LIBRARY = (sysconfig.get_path("stdlib"), str(Path(__file__).parents[3]))
-"""Where Python's own modules are, and Relay's."""
+"""The folders of Python's own modules, and of Relay's."""
 
 _definitions: WeakKeyDictionary[FunctionType, Definition] = WeakKeyDictionary()
 _translate: Callable[[FunctionType], Definition]

@@ -95,7 +95,7 @@ class _OpaqueValue:
 _NOTHING = _OpaqueValue()
 
 Meaning = Callable[[Atom], "AbstractValue | _OpaqueValue | None"]
-"""What an atom means; None where nothing is known, and nothing can be called."""
+"""The meaning of an atom; None if it is not known, and cannot be called."""
 
 
 def note(checker: Checker, context: Context, binding: Binding) -> None:

@@ -31,7 +31,7 @@ _KEEPING = frozenset(
         *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "left_shift", "right_shift"),
     }
 )
-"""What makes such a number of one and numbers."""
+"""The operators whose result is such a number if their operands are one and literals."""
 
 
 @overload

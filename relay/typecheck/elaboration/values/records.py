@@ -106,7 +106,7 @@ def attribute(record: Tuple, name: str, span: Span | None) -> AbstractValue:
 
 
 METHODS = ("_replace", "_asdict")
-"""What named tuples have."""
+"""The methods of named tuples."""
 
 
 def has_method(record: Tuple, name: str) -> bool:

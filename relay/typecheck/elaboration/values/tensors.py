@@ -54,4 +54,4 @@ LIST_METHODS = {
     "remove": "write it as a statement",
     "sort": "as an expression, make a new list: `sorted(xs)`",
 }
-"""What to write for methods of Python's lists."""
+"""The replacements for methods of Python's lists."""
