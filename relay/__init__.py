@@ -26,6 +26,7 @@ import relay.support.logs as _logs
 from relay import errors, ir, random, transform
 from relay.api import tree
 from relay.api.batching import vmap
+from relay.api.devices import device_put
 from relay.api.differentiation import checkpoint, grad, hessian, jacobian, jvp, value_and_grad, vjp
 from relay.api.function import RelayFunction, explain, from_source
 from relay.api.function import data_class as _data_class
@@ -392,6 +393,7 @@ __all__ = [
     "compile_library",
     "composite",
     "data",
+    "device_put",
     "dims",
     "errors",
     "explain",

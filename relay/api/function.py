@@ -132,11 +132,11 @@ class RelayFunction(ProgramDispatcher):
 
     def _compile_call(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[CompiledSignature, Values]:
         """As `_lower`: a program that code generation takes."""
-        lowered, values = self._lower(arguments, keywords)
+        lowered, values = self._lower(arguments, keywords, device=True)
         if lowered.chooses_functions:
             return lowered, values
         while lowered.is_symbolic and not self._lowers(lowered, lambda lowered=lowered: lowered.program):  # type: ignore[misc]
-            lowered, values = self._lower(arguments, keywords)
+            lowered, values = self._lower(arguments, keywords, device=True)
         return lowered, values
 
     def _lowers(self, lowered: CompiledSignature, phases: Callable[[], object]) -> bool:
@@ -437,9 +437,14 @@ class RelayFunction(ProgramDispatcher):
     # ---- from Python's arguments to a program
 
     def _lower(
-        self, arguments: Sequence[Any], keywords: Mapping[str, Any], symbolic: bool | None = None
+        self,
+        arguments: Sequence[Any],
+        keywords: Mapping[str, Any],
+        symbolic: bool | None = None,
+        device: bool = False,
     ) -> tuple[CompiledSignature, Values]:
-        """The program for these arguments, and their run-time values. `symbolic`: it may have symbolic sizes."""
+        """The program for these arguments, and their run-time values. `symbolic`: it may have symbolic sizes. With
+        `device`, tensors on a GPU stay there, and the program is for it; otherwise they are copied to the host."""
         described, symbolic = self._describe(arguments, keywords), self._may_be_symbolic(symbolic)
         key = tuple(d.key for d in described)
         lowered = self._programs.exact.get(key)
@@ -457,13 +462,13 @@ class RelayFunction(ProgramDispatcher):
                             )
                         )
         parameters = iter(lowered.typed.main.parameters)
-        values = Values(types=True)
+        values = Values(types=True, device=device)
         for d in described:
             if not isinstance(d.argument, StaticArg):
                 parameter = next(parameters)
                 assert parameter.type is not None
                 values.add(d.value, parameter.type, parameter.name)
-        return lowered, values
+        return (lowered.on_gpu() if values.on_device else lowered), values
 
     def describe_arguments(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Argument]:
         """The abstract arguments of a call: what the type checker needs to know of each. Raises what a call would

@@ -19,7 +19,9 @@ import numpy as np
 from relay.calling import marshalling
 from relay.calling.array import Array
 from relay.calling.closures import ReturnedFunction
-from relay.calling.dlpack import array_from_dlpack
+from relay.calling.device_array import from_dlpack
+from relay.calling.device_array import held as held_by
+from relay.codegen.cuda.tensors import DeviceTensor
 from relay.errors import Label, RelayError, TypeMismatch
 from relay.ir.annotations.annotation import Ref
 from relay.ir.definition import Definition, DerivedDefinition
@@ -87,7 +89,9 @@ def describe(
     if isinstance(value, RefType | StackType):
         return ArgumentDescription(value, value, None)
     if isinstance(value, Array):
-        value = value.numpy()
+        value = held_by(value)
+    if isinstance(value, DeviceTensor):
+        return _describe_array(value, function, position, path, annotation, held)
     if isinstance(value, np.ma.MaskedArray):
         raise _bad_argument(
             function, position, "is a masked array, whose mask would be lost", path=path, help="pass x.filled(0.0)"
@@ -130,7 +134,7 @@ def describe(
         return ArgumentDescription(("function", value), StaticArg(value), value)  # the key keeps it alive
     if hasattr(value, "__dlpack__"):
         try:
-            array = array_from_dlpack(value)
+            array = from_dlpack(value)
         except TypeMismatch as error:
             raise _bad_argument(function, position, f"is {error.message}", error.help, path) from None
         return describe(array, function, position, path)
@@ -138,14 +142,14 @@ def describe(
 
 
 def _describe_array(
-    array: np.ndarray, function: Function, position: int, path: str, annotation: Type | None, held: bool
+    array: np.ndarray | DeviceTensor, function: Function, position: int, path: str, annotation: Type | None, held: bool
 ) -> ArgumentDescription:
     base = base_of_dtype(array.dtype)
     if base is None:
         text = f"has dtype {array.dtype}, which Relay does not have"
         help = "convert it: x.astype(np.float64)" if array.dtype.kind == "f" else None
         raise _bad_argument(function, position, text, help, path)
-    if not array.dtype.isnative:
+    if isinstance(array, np.ndarray) and not array.dtype.isnative:
         array = array.astype(base.dtype)
     shape = _with_any(array.shape, annotation) if held else array.shape
     return ArgumentDescription((base.name, shape), TensorType(base, shape), array)

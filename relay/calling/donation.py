@@ -15,7 +15,8 @@ import numpy as np
 
 from relay.calling import marshalling
 from relay.calling.array import Array
-from relay.calling.dlpack import array_from_dlpack
+from relay.calling.device_array import DeviceArray, from_dlpack, held
+from relay.codegen.cuda.tensors import DeviceTensor
 from relay.errors import ExecutionError, FrontendError, InternalError, RelayError, TypeMismatch
 from relay.ir.annotations.annotation import Ref
 from relay.ir.expr import Function
@@ -67,12 +68,12 @@ class DonatedArguments:
                 if isinstance(leaf, Array):
                     if is_donated:
                         self._arrays.append(leaf)
-                    leaf = leaf.numpy()
+                    leaf = held(leaf)
                 if leaf.size > 1:
                     spans.append((*_span(leaf), is_donated, name))
         self._refuse_overlap(spans)
         for array in self._arrays:
-            if sys.getrefcount(array._value) > _ONLY:
+            if not isinstance(array, DeviceArray) and sys.getrefcount(array._value) > _ONLY:
                 array._value = array._value.copy()
 
     def _refuse_overlap(self, spans: list[tuple[int, int, bool, str]]) -> None:
@@ -103,8 +104,10 @@ class DonatedArguments:
             array.donate(self._function)
 
 
-def _span(array: np.ndarray) -> tuple[int, int]:
+def _span(array: np.ndarray | DeviceTensor) -> tuple[int, int]:
     """The addresses from which on, and up to which, an array lies."""
+    if isinstance(array, DeviceTensor):
+        return array.memory.address, array.memory.address + array.nbytes
     if array.flags.c_contiguous:
         start: int = array.__array_interface__["data"][0]
         return start, start + array.nbytes
@@ -119,7 +122,7 @@ def _leaves(argument: Any) -> Iterator[Any]:
         if isinstance(item, Array | np.ndarray):
             yield item
         elif hasattr(item, "__dlpack__"):
-            yield array_from_dlpack(item)
+            yield from_dlpack(item)
         elif marshalling.is_value(item) and marshalling.is_recursive(type(item).__relay_data__):
             continue
         elif not isinstance(item, Ref) and (found := node_of(item)) is not None:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relay.calling.array import Array
-from relay.calling.dlpack import array_from_dlpack
+from relay.calling.device_array import from_dlpack, held
 from relay.calling.donation import DonatedArguments
 from relay.calling.fast_path import GUARD_FAILURE, NotCacheable, Repeat, flatten, repeat, repeat_with_references
 from relay.calling.results import Values, holds_references, run_time_value, wrap
+from relay.codegen.cuda.program import CudaProgram
 from relay.codegen.runtime.header import header as c_header
 from relay.compilation.entries import EntryError, with_entry
 from relay.compilation.stages import DEFAULT_LEVEL, CompiledSignature
@@ -89,18 +90,19 @@ class Executable:
         if len(arguments) != len(self.parameters):
             raise TypeMismatch(f"{self.name} takes {len(self.parameters)} arguments, found {len(arguments)}")
         sizes: dict[TypeId, tuple[int, str]] = {}
-        values = Values()
+        device = isinstance(self._program, CudaProgram)
+        values = Values(device=device)
         for argument, (name, type_) in zip(arguments, self.parameters, strict=True):
             if holds_references(type_):
                 values.add(argument, type_, name)
             else:
-                values.pass_on(argument, _value(argument, type_, name, sizes))
+                values.pass_on(argument, _value(argument, type_, name, sizes, device))
         try:
             found = self._program(values)
         finally:
             values.give_back(self._structures)
         result = wrap(found, self.result)
-        if plain and signature not in self._known and hasattr(self._program, "run"):  # not for a GPU
+        if plain and signature not in self._known and not device:
             try:
                 make = repeat_with_references if any(map(holds_references, self._structures)) else repeat
                 self._known[signature] = make(self._program, kinds, self._structures, self.result)
@@ -216,9 +218,21 @@ def _check_exported(type_: Type) -> None:
             pass
 
 
-def _value(argument: Any, type_: Type, name: str, sizes: dict[TypeId, tuple[int, str]]) -> Any:
-    """An argument as the run-time value of its type. Raises TypeMismatch. `sizes`: the symbolic dims so far, each
-    with its value and the axis that it was read from."""
+def _array(argument: Any, device: bool) -> Any:
+    """An argument as an array, or as a tensor on the GPU where it is there and the program is for that `device`."""
+    if isinstance(argument, Array):
+        return held(argument) if device else argument.numpy()
+    if isinstance(argument, np.ndarray | np.generic) or not hasattr(argument, "__dlpack__"):
+        return np.asarray(argument)
+    found = from_dlpack(argument)
+    return found if device or isinstance(found, np.ndarray) else found.numpy()
+
+
+def _value(
+    argument: Any, type_: Type, name: str, sizes: dict[TypeId, tuple[int, str]], device: bool = False
+) -> Any:
+    """An argument as the run-time value of its type. Raises TypeMismatch. `sizes` are those of symbolic dims so far,
+    and which axis shows them."""
     if isinstance(type_, TupleType):
         form, parts = (None, ()) if argument is None else split(argument) or (None, None)
         if parts is None:
@@ -227,16 +241,12 @@ def _value(argument: Any, type_: Type, name: str, sizes: dict[TypeId, tuple[int,
         if len(parts) != len(type_.items):
             raise TypeMismatch(f"argument {name} must be {show(type_)}, found {type(argument).__name__}")
         pairs = zip(parts, type_.items, names, strict=True)
-        return tuple(_value(part, item, f"{name}[{where!r}]", sizes) for part, item, where in pairs)
+        return tuple(_value(part, item, f"{name}[{where!r}]", sizes, device) for part, item, where in pairs)
     if not isinstance(type_, TensorType):
         return run_time_value(argument, type_, name)
     if isinstance(argument, int | float) and not isinstance(argument, bool | np.generic) and not type_.rank:
         return run_time_value(argument, type_, name)
-    if isinstance(argument, Array):
-        argument = argument.numpy()
-    if not hasattr(argument, "__dlpack__"):
-        argument = np.asarray(argument)
-    array = array_from_dlpack(argument) if not isinstance(argument, np.ndarray | np.generic) else np.asarray(argument)
+    array = _array(argument, device)
     fits = array.dtype.newbyteorder("=") == type_.dtype and array.ndim == type_.rank
     for axis, (dim, size) in enumerate(zip(type_.shape, array.shape, strict=False)):
         if isinstance(dim, TypeId):

@@ -19,9 +19,11 @@ from relay.calling.arguments import is_function, python_value, static_key
 from relay.calling.array import Array
 from relay.calling.closures import ReturnedFunction
 from relay.calling.data_marshalling import ROWS, DataCall, Unpackable
+from relay.calling.device_array import DeviceArray
 from relay.calling.dlpack import array_from_dlpack
 from relay.calling.reference_marshalling import LIST, REFERENCE, ReferenceCall
 from relay.calling.results import wrap
+from relay.codegen.cuda.exchange import is_on_gpu
 from relay.errors import TypeMismatch
 from relay.ir.annotations.annotation import Ref
 from relay.ir.partial_calls import partial_call
@@ -267,6 +269,8 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
             kinds += "returned", argument.node
             if not flatten(argument.values, leaves, kinds):
                 return False
+        elif isinstance(argument, DeviceArray) or is_on_gpu(argument):
+            return False
         elif hasattr(argument, "__dlpack__") and not isinstance(argument, np.ndarray):
             try:
                 leaves.append(array_from_dlpack(argument))

@@ -13,7 +13,8 @@ import numpy as np
 
 from relay.calling import marshalling
 from relay.calling.array import Array
-from relay.calling.dlpack import array_from_dlpack
+from relay.calling.device_array import DeviceArray, from_dlpack, held
+from relay.codegen.cuda.tensors import DeviceTensor
 from relay.codegen.runtime.marshalling import same_bytes
 from relay.errors import TypeMismatch
 from relay.eval.tape import unbox
@@ -39,10 +40,14 @@ class _PassedReference:
 class Values(list[Any]):
     """The run-time values of a call's arguments, and the references among them."""
 
-    def __init__(self, types: bool = False) -> None:
-        """With `types`, None stands for values of which only the types are known, as in `f.compile(..)`."""
+    def __init__(self, types: bool = False, device: bool = False) -> None:
+        """With `types`, None stands for values of which only the types are known, as `f.compile(..)` is given them.
+        With `device`, tensors on a GPU stay there; otherwise they are copied to the host."""
         super().__init__()
         self._types = types
+        self._device = device
+        self.on_device = False
+        """Whether there are tensors on a GPU among them."""
         self._passed: dict[int, _PassedReference] = {}
         self._outside: list[Any] = []
         self._pending: list[tuple[Reference, Ref, RefType, str]] = []
@@ -94,6 +99,11 @@ class Values(list[Any]):
                 cells: list[object] = [Reference(self._convert(_run_time_value(v), content, name)) for v in value]
                 return Stack(cells, len(cells))
             case TensorType():
+                if isinstance(value, DeviceTensor):
+                    if self._device:
+                        self.on_device = True
+                        return _fitting(value, type_, name)
+                    value = value.numpy()
                 return _tensor(value, type_, name)
             case _:
                 raise _mismatch(value, type_, name)
@@ -140,15 +150,20 @@ def _tensor(value: Any, type_: TensorType, name: str) -> Any:
             help = "pass np.int64(n)" if isinstance(value, int) and -(2**63) <= value < 2**63 else None
             raise TypeMismatch(f"argument {name}: {misfit_text(type_.base, value)}", help=help)
         return np.asarray(value, dtype=type_.dtype)
-    array = np.asarray(value)
-    fits = array.dtype.newbyteorder("=") == type_.dtype and array.ndim == type_.rank
-    if not fits or any(isinstance(d, int) and d != n for d, n in zip(type_.shape, array.shape, strict=True)):
-        raise _mismatch(value, type_, name)
+    array = _fitting(np.asarray(value), type_, name)
     return value if array.dtype.isnative else array.astype(type_.dtype)
 
 
+def _fitting(array: Any, type_: TensorType, name: str) -> Any:
+    """An array, or a tensor on a GPU. Raises TypeMismatch if it is not of the type."""
+    fits = array.dtype.newbyteorder("=") == type_.dtype and array.ndim == type_.rank
+    if not fits or any(isinstance(d, int) and d != n for d, n in zip(type_.shape, array.shape, strict=True)):
+        raise _mismatch(array, type_, name)
+    return array
+
+
 def _mismatch(value: Any, type_: Type, name: str) -> TypeMismatch:
-    found = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
+    found = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray | DeviceTensor) else type(value).__name__
     return TypeMismatch(f"argument {name} must be {show(type_)}, found {found}")
 
 
@@ -162,13 +177,13 @@ def run_time_value(value: Any, type_: Type, name: str) -> Any:
 def _run_time_value(value: Any) -> Any:
     """The content of a Python object's field, as an array, a number, a tuple, a reference or a value of a data type."""
     if isinstance(value, Array):
-        return value.numpy()
+        return held(value)
     if isinstance(value, bool | np.generic):
         return np.asarray(value)
     structure = split(value)
     if structure is not None:
         return tuple(map(_run_time_value, structure[1]))
-    return array_from_dlpack(value) if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray) else value
+    return from_dlpack(value) if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray) else value
 
 
 def _is_unchanged(before: object, after: object) -> bool:
@@ -232,6 +247,8 @@ def _wrap(value: Any, type_: Type, later: list[tuple[Ref, object, Type]], interp
         return build(type_.form, parts)
     if isinstance(value, np.ndarray):
         return Array(value)
+    if isinstance(value, DeviceTensor):
+        return DeviceArray(value)
     if isinstance(value, Data):
         return marshalling.from_data(value, type_, lambda part, of: _wrap(part, of, later, interpreted), interpreted)
     if isinstance(value, Stack | list) and isinstance(type_, StackType) and isinstance(type_.element, RefType):

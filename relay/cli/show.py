@@ -160,7 +160,7 @@ def _cuda_text(options: argparse.Namespace, typed: Module, stage: str) -> str:
     from relay.codegen.cuda.program import kernels_of
 
     program, source = kernels_of(lowering(options.level)(typed), cuda.parse_target(options.target))
-    rules = [f"// {launch.name}: {launch.decision.rule}, {launch.decision.reason}" for launch in program.launches]
+    rules = [f"// {launch.name}: {launch.rule}, {launch.reason}" for launch in program.launches]
     return "\n".join([*rules, source])
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import attrs
 
-from relay.compilation.stages import CPU, DEFAULT_LEVEL, check_target
+from relay.codegen.vta.target import names_target
+from relay.compilation.stages import DEFAULT_LEVEL, check_target
 from relay.errors import CompileError
 from relay.ir.definition import MISSING
 from relay.transform.pipeline import LEVELS
@@ -38,7 +39,7 @@ class Options:
                 f"dynamic is {self.dynamic!r}",
                 help="write dynamic=True for symbolic sizes from the first call on, or dynamic=False for none",
             )
-        if self.target != CPU:
+        if names_target(self.target):
             if self.dynamic:
                 raise CompileError(
                     f"programs for the target {self.target!r} have no symbolic sizes: leave dynamic=True out"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 
 from relay.codegen.cuda import target as cuda
+from relay.codegen.cuda.driver import open_gpu
 from relay.codegen.runtime.native import unused_donations
 from relay.codegen.runtime.native_stacks import with_room
 from relay.codegen.vta.target import names_target, parse_target
@@ -197,13 +198,9 @@ class CompiledSignature:
     def _compile(self) -> Program:
         self.warn_of_breakpoints()
         if self.is_for_gpu:
-            from relay.codegen.cuda.program import CudaProgram
+            from relay.codegen.cuda.program import compile_for_gpu
 
-            if self.donated:
-                raise CompileError(
-                    "the target 'cuda' has no donated arguments yet", self.typed.main.span, help="leave donate_ out"
-                )
-            made: Any = CudaProgram(self._core(), cuda.parse_target(self.target))
+            made: Any = compile_for_gpu(self._core(), cuda.parse_target(self.target), Data, Reference, self._uses)
             return made  # type: ignore[no-any-return]
         with compiling:  # a copy of the process has nothing that is half imported
             from relay.codegen.runtime import cpu
@@ -262,7 +259,18 @@ class CompiledSignature:
         """The same program for a target."""
         if target == self.target:
             return self
-        return attrs.evolve(self, target=target, lock=Lock(), made={}, uses=[0])
+        made = {name: self._made[name] for name in ("core",) if name in self._made}
+        return attrs.evolve(self, target=target, lock=Lock(), made=made, uses=[0])
+
+    def on_gpu(self) -> CompiledSignature:
+        """The same program for the GPU that there is, the same each time."""
+        if self.is_for_gpu:
+            return self
+        with self._lock:
+            if "on gpu" not in self._made:
+                self._made["on gpu"] = self.for_target(f"cuda, arch={open_gpu().architecture}")
+            made: CompiledSignature = self._made["on gpu"]
+            return made
 
     def with_native(self, program: Program) -> CompiledSignature:
         """The same with another native program."""

@@ -73,7 +73,7 @@ METHODS = {
     "long": "use x.astype(relay.Int64)",
     "bool": "use x.astype(relay.Bool)",
     "type": "use x.astype(dtype)",
-    "to": "use x.astype(dtype); arrays are in the processor's memory",
+    "to": "use x.astype(dtype); programs run where their arguments are (relay.device_put)",
     "cuda": _NO_DEVICE,
     "cpu": _NO_DEVICE,
     "device": _NO_DEVICE,

@@ -3,14 +3,12 @@
 // A fiber gives up control at barriers only. If a barrier is not reached by all threads of a block, the launch reports a
 // deadlock, on which a GPU would hang or go wrong.
 #pragma once
-#include <algorithm>
-#include <cmath>
-#include <csetjmp>
-#include <cstdint>
-#include <cstring>
-#include <memory>
+#include <math.h>  // headers of C, which g++ reads in half the time
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <ucontext.h>
-#include <vector>
 
 #define __global__
 #define __device__
@@ -26,12 +24,12 @@
 #define CUDART_NAN_F NAN
 #define CUDART_NAN double(NAN)
 
-using std::max;
-using std::min;
+template <typename T> inline T max(T a, T b) { return a < b ? b : a; }
+template <typename T> inline T min(T a, T b) { return b < a ? b : a; }
 
 inline double __longlong_as_double(long long bits) {
   double number;
-  std::memcpy(&number, &bits, sizeof number);
+  memcpy(&number, &bits, sizeof number);
   return number;
 }
 
@@ -44,16 +42,17 @@ struct Fiber {
   bool done = false, waiting = false, started = false;
   jmp_buf state;
   ucontext_t start;
-  std::unique_ptr<char[]> stack;
+  char* stack = nullptr;
 };
 
-inline constexpr std::size_t stack_bytes = 256 * 1024;
-inline std::vector<Fiber> fibers;
+inline constexpr size_t stack_bytes = 256 * 1024;
+inline Fiber* fibers = nullptr;
+inline size_t count = 0;
 inline Fiber* current = nullptr;
 inline jmp_buf scheduler;
 inline Index block;
-inline void (*kernel)(void**) = nullptr;
-inline void** arguments = nullptr;
+inline void (*kernel)(int64_t*) = nullptr;
+inline int64_t* arguments = nullptr;
 
 inline void enter() {
   kernel(arguments);
@@ -76,35 +75,40 @@ inline void resume(Fiber& fiber) {
 
 // Runs a block; false on a deadlock.
 inline bool run_block(bool backwards) {
-  for (auto& fiber : fibers) {
+  for (size_t i = 0; i < count; ++i) {
+    auto& fiber = fibers[i];
     fiber.done = fiber.waiting = fiber.started = false;
     getcontext(&fiber.start);
-    fiber.start.uc_stack.ss_sp = fiber.stack.get();
+    fiber.start.uc_stack.ss_sp = fiber.stack;
     fiber.start.uc_stack.ss_size = stack_bytes;
     fiber.start.uc_link = nullptr;
     makecontext(&fiber.start, enter, 0);
   }
   for (;;) {
-    for (std::size_t i = 0; i < fibers.size(); ++i) {
-      auto& fiber = fibers[backwards ? fibers.size() - 1 - i : i];
+    for (size_t i = 0; i < count; ++i) {
+      auto& fiber = fibers[backwards ? count - 1 - i : i];
       if (!fiber.done) resume(fiber);
     }
-    std::size_t done = 0;
-    for (auto& fiber : fibers) done += fiber.done, fiber.waiting = false;
-    if (done == fibers.size()) return true;
+    size_t done = 0;
+    for (size_t i = 0; i < count; ++i) done += fibers[i].done, fibers[i].waiting = false;
+    if (done == count) return true;
     if (done) return false;  // some have returned, others wait for them
   }
 }
 
-inline const char* launch(void (*body)(void**), void** given, long blocks, int threads, bool backwards) {
+inline const char* launch(void (*body)(int64_t*), int64_t* given, long blocks, int threads, bool backwards) {
   kernel = body, arguments = given;
-  fibers = std::vector<Fiber>(threads);
-  for (int i = 0; i < threads; ++i) fibers[i].id.x = i, fibers[i].stack.reset(new char[stack_bytes]);
+  count = threads;
+  fibers = new Fiber[threads];
+  for (int i = 0; i < threads; ++i) fibers[i].id.x = i, fibers[i].stack = new char[stack_bytes];
+  const char* problem = nullptr;
   for (long i = 0; i < blocks; ++i) {
     block.x = int(backwards ? blocks - 1 - i : i);
-    if (!run_block(backwards)) return "deadlock: a barrier is not reached by all threads";
+    if (!problem && !run_block(backwards)) problem = "deadlock: a barrier is not reached by all threads";
   }
-  return nullptr;
+  for (int i = 0; i < threads; ++i) delete[] fibers[i].stack;
+  delete[] fibers;
+  return problem;
 }
 
 }  // namespace emulation

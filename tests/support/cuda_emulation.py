@@ -1,91 +1,335 @@
-"""A device that runs CUDA C on the processor: built with g++, one block after another, a fiber for each thread.
+"""A driver without a GPU: it keeps the GPU's memory in the host's, and runs kernels on the processor.
 
-The threads run in both orders, and the results have to be the same, so that a missing barrier shows.
+Kernels are CUDA C, built with g++; blocks run one after another, with a fiber for each thread. The threads run in both
+orders, and the results have to be the same, so that a missing barrier shows. Around each allocation is a guarded zone,
+so that a kernel that writes beyond it shows, too. As the real driver does, calls refuse threads without a context, and
+what may not be captured in a graph.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
+import hashlib
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+import tempfile
+import threading
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from relay.codegen.cuda.kernels import Launch
+from relay.calling.results import wrap
+from relay.codegen.cuda.compiler import MachineCode, Resources
+from relay.codegen.cuda.driver import Toolchain, using
+from relay.codegen.cuda.program import compile_for_gpu
+from relay.codegen.cuda.target import DEFAULT, Architecture
+from relay.eval.values import Data, Reference
 
 COMPILER = shutil.which("g++")
 HEADER = Path(__file__).with_name("cuda_emulation.h")
 
 _KERNEL = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\(\d+\) )?(\w+)\(([^)]*)\) \{')
 
+GUARD = 256
+"""Bytes of the zones around an allocation."""
+
+_FILLED = 0xFF
+"""What new memory holds, and guarded zones: NaN in all floats."""
+
 
 class DeadlockError(AssertionError):
     """A barrier that not all threads of a block reach."""
 
 
-class EmulatedDevice:
-    """A device whose memory are arrays of bytes. `source`: its kernels. `folder` is for what g++ makes."""
+class _Kernel:
+    """A kernel, and how many arguments it has."""
 
-    def __init__(self, source: str, folder: Path) -> None:
+    def __init__(self, library: ctypes.CDLL, name: str, count: int) -> None:
+        self.name, self.count = name, count
+        self.run = getattr(library, f"{name}_launch")
+        self.run.restype = ctypes.c_char_p
+
+
+class EmulatedDriver:
+    """What programs call of NVIDIA's driver. `calls` counts them by name, `launched` has the names of kernels."""
+
+    def __init__(self, major: int = 9, minor: int = 0, memory: int = 1 << 40) -> None:
+        from cuda.bindings import driver
+
+        self._codes = driver.CUresult
+        self.CUdevice_attribute = driver.CUdevice_attribute
+        self.CUstream_flags = driver.CUstream_flags
+        self.CUstreamCaptureMode = driver.CUstreamCaptureMode
+        self.CUstream = int
+        self.architecture = major, minor
+        self.left = memory
+        self.calls: Counter[str] = Counter()
         self.launched: list[str] = []
-        self._library = _build(source, folder)
+        self._buffers: dict[int, np.ndarray] = {}
+        self._starts: list[int] = []
+        self._local = threading.local()
+        self._handles = 100
+        self._captured: dict[int, list[Callable[[], None]]] = {}
+        self._streams: set[int] = set()
 
-    def allocate(self, count: int) -> Any:
-        """Memory of so many bytes, filled with what is NaN in all floats."""
-        return np.full(count, 0xFF, np.uint8)
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("cu"):
+            raise AttributeError(name)
+        do = getattr(type(self), f"_{name}")
+        needs_context = not name.startswith(("cuInit", "cuDevice", "cuCtxSetCurrent"))
 
-    def upload(self, array: np.ndarray, memory: Any) -> None:
-        memory[: array.nbytes] = np.frombuffer(array.tobytes(), np.uint8)
+        def call(*arguments: Any) -> tuple[Any, ...]:
+            self.calls[name] += 1
+            if needs_context and not hasattr(self._local, "context"):
+                return (self._codes.CUDA_ERROR_INVALID_CONTEXT, None)
+            made = do(self, *arguments)
+            if isinstance(made, tuple) and made and isinstance(made[0], self._codes):
+                return made
+            return (self._codes.CUDA_SUCCESS,) if made is None else (self._codes.CUDA_SUCCESS, made)
 
-    def download(self, memory: Any, array: np.ndarray) -> None:
-        array[...] = memory[: array.nbytes].view(array.dtype).reshape(array.shape)
+        return call
 
-    def launch(self, launch: Launch, pointers: Sequence[Any]) -> None:
-        before = [memory.copy() for memory in pointers]
-        self._run(launch, pointers, backwards=False)
-        forwards = [memory.copy() for memory in pointers]
-        for memory, old in zip(pointers, before, strict=True):
+    # ---- devices, contexts, streams
+
+    def _cuInit(self, flags: int) -> None:
+        assert flags == 0
+
+    def _cuDeviceGetCount(self) -> int:
+        return 1
+
+    def _cuDeviceGet(self, index: int) -> int:
+        assert index == 0
+        return 0
+
+    def _cuDeviceGetName(self, length: int, device: int) -> bytes:
+        return b"emulated GPU".ljust(length, b"\0")
+
+    def _cuDeviceGetAttribute(self, attribute: Any, device: int) -> Any:
+        kinds = self.CUdevice_attribute
+        if attribute == kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+            return self.architecture[0]
+        if attribute == kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+            return self.architecture[1]
+        return 132
+
+    def _cuDevicePrimaryCtxRetain(self, device: int) -> int:
+        return 1
+
+    def _cuCtxSetCurrent(self, context: int) -> None:
+        self._local.context = context
+
+    def _cuCtxSynchronize(self) -> Any:
+        return self._refusal_in_capture() if self._captured else None
+
+    def _cuStreamCreate(self, flags: int) -> int:
+        self._handles += 1
+        self._streams.add(self._handles)
+        return self._handles
+
+    def _cuStreamSynchronize(self, stream: int) -> Any:
+        return self._refusal_in_capture() if stream in self._captured else None
+
+    def _cuStreamWaitEvent(self, stream: int, event: int, flags: int) -> None:
+        pass
+
+    def _cuEventCreate(self, flags: int) -> int:
+        self._handles += 1
+        return self._handles
+
+    def _cuEventRecord(self, event: int, stream: int) -> None:
+        pass
+
+    def _cuEventSynchronize(self, event: int) -> None:
+        pass
+
+    def _cuEventElapsedTime(self, start: int, end: int) -> float:
+        return 0.001
+
+    def _cuEventDestroy(self, event: int) -> None:
+        pass
+
+    def _refusal_in_capture(self) -> tuple[Any]:
+        return (self._codes.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,)
+
+    # ---- memory
+
+    def _cuMemAlloc(self, count: int) -> Any:
+        if count > self.left:
+            return self._codes.CUDA_ERROR_OUT_OF_MEMORY, 0
+        self.left -= count
+        buffer = np.full(count + 2 * GUARD + 256, _FILLED, np.uint8)
+        address = -(-(buffer.ctypes.data + GUARD) // 256) * 256
+        start = address - buffer.ctypes.data
+        self._buffers[address] = buffer[start - GUARD : start + count + GUARD]
+        self._starts = sorted(self._buffers)
+        return address
+
+    def _cuMemGetInfo(self) -> Any:
+        return self._codes.CUDA_SUCCESS, self.left, self.left
+
+    def _memory(self, address: int, count: int) -> np.ndarray:
+        """Bytes on the GPU. Raises AssertionError for what is not allocated."""
+        place = bisect_right(self._starts, address) - 1
+        assert place >= 0, f"{address:#x} is not on the GPU"
+        buffer, offset = self._buffers[self._starts[place]], address - self._starts[place] + GUARD
+        assert offset + count <= len(buffer) - GUARD, f"{count} bytes at {address:#x} are not allocated"
+        return buffer[offset : offset + count]
+
+    def _start(self, word: int) -> int | None:
+        """Where the allocation starts that a kernel's argument points into; None for a number."""
+        place = bisect_right(self._starts, word) - 1
+        if place < 0 or word >= self._starts[place] + len(self._buffers[self._starts[place]]):
+            return None
+        return self._starts[place]
+
+    def _cuMemcpyHtoDAsync(self, target: int, source: int, count: int, stream: int) -> Any:
+        if stream in self._captured:
+            return self._refusal_in_capture()
+        ctypes.memmove(self._memory(int(target), count).ctypes.data, source, count)
+        return None
+
+    def _cuMemcpyDtoHAsync(self, target: int, source: int, count: int, stream: int) -> Any:
+        if stream in self._captured:
+            return self._refusal_in_capture()
+        ctypes.memmove(target, self._memory(int(source), count).ctypes.data, count)
+        return None
+
+    def _cuMemcpyDtoDAsync(self, target: int, source: int, count: int, stream: int) -> None:
+        def copy() -> None:
+            self._memory(int(target), count)[...] = self._memory(int(source), count)
+
+        self._do(stream, copy)
+
+    # ---- kernels and graphs
+
+    def _cuModuleLoadData(self, code: bytes) -> Any:
+        return library(code.decode())
+
+    def _cuModuleGetFunction(self, module: Any, name: bytes) -> Any:
+        loaded, kernels = module
+        return _Kernel(loaded, name.decode(), kernels[name.decode()])
+
+    def _cuLaunchKernel(
+        self, kernel: _Kernel, x: int, y: int, z: int, threads: int, y1: int, z1: int, shared: int, stream: int,
+        parameters: int, extra: int,
+    ) -> None:  # fmt: skip
+        assert (y, z, y1, z1, shared, extra) == (1, 1, 1, 1, 0, 0) and 0 < x < 1 << 31 and 0 < threads <= 1024
+        places = (ctypes.c_void_p * kernel.count).from_address(parameters)
+        words = [ctypes.c_int64.from_address(place).value for place in places]
+        self._do(stream, lambda: self._run(kernel, x, threads, words))
+
+    def _do(self, stream: int, work: Callable[[], None]) -> None:
+        assert stream in self._streams
+        if stream in self._captured:
+            self._captured[stream].append(work)
+        else:
+            work()
+
+    def _run(self, kernel: _Kernel, blocks: int, threads: int, words: list[int]) -> None:
+        starts = {start for word in words if (start := self._start(word)) is not None}
+        used = [self._buffers[start] for start in sorted(starts)]
+        before = [memory.copy() for memory in used]
+        self._call(kernel, blocks, threads, words, backwards=False)
+        forwards = [memory.copy() for memory in used]
+        for memory, old in zip(used, before, strict=True):
             memory[...] = old
-        self._run(launch, pointers, backwards=True)
-        for one, other in zip(forwards, pointers, strict=True):
-            assert np.array_equal(one, other), f"{launch.name} depends on the order of threads"
-        self.launched.append(launch.name)
+        self._call(kernel, blocks, threads, words, backwards=True)
+        for one, other in zip(forwards, used, strict=True):
+            assert np.array_equal(one, other), f"{kernel.name} depends on the order of threads"
+            assert (other[:GUARD] == _FILLED).all() and (other[-GUARD:] == _FILLED).all(), (
+                f"{kernel.name} writes beyond"
+            )
+        self.launched.append(kernel.name)
 
-    def _run(self, launch: Launch, pointers: Sequence[Any], backwards: bool) -> None:
-        addresses = (ctypes.c_void_p * len(pointers))(*(memory.ctypes.data for memory in pointers))
-        run = getattr(self._library, f"{launch.name}_launch")
-        run.restype = ctypes.c_char_p
-        problem = run(addresses, ctypes.c_long(launch.blocks), launch.threads, int(backwards))
+    def _call(self, kernel: _Kernel, blocks: int, threads: int, words: list[int], backwards: bool) -> None:
+        given = (ctypes.c_int64 * len(words))(*words)
+        problem = kernel.run(given, ctypes.c_long(blocks), threads, int(backwards))
         if problem:
-            raise DeadlockError(f"{launch.name}: {problem.decode()}")
+            raise DeadlockError(f"{kernel.name}: {problem.decode()}")
+
+    def _cuStreamBeginCapture(self, stream: int, mode: Any) -> None:
+        self._captured[stream] = []
+
+    def _cuStreamEndCapture(self, stream: int) -> Any:
+        return (self._codes.CUDA_SUCCESS, self._captured.pop(stream))
+
+    def _cuGraphInstantiate(self, graph: list[Any], flags: int) -> Any:
+        return (self._codes.CUDA_SUCCESS, graph)
+
+    def _cuGraphLaunch(self, graph: list[Callable[[], None]], stream: int) -> None:
+        for work in graph:
+            self._do(stream, work)
+
+    def _cuGraphDestroy(self, graph: Any) -> None:
+        pass
+
+    def _cuGraphExecDestroy(self, graph: Any) -> None:
+        pass
 
 
-def _build(source: str, folder: Path) -> ctypes.CDLL:
-    """The kernels as a library. They are not contracted, as NVRTC is told not to."""
+def emulation(driver: EmulatedDriver | None = None, change: Callable[[str], str] = str) -> Toolchain:
+    """A toolchain without a GPU. `change`: what is done to the text of kernels."""
+    made = EmulatedDriver() if driver is None else driver
+
+    def compile_(source: str, architecture: Architecture) -> MachineCode:
+        text = change(source)
+        return MachineCode(text.encode(), {name: Resources(32, 0) for name, _ in _KERNEL.findall(text)})
+
+    return Toolchain(lambda: made, compile_, 1)
+
+
+@functools.lru_cache(maxsize=64)
+def library(source: str) -> tuple[ctypes.CDLL, dict[str, int]]:
+    """The kernels as a library, and how many arguments each has. They are not contracted, as NVRTC is told not to."""
     text = source[source.index('extern "C" __global__') :] if "__global__" in source else ""
     kernels = _KERNEL.findall(text)
     text = re.sub(r"__shared__ (alignas\(\d+\))", r"\1 static", text)
     whole = f'#include "{HEADER}"\n{text}' + "".join(_entry(name, parameters) for name, parameters in kernels)
+    folder = Path(tempfile.gettempdir()) / f"relay-emulation-{hashlib.sha256(whole.encode()).hexdigest()[:24]}"
+    folder.mkdir(exist_ok=True)
     (folder / "kernels.cpp").write_text(whole)
     flags = ["-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-ffp-contract=off", "-fno-strict-aliasing"]
     made = [str(COMPILER), *flags, "-U_FORTIFY_SOURCE", "-Wl,-Bsymbolic"]
-    done = subprocess.run(
-        [*made, str(folder / "kernels.cpp"), "-o", str(folder / "kernels.so")], capture_output=True, text=True
-    )
-    assert not done.returncode, done.stderr[:2000]
-    return ctypes.CDLL(str(folder / "kernels.so"))
+    try:
+        done = subprocess.run(
+            [*made, str(folder / "kernels.cpp"), "-o", str(folder / "kernels.so")], capture_output=True, text=True
+        )
+        assert not done.returncode, done.stderr[:2000]
+        return ctypes.CDLL(str(folder / "kernels.so")), {name: _count(parameters) for name, parameters in kernels}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _count(parameters: str) -> int:
+    return len(parameters.split(",")) if parameters.strip() else 0
 
 
 def _entry(name: str, parameters: str) -> str:
-    """What is called to launch a kernel: with the addresses of its arguments, and the numbers of blocks and threads."""
+    """What is called to launch a kernel: with its arguments as words, and the numbers of blocks and threads."""
     types = [re.sub(r"\s*__restrict__\s*\w+$|\s*\w+$", "", part.strip()) for part in parameters.split(",")]
     given = ", ".join(f"({type_})a[{n}]" for n, type_ in enumerate(types))
     return (
-        f"static void {name}_body(void** a) {{ {name}({given}); }}\n"
-        f'extern "C" const char* {name}_launch(void** a, long blocks, int threads, int backwards) {{\n'
+        f"static void {name}_body(int64_t* a) {{ {name}({given}); }}\n"
+        f'extern "C" const char* {name}_launch(int64_t* a, long blocks, int threads, int backwards) {{\n'
         f"  return emulation::launch({name}_body, a, blocks, threads, backwards);\n}}\n"
     )
+
+
+def run_emulated(
+    function: Any, arguments: tuple[Any, ...], change: Callable[[str], str] = str, symbolic: bool = False
+) -> tuple[Any, Any]:
+    """What a function's program for a GPU gives, and the program."""
+    lowered, values = function._lower(arguments, {}, symbolic=symbolic)
+    with using(emulation(change=change)):
+        program = compile_for_gpu(lowered.core, DEFAULT, Data, Reference)
+        try:
+            found = program(values)
+        finally:
+            values.give_back(lowered.parameters)
+        return wrap(found, lowered.result), program

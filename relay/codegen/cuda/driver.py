@@ -1,27 +1,77 @@
-"""A GPU through NVIDIA's driver: memory, and kernels in one stream."""
+"""A GPU through NVIDIA's driver: its memory, and one stream in which everything runs in order.
+
+The driver's interface is the package cuda-bindings, or an object with the same calls (`Toolchain`): tests give one that
+keeps the GPU's memory in the host's and runs kernels on the processor, so that all of the host's code runs there, too.
+"""
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Sequence
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 
-from relay.codegen.cuda.compiler import INSTALL, exceeded, machine_code
-from relay.codegen.cuda.kernels import Launch
+from relay.codegen.cuda.compiler import INSTALL, MachineCode, machine_code
+from relay.codegen.cuda.memory import CHUNK, Arena, Memory
 from relay.codegen.cuda.target import Architecture
 from relay.errors import CompileError, ExecutionError, InternalError
 
+OUT_OF_MEMORY = 2
+"""CUDA_ERROR_OUT_OF_MEMORY."""
 
-def _driver() -> Any:
-    """The driver's interface, with a device. Raises CompileError where there is none."""
+
+@attrs.frozen(eq=False)
+class Toolchain:
+    """What reaches GPUs: `driver()` gives the driver's interface, and raises CompileError where there is none;
+    `compile(source, architecture)` makes machine code. `chunk`: the least bytes that the arena takes at once."""
+
+    driver: Callable[[], Any]
+    compile: Callable[[str, Architecture], MachineCode]
+    chunk: int = CHUNK
+
+
+def _installed_driver() -> Any:
     try:
         from cuda.bindings import driver
     except ImportError:
         raise CompileError(
             "the target 'cuda' needs the package cuda-bindings, which is missing", help=INSTALL
         ) from None
+    return driver
+
+
+NVIDIA = Toolchain(_installed_driver, lambda source, architecture: machine_code(source, architecture))
+"""The installed driver, and NVRTC."""
+
+_chosen = [NVIDIA]
+_gpus: dict[Toolchain, Gpu] = {}
+_opening = threading.Lock()
+
+
+@contextlib.contextmanager
+def using(toolchain: Toolchain) -> Iterator[None]:
+    """Let programs reach GPUs by another toolchain, in all threads."""
+    before, _chosen[0] = _chosen[0], toolchain
+    try:
+        yield
+    finally:
+        _chosen[0] = before
+
+
+def open_gpu() -> Gpu:
+    """The first GPU of the toolchain. Raises CompileError where there is none: no package, driver or device."""
+    toolchain = _chosen[0]
+    with _opening:
+        if toolchain not in _gpus:
+            _gpus[toolchain] = Gpu(toolchain)
+        return _gpus[toolchain]
+
+
+def _initialize(driver: Any) -> None:
+    """Start the driver. Raises CompileError, in one line, for a machine without one, or without a GPU."""
     try:
         (status,) = driver.cuInit(0)
     except RuntimeError:
@@ -29,81 +79,138 @@ def _driver() -> Any:
             "the target 'cuda' needs NVIDIA's driver, whose library libcuda.so.1 is missing",
             help="install the driver of the GPU; on a machine without one leave target= out",
         ) from None
-    if int(status):
+    count = 0
+    if not int(status):
+        status, count = driver.cuDeviceGetCount()
+    if int(status) or not count:
+        says = status.name if int(status) else "there are 0 devices"
         raise CompileError(
-            f"the target 'cuda' finds no GPU: the driver says {status.name}",
+            f"the target 'cuda' finds no GPU: the driver says {says}",
             help="look at what nvidia-smi prints; on a machine without a GPU leave target= out",
         )
-    return driver
 
 
-class Memory:
-    """Memory of a GPU, which another call takes when nothing refers to this."""
+class Gpu:
+    """The first GPU. Whoever uses it holds `lock`, and has called `enter` in this thread."""
 
-    def __init__(self, address: int) -> None:
-        self.address = address
+    index = 0
 
+    def __init__(self, toolchain: Toolchain) -> None:
+        self.toolchain = toolchain
+        self.driver = toolchain.driver()
+        _initialize(self.driver)
+        self.lock = threading.RLock()
+        device = self.call("cuDeviceGet", self.index)
+        kinds = self.driver.CUdevice_attribute
+        major = self.call("cuDeviceGetAttribute", kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device)
+        minor = self.call("cuDeviceGetAttribute", kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device)
+        self.architecture = f"sm_{major}{minor}"
+        self.name = bytes(self.call("cuDeviceGetName", 256, device)).split(b"\0")[0].decode()
+        self._context = self.call("cuDevicePrimaryCtxRetain", device)
+        self.enter()
+        self.stream = self.call("cuStreamCreate", int(self.driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
+        self._uploads = self.call("cuStreamCreate", int(self.driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
+        self.arena = Arena(self.take, self.wait, toolchain.chunk)
+        self.capturing = False
+        """Whether what is started becomes part of a graph, and does not run yet."""
+        self.timer: Callable[[str], Any] | None = None
+        """What a profile measures kernels with: called with the name of each before and after it."""
 
-class DriverDevice:
-    """The first GPU, with the kernels of a program. All is done in the order in which it is asked for."""
+    def enter(self) -> None:
+        """Let this thread use the GPU."""
+        self.call("cuCtxSetCurrent", self._context)
 
-    def __init__(self, source: str, launches: Sequence[Launch], architecture: Architecture) -> None:
-        """Raises CompileError where there is no GPU, no driver or no compiler, or a GPU of another architecture."""
-        self._driver = _driver()
-        device = self._call("cuDeviceGet", 0)
-        self._context = self._call("cuDevicePrimaryCtxRetain", device)
-        self._call("cuCtxSetCurrent", self._context)
-        kinds = self._driver.CUdevice_attribute
-        major = self._call("cuDeviceGetAttribute", kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device)
-        minor = self._call("cuDeviceGetAttribute", kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device)
-        if f"sm_{major}{minor}" != architecture.name:
-            raise CompileError(
-                f"the GPU is an sm_{major}{minor}, the program is for {architecture.name}",
-                help='write target="cuda, arch=.." for the GPU\'s own architecture',
-            )
-        made = machine_code(source, architecture)
-        for launch in launches:
-            problem = exceeded(made.resources[launch.name], launch.threads, architecture)
-            if problem is not None:
-                raise InternalError(f"{launch.name} takes {problem}")
-        module = self._call("cuModuleLoadData", made.code)
-        self._functions = {
-            launch.name: self._call("cuModuleGetFunction", module, launch.name.encode()) for launch in launches
-        }
-        self._free: dict[int, list[int]] = {}
-
-    def _call(self, name: str, *arguments: Any) -> Any:
-        status, *results = getattr(self._driver, name)(*arguments)
+    def call(self, name: str, *arguments: Any) -> Any:
+        """What a call of the driver gives. Raises ExecutionError where memory does not suffice, InternalError for
+        anything else that goes wrong: then a kernel of ours did."""
+        status, *results = getattr(self.driver, name)(*arguments)
+        if int(status) == OUT_OF_MEMORY:
+            raise ExecutionError(f"the memory of the GPU does not suffice, the driver says {status.name} to {name}")
         if int(status):
-            raise ExecutionError(f"the GPU's driver says {status.name} to {name}")
+            raise InternalError(f"the GPU's driver says {status.name} to {name}")
         return results[0] if results else None
 
+    # ---- memory
+
+    def take(self, count: int) -> int:
+        """Memory of the driver's own. Raises MemoryError."""
+        status, address = self.driver.cuMemAlloc(count)
+        if int(status) == OUT_OF_MEMORY:
+            raise MemoryError(f"{count} bytes")
+        if int(status):
+            raise InternalError(f"the GPU's driver says {status.name} to cuMemAlloc")
+        return int(address)
+
     def allocate(self, count: int) -> Memory:
-        """Memory that is free again, or new: sizes are rounded up to powers of two, so that others fit it."""
-        self._call("cuCtxSetCurrent", self._context)
-        size = max(256, 1 << (count - 1).bit_length())
-        free = self._free.setdefault(size, [])
-        memory = Memory(free.pop() if free else int(self._call("cuMemAlloc", size)))
-        weakref.finalize(memory, free.append, memory.address)
-        return memory
+        """Memory of so many bytes. Raises ExecutionError where there is not so much."""
+        try:
+            return self.arena.allocate(count)
+        except MemoryError:
+            raise ExecutionError(
+                f"the memory of the GPU does not suffice: {count} bytes more than the {self.arena.used} in use",
+                help="let go of arrays, donate arguments, or use smaller batches",
+            ) from None
 
     def upload(self, array: np.ndarray, memory: Memory) -> None:
-        """Copy an array to the GPU."""
-        if array.nbytes:
-            given = np.ascontiguousarray(array)
-            self._call("cuMemcpyHtoD", memory.address, given.ctypes.data, given.nbytes)
+        """Copy an array to the GPU; what was started before has not read the memory's new content. What becomes part of
+        a graph is copied now: a graph would read the array whenever it runs."""
+        if not array.nbytes:
+            return
+        given = np.ascontiguousarray(array)
+        stream = self._uploads if self.capturing else self.stream
+        self.call("cuMemcpyHtoDAsync", memory.address, given.ctypes.data, given.nbytes, stream)
+        if self.capturing:
+            self.call("cuStreamSynchronize", stream)
 
     def download(self, memory: Memory, array: np.ndarray) -> None:
-        """Wait for the kernels so far, and copy to an array."""
+        """Wait for what was started, and copy to an array."""
+        if self.capturing:
+            raise InternalError("a graph would wait for itself")
         if array.nbytes:
-            self._call("cuMemcpyDtoH", array.ctypes.data, memory.address, array.nbytes)
+            self.call("cuMemcpyDtoHAsync", array.ctypes.data, memory.address, array.nbytes, self.stream)
+            self.call("cuStreamSynchronize", self.stream)
 
-    def launch(self, launch: Launch, pointers: Sequence[Memory]) -> None:
-        """Start a kernel behind those before."""
-        arguments = np.array([memory.address for memory in pointers], np.uint64)
-        places = arguments.ctypes.data + 8 * np.arange(len(pointers), dtype=np.uint64)
-        function, blocks, threads = self._functions[launch.name], launch.blocks, launch.threads
-        self._call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, 0, 0, places.ctypes.data, 0)
+    def copy(self, source: Memory, target: Memory, count: int) -> None:
+        """Copy memory on the GPU."""
+        if count:
+            self.call("cuMemcpyDtoDAsync", target.address, source.address, count, self.stream)
+
+    def wait(self) -> None:
+        """Wait for all that runs on the GPU, also of others in this process."""
+        self.call("cuCtxSynchronize")
+
+    # ---- kernels
+
+    def load(self, code: bytes, names: Sequence[str]) -> LoadedKernels:
+        """Kernels of machine code."""
+        module = self.call("cuModuleLoadData", code)
+        return LoadedKernels(module, {name: self.call("cuModuleGetFunction", module, name.encode()) for name in names})
+
+    def launch(self, name: str, function: Any, blocks: int, threads: int, words: Sequence[int]) -> None:
+        """Start a kernel behind what was started before, with these pointers and sizes."""
+        given = np.array(words, np.int64)
+        places = given.ctypes.data + 8 * np.arange(len(words), dtype=np.uint64)
+        done = self.timer(name) if self.timer is not None else None
+        self.call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, 0, self.stream, places.ctypes.data, 0)
+        if done is not None:
+            done()
+
+    # ---- other streams
+
+    def follow(self, stream: int) -> None:
+        """Let what another stream is given from now on run after what was started here."""
+        event = self.call("cuEventCreate", 2)  # CU_EVENT_DISABLE_TIMING
+        self.call("cuEventRecord", event, self.stream)
+        self.call("cuStreamWaitEvent", self.driver.CUstream(stream), event, 0)
+        self.call("cuEventDestroy", event)
 
 
-__all__ = ["DriverDevice"]
+@attrs.frozen(eq=False)
+class LoadedKernels:
+    """A module that the driver has loaded, and its kernels by name. The driver keeps it until the process ends."""
+
+    module: Any
+    functions: dict[str, Any]
+
+
+__all__ = ["NVIDIA", "Gpu", "LoadedKernels", "Toolchain", "open_gpu", "using"]

@@ -6,50 +6,27 @@ in place: a group's results are new memory, so a kernel never reads what it writ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 from tvm.ir import TensorLoad
 from tvm_ffi import structural_map, structural_walk
 
+from relay.codegen.cuda.launches import GENERAL, GroupKernels, Launch, host_calls
 from relay.codegen.cuda.schedules import Blocks, schedule
 from relay.codegen.kernels.emission import Decision, Emission, Place, key
-from relay.codegen.kernels.kernels import INDEX_LIMIT, Extents, group_stages, signature
+from relay.codegen.kernels.kernels import INDEX_LIMIT, Extents, group_stages, in_terms, signature
 from relay.codegen.kernels.schedules import materialized_operations
 from relay.codegen.kernels.stage import extent, in_order, volume, with_fresh_names
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import tirx
 from relay.errors import CompileError, InternalError, refusals_of
-from relay.ir.dims import product
+from relay.ir.dims import Dim, TypeId, multiply, product
 from relay.ir.expr import Atom, Constant, OpCall, Var
 from relay.ir.types import BaseType, TensorType
 from relay.ops.tir.tvm_modules import without_vectors
 from relay.transform.fusion.fusion_groups import FusionGroup
-
-
-@attrs.frozen(eq=False)
-class Launch:
-    """A kernel, and what it is started with: its name, how many blocks of how many threads, and the positions of its
-    pointers among a group's operands, results and temporaries, in this order. `function` is its TIR."""
-
-    name: str
-    function: Any
-    buffers: tuple[int, ...]
-    blocks: int
-    threads: int
-    decision: Decision
-
-
-@attrs.frozen(eq=False)
-class GroupKernels:
-    """The launches that compute a group, one after another. `temporaries`: the bytes of buffers between them."""
-
-    operands: tuple[Atom, ...]
-    outputs: tuple[Var, ...]
-    results: tuple[TensorType, ...]
-    temporaries: tuple[int, ...]
-    launches: tuple[Launch, ...]
 
 
 class DeviceKernels:
@@ -64,10 +41,6 @@ class DeviceKernels:
         operands, sizes, found = signature(group, overwrites=False)
         calls = [binding.value for binding in group.bindings if isinstance(binding.value, OpCall)]
         span = calls[0].span
-        if sizes:
-            raise CompileError(
-                "kernels of the target 'cuda' have no symbolic sizes", span, help="leave dynamic=True out"
-            )
         for half in ("float16", "bfloat16"):
             if any(str(_type(atom).base) == half for atom in (*operands, *(b.targets[0] for b in group.bindings))):
                 raise CompileError(f"the target 'cuda' does not have {half} yet", span, help="use float32")
@@ -75,10 +48,18 @@ class DeviceKernels:
             names = "_".join(call.operator for call in calls)[:40]
             what = f"a kernel of {', '.join(dict.fromkeys(call.operator for call in calls))}"
             with refusals_of(what, span):
-                made = _build(group, operands, f"relay{len(self._known)}_{names}")
+                made = _build(group, operands, sizes, f"relay{len(self._known)}_{names}")
             self._known[found] = made
             self.launches += made.launches
-        return attrs.evolve(self._known[found], operands=operands, outputs=group.outputs)
+        results = tuple(map(_type, group.outputs))
+        return attrs.evolve(
+            self._known[found],
+            operands=operands,
+            outputs=group.outputs,
+            results=results,
+            sizes=sizes,
+            calls=host_calls(group),
+        )
 
 
 def _type(atom: Atom) -> TensorType:
@@ -87,33 +68,53 @@ def _type(atom: Atom) -> TensorType:
     return type_
 
 
-def _build(group: FusionGroup, operands: Sequence[Atom], name: str) -> GroupKernels:
+def _build(group: FusionGroup, operands: Sequence[Atom], sizes: Sequence[TypeId], name: str) -> GroupKernels:
     types = [*map(_type, operands), *(_type(binding.targets[0]) for binding in group.bindings)]
-    most = max(product(type_.shape) for type_ in types)  # type: ignore[type-var]
-    assert isinstance(most, int)
-    if most <= INDEX_LIMIT:
-        return _build_counting(group, operands, name, wide=False)
+    most = max((n for type_ in types if isinstance(n := product(type_.shape), int)), default=0)
+    index = "int64" if sizes or most >= FAR else "int32"
+    if sizes or most <= INDEX_LIMIT:
+        return _build_counting(group, operands, sizes, name, index, wide=bool(sizes))
     try:
-        return _build_counting(group, operands, name, wide=True)
+        return _build_counting(group, operands, sizes, name, index, wide=True)
     except CompileError:  # a compute function may take it that axes of known extents have int32
         if most > 2**31 - 1:
             raise
-        return _build_counting(group, operands, name, wide=False)
+        return _build_counting(group, operands, sizes, name, index, wide=False)
 
 
-def _build_counting(group: FusionGroup, operands: Sequence[Atom], name: str, wide: bool) -> GroupKernels:
-    """The kernels of a group, with indices of 64 bits if they are `wide`."""
+FAR = 1 << 30
+"""Elements from which positions in memory have 64 bits, with which a GPU divides several times more slowly."""
+
+
+MANY = 1 << 40
+"""What stands for the number of elements of a buffer of symbolic size."""
+
+
+def _build_counting(
+    group: FusionGroup, operands: Sequence[Atom], sizes: Sequence[TypeId], name: str, index: str, wide: bool
+) -> GroupKernels:
+    """The kernels of a group, with positions of this dtype; operators see indices of 64 bits if they are `wide`."""
+    extents = Extents(sizes, wide)
     with without_vectors():
-        inputs, outputs, tensors = group_stages(group, operands, Extents((), wide), overwrites=False)
-    e = Emission(1, "int64" if wide else "int32")
+        inputs, outputs, tensors = group_stages(group, operands, extents, overwrites=False)
+    e = Emission(1, index)
     buffers: list[Any] = []
 
-    def keep(tensor: Any) -> int:
+    def general(size: Any) -> Dim:
+        """A size as a dim of GENERAL."""
+        return in_terms(extents.dim(size), sizes, GENERAL)
+
+    def keep(tensor: Any) -> Dim:
         """Give a tensor memory; its bytes."""
         dims, dtype = tuple(map(extent, tensor.shape)), str(tensor.dtype)
-        buffers.append(tir.buffer(f"b{len(buffers)}", (max(volume(dims), 1),), dtype))
+        elements = volume(dims)
+        size = max(elements, 1) if isinstance(elements, int) else MANY  # no variables in types of buffers
+        buffers.append(tir.buffer(f"b{len(buffers)}", (size,), dtype))
         e.places[key(tensor)] = Place(buffers[-1], dims)
-        return _bytes(buffers[-1])
+        return multiply(general(max(elements, 1) if isinstance(elements, int) else elements), _width(buffers[-1]))
+
+    def bytes_of(buffer: Any) -> Dim:
+        return multiply(general(volume(tuple(map(extent, buffer.shape)))), _width(buffer))
 
     results = {output.op: None for output in outputs}
     ops = [op for op in in_order(outputs) if op not in {tensor.op: None for tensor in inputs}]
@@ -128,20 +129,22 @@ def _build_counting(group: FusionGroup, operands: Sequence[Atom], name: str, wid
     for op in steps:
         made = schedule(e, op)
         if made is not None:
-            body = _with_memory(made, buffers)
-            launches.append(_launch(made, body, buffers, f"{name}_{len(launches)}", e.decisions[-1]))
-    memory = tuple(temporaries) + tuple(_bytes(buffer) for buffer in buffers[allocated:])
-    return GroupKernels(tuple(operands), group.outputs, tuple(map(_type, group.outputs)), memory, tuple(launches))
+            body = _with_memory(made, buffers, bytes_of)
+            parameters = [extents.variables[dim] for dim in sizes]
+            decision = e.decisions[-1]
+            launches.append(
+                _launch(made, body, buffers, parameters, f"{name}_{len(launches)}", general(made.blocks), decision)
+            )
+    memory = tuple(temporaries) + tuple(map(bytes_of, buffers[allocated:]))
+    return GroupKernels((), (), (), tuple(sizes), memory, tuple(launches))
 
 
-def _bytes(buffer: Any) -> int:
-    elements = volume(tuple(map(extent, buffer.shape)))
-    if not isinstance(elements, int):
-        raise InternalError(f"the memory of {buffer} depends on sizes")
-    return max(elements, 1) * BaseType(str(buffer.dtype)).dtype.itemsize
+def _width(buffer: Any) -> int:
+    """The bytes of an element."""
+    return BaseType(str(buffer.dtype)).dtype.itemsize
 
 
-def _with_memory(made: Blocks, buffers: list[Any]) -> Any:
+def _with_memory(made: Blocks, buffers: list[Any], bytes_of: Callable[[Any], Dim]) -> Any:
     """The statements of a kernel, where small buffers of a thread are its own memory. Large ones, which only kernels of
     one thread have, are added to `buffers`."""
     small: dict[Any, Any] = {}
@@ -150,10 +153,11 @@ def _with_memory(made: Blocks, buffers: list[Any]) -> Any:
         buffer = allocation.buffer
         if buffer.scope() in ("local", "shared"):
             return allocation
-        if _bytes(buffer) < tir.STACK_BYTES:
+        count = bytes_of(buffer)
+        if isinstance(count, int) and count < tir.STACK_BYTES:
             small[buffer] = tirx.decl_buffer(buffer.shape, str(buffer.dtype), buffer.name, scope="local")
             return tirx.AllocBuffer(small[buffer])
-        if made.threads * made.blocks > 1:
+        if made.threads > 1 or made.blocks != 1:
             raise InternalError("threads would share the memory of one")
         buffers.append(buffer)
         return tirx.Evaluate(tir.integer(0, "int32"))
@@ -162,16 +166,24 @@ def _with_memory(made: Blocks, buffers: list[Any]) -> Any:
     return structural_map(body, ((tirx.Var, lambda variable: small.get(variable, variable)),))
 
 
-def _launch(made: Blocks, body: Any, buffers: Sequence[Any], name: str, decision: Decision) -> Launch:
-    """A kernel whose parameters are the pointers that it uses."""
+def _launch(
+    made: Blocks, body: Any, buffers: Sequence[Any], sizes: Sequence[Any], name: str, blocks: Dim, decision: Decision
+) -> Launch:
+    """A kernel whose parameters are the pointers that it uses, and the sizes of its group."""
     used = _used(body, buffers)
     pointers = [tirx.Var(f"p{n}", tir.pointer(str(buffers[n].dtype))) for n in used]
-    for variable, tag, count in ((made.thread, "threadIdx.x", made.threads), (made.block, "blockIdx.x", made.blocks)):
+    count = tirx.const(made.blocks, "int32") if isinstance(made.blocks, int) else tirx.Cast("int32", made.blocks)
+    for variable, tag, number in (
+        (made.thread, "threadIdx.x", tirx.const(made.threads, "int32")),
+        (made.block, "blockIdx.x", count),
+    ):
         axis = tirx.IterVar(None, variable, tirx.IterVar.ThreadIndex, tag)
-        body = tirx.AttrStmt(axis, "thread_extent", tirx.const(count, "int32"), body)
+        body = tirx.AttrStmt(axis, "thread_extent", number, body)
     declared = [tirx.DeclBuffer(buffers[n], data=pointer) for n, pointer in zip(used, pointers, strict=True)]
-    function = tirx.PrimFunc(pointers, tir.sequence([*declared, body])).with_attr("s_tir", True)
-    return Launch(name, function, tuple(used), made.blocks, made.threads, decision)
+    function = tirx.PrimFunc([*pointers, *sizes], tir.sequence([*declared, body])).with_attr("s_tir", True)
+    return Launch(
+        name, tuple(used), len(sizes), blocks, made.threads, decision.rule, decision.subject, decision.reason, function
+    )
 
 
 def _used(body: Any, buffers: Sequence[Any]) -> list[int]:

@@ -15,10 +15,10 @@ import attrs
 
 from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.loops import unravel_index
-from relay.codegen.kernels.stage import Stage, mentions, substitute_variables, volume
+from relay.codegen.kernels.stage import Extent, Stage, mentions, substitute_variables, volume
 from relay.codegen.tvm.tir import Expression, tirx
 
-Axes: TypeAlias = "tuple[tuple[Any, int], ...]"
+Axes: TypeAlias = "tuple[tuple[Any, Extent], ...]"
 """Variables with their extents."""
 
 FEW = 8
@@ -78,7 +78,7 @@ def factors(e: Emission, stage: Stage) -> Factors | None:
     columns = tuple((axis, d) for axis, d in space if of_right[axis] and not of_left[axis])
     outer = tuple((axis, d) for axis, d in space if of_left[axis] == of_right[axis])
     sizes = [volume([d for _, d in part]) for part in (rows, columns, inner)]
-    if min(sizes[:2]) < FEW or sizes[2] < FEW:
+    if any(isinstance(size, int) and size < FEW for size in sizes):
         return None
     return Factors(stage, left, right, rows, columns, inner, outer)
 

@@ -1,22 +1,31 @@
-"""Programs for a GPU, as calls see them."""
+"""Programs for a GPU, as calls see them: arguments and results as tensors on the device, and whole calls as graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from relay.codegen.cuda.driver import DriverDevice
-from relay.codegen.cuda.host_program import HostProgram, host_program, runner
-from relay.codegen.cuda.source import cuda_source
+import numpy as np
+
+from relay.codegen.cuda.compiler import MachineCode, exceeded
+from relay.codegen.cuda.driver import Gpu, open_gpu
+from relay.codegen.cuda.execution import Run, stays_on_host
+from relay.codegen.cuda.host_program import HostProgram, host_program
 from relay.codegen.cuda.target import Architecture
-from relay.errors import CompileError
+from relay.codegen.cuda.tensors import Cell, DataValue, DeviceTensor, HostStack, converted
+from relay.errors import CompileError, InternalError
 from relay.ir.expr import Module
-from relay.support.locks import Lock, compiling
+from relay.ir.sizes.extents import Place, symbolic_dims
+from relay.ir.types import DataType, RefType, StackType, TupleType, Type
+from relay.support.locks import compiling
 
 
 def kernels_of(module: Module, architecture: Architecture) -> tuple[HostProgram, str]:
     """A program of an optimized core, and the CUDA C of its kernels. Raises CompileError for what the target does not
-    have yet."""
+    have."""
+    from relay.codegen.cuda.source import cuda_source
+
     with compiling:
         program = host_program(module)
         return program, cuda_source(program.launches, architecture)
@@ -25,22 +34,191 @@ def kernels_of(module: Module, architecture: Architecture) -> tuple[HostProgram,
 class CudaProgram:
     """A compiled program for a GPU: call it with one value for each parameter."""
 
-    def __init__(self, module: Module, architecture: Architecture) -> None:
-        """Raises CompileError for what the target does not have, and where there is no GPU."""
-        program, source = kernels_of(module, architecture)
-        self._run = runner(program, DriverDevice(source, program.launches, architecture))
-        self._name = module.entry
-        self._lock = Lock()
+    def __init__(
+        self,
+        program: HostProgram,
+        code: MachineCode,
+        make: Callable[[Any, str, tuple[Any, ...]], Any],
+        reference: Callable[[Any], Any],
+        uses: list[int] | None = None,
+    ) -> None:
+        """`make` makes the values of data types in results, `reference` the references that were not passed in. The
+        runs are counted in the only item of `uses`. Raises CompileError where there is no GPU."""
+        self.host, self.code = program, code
+        self._gpu = open_gpu()
+        self._make, self._reference = make, reference
+        self._uses = [0] if uses is None else uses
+        with self._gpu.lock:
+            self._gpu.enter()
+            self._kernels = self._gpu.load(code.code, [launch.name for launch in program.launches])
+        self._dims = symbolic_dims(program.module)
+        self._constants: dict[int, DeviceTensor] = {}
+        self._numbers: OrderedDict[tuple[str, tuple[int, ...], bytes], DeviceTensor] = OrderedDict()
 
-    def __call__(self, arguments: Sequence[Any]) -> Any:
-        """Arrays, and tuples of them, as the entry's types say. Raises ExecutionError."""
-        with self._lock:
-            return self._run(arguments)
+    def __call__(self, arguments: list[Any]) -> Any:
+        """Arrays, tensors on the device, and what holds them, as the entry's types say; tensors of the result are on
+        the device, and may still be computed. Raises ExecutionError for what is found so far."""
+        gpu = self._gpu
+        with gpu.lock:
+            gpu.enter()
+            run = Run(self.host, gpu, self._kernels, self._constants, self._numbers)
+            cells: dict[int, Cell] = {}
+            given = self._take(arguments, run, cells)
+            sizes = {dim: _extent(given, place) for dim, place in self._dims.items()}
+            before = {key: cell.content for key, cell in cells.items()}
+            try:
+                result = run(given, sizes)
+                found = self._give([result], run)[0]
+            finally:
+                for key, cell in cells.items():
+                    if cell.content is not before[key]:
+                        cell.outside.content = self._give([cell.content], run)[0]
+        self._uses[0] += 1
+        return found
+
+    def _take(self, arguments: list[Any], run: Run, cells: dict[int, Cell]) -> list[Any]:
+        """Arguments as the program's values."""
+
+        def leaf(value: Any) -> Any:
+            if isinstance(value, DeviceTensor):
+                return value
+            array = np.asarray(value)
+            if not array.dtype.isnative:
+                array = array.astype(array.dtype.newbyteorder("="))
+            return array.copy() if stays_on_host(array) else run.on_device(array)
+
+        def parts(value: Any) -> Sequence[Any] | None:
+            if isinstance(value, tuple):
+                return value
+            if hasattr(value, "constructor"):
+                fields: Sequence[Any] = value.fields
+                return fields
+            return lists.get(id(value))
+
+        lists = _stack_elements(arguments, [p.type for p in self.host.module.main.parameters])
+
+        def rebuild(value: Any, made: list[Any]) -> Any:
+            if isinstance(value, tuple):
+                return tuple(made)
+            if hasattr(value, "constructor"):
+                return DataValue(value.definition, value.constructor, tuple(made))
+            return HostStack(made, len(made))
+
+        def cell(value: Any) -> tuple[Any, Callable[[Any], None]] | None:
+            if not hasattr(value, "content"):
+                return None
+            made = cells[id(value)] = Cell(None, value)
+            return made, lambda content: setattr(made, "content", content)
+
+        return converted(arguments, parts, rebuild, leaf, cell)
+
+    def _give(self, values: list[Any], run: Run) -> list[Any]:
+        """The program's values as results: tensors on the device, tuples, data, references, and lists for stacks."""
+
+        def leaf(value: Any) -> Any:
+            return value if isinstance(value, DeviceTensor) else run.on_device(value)
+
+        def parts(value: Any) -> Sequence[Any] | None:
+            if isinstance(value, tuple):
+                return value
+            if isinstance(value, DataValue):
+                return value.fields
+            return value.buffer[: value.length] if isinstance(value, HostStack) else None
+
+        def rebuild(value: Any, made: list[Any]) -> Any:
+            if isinstance(value, tuple):
+                return tuple(made)
+            return (
+                self._make(value.definition, value.constructor, tuple(made)) if isinstance(value, DataValue) else made
+            )
+
+        def cell(value: Any) -> tuple[Any, Callable[[Any], None]] | None:
+            if not isinstance(value, Cell):
+                return None
+            if value.outside is None:
+                value.outside = self._reference(None)
+            outside = value.outside
+            return outside, lambda content: setattr(outside, "content", content)
+
+        return converted(values, parts, rebuild, leaf, cell)
 
     @property
     def native(self) -> NoReturn:
         """Raises CompileError: only programs for the processor have machine code."""
         raise CompileError(
-            f"{self._name} was compiled for a GPU, whose programs are not exported, measured or examined yet",
+            f"{self.host.module.entry} was compiled for a GPU, and has no machine code for the processor",
             help="leave target= out for the processor",
         )
+
+
+def compile_for_gpu(
+    module: Module,
+    architecture: Architecture,
+    make: Callable[[Any, str, tuple[Any, ...]], Any],
+    reference: Callable[[Any], Any],
+    uses: list[int] | None = None,
+) -> CudaProgram:
+    """A program of an optimized core. Raises CompileError for what the target does not have, for a machine without a
+    GPU, and for a GPU of another architecture."""
+    gpu = open_gpu()
+    check_architecture(gpu, architecture)
+    program, source = kernels_of(module, architecture)
+    return CudaProgram(program, gpu_code(program, source, architecture, gpu), make, reference, uses)
+
+
+def check_architecture(gpu: Gpu, architecture: Architecture) -> None:
+    """Raise CompileError for a GPU that does not run an architecture's code."""
+    if gpu.architecture != architecture.name:
+        raise CompileError(
+            f"the GPU is an {gpu.architecture}, the program is for {architecture.name}",
+            help='write target="cuda, arch=.." for the GPU\'s own architecture',
+        )
+
+
+def gpu_code(program: HostProgram, source: str, architecture: Architecture, gpu: Gpu) -> MachineCode:
+    """Machine code, whose kernels take no more than the architecture has."""
+    made = gpu.toolchain.compile(source, architecture)
+    for launch in program.launches:
+        problem = exceeded(made.resources[launch.name], launch.threads, architecture)
+        if problem is not None:
+            raise InternalError(f"{launch.name} takes {problem}")
+    return made
+
+
+def _stack_elements(values: Sequence[Any], types: Sequence[Type | None]) -> dict[int, list[Any]]:
+    """The elements of the stacks among values, by the stacks' `id`, as the types have them: passes may have left out
+    the cells in which Python's lists hold theirs."""
+    found: dict[int, list[Any]] = {}
+    seen: set[int] = set()
+    pending = list(zip(values, types, strict=True))
+    while pending:
+        value, type_ = pending.pop()
+        match type_:
+            case TupleType(items):
+                pending += zip(value, items, strict=True)
+            case RefType(content) if id(value) not in seen:
+                seen.add(id(value))
+                pending.append((value.content, content))
+            case StackType(element) if id(value) not in found:
+                held = value.buffer[: value.length]
+                if not isinstance(element, RefType):
+                    held = [item.content if hasattr(item, "content") else item for item in held]
+                found[id(value)] = held
+                pending += ((item, element) for item in held)
+            case DataType(definition) if id(value) not in seen:
+                seen.add(id(value))
+                constructor = next(c for c in definition.constructors if c.name == value.constructor)
+                pending += zip(value.fields, constructor.fields, strict=True)
+            case _:
+                pass
+    return found
+
+
+def _extent(arguments: Sequence[Any], place: Place) -> int:
+    value = arguments[place.parameter]
+    for index in place.path:
+        value = value.fields[index] if isinstance(value, DataValue) else value[index]
+    return int(value.shape[place.axis])
+
+
+__all__ = ["CudaProgram", "compile_for_gpu", "kernels_of"]

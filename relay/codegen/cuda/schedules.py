@@ -17,7 +17,7 @@ from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.loops import cast, loop, nested_loops, number, unravel_index
 from relay.codegen.kernels.reduction.reductions import combine_elements, sources
 from relay.codegen.kernels.rules import Plan, Rule, Table
-from relay.codegen.kernels.stage import Stage, is_compute, stage_of, volume
+from relay.codegen.kernels.stage import Extent, Stage, is_compute, stage_of, volume
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, Statement, tirx
 
@@ -39,7 +39,7 @@ class Blocks:
     thread: Any
     block: Any
     threads: int
-    blocks: int
+    blocks: Extent
 
 
 @attrs.define(eq=False)
@@ -60,7 +60,7 @@ class StageSubject:
 def schedule(e: Emission, op: Any) -> Blocks | None:
     """The kernel of a stage; None if there is nothing to compute."""
     subject = StageSubject(op, stage_of(op) if is_compute(op) else None)
-    if subject.stage is not None and volume(subject.stage.extents) == 0:
+    if subject.stage is not None and _is_below(volume(subject.stage.extents), 1):
         return None
     RULES.emit(e, subject)
     return subject.made
@@ -102,6 +102,21 @@ def barrier() -> Statement:
     return tirx.Evaluate(tirx.call_intrin("int32", "tirx.tvm_storage_sync", "shared"))
 
 
+def parts(count: Extent, size: int) -> Extent:
+    """How many parts of a size make a whole, of which the last may be smaller."""
+    return -(-count // size) if isinstance(count, int) else tirx.truncdiv(count + (size - 1), tir.integer(size))
+
+
+def _divides(size: int, count: Extent) -> bool:
+    """Whether parts of a size surely have no rest."""
+    return isinstance(count, int) and count % size == 0
+
+
+def _is_below(count: Extent, limit: int) -> bool:
+    """Whether an extent is surely so small."""
+    return isinstance(count, int) and count < limit
+
+
 # ---- rules
 
 
@@ -110,13 +125,13 @@ def _each(
 ) -> Blocks:
     """A thread for each element of a stage's space."""
     count = volume(stage.extents)
-    threads = min(threads, max(32, -(-count // 32) * 32))
+    if isinstance(count, int):
+        threads = min(threads, max(32, -(-count // 32) * 32))
     thread, block = indices_of_thread()
     position = cast(block, e.index) * threads + cast(thread, e.index)
     body = element(_indices(position, stage, e))
-    whole = count % threads == 0
-    inner = list(body) if whole else [guarded(position < number(count, e.index), body)]
-    return Blocks(inner, thread, block, threads, -(-count // threads))
+    inner = list(body) if _divides(threads, count) else [guarded(position < number(count, e.index), body)]
+    return Blocks(inner, thread, block, threads, parts(count, threads))
 
 
 def _match_elements(e: Emission, subject: StageSubject) -> Plan | None:
@@ -189,7 +204,8 @@ def _match_block_each(e: Emission, subject: StageSubject) -> Plan | None:
     stage = subject.stage
     if stage is None or not stage.is_reduction:
         return None
-    if volume(stage.reduced) < LONG or (volume(stage.extents) >= SERIAL and volume(stage.reduced) < THREADS):
+    reduced, results = volume(stage.reduced), volume(stage.extents)
+    if _is_below(reduced, LONG) or (not _is_below(results, SERIAL) and _is_below(reduced, THREADS)):
         return None
     return _plan("many elements for each result: a block of threads", subject, lambda: _block_each(e, stage))
 
@@ -200,18 +216,18 @@ def _block_each(e: Emission, stage: Stage) -> Blocks:
     the threads' results are combined in a tree."""
     count, total = volume(stage.reduced), volume(stage.extents)
     threads = THREADS
-    while threads > 32 and threads // 2 >= count:
+    while threads > 32 and _is_below(count, threads // 2 + 1):
         threads //= 2
     thread, block = indices_of_thread()
     t = cast(thread, e.index)
-    rounds = -(-count // threads)
+    rounds = parts(count, threads)
     indices = _indices(cast(block, e.index), stage, e)
     sums = Accumulators(e, stage)
 
     def some(i: Expression) -> list[Statement]:
-        at = i * threads + t if len(stage.dtypes) == 1 else t * rounds + i
+        at = i * threads + t if len(stage.dtypes) == 1 else t * number(rounds, e.index) + i
         body = sums.step(indices, unravel_index(at, stage.reduced, e.index))
-        return body if count % threads == 0 else [guarded(at < number(count, e.index), body)]
+        return body if _divides(threads, count) else [guarded(at < number(count, e.index), body)]
 
     shared = [_buffer("shared", threads, dtype, "shared") for dtype in stage.dtypes]
     here = [tirx.BufferLoad(buffer, [thread]) for buffer in shared]
@@ -254,7 +270,7 @@ def _product(e: Emission, product: Factors) -> Blocks:
     threads = across * across
     thread, block = indices_of_thread()
     rows, columns, terms, outer = (volume([d for _, d in part]) for part in product.parts)
-    row_tiles, column_tiles = -(-rows // TILE), -(-columns // TILE)
+    row_tiles, column_tiles = parts(rows, TILE), parts(columns, TILE)
     batch, row_tile, column_tile = unravel_index(cast(block, e.index), (outer, row_tiles, column_tiles), e.index)
     t = cast(thread, e.index)
     own_row, own_column = unravel_index(t, (across, across), e.index)
@@ -299,7 +315,7 @@ def _product(e: Emission, product: Factors) -> Blocks:
 
     statements: list[Statement] = [tirx.AllocBuffer(buffer) for buffer in (left, right, sums)]
     statements += [tirx.BufferStore(sums, tirx.const(0, dtype), [n]) for n in range(EACH * EACH)]
-    statements += loop(-(-terms // DEPTH), e.index, chunk)
+    statements += loop(parts(terms, DEPTH), e.index, chunk)
     for r in range(EACH):
         for c in range(EACH):
             row, column = row_tile * TILE + own_row + r * across, column_tile * TILE + own_column + c * across

@@ -11,7 +11,7 @@ import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
 
-from relay.codegen.cuda.kernels import Launch
+from relay.codegen.cuda.launches import Launch
 from relay.codegen.cuda.target import Architecture
 from relay.errors import refusals_of
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from agreement import assert_agree
-from cuda_emulation import COMPILER, DeadlockError, EmulatedDevice
+from cuda_emulation import COMPILER, DeadlockError, emulation, run_emulated
 from matrix import everything, sample
 from zoo import Program, programs
 
 import relay
-from relay.calling.results import wrap
+from relay import Relation, Tensor
 from relay.codegen.cuda.compiler import Resources, exceeded, machine_code
-from relay.codegen.cuda.host_program import HostProgram, runner
+from relay.codegen.cuda.driver import using
+from relay.codegen.cuda.host_program import HostProgram
 from relay.codegen.cuda.program import kernels_of
 from relay.codegen.cuda.target import ARCHITECTURES, DEFAULT, parse_target
 from relay.errors import CompileError, ExecutionError
@@ -31,17 +30,9 @@ def normal(*shape: int) -> np.ndarray:
     return RANDOM.standard_normal(shape).astype(np.float32)
 
 
-def emulated(function: Any, arguments: tuple[Any, ...], folder: Path, change: Callable[[str], str] = str) -> Any:
-    """What a function's kernels compute, after a change of their text, and the program."""
-    lowered, values = function._lower(arguments, {}, symbolic=False)
-    program, source = kernels_of(lowered.core, DEFAULT)
-    run = runner(program, EmulatedDevice(change(source), folder))
-    return wrap(run(values), lowered.result), program
-
-
 def rules(program: HostProgram) -> set[str]:
     """The schedule rules of a program's kernels."""
-    return {launch.decision.rule for launch in program.launches}
+    return {launch.rule for launch in program.launches}
 
 
 @relay
@@ -55,16 +46,16 @@ SQUARE = normal(37, 70), normal(70, 75) * np.float32(0.1), normal(75)
 
 
 @needs_compiler
-def test_each_rule_on_the_processor(tmp_path: Path) -> None:
-    found, program = emulated(network, SQUARE, tmp_path)
-    assert rules(program) == {"statement", "tiled_product", "block_reduction", "thread_reduction", "elements"}
+def test_each_rule_on_the_processor() -> None:
+    found, program = run_emulated(network, SQUARE)
+    assert rules(program.host) == {"statement", "tiled_product", "block_reduction", "thread_reduction", "elements"}
     # Sums of at most 70 terms in another order: a few units in the last place of terms of about 1.
     assert_agree(found, network.interpret(*SQUARE), rtol=1e-5, atol=5e-6)
 
 
 @needs_compiler
 @pytest.mark.parametrize("barrier", range(2))
-def test_missing_barriers_are_noticed(barrier: int, tmp_path: Path) -> None:
+def test_missing_barriers_are_noticed(barrier: int) -> None:
     def without(source: str) -> str:
         parts = source.split("__syncthreads();")
         return "__syncthreads();".join(parts[: barrier + 1]) + "__syncthreads();".join(parts[barrier + 1 :])
@@ -74,18 +65,18 @@ def test_missing_barriers_are_noticed(barrier: int, tmp_path: Path) -> None:
         return x @ w
 
     with pytest.raises((AssertionError, DeadlockError), match="depends on the order"):
-        emulated(product, SQUARE[:2], tmp_path, without)
+        run_emulated(product, SQUARE[:2], without)
 
 
 @needs_compiler
-def test_random_numbers_are_those_of_the_interpreter(tmp_path: Path) -> None:
+def test_random_numbers_are_those_of_the_interpreter() -> None:
     @relay
     def drawn(key):
         uniform = relay.random.uniform(key, (50,))
         return uniform, relay.random.bits(key, (9,)), relay.random.normal(key, (20,), "float64")
 
     key = relay.random.key(3)
-    found, _ = emulated(drawn, (key,), tmp_path)
+    found, _ = run_emulated(drawn, (key,))
     for one, other in zip(found, drawn.interpret(key), strict=True):
         np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
 
@@ -103,19 +94,17 @@ def steps(x: Any, limit: Any) -> Any:
 
 
 @needs_compiler
-def test_control_flow_on_the_host(tmp_path: Path) -> None:
-    for position, limit in enumerate((0.1, 4.0)):
+def test_control_flow_on_the_host() -> None:
+    for limit in (0.1, 4.0):
         arguments = normal(40), np.float32(limit)
-        (tmp_path / str(position)).mkdir()
-        found, _ = emulated(steps, arguments, tmp_path / str(position))
+        found, _ = run_emulated(steps, arguments)
         assert_agree(found, steps.interpret(*arguments), rtol=1e-6)
-    (tmp_path / "failing").mkdir()
     with pytest.raises(ExecutionError, match="nothing to do"):
-        emulated(steps, (normal(4), np.float32(1e9)), tmp_path / "failing")
+        run_emulated(steps, (normal(4), np.float32(1e9)))
 
 
 @needs_compiler
-def test_gradients(tmp_path: Path) -> None:
+def test_gradients() -> None:
     def loss(x: Any, w: Any) -> Any:
         for _ in range(3):
             x = relay.tanh(x @ w)
@@ -123,15 +112,15 @@ def test_gradients(tmp_path: Path) -> None:
 
     gradient = relay.grad(relay(loss))
     arguments = normal(9, 12), normal(12, 12)
-    found, _ = emulated(gradient, arguments, tmp_path)
+    found, _ = run_emulated(gradient, arguments)
     assert_agree(found, gradient.interpret(*arguments), rtol=1e-4, atol=1e-6)
 
 
 @needs_compiler
 @pytest.mark.parametrize("program", programs() if everything() else sample(programs(), 3), ids=lambda p: p.name)
-def test_zoo_on_the_processor(program: Program, tmp_path: Path) -> None:
+def test_zoo_on_the_processor(program: Program) -> None:
     try:
-        found, _ = emulated(program.function, program.arguments, tmp_path)
+        found, _ = run_emulated(program.function, program.arguments)
     except CompileError as refusal:
         assert "cuda" in str(refusal) and refusal.span is not None
         pytest.skip(f"refused: {refusal.message}")
@@ -148,7 +137,7 @@ def test_machine_code(architecture: Any) -> None:
     assert set(made.resources) == {launch.name for launch in program.launches}
     for launch in program.launches:
         assert exceeded(made.resources[launch.name], launch.threads, architecture) is None
-    (tiled,) = (launch for launch in program.launches if launch.decision.rule == "tiled_product")
+    (tiled,) = (launch for launch in program.launches if launch.rule == "tiled_product")
     assert made.resources[tiled.name].shared_bytes == 2 * 32 * 16 * 4  # two tiles of float32
 
 
@@ -165,16 +154,19 @@ def test_targets() -> None:
         relay(target="cuda, arch=sm_70")(lambda x: x)
 
 
-def test_what_is_refused() -> None:
-    @relay(target="cuda")
-    def grows(n):
-        items = [0.0]
-        while items[-1] < n:
-            items.append(items[-1] + 1.0)
-        return items[-1]
+@needs_compiler
+def test_operators_that_run_in_python_are_refused() -> None:
+    @relay.pure_callback(relation=Relation("float32 -> float32", lambda shape: shape))
+    def sine_in_python_for_gpus(x: Tensor) -> Tensor:
+        """The sine. x: (float32, s) -> (float32, s)."""
+        return np.sin(x)
 
-    with pytest.raises(CompileError, match="lists of any length") as caught:
-        grows.compile(np.float32(3))
+    @relay(target="cuda")
+    def called_back(x):
+        return relay.sine_in_python_for_gpus(x)
+
+    with using(emulation()), pytest.raises(CompileError, match="runs in Python, not on the target 'cuda'") as caught:
+        called_back.compile(normal(3))
     assert caught.value.span is not None and "docs/gpu.md" in str(caught.value)
 
 

@@ -1,0 +1,409 @@
+"""Execution of host programs: the host walks through the program and starts kernels; tensors stay on the GPU.
+
+A condition, and what is asserted or printed, is copied to the host, alone. Numbers of integer dtypes that the host
+knows anyway, loops' counters and sizes, are computed on the host, so that what depends on them alone waits for nothing.
+Calls wait on a stack of the host's own, so recursion is as deep as memory allows.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, assert_never
+
+import numpy as np
+
+from relay.codegen.cuda.driver import Gpu, LoadedKernels
+from relay.codegen.cuda.host_program import HostProgram
+from relay.codegen.cuda.launches import GENERAL, GroupKernels
+from relay.codegen.cuda.tensors import Cell, DataValue, DeviceTensor, HostStack
+from relay.errors import ExecutionError, InternalError, Span
+from relay.ir import program_output
+from relay.ir.dims import Dim, TypeId, evaluate, no_size
+from relay.ir.expr import (
+    Ascribe,
+    Assert,
+    Atom,
+    AxisSize,
+    BindDim,
+    Binding,
+    Block,
+    Call,
+    Constant,
+    Construct,
+    Dead,
+    Exit,
+    Extent,
+    Function,
+    Global,
+    If,
+    Loop,
+    MakeTuple,
+    Match,
+    Next,
+    OpCall,
+    Print,
+    Project,
+    RefNew,
+    RefRead,
+    RefWrite,
+    Shadow,
+    StackGet,
+    StackLength,
+    StackNew,
+    StackPrefix,
+    StackPush,
+    StackSet,
+    Var,
+    Yield,
+)
+from relay.ir.types import TensorType
+from relay.operator import lookup
+from relay.support.limits import stack_size, too_deep
+
+CALL_BYTES = 1024
+"""About what a waiting call takes of the host's memory; `stack_size` says how many may wait."""
+
+KEPT_NUMBERS = 4096
+"""Numbers of the host that stay on the GPU for the next kernel that reads them."""
+
+Leaving = tuple[Yield | Next | Exit | Dead, list[Any]]
+"""How a block has ended, with its values."""
+
+CallRequest = tuple[Function, list[Any], Mapping[TypeId, int]]
+"""A call that a block waits for: the function, its arguments, and the sizes that it sees."""
+
+Steps = Generator[CallRequest, Any, Leaving]
+"""A block that is being run. It yields the calls that it waits for, and is sent their results."""
+
+
+class NotRepeatable(Exception):
+    """What is run depends on values on the GPU, so that it is not the same next time."""
+
+
+class Run:
+    """One run of a program. `constants` are those that earlier runs have copied, by `id`; `numbers` the host's."""
+
+    def __init__(
+        self,
+        program: HostProgram,
+        gpu: Gpu,
+        kernels: LoadedKernels,
+        constants: dict[int, DeviceTensor],
+        numbers: OrderedDict[tuple[str, tuple[int, ...], bytes], DeviceTensor],
+    ) -> None:
+        self.program, self.gpu, self.kernels = program, gpu, kernels
+        self.constants, self.numbers = constants, numbers
+        self.allocate = gpu.allocate
+
+    def __call__(self, arguments: list[Any], sizes: Mapping[TypeId, int]) -> Any:
+        """The result of the entry for tensors and what holds them. `arguments` is emptied, so that the memory of what
+        nobody else has is free after its last use. Raises ExecutionError for what is found at run time."""
+        waiting = [self._function(self.program.module.main, arguments, sizes)]
+        deepest = max(stack_size() // CALL_BYTES, 1)
+        result: Any = None
+        while waiting:
+            try:
+                callee, given, known = waiting[-1].send(result)
+            except StopIteration as stop:
+                waiting.pop()
+                result = stop.value
+                continue
+            if len(waiting) > deepest:
+                raise too_deep(deepest)
+            waiting.append(self._function(callee, given, known))
+            result = None
+        return result
+
+    # ---- tensors
+
+    def empty(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> DeviceTensor:
+        """A tensor with no content yet."""
+        count = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        return DeviceTensor(self.gpu, self.allocate(count), dtype, shape)
+
+    def on_device(self, array: np.ndarray) -> DeviceTensor:
+        """An array of the host on the GPU."""
+        made = self.empty(array.dtype, array.shape)
+        self.gpu.upload(array, made.memory)
+        return made
+
+    def _device(self, value: Any) -> DeviceTensor:
+        """A tensor as kernels read it."""
+        if isinstance(value, DeviceTensor):
+            return value
+        key = str(value.dtype), value.shape, value.tobytes()
+        known = self.numbers.get(key)
+        if known is None:
+            known = self.numbers[key] = self.on_device(value)
+            if len(self.numbers) > KEPT_NUMBERS and not self.gpu.capturing:
+                self.numbers.popitem(last=False)
+        return known
+
+    def host(self, value: Any) -> np.ndarray:
+        """A tensor's elements on the host, once they are computed. Raises NotRepeatable while a graph is made."""
+        if not isinstance(value, DeviceTensor):
+            return value  # type: ignore[no-any-return]
+        if self.gpu.capturing:
+            raise NotRepeatable
+        array = np.empty(value.shape, value.dtype)
+        self.gpu.download(value.memory, array)
+        return array
+
+    # ---- blocks
+
+    def _function(
+        self, function: Function, arguments: list[Any], sizes: Mapping[TypeId, int]
+    ) -> Generator[CallRequest, Any, Any]:
+        frame = Frame(self, dict(zip(function.parameters, arguments, strict=True)), sizes)
+        arguments.clear()  # its caller has the list, too
+        _, (result,) = yield from frame.block(function.body)
+        return result
+
+
+class Frame:
+    """A function that is being run: its variables, and the sizes that it knows."""
+
+    def __init__(self, run: Run, environment: dict[Var, Any], sizes: Mapping[TypeId, int]) -> None:
+        self.run, self.environment, self.sizes = run, environment, sizes
+
+    def block(self, block: Block) -> Steps:
+        """Run a block: how it ends, or how what it has in it leaves it."""
+        known = self.run.program.blocks[block]
+        environment = self.environment
+        for position, binding in enumerate(block.bindings):
+            if position in known.groups:
+                self._launch(known.groups[position])
+            if not isinstance(binding.value, OpCall):
+                left = yield from self._binding(binding, known.last[position], known.carried.get(position, ()))
+                if left is not None:
+                    return left
+            for variable in known.last[position]:
+                environment.pop(variable, None)
+        terminator = block.terminator
+        values = [] if isinstance(terminator, Dead) else list(map(self._atom, terminator.values))
+        for variable in known.ending:
+            environment.pop(variable, None)
+        return terminator, values
+
+    def _size(self, dim: Dim) -> int:
+        return dim if isinstance(dim, int) else evaluate(dim, self.sizes)
+
+    def _launch(self, group: GroupKernels) -> None:
+        run, environment = self.run, self.environment
+        given = [self._atom(atom) for atom in group.operands]
+        if not any(isinstance(value, DeviceTensor) for value in given) and self._on_host(group, given):
+            return
+        operands = [run._device(value) for value in given]
+        results = [run.empty(type_.dtype, tuple(map(self._size, type_.shape))) for type_ in group.results]
+        numbers = [self.sizes[dim] for dim in group.sizes]
+        general = dict(zip(GENERAL, numbers, strict=False))
+        temporaries = [
+            run.allocate(count if isinstance(count, int) else evaluate(count, general)) for count in group.temporaries
+        ]
+        addresses = [tensor.memory.address for tensor in operands]
+        addresses += [result.memory.address for result in results]
+        addresses += [memory.address for memory in temporaries]
+        for launch in group.launches:
+            blocks = launch.blocks if isinstance(launch.blocks, int) else evaluate(launch.blocks, general)
+            if blocks > 0:
+                words = [addresses[n] for n in launch.buffers] + numbers[: launch.sizes]
+                run.gpu.launch(launch.name, run.kernels.functions[launch.name], blocks, launch.threads, words)
+        environment.update(zip(group.outputs, results, strict=True))
+
+    def _on_host(self, group: GroupKernels, given: Sequence[np.ndarray]) -> bool:
+        """Compute a group of few integers on the host, where its operands are; False if that is not what it is of."""
+        if group.calls is None:
+            return False
+        environment: dict[Atom, np.ndarray] = dict(zip(group.operands, given, strict=True))
+        with np.errstate(all="ignore"):
+            for target, call in group.calls:
+                operands = [atom.value if isinstance(atom, Constant) else environment[atom] for atom in call.arguments]
+                operator = lookup(call.operator)
+                made = operator.reference(*((tuple(operands),) if operator.variadic else operands), **call.attributes)
+                assert isinstance(target.type, TensorType)
+                environment[target] = np.asarray(made, target.type.dtype)
+        self.environment.update((variable, environment[variable]) for variable in group.outputs)
+        return True
+
+    def _atom(self, atom: Atom) -> Any:
+        if isinstance(atom, Var):
+            return self.environment[atom]
+        if not isinstance(atom, Constant):
+            raise InternalError(f"{atom} is not a value")
+        value = atom.value
+        if stays_on_host(value):
+            return value
+        known = self.run.constants.get(id(value))
+        if known is None:
+            known = self.run.constants[id(value)] = self.run.on_device(value)
+        return known
+
+    def _binding(
+        self, binding: Binding, last: Sequence[Var], carried: Sequence[Var]
+    ) -> Generator[CallRequest, Any, Leaving | None]:
+        """Run a binding; how it leaves its block, if it does."""
+        environment, value = self.environment, self._atom
+        results: Sequence[Any]
+        match binding.value:
+            case Call(Global(name), arguments):
+                function = self.run.program.module.functions[name]
+                assert isinstance(function, Function)
+                given = list(map(value, arguments))
+                for variable in last:
+                    environment.pop(variable, None)
+                results = ((yield function, given, self.sizes),)
+            case If() | Match() | Loop() as construct:
+                left = yield from self._construct(construct, carried)
+                if not isinstance(left[0], Yield):
+                    return left
+                results = left[1]
+            case _:
+                results = self._simple(binding, last)
+        environment.update(zip(binding.targets, results, strict=True))
+        return None
+
+    def _simple(self, binding: Binding, last: Sequence[Var]) -> Sequence[Any]:
+        """The values of a binding that takes one step."""
+        value = self._atom
+        match binding.value:
+            case Var() | Constant() | Ascribe() as same:
+                return (value(same.value if isinstance(same, Ascribe) else same),)
+            case MakeTuple(items):
+                return (tuple(map(value, items)),)
+            case Project(whole, index):
+                return (value(whole)[index],)
+            case Construct(definition, constructor, arguments):
+                return (DataValue(definition, constructor, tuple(map(value, arguments))),)
+            case Assert(condition, message, span):
+                if not self.run.host(value(condition)):
+                    raise ExecutionError(message, span)
+                return ()
+            case Print(_, atoms) as text:
+                if self.run.gpu.capturing:
+                    raise NotRepeatable
+                program_output.write(text, [self.run.host(value(a)) for a in atoms])
+                return ()
+            case RefNew(content):
+                return (Cell(value(content)),)
+            case RefRead(reference):
+                return (value(reference).content,)
+            case RefWrite(reference, content):
+                value(reference).content = value(content)
+                return ()
+            case Shadow(reference, sweep, initial, slot):
+                return (value(reference).shadow(slot, value(sweep), value(initial)),)
+            case Extent(dim, base):
+                return (np.array(self._size(dim), base.dtype),)
+            case BindDim(made, size, span):
+                number = int(self.run.host(value(size)))
+                if not 0 <= number <= made.largest:
+                    raise ExecutionError(no_size(made), span)
+                self.sizes = {**self.sizes, made: number}
+                return ()
+            case AxisSize(tensor, axis):
+                return (np.array(value(tensor).shape[axis], np.int64),)
+            case StackNew() | StackPush() | StackSet() | StackPrefix() | StackGet() | StackLength() as stacks:
+                return (self._stack(stacks, last),)
+            case other:
+                raise InternalError(f"{type(other).__name__} is not in programs for GPUs")
+
+    def _stack(
+        self, node: StackNew | StackPush | StackSet | StackPrefix | StackGet | StackLength, last: Sequence[Var]
+    ) -> Any:
+        """What an operation on a stack gives. A change is made in place if nothing but a variable that is of no more
+        use has the stack."""
+        match node:
+            case StackNew():
+                return HostStack([], 0)
+            case StackLength(stack):
+                return np.array(self._atom(stack).length, np.int64)
+            case StackGet(stack, index, span):
+                held = self._atom(stack)
+                return held.buffer[self._position(index, held.length, span)]
+            case StackPush(stack, item):
+                return self._atom(stack).push(self._atom(item))
+            case StackSet(stack, index, item, span):
+                only = [self._atom(stack)]
+                position = self._position(index, only[0].length, span)
+                new = self._atom(item)
+                return only[0].with_element(position, new, self._is_last(only, last))
+            case StackPrefix(stack, length, span):
+                only = [self._atom(stack)]
+                position = self._position(length, only[0].length + 1, span)
+                return only[0].prefix(position, self._is_last(only, last))
+            case _:
+                assert_never(node)
+
+    def _is_last(self, only: list[HostStack], last: Sequence[Var]) -> bool:
+        """Whether nothing but variables that are of no more use, which are dropped, and this list has a stack."""
+        for variable in last:
+            self.environment.pop(variable, None)
+        return _holders(only, 0) == _ALONE
+
+    def _position(self, index: Atom, length: int, span: Span | None) -> int:
+        position = int(self.run.host(self._atom(index)))
+        if not 0 <= position < length:
+            raise ExecutionError(f"index {position} is out of range for a stack of {length}", span)
+        return position
+
+    def _construct(self, construct: If | Match | Loop, carried: Sequence[Var]) -> Steps:
+        """Run what has blocks: a Yield of its results, or how it leaves the block around it."""
+        match construct:
+            case If(arms, orelse):
+                for arm in arms:
+                    left = yield from self.block(arm.condition)
+                    if not isinstance(left[0], Yield):
+                        return left
+                    if self.run.host(left[1][0]):
+                        return (yield from self.block(arm.body))
+                return (yield from self.block(orelse))
+            case Match(matched, match_arms):
+                data = self._atom(matched)
+                found = next(arm for arm in match_arms if arm.constructor == data.constructor)
+                self.environment.update(zip(found.fields, data.fields, strict=True))
+                return (yield from self.block(found.body))
+            case Loop():
+                return (yield from self._loop(construct, carried))
+            case _:
+                assert_never(construct)
+
+    def _loop(self, loop: Loop, carried: Sequence[Var]) -> Steps:
+        environment = self.environment
+        values = list(map(self._atom, loop.initial))
+        for variable in carried:
+            environment.pop(variable, None)
+        rounds, dtype = None, None
+        if loop.counter is not None:
+            count = self.run.host(self._atom(loop.counter.count))
+            rounds, dtype = int(count), count.dtype
+        number = 0
+        while rounds is None or number < rounds:
+            environment.update(zip(loop.parameters, values, strict=True))
+            values.clear()
+            if loop.counter is not None:
+                environment[loop.counter.index] = np.array(number, dtype)
+            terminator, values = yield from self.block(loop.body)
+            if isinstance(terminator, Exit) and terminator.label is loop.label:
+                break
+            if not isinstance(terminator, Next) or terminator.label is not loop.label:
+                return terminator, values
+            number += 1
+        return Yield(()), values
+
+
+def _holders(stacks: Sequence[HostStack], position: int) -> tuple[int, int]:
+    """The references to a stack and to its buffer."""
+    return sys.getrefcount(stacks[position]), sys.getrefcount(stacks[position].buffer)
+
+
+_ALONE = _holders([HostStack([], 0)], 0)
+
+
+def stays_on_host(value: np.ndarray) -> bool:
+    """Whether a number is kept on the host until a kernel reads it: one of an integer dtype, or a bool."""
+    return value.ndim == 0 and value.dtype.kind in "iub"
+
+
+__all__ = ["NotRepeatable", "Run", "stays_on_host"]

@@ -1,0 +1,80 @@
+"""Launches: what a program starts on a GPU, without the code of its kernels. Nothing here needs TVM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from relay.ir.dims import Dim, DimExpr, Kind, TypeId, product
+from relay.ir.expr import Atom, Constant, OpCall, Var
+from relay.ir.types import TensorType
+from relay.transform.fusion.fusion_groups import FusionGroup
+
+GENERAL = tuple(TypeId(f"d{number}", Kind.Dim) for number in range(100))
+"""The symbolic dims of kernels, which groups with other dims share: the first of a group's dims, the second, .."""
+
+
+@attrs.frozen(eq=False)
+class Launch:
+    """A kernel, and what it is started with: its name, the positions of its pointers among a group's operands, results
+    and temporaries, in this order, how many of the group's sizes follow them, and how many blocks of how many threads
+    there are. `rule`, `subject` and `reason`: the schedule rule that made it. `function` is its TIR, where it has just
+    been made."""
+
+    name: str
+    buffers: tuple[int, ...]
+    sizes: int
+    blocks: Dim
+    threads: int
+    rule: str
+    subject: str
+    reason: str
+    function: Any = None
+
+
+@attrs.frozen(eq=False)
+class GroupKernels:
+    """The launches that compute a group, one after another. `temporaries`: the bytes of buffers between them, and
+    `sizes`: the dims that the kernels know as GENERAL, in this order. `calls`: the operators, and what they make, if
+    the host may compute them where it has all operands."""
+
+    operands: tuple[Atom, ...]
+    outputs: tuple[Var, ...]
+    results: tuple[TensorType, ...]
+    sizes: tuple[TypeId, ...]
+    temporaries: tuple[Dim, ...]
+    launches: tuple[Launch, ...]
+    calls: tuple[tuple[Var, OpCall], ...] | None = None
+
+
+SMALL = 16
+"""Elements of a tensor that the host computes, at most."""
+
+
+def host_calls(group: FusionGroup) -> tuple[tuple[Var, OpCall], ...] | None:
+    """The calls of a group of few integers and bools; None for any other. Of these the host computes the same bits."""
+    found = []
+    for binding in group.bindings:
+        call, (target,) = binding.value, binding.targets
+        assert isinstance(call, OpCall)
+        if not all(map(_is_small, (*call.arguments, target))) or any(map(_is_symbolic, call.attributes.values())):
+            return None
+        found.append((target, call))
+    return tuple(found)
+
+
+def _is_small(atom: Atom) -> bool:
+    """Whether a value has few elements, of an integer dtype."""
+    type_ = atom.type if isinstance(atom, Var | Constant) else None
+    if not isinstance(type_, TensorType) or type_.dtype.kind not in "iub":
+        return False
+    count = product(type_.shape)
+    return isinstance(count, int) and count <= SMALL
+
+
+def _is_symbolic(attribute: object) -> bool:
+    """Whether an attribute mentions a symbolic size."""
+    if isinstance(attribute, tuple):
+        return any(map(_is_symbolic, attribute))
+    return isinstance(attribute, TypeId | DimExpr)

@@ -1,0 +1,262 @@
+"""Programs on a GPU as calls see them, on a driver that keeps the GPU's memory in the host's."""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import gc
+import pickle
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import assert_agree
+from cuda_emulation import COMPILER, EmulatedDriver, emulation
+
+import relay
+from relay import Tensor
+from relay.calling.device_array import DeviceArray
+from relay.codegen.cuda.driver import Toolchain, open_gpu, using
+from relay.errors import CompileError, ExecutionError, TypeMismatch
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
+
+X = np.linspace(-1, 1, 24, dtype=np.float32).reshape(4, 6)
+
+
+def affine_of(x: Any, w: Any) -> Any:
+    return {"y": relay.tanh(x @ w), "s": x.sum()}
+
+
+affine = relay(affine_of)
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[EmulatedDriver]:
+    """One driver for all tests: kernels are built once."""
+    made = EmulatedDriver()
+    with using(emulation(made)):
+        yield made
+
+
+def test_arrays_stay_on_the_device(driver: EmulatedDriver) -> None:
+    x, w = relay.device_put(X), relay.device_put(X.T)
+    found = affine(x, w)
+    assert isinstance(found["y"], DeviceArray) and found["y"].device == "cuda:0" and found["y"].shape == (4, 4)
+    assert_agree(found, affine.interpret(X, X.T), rtol=1e-6)
+    del found
+    driver.calls.clear()
+    for _ in range(3):
+        found = affine(x, w)
+        del found
+    copies = {name for name in driver.calls if "Memcpy" in name}
+    assert not copies and not driver.calls["cuMemAlloc"]  # nothing is copied, and nothing allocated within a call
+    on_host = relay.device_put({"x": x, "n": 2}, "cpu")
+    assert type(on_host["x"]) is relay.Array and on_host["x"].device == "cpu" and int(on_host["n"]) == 2
+    assert relay.device_put(x) is x
+
+
+def test_a_target_takes_arrays_of_the_host(driver: EmulatedDriver) -> None:
+    on_gpu = relay(target="cuda")(affine_of)
+    found = on_gpu(X, X.T)
+    assert found["s"].device == "cuda:0"
+    assert_agree(found, affine.interpret(X, X.T), rtol=1e-6)
+    assert type(affine(X, X.T)["s"]) is relay.Array  # arrays of the host run where they are
+    assert_agree(affine.interpret(relay.device_put(X), X.T), affine.interpret(X, X.T), rtol=0)
+
+
+def test_a_device_array_is_an_array(driver: EmulatedDriver) -> None:
+    array = relay.device_put(X)
+    assert (array.dtype, array.ndim, array.size, array.nbytes, len(array)) == (np.float32, 2, 24, 96, 4)
+    assert_agree(array + 1, X + 1, rtol=0)
+    assert_agree(np.asarray(array), X, rtol=0)
+    assert float(array[0, 0]) == -1
+    with pytest.raises(ValueError, match="read-only"):
+        array.numpy()[0] = 1
+    assert copy.copy(array).device == copy.deepcopy(array).device == "cuda:0"
+    assert_agree(pickle.loads(pickle.dumps(array)), X, rtol=0)
+    assert array.block_until_ready() is array
+    assert "Array([[-1." in repr(array)
+
+
+def test_donation(driver: EmulatedDriver) -> None:
+    @relay(target="cuda", donate_argnames=("x",))
+    def step(x):
+        return x * 2.0
+
+    x = relay.device_put(X)
+    address = x.tensor.memory.address
+    found = step(x)
+    assert x.is_deleted()
+    with pytest.raises(ExecutionError, match="donated to step"):
+        x.numpy()
+    found = step(found)
+    assert_agree(found, 4 * X, rtol=0)
+    assert address == found.tensor.memory.address  # what was donated first is free again for the second result
+    with pytest.raises(TypeMismatch, match="shares its memory"):
+        relay(target="cuda", donate_argnames=("x",))(lambda x, y: x + y)(found, found)
+
+
+def test_memory_is_free_after_its_last_use(driver: EmulatedDriver) -> None:
+    @relay
+    def chain(x: Tensor[relay.Float32, (4, 6)]) -> Any:
+        for _ in range(50):
+            x = relay.tanh(x) * 1.5
+        return x
+
+    x = relay.device_put(X)
+    chain(x)
+    arena = open_gpu().arena
+    gc.collect()
+    arena.allocate(0)
+    before, arena.peak = arena.used, 0
+    assert_agree(chain(x), chain.interpret(X), rtol=1e-4)
+    assert arena.peak - before <= 4 * 256  # two of the loop's tensors at once, the result, and a number
+
+
+def test_memory_that_does_not_suffice() -> None:
+    with using(emulation(EmulatedDriver(memory=4096))):
+        with pytest.raises(ExecutionError, match=r"memory of the GPU does not suffice: 8192 bytes"):
+            relay.device_put(np.zeros(2048, np.float32))
+        assert_agree(relay.device_put(X), X, rtol=0)
+
+
+def test_references_and_data(driver: EmulatedDriver) -> None:
+    @relay(target="cuda")
+    def counted(total, items: list[Tensor[relay.Float32, (3,)]]):
+        for item in items:
+            total.value = total.value + item
+        return len(items)
+
+    total = relay.ref(np.zeros(3, np.float32))
+    assert int(counted(total, [np.ones(3, np.float32), np.full(3, 2, np.float32)])) == 2
+    assert isinstance(total.value, DeviceArray)
+    assert_agree(total.value, np.full(3, 3, np.float32), rtol=0)
+    assert int(counted(total, [])) == 0
+    assert_agree(total.value, np.full(3, 3, np.float32), rtol=0)
+
+
+def test_deep_recursion(driver: EmulatedDriver) -> None:
+    @relay(target="cuda")
+    def down(n, x):
+        if n == 0:
+            return x
+        return down(n - 1, x) + 1.0
+
+    assert float(down(np.int32(1200), np.float32(0))) == 1200
+
+
+def test_one_program_for_all_sizes(driver: EmulatedDriver) -> None:
+    @relay(target="cuda", dynamic=True)
+    def normalized(x, w):
+        h = relay.softmax(x @ w)
+        return h / h.sum(axis=0), relay.max(x, axis=1)
+
+    w = np.linspace(0, 1, 63, dtype=np.float32).reshape(7, 9)
+    for rows in (2, 33, 7):
+        x = np.sin(np.arange(7 * rows, dtype=np.float32)).reshape(rows, 7)
+        assert_agree(normalized(x, w), normalized.interpret(x, w), rtol=1e-5)
+    assert len(normalized.programs()) == 1
+
+
+def test_sizes_that_depend_on_values(driver: EmulatedDriver) -> None:
+    @relay(target="cuda")
+    def chosen(x):
+        positive = x[x > 0]
+        return positive * 2.0, positive.sum()
+
+    for sign in (1, -1, 0):
+        assert_agree(chosen(sign * X[2]), chosen.interpret(sign * X[2]), rtol=1e-6)
+
+
+def test_threads(driver: EmulatedDriver) -> None:
+    x = relay.device_put(X)
+    found: list[Any] = []
+    threads = [threading.Thread(target=lambda: found.append(affine(x, X.T)["s"].numpy())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3 and len({float(s) for s in found}) == 1
+
+
+class Foreign:
+    """What another library has on the GPU: it takes a capsule of ours, and hands out one of the same memory."""
+
+    def __init__(self, array: DeviceArray, kind: int = 2) -> None:
+        self.array, self.kind, self.streams = array, kind, list[Any]()
+
+    def __dlpack__(self, stream: Any = None) -> Any:
+        self.streams.append(stream)
+        return self.array.__dlpack__(stream=-1)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.kind, 0
+
+
+def test_dlpack(driver: EmulatedDriver) -> None:
+    from relay.codegen.cuda.exchange import _handed_out
+
+    array = relay.device_put(X)
+    other = Foreign(array)
+    taken = relay.device_put(other)
+    assert taken.tensor.memory.address == array.tensor.memory.address  # without a copy
+    assert other.streams == [int(open_gpu().stream)]  # they make their work visible to ours
+    assert len(_handed_out) == 1
+    assert_agree(affine(other, X.T), affine.interpret(X, X.T), rtol=1e-6)
+    address = array.tensor.memory.address
+    del array, other
+    gc.collect()
+    assert_agree(taken, X, rtol=0)  # its memory is kept
+    waits = driver.calls["cuCtxSynchronize"]
+    del taken
+    gc.collect()
+    assert not _handed_out
+    again = relay.device_put(X)
+    assert again.tensor.memory.address == address
+    assert driver.calls["cuCtxSynchronize"] == waits + 1  # others may still have read it
+
+
+def test_dlpack_streams_and_capsules(driver: EmulatedDriver) -> None:
+    from relay.codegen.cuda.exchange import _handed_out
+
+    array = relay.device_put(X)
+    driver.calls.clear()
+    capsule = array.__dlpack__(stream=7)
+    assert driver.calls["cuStreamWaitEvent"] == 1
+    array.__dlpack__(stream=-1)
+    assert driver.calls["cuStreamWaitEvent"] == 1
+    with pytest.raises(ValueError, match="ambiguous"):
+        array.__dlpack__(stream=0)
+    assert array.__dlpack_device__() == (2, 0)
+    assert_agree(np.from_dlpack(array, device="cpu"), X, rtol=0)
+    assert "dltensor" in repr(capsule)
+    del capsule  # which nobody has taken
+    assert not _handed_out
+    interface = array.__cuda_array_interface__
+    assert interface["shape"] == (4, 6) and interface["typestr"] == "<f4" and interface["version"] == 3
+    assert ctypes.c_float.from_address(interface["data"][0]).value == -1
+    with pytest.raises(TypeMismatch, match="programs run on the first GPU"):
+        relay.device_put(Foreign(array, kind=13))
+
+
+def test_machines_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    class NoDevice(EmulatedDriver):
+        def _cuDeviceGetCount(self) -> int:
+            return 0
+
+    doubled = relay(target="cuda")(lambda x: 2 * x)
+    with using(emulation(NoDevice())), pytest.raises(CompileError, match="finds no GPU: the driver says there are 0"):
+        doubled(X)
+    with using(emulation(EmulatedDriver(8, 6))), pytest.raises(CompileError, match="sm_86, the program is for sm_90"):
+        doubled(X)
+
+    def missing() -> Any:
+        raise CompileError("the target 'cuda' needs the package cuda-bindings, which is missing")
+
+    with using(Toolchain(missing, lambda *_: None)), pytest.raises(CompileError, match="needs the package"):  # type: ignore[arg-type, return-value]
+        relay.device_put(X)
+    with pytest.raises(CompileError, match="there is no device 'cuda:7'"):
+        relay.device_put(X, "cuda:7")
