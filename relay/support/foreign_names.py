@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 _PYTHON_VALUE = "a program has no Python values of tensors; use float(x), int(x) or bool(x), or return x"
-_NO_DEVICE = "leave it out: arrays are in the processor's memory"
+_NO_DEVICE = "leave it out: programs run where their arguments are (relay.device_put)"
 _VALUES = "values never change: assign the result, `x = x + y`"
 
 MODULE = {
