@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from relay.calling.array import Array
-from relay.calling.device_array import DeviceArray, from_dlpack
+from relay.calling.devices.device_array import DeviceArray, from_dlpack
 from relay.codegen.cuda.driver import open_gpu
 from relay.codegen.cuda.tensors import DeviceTensor
 from relay.errors import CompileError, TypeMismatch
@@ -15,7 +15,7 @@ from relay.ir import tree
 from relay.ir.types import base_of_dtype
 
 CPU, GPUS = "cpu", ("cuda", "cuda:0")
-"""What devices are called."""
+"""Names of devices."""
 
 
 def device_put(x: Any, device: str = "cuda") -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from relay.calling import marshalling
 from relay.calling.array import Array
-from relay.calling.device_array import DeviceArray, from_dlpack, held
+from relay.calling.devices.device_array import DeviceArray, from_dlpack, held
 from relay.codegen.cuda.tensors import DeviceTensor
 from relay.errors import ExecutionError, FrontendError, InternalError, RelayError, TypeMismatch
 from relay.ir.annotations.annotation import Ref

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relay.calling.array import Array
-from relay.calling.device_array import from_dlpack, held
+from relay.calling.devices.device_array import from_dlpack, held
 from relay.calling.donation import DonatedArguments
 from relay.calling.fast_path import GUARD_FAILURE, NotCacheable, Repeat, flatten, repeat, repeat_with_references
 from relay.calling.results import Values, holds_references, run_time_value, wrap

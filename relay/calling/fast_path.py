@@ -19,7 +19,7 @@ from relay.calling.arguments import is_function, python_value, static_key
 from relay.calling.array import Array
 from relay.calling.closures import ReturnedFunction
 from relay.calling.data_marshalling import ROWS, DataCall, Unpackable
-from relay.calling.device_array import DeviceArray
+from relay.calling.devices.device_array import DeviceArray
 from relay.calling.dlpack import array_from_dlpack
 from relay.calling.reference_marshalling import LIST, REFERENCE, ReferenceCall
 from relay.calling.results import wrap

@@ -13,7 +13,7 @@ import numpy as np
 
 from relay.calling import marshalling
 from relay.calling.array import Array
-from relay.calling.device_array import DeviceArray, from_dlpack, held
+from relay.calling.devices.device_array import DeviceArray, from_dlpack, held
 from relay.codegen.cuda.tensors import DeviceTensor
 from relay.codegen.runtime.marshalling import same_bytes
 from relay.errors import TypeMismatch
@@ -47,7 +47,7 @@ class Values(list[Any]):
         self._types = types
         self._device = device
         self.on_device = False
-        """Whether there are tensors on a GPU among them."""
+        """True if there are tensors on a GPU among them."""
         self._passed: dict[int, _PassedReference] = {}
         self._outside: list[Any] = []
         self._pending: list[tuple[Reference, Ref, RefType, str]] = []

@@ -25,7 +25,7 @@ OUT_OF_MEMORY = 2
 
 @attrs.frozen(eq=False)
 class Toolchain:
-    """What reaches GPUs: `driver()` gives the driver's interface, and raises CompileError where there is none;
+    """The way to GPUs: `driver()` gives the driver's interface, and raises CompileError where there is none;
     `compile(source, architecture)` makes machine code. `chunk`: the least bytes that the arena takes at once."""
 
     driver: Callable[[], Any]
@@ -112,16 +112,16 @@ class Gpu:
         self._uploads = self.call("cuStreamCreate", int(self.driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
         self.arena = Arena(self.take, self.wait, toolchain.chunk)
         self.capturing = False
-        """Whether what is started becomes part of a graph, and does not run yet."""
+        """True if what is started becomes part of a graph, and does not run yet."""
         self.timer: Callable[[str], Any] | None = None
-        """What a profile measures kernels with: called with the name of each before and after it."""
+        """The timer of a profile: called with the name of each before and after it."""
 
     def enter(self) -> None:
         """Let this thread use the GPU."""
         self.call("cuCtxSetCurrent", self._context)
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """What a call of the driver gives. Raises ExecutionError where memory does not suffice, InternalError for
+        """The result of a call of the driver. Raises ExecutionError where memory does not suffice, InternalError for
         anything else that goes wrong: then a kernel of ours did."""
         status, *results = getattr(self.driver, name)(*arguments)
         if int(status) == OUT_OF_MEMORY:

@@ -64,7 +64,7 @@ _rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("P
 _NAME, _USED = ctypes.c_char_p(b"dltensor"), ctypes.c_char_p(b"used_dltensor")
 
 _handed_out: dict[int, tuple[_Tensor, object, DeviceTensor]] = {}
-"""What capsules refer to, by the address of the struct, until their users let go."""
+"""The structs that capsules refer to, by the address of the struct, until their users let go."""
 
 
 def _let_go(address: int) -> None:
@@ -83,7 +83,7 @@ _destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_drop_capsule)
 
 
 def capsule_of(tensor: DeviceTensor, stream: int | None) -> Any:
-    """What `__dlpack__(stream=..)` returns. Raises ValueError for the stream 0, which the protocol forbids."""
+    """The result of `__dlpack__(stream=..)`. Raises ValueError for the stream 0, which the protocol forbids."""
     if stream == 0:
         raise ValueError("stream=0 is ambiguous; pass 1 for the legacy default stream, or 2 for that of the thread")
     if stream != NO_ORDER:
@@ -110,7 +110,7 @@ def let_follow(tensor: DeviceTensor, stream: int) -> None:
 
 
 def array_interface(tensor: DeviceTensor) -> dict[str, Any]:
-    """What `__cuda_array_interface__` (version 3) says: the reader's stream is to wait for ours."""
+    """The value of `__cuda_array_interface__`, version 3: the reader's stream is to wait for ours."""
     tensor.memory.exported[0] = True
     return {
         "shape": tensor.shape,
@@ -130,7 +130,7 @@ def _strides(shape: tuple[int, ...]) -> list[int]:
 
 
 def is_on_gpu(value: Any) -> bool:
-    """Whether an object speaks DLPack and says that it is in the memory of a GPU of NVIDIA."""
+    """True if an object speaks DLPack and says that it is in the memory of a GPU of NVIDIA."""
     where = getattr(value, "__dlpack_device__", None)
     if where is None or isinstance(value, np.ndarray):
         return False
@@ -141,7 +141,7 @@ def is_on_gpu(value: Any) -> bool:
 
 
 class _Taken:
-    """What was taken from others. They get it back when nothing here refers to it, once the stream has finished."""
+    """Memory of others. They get it back when nothing here refers to it, once the stream has finished."""
 
     def __init__(self, gpu: Gpu, capsule: Any) -> None:
         address = _pointer(capsule, _NAME)
@@ -186,7 +186,7 @@ def tensor_of(value: Any) -> DeviceTensor:
 
 
 def _moves(strides: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether elements lie elsewhere than row by row."""
+    """True if elements lie elsewhere than row by row."""
     if 0 in shape:
         return False
     return any(d > 1 and s != own for s, own, d in zip(strides, _strides(shape), shape, strict=True))

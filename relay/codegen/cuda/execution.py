@@ -69,7 +69,7 @@ KEPT_NUMBERS = 4096
 """Numbers of the host that stay on the GPU for the next kernel that reads them."""
 
 Leaving = tuple[Yield | Next | Exit | Dead, list[Any]]
-"""How a block has ended, with its values."""
+"""The end of a block, with its values."""
 
 CallRequest = tuple[Function, list[Any], Mapping[TypeId, int]]
 """A call that a block waits for: the function, its arguments, and the sizes that it sees."""
@@ -79,7 +79,7 @@ Steps = Generator[CallRequest, Any, Leaving]
 
 
 class NotRepeatable(Exception):
-    """What is run depends on values on the GPU, so that it is not the same next time."""
+    """The run depends on values on the GPU, so that it is not the same next time."""
 
 
 class Run:
@@ -312,7 +312,7 @@ class Frame:
     def _stack(
         self, node: StackNew | StackPush | StackSet | StackPrefix | StackGet | StackLength, last: Sequence[Var]
     ) -> Any:
-        """What an operation on a stack gives. A change is made in place if nothing but a variable that is of no more
+        """The value of an operation on a stack. A change is made in place if nothing but a variable that is of no more
         use has the stack."""
         match node:
             case StackNew():
@@ -337,7 +337,7 @@ class Frame:
                 assert_never(node)
 
     def _is_last(self, only: list[HostStack], last: Sequence[Var]) -> bool:
-        """Whether nothing but variables that are of no more use, which are dropped, and this list has a stack."""
+        """True if nothing but variables that are of no more use, which are dropped, and this list has a stack."""
         for variable in last:
             self.environment.pop(variable, None)
         return _holders(only, 0) == _ALONE
@@ -402,7 +402,7 @@ _ALONE = _holders([HostStack([], 0)], 0)
 
 
 def stays_on_host(value: np.ndarray) -> bool:
-    """Whether a number is kept on the host until a kernel reads it: one of an integer dtype, or a bool."""
+    """True if a number is kept on the host until a kernel reads it: one of an integer dtype, or a bool."""
     return value.ndim == 0 and value.dtype.kind in "iub"
 
 

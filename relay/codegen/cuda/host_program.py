@@ -24,7 +24,7 @@ NOT_YET = "docs/gpu.md lists what the target 'cuda' does not have; leave target=
 
 @attrs.frozen(eq=False)
 class HostBlock:
-    """What the host needs of a block: its groups by the positions of bindings where they run, the variables that are
+    """A block as the host runs it: its groups by the positions of bindings where they run, the variables that are
     read for the last time at each binding, and those that its terminator reads last. `carried`: for loops among the
     bindings, by position, the initial values that only the loop's parameters have from then on."""
 
@@ -55,7 +55,7 @@ def host_program(module: Module) -> HostProgram:
 
 
 def prepared(module: Module, groups: object) -> dict[Block, HostBlock]:
-    """What the host needs of all blocks. `groups` gives those of a block."""
+    """All blocks as the host runs them. `groups` gives those of a block."""
     assert callable(groups)
     made: dict[Block, HostBlock] = {}
     for function in module.functions.values():

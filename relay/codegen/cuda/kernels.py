@@ -87,7 +87,7 @@ FAR = 1 << 30
 
 
 MANY = 1 << 40
-"""What stands for the number of elements of a buffer of symbolic size."""
+"""The stand-in for the number of elements of a buffer of symbolic size."""
 
 
 def _build_counting(

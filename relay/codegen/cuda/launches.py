@@ -65,7 +65,7 @@ def host_calls(group: FusionGroup) -> tuple[tuple[Var, OpCall], ...] | None:
 
 
 def _is_small(atom: Atom) -> bool:
-    """Whether a value has few elements, of an integer dtype."""
+    """True if a value has few elements, of an integer dtype."""
     type_ = atom.type if isinstance(atom, Var | Constant) else None
     if not isinstance(type_, TensorType) or type_.dtype.kind not in "iub":
         return False
@@ -74,7 +74,7 @@ def _is_small(atom: Atom) -> bool:
 
 
 def _is_symbolic(attribute: object) -> bool:
-    """Whether an attribute mentions a symbolic size."""
+    """True if an attribute mentions a symbolic size."""
     if isinstance(attribute, tuple):
         return any(map(_is_symbolic, attribute))
     return isinstance(attribute, TypeId | DimExpr)

@@ -44,7 +44,7 @@ class Memory:
     def __init__(self, address: int, size: int) -> None:
         self.address, self.size = address, size
         self.exported = [False]
-        """Whether others than the stream may use it: then the whole GPU is waited for before others get it."""
+        """True if others than the stream may use it: then the whole GPU is waited for before others get it."""
 
 
 class Arena:
@@ -63,7 +63,7 @@ class Arena:
         self.peak = 0
         """The most bytes that tensors have had."""
         self.requests = 0
-        """How often the driver was asked."""
+        """The number of times that the driver was asked."""
 
     def allocate(self, count: int) -> Memory:
         """Memory of so many bytes, perhaps none. Raises MemoryError."""

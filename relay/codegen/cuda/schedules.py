@@ -103,17 +103,17 @@ def barrier() -> Statement:
 
 
 def parts(count: Extent, size: int) -> Extent:
-    """How many parts of a size make a whole, of which the last may be smaller."""
+    """The number of parts of a size that make a whole, of which the last may be smaller."""
     return -(-count // size) if isinstance(count, int) else tirx.truncdiv(count + (size - 1), tir.integer(size))
 
 
 def _divides(size: int, count: Extent) -> bool:
-    """Whether parts of a size surely have no rest."""
+    """True if parts of a size surely have no rest."""
     return isinstance(count, int) and count % size == 0
 
 
 def _is_below(count: Extent, limit: int) -> bool:
-    """Whether an extent is surely so small."""
+    """True if an extent is surely so small."""
     return isinstance(count, int) and count < limit
 
 

@@ -63,7 +63,7 @@ class DataValue:
 
 @attrs.define(eq=False, slots=True)
 class Cell:
-    """What a reference refers to. `outside` is the reference of the caller, if it has one, and `shadows` are the cells
+    """The cell of a reference. `outside` is the reference of the caller, if it has one, and `shadows` are the cells
     behind it, by their slots, each with the sweep that it belongs to (`relay.ir.expr.Shadow`)."""
 
     content: Any

@@ -17,7 +17,7 @@ from cuda_emulation import COMPILER, EmulatedDriver, emulation
 
 import relay
 from relay import Tensor
-from relay.calling.device_array import DeviceArray
+from relay.calling.devices.device_array import DeviceArray
 from relay.codegen.cuda.driver import Toolchain, open_gpu, using
 from relay.errors import CompileError, ExecutionError, TypeMismatch
 

@@ -68,7 +68,7 @@ class DeviceArray(Array):
 
     @property
     def device(self) -> str:
-        """Where it is: "cuda:0"."""
+        """The name of its device: "cuda:0"."""
         return f"cuda:{self.tensor.gpu.index}"
 
     def block_until_ready(self) -> DeviceArray:
@@ -110,7 +110,7 @@ class DeviceArray(Array):
 
 
 def held(array: Array) -> Any:
-    """What an `Array` holds: an array of NumPy, or a tensor on a GPU."""
+    """The content of an `Array`: an array of NumPy, or a tensor on a GPU."""
     return array.tensor if isinstance(array, DeviceArray) else array.numpy()
 
 
