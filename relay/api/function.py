@@ -36,11 +36,12 @@ from relay.calling.lowering import Lowering
 from relay.calling.parameters import annotated_types, annotation, bind_arguments, has_annotated_sizes
 from relay.calling.program_table import Compilation, Explanation, Programs
 from relay.calling.results import Values, wrap
-from relay.calling.shape_policy import refuse_sizes
+from relay.calling.shape_policy import axes, refuse_sizes
 from relay.codegen.runtime.native_stacks import with_room
 from relay.compilation.custom_gradients import with_gradient
 from relay.compilation.drawings import drawing
 from relay.compilation.options import Options
+from relay.compilation.program_cost import ProgramCost, program_cost, value_bytes
 from relay.compilation.stages import CompiledSignature
 from relay.compilation.texts import general_text, typed_text
 from relay.errors import CompileError, FrontendError, InternalError, RelayError, RelayWarning, bugs_of
@@ -51,6 +52,7 @@ from relay.frontend.data import data_classes
 from relay.frontend.functions import with_static
 from relay.frontend.scope import SnapshotScope
 from relay.ir.definition import Definition, DerivedDefinition, primal, seed_count
+from relay.ir.dims import Dim, total
 from relay.ir.expr import Module, Parameter
 from relay.ir.sizes.extents import Place, symbolic_dims
 from relay.ir.types import SymbolicSize, Type, show
@@ -362,6 +364,36 @@ class RelayFunction(ProgramDispatcher):
     def module(self, *arguments: Any, **keywords: Any) -> Module:
         """The IR module for these arguments: the typed, higher-order program, as `typed`."""
         return self.typed(*arguments, **keywords)
+
+    def cost(self, *arguments: Any, **keywords: Any) -> ProgramCost:
+        """The floating-point operations, the bytes moved and the memory of a call with these arguments, or with
+        arguments of these types: in all, by line and by operator, as numbers and as formulas of the sizes. Nothing
+        runs.
+
+        Counted is the optimized program for any sizes, of a derivative its forward and backward part
+        (`relay.compilation.program_cost`). Raises what a call would raise before it runs.
+        """
+        types = self.describe_arguments(arguments, keywords)
+        with compiling:
+            load()
+        given = axes(types)
+        with self._lock, without_collection():
+            found = with_room(lambda: self._make_symbolic((), types, set(given))[0])
+            is_symbolic = found is not None and self._lowers(found, functools.partial(getattr, found, "core"))
+            lowered = found if found is not None and is_symbolic else with_room(lambda: self._make((), types))
+        core, main = lowered.core, lowered.typed.main
+        sizes = {dim: given[place] for dim, place in symbolic_dims(core).items()}
+
+        def memory() -> Dim:
+            from relay.codegen.lowering.probes import Probes
+
+            probes = Probes(frozenset())
+            lowered.measurable(core, probes)
+            *_, workspace = probes.frames.values()  # the entry comes after what it calls
+            held = [p.type for p in main.parameters if p.type is not None]
+            return total([workspace, value_bytes(core.functions[core.entry].type.result), *map(value_bytes, held)])
+
+        return program_cost(core, sizes, memory)
 
     @property
     def surface(self) -> Module:

@@ -1,24 +1,24 @@
 """The cost of kernels: floating-point operations, and the bytes that are moved, by the operators' definitions.
 
     flops   the sum of the operators' own: 1 for each element of an elementwise one, `POLYNOMIAL` for each of an
-    elementary
-            function, 2 m n k of a product, the operand's elements of a reduction; nothing for moved data and integers
+            elementary function, 2 m n k of a product, the operand's elements of a reduction; nothing for moved data and
+            integers
     bytes   what the kernel reads of its operands and writes of its results; what passes from one of its operators to
             another stays in registers and caches, and counts as nothing
 
 An operand is read once. Numbers, tensors of one element, stay in registers and count as no bytes. One that is read at
 some places only, as a table by its rows, counts as the elements that are taken; of a result that is written over an
-operand, only the part that changes. Sizes are given as numbers by the caller, so the same code counts programs of
-symbolic sizes."""
+operand, only the part that changes. The caller says what sizes are: numbers, or formulas of symbolic sizes, and so are
+the costs.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import attrs
 
-from relay.ir.dims import Dim
+from relay.ir.dims import Dim, add, divide_exactly, floor_divide, maximum, minimum, multiply, product
 from relay.ir.expr import Atom, Binding, Constant, OpCall, Var
 from relay.ir.types import BaseType, TensorType
 from relay.operator.definition import Operator, Pattern
@@ -27,8 +27,8 @@ from relay.operator.registry import lookup
 POLYNOMIAL = 30
 """The operations of an element of exp, tanh and the like: their polynomials take 25 (exp, tanh) to 60 (sin, log1p)."""
 
-Numbers = Callable[[Dim], int]
-"""A function from a size to a number."""
+Sizes = Callable[[Dim], Dim]
+"""A function from a size to a number, or to a formula of sizes that stay symbolic."""
 
 
 @attrs.frozen
@@ -36,68 +36,73 @@ class Cost:
     """Floating-point operations; bytes read and written; and elements computed or moved, which tell what integers and
     moved data take."""
 
-    flops: int = 0
-    bytes: int = 0
-    elements: int = 0
+    flops: Dim = 0
+    bytes: Dim = 0
+    elements: Dim = 0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.flops + other.flops, self.bytes + other.bytes, self.elements + other.elements)
+        return Cost(add(self.flops, other.flops), add(self.bytes, other.bytes), add(self.elements, other.elements))
 
     @property
-    def weight(self) -> int:
+    def weight(self) -> Dim:
         """By which the time of a kernel is divided among its operators."""
-        return max(self.flops, self.elements)
+        return maximum(self.flops, self.elements)
 
 
-def kernel_cost(bindings: Sequence[Binding], outputs: Sequence[Var], number: Numbers) -> tuple[Cost, list[Cost]]:
-    """The cost of calls that run as one kernel with these results, and of each call as part of it. Of what only a slice
-    is taken inside, only that is computed."""
-    wanted = _wanted_elements(bindings, outputs, number)
-    read: dict[Atom, int] = {}
+def kernel_cost(bindings: Sequence[Binding], outputs: Sequence[Var], size: Sizes) -> list[Cost]:
+    """The cost of each of the calls that run as one kernel with these results: their sum is the kernel's. What is read
+    counts at the call that reads most of it. Of what only a slice is taken inside, only that is computed."""
+    wanted = _wanted_elements(bindings, outputs, size)
+    read: dict[Atom, tuple[int, Dim]] = {}
     parts: list[Cost] = []
-    for binding in bindings:
+    for place, binding in enumerate(bindings):
         call, target = binding.value, binding.targets[0]
         assert isinstance(call, OpCall)
-        operator, result = lookup(call.operator), _sized(target, number)
-        types = [_sized(a, number) for a in _tensors(call)]
+        operator, result = lookup(call.operator), _sized(target, size)
+        types = [_sized(a, size) for a in _tensors(call)]
         updated = _updated(operator)
         elements = wanted[target]
         for position, (atom, type_) in enumerate(zip(_tensors(call), types, strict=True)):
-            if atom not in wanted and position != updated and (size := _elements(type_)) > 1:
-                taken = min(size, elements) if operator.pattern in _ELEMENT_BY_ELEMENT else size
-                read[atom] = max(read.get(atom, 0), taken * type_.dtype.itemsize)
-        written = elements * result.dtype.itemsize if target in outputs and _elements(result) > 1 else 0
+            if atom not in wanted and position != updated and _is_array(type_):
+                whole = _elements(type_)
+                taken = minimum(whole, elements) if operator.pattern in _ELEMENT_BY_ELEMENT else whole
+                amount = multiply(taken, type_.dtype.itemsize)
+                first, before = read.get(atom, (place, 0))
+                most = maximum(before, amount)
+                read[atom] = (place if most != before else first, most)
+        written = multiply(elements, result.dtype.itemsize) if target in outputs and _is_array(result) else 0
         if updated is not None and operator.algebra.accumulates is not None:
-            written *= 2  # what is added to is read
+            written = multiply(written, 2)  # what is added to is read
         busy = elements
         if operator.pattern in (Pattern.REDUCTION, Pattern.OPAQUE):
-            busy = max([elements, *(_elements(t) for i, t in enumerate(types) if i != updated)])
-        flops = _flops(operator, types, result, elements)
-        parts.append(Cost(flops, written, busy))
-    return sum(parts, Cost(0, sum(read.values()), 0)), parts
+            busy = maximum(elements, *(_elements(t) for i, t in enumerate(types) if i != updated))
+        parts.append(Cost(_flops(operator, types, result, elements), written, busy))
+    for place, amount in read.values():
+        parts[place] += Cost(0, amount, 0)
+    return parts
 
 
 _ELEMENT_BY_ELEMENT = (Pattern.ELEMENTWISE, Pattern.BROADCAST, Pattern.INJECTIVE)
 
 
-def _wanted_elements(bindings: Sequence[Binding], outputs: Sequence[Var], number: Numbers) -> dict[Atom, int]:
+def _wanted_elements(bindings: Sequence[Binding], outputs: Sequence[Var], size: Sizes) -> dict[Atom, Dim]:
     """The number of elements of each call's result that are computed."""
-    wanted: dict[Atom, int] = {binding.targets[0]: 0 for binding in bindings}
+    wanted: dict[Atom, Dim] = {binding.targets[0]: 0 for binding in bindings}
     for binding in reversed(bindings):
         call, target = binding.value, binding.targets[0]
         assert isinstance(call, OpCall)
-        operator, size = lookup(call.operator), _elements(_sized(target, number))
+        operator, whole = lookup(call.operator), _elements(_sized(target, size))
         updated = _updated(operator)
         if target in outputs:
-            wanted[target] = size
+            wanted[target] = whole
         if updated is not None:  # the part that changes is as large as what is written there
-            others = (_elements(_sized(a, number)) for i, a in enumerate(_tensors(call)) if i != updated)
-            wanted[target] = min(size, max(others, default=size))
+            others = [_elements(_sized(a, size)) for i, a in enumerate(_tensors(call)) if i != updated]
+            wanted[target] = minimum(whole, maximum(*others)) if others else whole
         for atom in _tensors(call):
             if atom in wanted:
-                whole = _elements(_sized(atom, number))
-                taken = min(whole, wanted[target]) if operator.pattern in _ELEMENT_BY_ELEMENT else whole
-                wanted[atom] = max(wanted[atom], taken)
+                all_ = _elements(_sized(atom, size))
+                taken = minimum(all_, wanted[target]) if operator.pattern in _ELEMENT_BY_ELEMENT else all_
+                wanted[atom] = maximum(wanted[atom], taken)
     return wanted
 
 
@@ -110,26 +115,36 @@ def _updated(operator: Operator) -> int | None:
     return operator.memory.in_place.operand if operator.memory.in_place is not None else None
 
 
-def _flops(operator: Operator, types: Sequence[TensorType], result: TensorType, elements: int) -> int:
+def _flops(operator: Operator, types: Sequence[TensorType], result: TensorType, elements: Dim) -> Dim:
     """The operations of a call on tensors of these types, which computes this many elements of the result."""
     if operator.memory.fill is not None:
         return 0
     if operator.memory.in_place is not None:
         return elements if operator.algebra.accumulates is not None and result.dtype.kind in "fV" else 0
-    found = operator.flops(types, result) * elements // max(_elements(result), 1)
+    found, whole = operator.flop_count(types, result), _elements(result)
+    if elements != whole:
+        part, whole = multiply(found, elements), maximum(whole, 1)
+        exact = divide_exactly(part, whole)
+        found = floor_divide(part, whole) if exact is None else exact
     is_elementwise = operator.pattern in (Pattern.ELEMENTWISE, Pattern.BROADCAST)
-    return found * POLYNOMIAL if is_elementwise and operator.numerics.expensive_to_recompute else found
+    return multiply(found, POLYNOMIAL) if is_elementwise and operator.numerics.expensive_to_recompute else found
 
 
-def _sized(atom: Var | Constant, number: Numbers) -> TensorType:
-    """The type of a tensor, its sizes as numbers."""
+def _sized(atom: Var | Constant, size: Sizes) -> TensorType:
+    """The type of a tensor, its sizes as the caller says."""
     type_ = atom.type
     assert isinstance(type_, TensorType) and isinstance(type_.base, BaseType)
-    return TensorType(type_.base, tuple(number(dim) for dim in type_.shape))
+    return TensorType(type_.base, tuple(size(dim) for dim in type_.shape))
 
 
-def _elements(type_: TensorType) -> int:
-    return math.prod(type_.dims)
+def _elements(type_: TensorType) -> Dim:
+    return product(type_.shape)
+
+
+def _is_array(type_: TensorType) -> bool:
+    """False for one element, and for none."""
+    elements = _elements(type_)
+    return not isinstance(elements, int) or elements > 1
 
 
 __all__ = ["POLYNOMIAL", "Cost", "kernel_cost"]

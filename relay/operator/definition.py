@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import inspect
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import attrs
 import numpy as np
 
 from relay.errors import DifferentiationError, InternalError, RelayError, TypeMismatch
-from relay.ir.dims import Dim
+from relay.ir.dims import Dim, maximum, product
 from relay.ir.expr import AttributeValue
 from relay.ir.literals import misfit_text
 from relay.ir.sizes.facts import DimConstraint
@@ -178,16 +177,23 @@ class Operator:
 
     def flops(self, types: Sequence[Type], result: Type) -> int:
         """The floating-point operations of a call. Raises TypeError where a dim is not a number."""
-        shapes = [t.dims for t in types if isinstance(t, TensorType)]
+        count = self.flop_count(types, result)
+        if not isinstance(count, int):
+            raise TypeError(f"the operations of {self.name} are {count}")
+        return count
+
+    def flop_count(self, types: Sequence[Type], result: Type) -> Dim:
+        """The floating-point operations of a call: a number, or a formula where sizes are symbolic."""
+        shapes = [t.shape for t in types if isinstance(t, TensorType)]
         if not isinstance(result, TensorType) or not isinstance(result.base, BaseType) or not result.base.is_float:
             return 0
         if self.numerics.work is not None:
-            return self.numerics.work(shapes, result.dims)
+            return self.numerics.work(shapes, result.shape)
         if self.pattern in (Pattern.ELEMENTWISE, Pattern.BROADCAST):
-            return math.prod(result.dims)
+            return product(result.shape)
         if self.pattern is Pattern.INJECTIVE:
             return 0
-        return max(map(math.prod, (*shapes, result.dims)))
+        return maximum(*map(product, (*shapes, result.shape)))
 
     def bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Sort a Python call's arguments into operands and attributes, with defaults filled in.

@@ -20,6 +20,8 @@ from typing import Any
 import attrs
 
 from relay.errors import RegistrationError
+from relay.ir.dims import Dim
+from relay.ir.types import Shape
 from relay.operator.symbolic import Value
 
 
@@ -201,7 +203,7 @@ class Numerics(metaclass=_FacetType):
             multiplies; None where there is no such call.
     """
 
-    work: Callable[[Sequence[tuple[int, ...]], tuple[int, ...]], int] | None = None
+    work: Callable[[Sequence[Shape], Shape], Dim] | None = None
     expensive_to_recompute: bool = False
     keep_fp32: bool = False
     quantized: Callable[..., Value | None] | None = None

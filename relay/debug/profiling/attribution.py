@@ -17,7 +17,7 @@ from relay.errors.diagnostic import Span
 from relay.ir.dims import DataDependentDim, Dim, TypeId, evaluate, variables
 from relay.ir.expr import OpCall
 from relay.ir.types import TensorType
-from relay.operator.cost import Cost, kernel_cost
+from relay.operator.cost import kernel_cost
 from relay.typecheck.elaboration.abstract_values import is_of_template
 
 
@@ -154,8 +154,8 @@ def kernels(
         calls = counted.calls(site)
         if calls == 0:
             continue
-        cost, shares = _shares(site, {**sizes, **dict(zip(site.dims, counted.sizes(site), strict=True))})
-        compute, memory = (calls * s for s in peak.seconds(cost.flops, cost.bytes, _dtype(site)))
+        flops, bytes_, shares = _shares(site, {**sizes, **dict(zip(site.dims, counted.sizes(site), strict=True))})
+        compute, memory = (calls * s for s in peak.seconds(flops, bytes_, _dtype(site)))
         is_divided = site.number in found.divided
         ticks = None if is_divided else (record.shortest(site), record.longest(site))
         ends = [None if ticks is None else max(t - build.empty_ticks, 0.0) / build.rate for t in ticks or (0, 0)]
@@ -169,8 +169,8 @@ def kernels(
                 seconds=found.sites[site.number],
                 shortest=ends[0],
                 longest=ends[1],
-                flops=cost.flops * calls,
-                bytes=cost.bytes * calls,
+                flops=flops * calls,
+                bytes=bytes_ * calls,
                 ideal=max(compute, memory),
                 bound="compute" if compute > memory else "memory",
                 is_divided=is_divided,
@@ -181,11 +181,11 @@ def kernels(
     return sorted(made, key=lambda kernel: -kernel.seconds)
 
 
-def _shares(site: Site, sizes: Mapping[TypeId, int]) -> tuple[Cost, tuple[Share, ...]]:
-    """The cost of one call, and the operators' parts."""
+def _shares(site: Site, sizes: Mapping[TypeId, int]) -> tuple[int, int, tuple[Share, ...]]:
+    """The floating-point operations and bytes of one call, and the operators' parts."""
     if not site.bindings:
         span = _visible(site.span)
-        return Cost(), (Share(site.kernel, span, span is not None and span.in_backward, 1.0, 0),)
+        return 0, 0, (Share(site.kernel, span, span is not None and span.in_backward, 1.0, 0),)
 
     def number(dim: Dim) -> int:
         if isinstance(dim, int):
@@ -195,16 +195,17 @@ def _shares(site: Site, sizes: Mapping[TypeId, int]) -> tuple[Cost, tuple[Share,
         known = all(v in sizes for v in variables(dim))
         return max(evaluate(dim, sizes), 0) if known else 0
 
-    cost, parts = kernel_cost(site.bindings, site.outputs, number)
-    whole = sum(part.weight for part in parts)
+    parts = kernel_cost(site.bindings, site.outputs, number)
+    weights, flops = [number(part.weight) for part in parts], [number(part.flops) for part in parts]
+    whole = sum(weights)
     shares = []
-    for binding, part in zip(site.bindings, parts, strict=True):
+    for binding, weight, own in zip(site.bindings, weights, flops, strict=True):
         call = binding.value
         assert isinstance(call, OpCall)
         span = _visible(call.span)
-        share = part.weight / whole if whole else 1 / len(parts)
-        shares.append(Share(call.operator, span, span is not None and span.in_backward, share, part.flops))
-    return cost, tuple(shares)
+        share = weight / whole if whole else 1 / len(parts)
+        shares.append(Share(call.operator, span, span is not None and span.in_backward, share, own))
+    return sum(flops), sum(number(part.bytes) for part in parts), tuple(shares)
 
 
 def _visible(span: Span | None) -> Span | None:

@@ -15,6 +15,7 @@ from relay.debug.profiling.events import Event
 from relay.debug.profiling.memory import MemoryUse
 from relay.debug.profiling.units import count, duration
 from relay.errors import FrontendError
+from relay.support.tables import aligned
 
 SHOWN = 20
 """The number of kernels and lines that the text shows."""
@@ -137,7 +138,7 @@ class Profile:
         rows.append(
             (duration(self.calling), self._share(self.calling), "", "", "", "", "the call: arguments and results", "")
         )
-        table = _table(rows, ">>>>>><<")
+        table = aligned(rows, ">>>>>><<")
         if any(kernel.is_divided for kernel in self.kernels):
             table.append("about: too short to be measured one by one; divided as in a slower run in which they were")
         return table
@@ -160,7 +161,7 @@ class Profile:
         if rest:
             seconds = sum(line.seconds for line in rest)
             rows.append((duration(seconds), self._share(seconds), "", "", f"{len(rest)} other lines", ""))
-        return _table(rows, ">>>><<")
+        return aligned(rows, ">>>><<")
 
     def _rest(self) -> list[str]:
         found = [f"compiled in {duration(sum(phase.seconds for phase in self.phases))}:"]
@@ -186,15 +187,6 @@ def _rate(amount: int, seconds: float) -> str:
 
 def _numbers(lines: Sequence[int]) -> str:
     return ", ".join(map(str, lines[:6])) + ", .." * (len(lines) > 6)
-
-
-def _table(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
-    """Rows under their heads, in columns."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(sides))]
-    return [
-        "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
-        for row in rows
-    ]
 
 
 def _suffix(path: str | os.PathLike[str], known: object) -> str:

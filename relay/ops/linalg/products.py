@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from relay.ir.dims import multiply, product
+from relay.ir.dims import Dim, multiply, product
 from relay.ir.types import Shape
 from relay.operator import Columns
 from relay.ops import batching
@@ -68,9 +67,9 @@ def _matmul(x: Stage, y: Stage) -> Stage:
     return _inner_product(shape, left[-1], str(x.dtype), terms)
 
 
-def _multiplications_and_additions(shapes: Sequence[tuple[int, ...]], result: tuple[int, ...]) -> int:
+def _multiplications_and_additions(shapes: Sequence[Shape], result: Shape) -> Dim:
     """One of each for each term of each element's sum, whose length is the left operand's last dim."""
-    return 2 * math.prod(result) * shapes[0][-1]
+    return product((2, *result, shapes[0][-1]))
 
 
 def _swap(matrix: Value) -> Value:

@@ -16,11 +16,10 @@ blocks: NCHWc, x (n, c / b, *sizes, b), with weights OIHWio, w (o / p, c / b, *k
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from relay.ir.dims import Dim, multiply
+from relay.ir.dims import Dim, multiply, product
 from relay.ir.types import Shape
 from relay.operator import Columns
 from relay.ops.nn.batched_convolutions import batched_convolution, batched_weight_gradient
@@ -56,14 +55,13 @@ def _columns(x: Shape, weight: Shape, groups: int = 1, layout: str = "", **attri
     return Columns(outputs, axis, joins=groups == 1, rows=(axis, inputs) if groups == 1 else None)
 
 
-def _work(activation: tuple[int, ...], weight: tuple[int, ...]) -> int:
+def _work(activation: Shape, weight: Shape) -> Dim:
     """The operations of each of the three: a multiplication and an addition for each element of the activation with
     the output channels, each place of the kernel and each input channel. Channels are the second axis of an activation
     and the first of a weight, or the last of both; or both, in blocks."""
-    if len(weight) > len(activation):
-        return 2 * math.prod(activation) * math.prod(weight) // max(weight[0] * weight[-1], 1)
-    out = weight[0] if weight[0] == activation[1] else weight[-1]
-    return 2 * math.prod(activation) * math.prod(weight) // max(out, 1)
+    first = len(weight) > len(activation) or weight[0] == activation[1]
+    last = len(weight) > len(activation) or not first
+    return product((2, *activation, *weight[int(first) : len(weight) - int(last)]))
 
 
 # ---- gradients
