@@ -76,13 +76,13 @@ def main():
     streams = list(on_vta.vta_program().values())
     layers = {name: timing for stream in streams for name, timing in section_timings(stream).items()}
     for name, timing in layers.items():
-        print(f"{name}: {timing.cycles} cycles, utilization {timing.utilization:.2f}, {timing.bound} is busiest")
+        print(f"{name}: {timing.cycles} cycles, utilization {timing.utilization:.2f}, {timing.bound} bounds it")
     whole = [estimate(stream.instructions, stream.config) for stream in streams]
     cycles, steps = sum(t.cycles for t in whole), sum(t.gemm_steps for t in whole)
     print(f"{len(streams)} streams for {BATCH} images: {cycles} cycles, utilization {steps / cycles:.2f}")
     (folder / "timeline.svg").write_text(to_svg(whole[0]))
     (folder / "timeline.json").write_text(to_perfetto(whole[0], streams[0].instructions))
-    (folder / "roofline.svg").write_text(roofline_svg({"layers": list(layers.items())}))
+    (folder / "roofline.svg").write_text(roofline_svg({"two virtual threads": list(layers.items())}))
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ def _simulate(options: argparse.Namespace) -> None:
     print(timing.report())
     if len(program.sections) > 1:
         for name, part in section_timings(program, model).items():
-            print(f"  {name}: {part.cycles} cycles, utilization {part.utilization:.3f}, {part.bound} is busiest")
+            print(f"  {name}: {part.cycles} cycles, utilization {part.utilization:.3f}, {part.bound} bounds it")
     if suffix is not None:
         picture = to_svg(timing) if suffix == ".svg" else to_perfetto(timing, program.instructions)
         _write(options.timeline, picture)

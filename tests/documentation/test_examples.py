@@ -107,7 +107,7 @@ def test_digits_on_the_accelerator(tmp_path: Path) -> None:
     assert floats > 70 and abs(floats - vta) <= 1
     assert "gives the same numbers" in printed
     assert re.findall(
-        r"^(\w+): \d+ cycles, utilization 0\.\d+, (?:GEMM|ALU|DMA) is busiest", printed, re.MULTILINE
+        r"^(\w+): \d+ cycles, utilization 0\.\d+, (?:GEMM|ALU|DMA) bounds it", printed, re.MULTILINE
     ) == [
         "vta_quantized_conv2d_1",
         "vta_quantized_conv2d_2",
@@ -121,9 +121,9 @@ def test_digits_on_the_accelerator(tmp_path: Path) -> None:
 def test_the_roofline_of_the_accelerator(tmp_path: Path) -> None:
     """With two virtual threads each layer reaches at least what is wanted, and what the page on it says."""
     printed = run("benchmarks/vta_roofline.py", str(tmp_path), timeout=120)
-    table = {words[0]: words[1:6] for line in printed.splitlines() if (words := line.split())[0][0] == "C"}
+    table = {words[0]: words[1:] for line in printed.splitlines() if (words := line.split())[0][0] == "C"}
     page = (EXAMPLES.parent / "docs" / "vta.md").read_text(encoding="utf-8")
-    assert all(f"| {name} | {' | '.join(words)} |" in page for name, words in table.items())
+    assert all(f"| {name} | {' | '.join((*words[:5], *words[7:]))}" in page for name, words in table.items())
     rows = {name: float(words[3]) for name, words in table.items()}
     wanted = {"C2": 0.88, "C3": 0.72, "C5": 0.93, "C6": 0.67, "C8": 0.95, "C9": 0.54, "C11": 0.90}
     assert len(rows) == 10 and all(rows[name] >= least for name, least in wanted.items())

@@ -121,6 +121,7 @@ BROKEN = [
     ("LOAD uop {UOP} x=1 pad=0,0,1,0", "micro-op-load", "loads micro-ops with padding"),
     ("LOAD wgt {WGT} x=1 pad=0,1,0,0", "padded-load", "loads WGT with padding"),
     ("LOAD acc {ACC} x=1 pad=0,0,1,0", "padded-load", "loads ACC with padding"),
+    ("LOAD inp x=0 y=0 pad=1,0,1,0", "padded-load", "loads nothing with padding"),
     ("LOAD acc8 x=0", "acc8-load", "loads ACC8"),
 ]
 

@@ -10,6 +10,7 @@ from accelerator.streams import Stream
 from relay.codegen.vta.assembler import text
 from relay.codegen.vta.isa import Gemm
 from relay.codegen.vta.simulator.cycles import CycleModel, estimate
+from relay.codegen.vta.simulator.roofline import roofline_svg
 from relay.codegen.vta.simulator.timeline import to_perfetto, to_svg
 
 STREAM = Stream()
@@ -55,3 +56,11 @@ def test_long_streams_make_small_pictures() -> None:
     """Neighbours that are narrower than a pixel are one bar."""
     timing = estimate([Gemm(iter_in=8)] * 5_000, PROGRAM.config)
     assert len(bars(to_svg(timing))) == 1
+
+
+def test_the_roofline_has_a_point_for_each_timing() -> None:
+    picture = roofline_svg({"slow": [("one", TIMING), ("two", TIMING)], "fast": [("one", TIMING)]})
+    points = [title for title in bars(picture) if "operations a byte" in title]
+    assert points == [f"{name}: 2.4 operations a byte, 1.6 GOPS, DMA bounds it" for name in ("one", "two", "one")]
+    texts = [text.text for text in ET.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")]
+    assert [texts.count(name) for name in ("one", "two", "slow", "fast", "51.2 GOPS", "0.8 GB/s")] == [1] * 6

@@ -263,6 +263,7 @@ class Machine:
 
     def alu(self, f: Mapping[str, int], dst: int, src: int, _: int, waiting: Waiting) -> np.ndarray:
         """An operation on rows."""
+        require(src < len(self.acc), "a row that there is not")
         number = f["imm"] - (f["imm"] >> 15 << 16)
         if self.design != SIMULATOR:
             require(f["op"] < 4, "an operation that there is not")

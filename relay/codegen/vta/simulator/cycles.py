@@ -146,18 +146,27 @@ class Timing:
         return self.operations / self.cycles * self.model.megahertz / 1000 if self.cycles else 0.0
 
     @property
-    def bound(self) -> str:
-        """The busiest resource: "DMA", "GEMM" or "ALU"."""
-        busy = self.busy
+    def shares(self) -> Mapping[str, float]:
+        """The part of all cycles in which the port to DRAM works, and GEMM and ALU, the compute unit's turns."""
+        busy, whole = self.busy, max(1, self.cycles)
         parts = {"DMA": busy["dram"], "GEMM": busy["gemm"] + busy["reset"], "ALU": busy["alu"]}
-        return max(parts, key=lambda part: parts[part])
+        return {part: cycles / whole for part, cycles in parts.items()}
+
+    @property
+    def bound(self) -> str:
+        """The limiting resource: "DMA" where the port is busier than the compute unit, else what that unit does most of
+        the time, "GEMM" or "ALU"."""
+        shares = self.shares
+        if shares["DMA"] > shares["GEMM"] + shares["ALU"]:
+            return "DMA"
+        return "GEMM" if shares["GEMM"] >= shares["ALU"] else "ALU"
 
     def report(self) -> str:
         """A table for people."""
         lines = [
             f"{self.cycles} cycles, {self.cycles / self.model.megahertz / 1000:.3f} ms at {self.model.megahertz:g} MHz",
             f"GEMM: {self.gemm_steps} steps, utilization {self.utilization:.3f}, {self.gops:.1f} GOPS",
-            f"{self.intensity:.1f} operations a byte; {self.bound} is busiest",
+            f"{self.intensity:.1f} operations a byte; {self.bound} bounds it",
         ]
         for name, cycles in self.busy.items():
             if cycles:

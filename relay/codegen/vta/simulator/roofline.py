@@ -8,64 +8,99 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from xml.sax.saxutils import escape
 
 from relay.codegen.vta.simulator.cycles import Timing
+from relay.support.svg import Picture
 
-_WIDTH, _HEIGHT, _LEFT, _TOP = 560, 320, 60, 30
-_COLORS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728")
+_WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _BOTTOM = 640, 340, 70, 40, 30, 60
+_COLORS = ("#4c78a8", "#f58518", "#54a24b", "#e45756")
+_LINE, _CHARACTER = 13, 6.6  # the pixels of a line of text, and of a letter
+
+_Place = Callable[[float, float], tuple[float, float]]
+_Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 def roofline_svg(series: Mapping[str, Sequence[tuple[str, Timing]]]) -> str:
     """The picture. `series` are points by what they have in common, each with its name; those of one configuration and
-    one cycle model. Raises ValueError without points."""
+    one cycle model. Points of the same name are connected, and the last series has the names. Raises ValueError without
+    points."""
     points = [timing for part in series.values() for _, timing in part]
     if not points:
         raise ValueError("a roofline needs points")
     config, model = points[0].config, points[0].model
     peak = 2 * config.batch * config.block**2 * model.megahertz / 1000
     bandwidth = model.bus * model.megahertz / 1000
-    xs = [max(p.intensity, 1e-3) for p in points] + [peak / bandwidth]
-    ys = [max(p.gops, 1e-3) for p in points] + [peak]
+    xs = [_positive(p.intensity) for p in points] + [peak / bandwidth]
     left, right = min(xs) / 2, max(xs) * 2
-    low, high = min(ys) / 2, peak * 1.5
+    low, high = min([_positive(p.gops) for p in points] + [peak]) / 1.5, peak * 1.4
 
     def place(x: float, y: float) -> tuple[float, float]:
         across = math.log(x / left) / math.log(right / left)
         up = math.log(max(y, low) / low) / math.log(high / low)
         return _LEFT + across * _WIDTH, _TOP + (1 - up) * _HEIGHT
 
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_LEFT + _WIDTH + 30}" height="{_TOP + _HEIGHT + 60}" '
-        'font-family="sans-serif" font-size="11">',
-        '<rect width="100%" height="100%" fill="white"/>',
-        f'<rect x="{_LEFT}" y="{_TOP}" width="{_WIDTH}" height="{_HEIGHT}" fill="none" stroke="#999"/>',
-    ]
-    roof = [place(x, min(peak, x * bandwidth)) for x in (left, peak / bandwidth, right)]
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in roof)
-    parts.append(f'<polyline points="{line}" fill="none" stroke="black" stroke-width="1.5"/>')
-    parts += _ticks(place, left, right, low, high)
-    for number, (label, timings) in enumerate(series.items()):
-        color = _COLORS[number % len(_COLORS)]
-        parts.append(f'<text x="{_LEFT + 10 + 180 * number}" y="{_TOP - 10}" fill="{color}">{escape(label)}</text>')
-        for name, timing in timings:
-            x, y = place(max(timing.intensity, 1e-3), timing.gops)
-            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{color}"/>')
-            parts.append(f'<text x="{x + 6:.1f}" y="{y - 5:.1f}">{escape(name)}</text>')
-    parts.append(f'<text x="{_LEFT + _WIDTH / 2}" y="{_TOP + _HEIGHT + 45}">operations a byte</text>')
-    parts.append(f'<text x="6" y="{_TOP + 12}">GOPS</text></svg>')
-    return "\n".join(parts)
+    picture = Picture(_LEFT + _WIDTH + _RIGHT, _TOP + _HEIGHT + _BOTTOM)
+    _draw_axes(picture, place, (left, right), (low, high))
+    start = max(left, low / bandwidth)
+    picture.line([place(x, min(peak, x * bandwidth)) for x in (start, peak / bandwidth, right)], "black")
+    picture.text(_LEFT + _WIDTH - 6, place(right, peak)[1] - 6, f"{peak:.4g} GOPS", "end")
+    picture.text(place(start, start * bandwidth)[0] + 8, place(start, start * bandwidth)[1], f"{bandwidth:.4g} GB/s")
+    _draw_points(picture, place, series)
+    picture.legend(list(zip(series, _COLORS, strict=False)), _LEFT, _TOP - 16)
+    return picture.source()
 
 
-def _ticks(
-    place: Callable[[float, float], tuple[float, float]], left: float, right: float, low: float, high: float
-) -> list[str]:
-    """Powers of two along the axes."""
-    parts = []
+def _positive(number: float) -> float:
+    return max(number, 1e-3)
+
+
+def _draw_axes(picture: Picture, place: _Place, xs: tuple[float, float], ys: tuple[float, float]) -> None:
+    """The frame, and powers of two along it."""
+    (left, right), (low, high) = xs, ys
+    bottom, top = _TOP + _HEIGHT, _TOP
     for power in range(math.ceil(math.log2(left)), math.floor(math.log2(right)) + 1):
-        x, y = place(2.0**power, low)
-        parts.append(f'<text x="{x - 6:.1f}" y="{y + 18:.1f}">{2.0**power:g}</text>')
+        x, _ = place(2.0**power, low)
+        picture.line([(x, top), (x, bottom)], "#ddd")
+        picture.text(x, bottom + 18, f"{2.0**power:g}", "middle")
     for power in range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1):
-        x, y = place(left, 2.0**power)
-        parts.append(f'<text x="{x - 30:.1f}" y="{y + 4:.1f}">{2.0**power:g}</text>')
-    return parts
+        _, y = place(left, 2.0**power)
+        picture.line([(_LEFT, y), (_LEFT + _WIDTH, y)], "#ddd")
+        picture.text(_LEFT - 8, y + 4, f"{2.0**power:g}", "end")
+    corners = (_LEFT, top), (_LEFT + _WIDTH, top), (_LEFT + _WIDTH, bottom), (_LEFT, bottom), (_LEFT, top)
+    picture.line(corners, "#999")
+    picture.text(_LEFT + _WIDTH / 2, bottom + 42, "operations of GEMM for each byte of DRAM", "middle")
+    picture.text(_LEFT - 8, _TOP - 12, "GOPS", "end")
+
+
+def _draw_points(picture: Picture, place: _Place, series: Mapping[str, Sequence[tuple[str, Timing]]]) -> None:
+    """Squares for the points, lines between those of a name, and the names, where nothing else is."""
+    spots: dict[str, list[tuple[float, float]]] = {}
+    for part in series.values():
+        for name, timing in part:
+            spots.setdefault(name, []).append(place(_positive(timing.intensity), timing.gops))
+    for line in spots.values():
+        picture.line(line, "#bbb")
+    for color, part in zip(_COLORS, series.values(), strict=False):
+        for name, timing in part:
+            x, y = place(_positive(timing.intensity), timing.gops)
+            picture.rectangle(x - 4, y - 4, 8, 8, color, f"{name}: {timing.intensity:.1f} operations a byte, "
+                              f"{timing.gops:.1f} GOPS, {timing.bound} bounds it")  # fmt: skip
+    taken = [(x - 4, y - 4, x + 4, y + 4) for line in spots.values() for x, y in line]
+    for name, (*_, (x, y)) in sorted(spots.items(), key=lambda item: item[1][-1]):
+        box = _free_box(x, y, len(name) * _CHARACTER, taken)
+        taken.append(box)
+        picture.text(box[0], box[3] - 2, name)
+
+
+def _free_box(x: float, y: float, width: float, taken: Sequence[_Box]) -> _Box:
+    """The place of a name of that width near a point: the first one within the frame that is free."""
+    nearby = [(x + 7, 0.0), (x - 7 - width, 0.0), (x - width / 2, 14.0), (x - width / 2, -14.0)]
+    nearby += [(x + 7, line * _LINE) for line in range(1, 30)]
+    boxes = [(left, y + down - 6, left + width, y + down + 6) for left, down in nearby]
+    inside = [box for box in boxes if box[0] > _LEFT and box[2] < _LEFT + _WIDTH]
+    free = (box for box in inside if not any(_overlap(box, other) for other in taken))
+    return next(free, boxes[0])
+
+
+def _overlap(one: _Box, other: _Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

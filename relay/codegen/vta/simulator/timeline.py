@@ -78,7 +78,7 @@ def to_svg(timing: Timing, *, first: int = 0, last: int | None = None) -> str:
     end = timing.cycles if last is None else last
     span = max(1, end - first)
     height = _ROW * len(_LANES) + 70
-    picture = Picture(_LEFT + _WIDTH + 20, height)
+    picture = Picture(_LEFT + _WIDTH + 40, height)
     for row, lane in enumerate(_LANES):
         picture.text(_LEFT - 8, row * _ROW + _BAR, lane, "end")
         spans = [

@@ -51,6 +51,8 @@ def _check_load(position: int, load: Load, report: Report) -> None:
     if load.memory is Memory.ACC8:  # even of nothing: its tokens are not posted
         report.add("acc8-load", f"instruction {position} loads {load.memory.name}", position)
     if not load.x_size:
+        if load.memory is Memory.INP and load.is_padded:
+            report.add("padded-load", f"instruction {position} loads nothing with padding", position)
         return
     if load.memory in (Memory.WGT, Memory.ACC, Memory.ACC8) and load.is_padded:
         report.add("padded-load", f"instruction {position} loads {load.memory.name} with padding", position)
