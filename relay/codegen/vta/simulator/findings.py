@@ -34,8 +34,8 @@ LINTS: Mapping[str, str] = {
     "repeated-destination": "no step reads a row that one of the two steps before it writes",
     "stale-output": "the last to write a row that is stored was the ALU, or GEMM without reset",
     "micro-op-load": "micro-ops are loaded in one row without padding: HLS copies no more",
-    "padded-load": "only activations are loaded with padding: HLS ignores that of weights and accumulators, and fills that "
-    "of a load of no activations",
+    "padded-load": "only activations are loaded with padding, and not none of them: HLS ignores that of weights and "
+    "accumulators, and fills that of a load of nothing",
     "token-capacity": "at most 255 tokens wait in a queue: Chisel's counters lose the next one",
     "instruction-queue": "the stream goes on when 512 instructions wait for each unit",
     "finish-tokens": "FINISH takes and posts no tokens, as the original runtime demands",
