@@ -3,8 +3,8 @@
     python benchmarks/vta_roofline.py [FOLDER]
 
 Each layer is one tile after the other, and with two virtual threads, in which loading and storing go on while GEMM
-multiplies. Prints a table: in what part of the cycles DMA, GEMM and ALU work, and what bounds the layer: DMA, or what the
-compute unit, which does GEMM and ALU by turns, does most. Writes roofline.svg.
+multiplies. Prints a table: in what part of the cycles DMA, GEMM and ALU work, and what bounds the layer: DMA, or what
+the compute unit, which does GEMM and ALU by turns, does most. Writes roofline.svg.
 """
 
 import sys
