@@ -187,6 +187,11 @@ rename_axes = _inside_only(
     "rename_axes",
     "rename_axes(x, names): x with other names for its axes, a layout or a tuple of names; None for no names.",
 )
+align = _inside_only(
+    "align",
+    "align(x, like): x with its named axes in the order of those of a tensor, of a layout or of a tuple of names, and"
+    " an axis of extent 1 for each name that it lacks.",
+)
 breakpoint = _inside_only(
     "breakpoint",
     "Stop here when the program runs in the debugger (`relay.debug.step`, `relay debug`); elsewhere it does nothing.",
@@ -384,6 +389,7 @@ __all__ = [
     "UInt16",
     "UInt32",
     "UInt64",
+    "align",
     "as_python",
     "base_type_var",
     "breakpoint",

@@ -114,7 +114,7 @@ class _Python(python_mode.Mode):
         return function
 
     def builtin(self, name: str, arguments: Sequence[Any]) -> Any:
-        """`read`, `write`, `rename_axes`, `breakpoint`."""
+        """`read`, `write`, `rename_axes`, `align`, `breakpoint`."""
         match name, arguments:
             case "read", (Ref() as reference,):
                 return reference.value
@@ -123,6 +123,9 @@ class _Python(python_mode.Mode):
                 return None
             case "rename_axes", (x, _):
                 return x
+            case "align", (_, _):
+                message = "relay.align needs the names of axes, which arrays do not have in plain Python"
+                raise TypeMismatch(message, help="call the function outside of relay.as_python()")
             case "breakpoint", ():
                 _stop(sys._getframe(2))
                 return None

@@ -311,3 +311,45 @@ def test_derivatives_by_all_elements_have_the_names_of_both() -> None:
     )
     ones = np.ones((2, 3), np.float32)
     assert [part.shape for part in derivatives.interpret(ones, ones)] == [(3, 2, 3), (2, 3), (2, 3, 2, 3)]
+
+
+# ---- alignment
+
+
+@relay
+def mixed(x: Tensor[Float, (2, 3, 4, 5), R.NCHW], y: Tensor[Float, (2, 4, 5, 3), R.NHWC], b: Tensor[Float, dict(C=3)]):
+    return x * R.align(y, x) + R.align(b, "NCHW")
+
+
+def test_alignment_puts_axes_in_order_and_broadcasts_those_that_are_missing() -> None:
+    random = np.random.default_rng(0)
+    x, y, b = (random.standard_normal(s).astype(np.float32) for s in ((2, 3, 4, 5), (2, 4, 5, 3), (3,)))
+    turned = y.transpose(0, 3, 1, 2)
+    for run in (mixed, mixed.interpret):
+        np.testing.assert_allclose(run(x, y, b), x * turned + b[:, None, None], rtol=1e-5)
+
+
+def test_gradients_keep_the_order_of_what_was_aligned() -> None:
+    @relay
+    def loss(x, y, b):
+        return R.sum(mixed(x, y, b))
+
+    random = np.random.default_rng(1)
+    x, y, b = (random.standard_normal(s).astype(np.float32) for s in ((2, 3, 4, 5), (2, 4, 5, 3), (3,)))
+    dx, dy, db = R.grad(loss)(x, y, b)
+    np.testing.assert_allclose(dx, y.transpose(0, 3, 1, 2), rtol=1e-5)
+    np.testing.assert_allclose(dy, x.transpose(0, 2, 3, 1), rtol=1e-5)
+    np.testing.assert_allclose(db, [40, 40, 40], rtol=1e-5)
+
+
+def test_aligned_programs_are_those_with_transpositions() -> None:
+    @relay
+    def by_hand(x: Tensor[Float, dict(a=2, b=3)], y: Tensor[Float, dict(b=3, a=2)]):
+        return x + R.transpose(y, (1, 0))
+
+    @relay
+    def aligned(x: Tensor[Float, dict(a=2, b=3)], y: Tensor[Float, dict(b=3, a=2)]):
+        return x + R.align(y, ("a", "b"))
+
+    arguments = np.zeros((2, 3), np.float32), np.zeros((3, 2), np.float32)
+    assert alpha_equal(aligned.typed(*arguments), by_hand.typed(*arguments))

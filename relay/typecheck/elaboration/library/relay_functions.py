@@ -10,7 +10,7 @@ from relay.ir.intrinsic import Intrinsic
 from relay.typecheck.elaboration.abstract_values import AbstractValue, PythonObject
 from relay.typecheck.elaboration.derivatives import derivatives, templates
 from relay.typecheck.elaboration.derivatives.template_scopes import STRUCTURAL
-from relay.typecheck.elaboration.expressions import references
+from relay.typecheck.elaboration.expressions import axis_alignment, references
 from relay.typecheck.elaboration.library import trees
 from relay.typecheck.elaboration.library.overloads import Call, Rule, implements
 from relay.typecheck.elaboration.values import axis_names
@@ -58,6 +58,11 @@ def _replace(call: Call, value: AbstractValue, /, **fields: AbstractValue) -> Ab
 def _rename_axes(call: Call, x: AbstractValue, names: AbstractValue) -> AbstractValue:
     typed = call.checker.materialize(call.out, x, call.span)
     return axis_names.rename_axes(call.checker, typed, names, call.span)
+
+
+@_implements("align")
+def _align(call: Call, x: AbstractValue, like: AbstractValue) -> AbstractValue:
+    return axis_alignment.align(call.checker, call.out, x, like, call.span)
 
 
 @_implements("breakpoint")

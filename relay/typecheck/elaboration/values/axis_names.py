@@ -308,7 +308,7 @@ def axes_by_name(
     names = names_of(first) if isinstance(first, DynamicValue) else None
     for attribute in given:
         value = attributes[attribute]
-        if names is None and checker.generic and _may_get_names(first):
+        if names is None and checker.generic and may_get_names(first):
             raise SchemeOnly(span, f"the axis {value!r}")
         if isinstance(value, str):
             is_word = len(value) > 1 and set(value) <= set(names or ()) - {value}
@@ -322,7 +322,8 @@ def _has_names(value: object) -> bool:
     return isinstance(value, str) or (isinstance(value, tuple) and any(isinstance(item, str) for item in value))
 
 
-def _may_get_names(operand: AbstractValue) -> bool:
+def may_get_names(operand: AbstractValue) -> bool:
+    """True for a value of whose rank, and so of whose names, nothing is known yet."""
     type_ = prune(operand.type) if isinstance(operand, DynamicValue) else None
     return isinstance(type_, Unknown) or (
         isinstance(type_, TensorType) and shape_variable(flat_shape(type_.shape)) is not None
