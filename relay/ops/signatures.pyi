@@ -987,14 +987,14 @@ class Operators:
 
     @staticmethod
     def greater(x: Any, y: Any) -> Any:
-        """Type: T:number, T -> bool
+        """Type: T, T -> bool
 
         x > y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
         """
 
     @staticmethod
     def greater_equal(x: Any, y: Any) -> Any:
-        """Type: T:number, T -> bool
+        """Type: T, T -> bool
 
         x >= y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
         """
@@ -1145,14 +1145,14 @@ class Operators:
 
     @staticmethod
     def less(x: Any, y: Any) -> Any:
-        """Type: T:number, T -> bool
+        """Type: T, T -> bool
 
-        x < y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
+        x < y; False is less than True. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
         """
 
     @staticmethod
     def less_equal(x: Any, y: Any) -> Any:
-        """Type: T:number, T -> bool
+        """Type: T, T -> bool
 
         x <= y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
         """

@@ -9,7 +9,7 @@ import numpy as np
 from relay.ir.dims import add
 from relay.ir.sizes.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
 from relay.ir.types import BaseClass, BaseType
-from relay.ops.notation import Algebra, Pattern, Relation, Tensor, Value, elementwise, number_like, register_op
+from relay.ops.notation import Algebra, Element, Pattern, Relation, Tensor, Value, elementwise, number_like, register_op
 from relay.ops.samples import case, cases
 from relay.ops.tir import scalar
 from relay.ops.tir.tvm_modules import tirx
@@ -18,7 +18,7 @@ from relay.typecheck.relations import broadcast, same_shape
 # What the operators of a section have in common.
 _truth = partial(register_op, pattern=Pattern.BROADCAST, no_gradient="the result is a boolean")
 _equality = partial(_truth, relation=Relation("T, T -> bool", broadcast), algebra=Algebra(commutative=True))
-_order = partial(_truth, relation=Relation("T:number, T -> bool", broadcast))
+_order = partial(_truth, relation=Relation("T, T -> bool", broadcast))
 _property = partial(_truth, pattern=Pattern.ELEMENTWISE, relation=Relation("T:number -> bool", same_shape))
 _logic = partial(_truth, relation=Relation("bool, bool -> bool", broadcast))
 _integer = partial(register_op, pattern=Pattern.BROADCAST, no_gradient="the result is an integer")
@@ -26,6 +26,11 @@ _bits = partial(_integer, relation=Relation("T:int|bool, T -> T", broadcast))
 
 
 # ---- comparisons
+
+
+def _ordered(*operands: Element) -> tuple[Element, ...]:
+    """Numbers that compare as the operands do: False is less than True."""
+    return tuple(tirx.Cast("uint8", x) if scalar.dtype_of(x) == "bool" else x for x in operands)
 
 
 @_equality(compute=elementwise(scalar.equal, direct=True), on_dims=lambda x, y: DimConstraint(x, EQUAL, y))
@@ -49,11 +54,11 @@ def not_equal(x: Tensor, y: Tensor) -> Tensor:
 
 
 @_order(
-    compute=elementwise(lambda x, y: tirx.LT(x, y), direct=True),
+    compute=elementwise(lambda x, y: tirx.LT(*_ordered(x, y)), direct=True),
     on_dims=lambda x, y: DimConstraint(y, AT_LEAST, add(x, 1)),
 )
 def less(x: Tensor, y: Tensor) -> Tensor:
-    """x < y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
+    """x < y; False is less than True. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
 
     >>> relay.less(np.int32([1, 2]), 2)
     array([ True, False])
@@ -62,7 +67,8 @@ def less(x: Tensor, y: Tensor) -> Tensor:
 
 
 @_order(
-    compute=elementwise(lambda x, y: tirx.LE(x, y), direct=True), on_dims=lambda x, y: DimConstraint(y, AT_LEAST, x)
+    compute=elementwise(lambda x, y: tirx.LE(*_ordered(x, y)), direct=True),
+    on_dims=lambda x, y: DimConstraint(y, AT_LEAST, x),
 )
 def less_equal(x: Tensor, y: Tensor) -> Tensor:
     """x <= y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
@@ -74,7 +80,7 @@ def less_equal(x: Tensor, y: Tensor) -> Tensor:
 
 
 @_order(
-    compute=elementwise(lambda x, y: tirx.GT(x, y), direct=True),
+    compute=elementwise(lambda x, y: tirx.GT(*_ordered(x, y)), direct=True),
     on_dims=lambda x, y: DimConstraint(x, AT_LEAST, add(y, 1)),
 )
 def greater(x: Tensor, y: Tensor) -> Tensor:
@@ -87,7 +93,8 @@ def greater(x: Tensor, y: Tensor) -> Tensor:
 
 
 @_order(
-    compute=elementwise(lambda x, y: tirx.GE(x, y), direct=True), on_dims=lambda x, y: DimConstraint(x, AT_LEAST, y)
+    compute=elementwise(lambda x, y: tirx.GE(*_ordered(x, y)), direct=True),
+    on_dims=lambda x, y: DimConstraint(x, AT_LEAST, y),
 )
 def greater_equal(x: Tensor, y: Tensor) -> Tensor:
     """x >= y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
