@@ -181,6 +181,33 @@ def test_a_quantized_network() -> None:
         quantized.compile().vta_program()
 
 
+SCALED = (RANDOM.normal(size=(16, 16, 3, 3)) * 0.1).astype(np.float32)
+
+
+def test_weights_may_be_computed_from_constants() -> None:
+    """Scales of a normalization, for instance."""
+
+    @relay
+    def scaled(x: Any) -> Any:
+        return relay.relu(relay.conv2d(x, SCALED * 2, padding=1))
+
+    x = RANDOM.normal(size=(1, 16, 4, 4)).astype(np.float32)
+    quantized = relay.to_int8(scaled, [[x]], "max", integer=True)
+    executable = quantized.compile(target="vta")
+    assert sections(executable) == [["vta_quantized_conv2d_1"]]
+    np.testing.assert_array_equal(executable(x), interpreter.run(quantized.module, [x]))
+
+
+def test_the_host_computes_what_has_no_elements() -> None:
+    @relay(target="vta")
+    def pair(x: Any, y: Any) -> Any:
+        return requantize(relay.quantized_conv2d(x, KERNEL)), requantize(relay.quantized_conv2d(y, KERNEL))
+
+    empty, found = pair(IMAGES[0][:0], IMAGES[0])
+    assert empty.shape == (0, 16, 4, 4)
+    np.testing.assert_array_equal(found, pair.interpret(IMAGES[0][:0], IMAGES[0])[1])
+
+
 def test_epilogues_are_fused() -> None:
     from relay.codegen.vta.offloading import clusters
 

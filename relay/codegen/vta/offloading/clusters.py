@@ -362,9 +362,9 @@ class Matcher:
         return Layer(channels, channels, height, width, groups=channels, images=images, batch=batch, block=block)
 
     def _has_blocks(self, x: Atom, layout: str) -> bool:
-        """True if a tensor has such axes, and blocks, if there are some, of the accelerator's size."""
+        """True if a tensor has elements, such axes, and blocks, if there are some, of the accelerator's size."""
         shape, axes = _shape(x), AXES.get(layout)
-        if shape is None or axes is None or len(shape) != len(axes.order()):
+        if shape is None or 0 in shape or axes is None or len(shape) != len(axes.order()):
             return False
         return axes.block is None or shape[axes.block] == self.config.block
 

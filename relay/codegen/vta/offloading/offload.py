@@ -44,11 +44,14 @@ from relay.ir.rebuild import map_parts, map_terminator
 from relay.ir.traverse import all_blocks, operands, terminator_operands, walk
 from relay.ir.types import TensorType, Type
 from relay.operator import Emitter, Value, lookup
+from relay.transform.cleanup.constant_folding import fold_constants
 from relay.transform.cleanup.dead_code import eliminate_dead_code
 from relay.transform.core.rebuilding import map_bodies, with_functions
 from relay.transform.layout.layouts import VTA, choose_layouts
 
 DEFAULT = Target()
+LARGEST_WEIGHTS = 1 << 30
+"""The most bytes of weights that are computed from constants when a program is compiled."""
 
 
 def offload(module: Module, target: Target = DEFAULT) -> OffloadedModule:
@@ -59,7 +62,8 @@ def offload(module: Module, target: Target = DEFAULT) -> OffloadedModule:
     """
     layouts = attrs.evolve(VTA, preferred=(f"NCHW{target.config.block}c",))
     offloading = _Offloading(module, target)
-    made = map_bodies(choose_layouts(module, layouts), offloading.body)
+    folded = fold_constants(module, LARGEST_WEIGHTS)  # weights may be scaled by the program
+    made = map_bodies(choose_layouts(folded, layouts), offloading.body)
     if not offloading.layers:
         raise offloading.refusal or _without_layers(module)
     functions: dict[str, Function | Derivative] = {**made.functions, **offloading.functions}
