@@ -14,6 +14,7 @@ from relay.eval.values import Data
 from relay.frontend.data.values import is_value, make
 from relay.ir.annotations.annotation import Ref
 from relay.ir.definition import DataClass, complete_definition, data_class
+from relay.ir.optional import is_optional
 from relay.ir.types import (
     Constructor,
     DataDefinition,
@@ -146,7 +147,7 @@ def from_data(value: Data, type_: Type, part: Callable[[Any, Type], Any], interp
     """A run-time value as the Python object that its type stands for. `type_` may be a data type with arguments, or
     the type of a function value, which runs on the interpreter if `interpreted`."""
     done: dict[int, Any] = {}
-    layouts: dict[tuple[Type, str], tuple[DataClass, Constructor, list[Type]]] = {}
+    layouts: dict[tuple[Type, str], tuple[DataClass | None, Constructor, list[Type]]] = {}
     pending: list[tuple[Data, Type]] = [(value, type_)]
     while pending:
         current, found = pending[-1]
@@ -165,19 +166,23 @@ def from_data(value: Data, type_: Type, part: Callable[[Any, Type], Any], interp
             continue
         pending.pop()
         values = [done[id(f)] if isinstance(f, Data) else part(f, t) for f, t in held]
+        if owner is None:  # an optional value is None or its content
+            done[id(current)] = values[0] if values else None
+            continue
         made = make(owner, current.constructor, dict(zip(constructor.names, values, strict=True)))
         is_function = isinstance(owner, ClosureClass) and owner.applied is not None
         done[id(current)] = owner.function(made, interpreted) if is_function else made  # type: ignore[attr-defined]
     return done[id(value)]
 
 
-def fields(type_: Type, name: str) -> tuple[DataClass, Constructor, list[Type]]:
-    """A constructor of a data type, and the types of its fields at the type's arguments."""
+def fields(type_: Type, name: str) -> tuple[DataClass | None, Constructor, list[Type]]:
+    """A constructor of a data type, and the types of its fields at the type's arguments. An optional value has no
+    class."""
     known = prune(type_)
     assert isinstance(known, DataType)
     definition = known.definition
     owner = data_class(definition)
-    if owner is None:
+    if owner is None and not is_optional(known):
         raise InternalError(f"{known} has no class in Python")
     constructor = definition.constructors[definition.index(name)]
     bound = dict(zip(definition.parameters, known.arguments, strict=True))

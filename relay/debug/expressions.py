@@ -19,6 +19,7 @@ from relay.ir.annotations.annotation import Ref
 from relay.ir.debugging.source_names import FunctionName, Parts
 from relay.ir.definition import MISSING, Definition, data_class
 from relay.ir.expr import Var
+from relay.ir.optional import is_optional
 from relay.ir.structure import build, split
 from relay.ir.types import DataType, TupleType, Type, prune, show
 
@@ -47,7 +48,7 @@ def python_value(value: object) -> Any:
             return [python_value(cell.content if isinstance(cell, Reference) else cell) for cell in cells]
         case Reference(content):
             return Ref(python_value(content))
-        case Data(definition) if data_class(definition) is not None:
+        case Data(definition) if data_class(definition) is not None or is_optional(DataType(definition)):
             return marshalling.from_data(value, DataType(definition), lambda part, _: python_value(part), True)
         case Data() | Closure() | GradientFunction() | FunctionName():
             return Shown(value)

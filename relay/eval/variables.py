@@ -28,8 +28,9 @@ from relay.ir.debugging.source_names import (
 )
 from relay.ir.dims import evaluate
 from relay.ir.expr import Constant, Global, If, Loop, Match, Var
+from relay.ir.optional import is_optional
 from relay.ir.traverse import bound_variables
-from relay.ir.types import Form
+from relay.ir.types import DataType, Form
 
 SHOWN_CHARACTERS = 72
 SHOWN_DEPTH = 3
@@ -175,6 +176,8 @@ def type_text(value: object) -> str:
             return f"Ref[{type_text(content)}]"
         case Stack(_, length):
             return f"a list of {length}"
+        case Data(definition, _, fields) if is_optional(DataType(definition)):
+            return type_text(fields[0]) if fields else "None"
         case Data(definition):
             return definition.name
         case FunctionName():
@@ -212,6 +215,8 @@ def _short(value: object, depth: int) -> str:
             held = [cell.content if isinstance(cell, Reference) else cell for cell in cells]
             inside = [_short(item, depth - 1) for item in held] if depth else [".."]
             return f"[{', '.join([*inside, *['..'] * (depth > 0 and length > SHOWN_ITEMS)])}]"
+        case Data(definition, _, fields) if is_optional(DataType(definition)):
+            return _short(fields[0], depth) if fields else "None"
         case Data(_, constructor, fields):
             if not fields:
                 return constructor

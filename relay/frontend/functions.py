@@ -172,7 +172,7 @@ def _end(context: Context, node: ast.FunctionDef) -> None:
                 f"`{context.name}` returns a value here, but its end can also be reached without `return`",
                 valued,
                 labels=(Label(end, "nothing is returned after this"),),
-                help="return a value on every path",
+                help="return a value on every path; where there is none, write `return None`",
             )
         span = context.file.function_span(node)
         context.block.terminator = Exit(context.label, (Static(None, span),), span)
@@ -181,7 +181,7 @@ def _end(context: Context, node: ast.FunctionDef) -> None:
             f"`{context.name}` returns a value on one path and nothing on another",
             context.bare_return,
             labels=(Label(valued, "returns a value"),),
-            help="return a value on every path",
+            help="return a value on every path; where there is none, write `return None`",
         )
 
 

@@ -121,7 +121,8 @@ def _lower_delete(context: Context, target: ast.expr) -> None:
 def _lower_return(context: Context, node: ast.Return) -> None:
     match node.value:
         case None | ast.Constant(value=None):
-            context.bare_return = context.span(node)
+            if node.value is None:
+                context.bare_return = context.span(node)
             context.block.terminator = Exit(context.label, (Static(None, context.span(node)),), context.span(node))
         case expression:
             context.valued_return = context.span(expression)

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from relay.errors import DifferentiationError
 from relay.ir.expr import Grad
+from relay.ir.optional import is_optional
 from relay.ir.types import (
     NONE,
     UNIT,
@@ -231,6 +232,8 @@ def _way_out(type_: Type) -> str | None:
     match type_:
         case TensorType():
             return "integers and booleans have no gradient: return a float that is computed from floats"
+        case DataType() if is_optional(type_):
+            return "it may be None: write `assert x is not None` before `return x`, or return a number instead of None"
         case DataType():
             return "return one of its fields, or a sum over them"
         case RefType():

@@ -459,6 +459,21 @@ class Context:
     scope: Scope
     annotated: dict[TypeId, object] = attrs.field(factory=dict)  # this instance's meaning of annotation variables
     outer: Context | None = None
+    narrowed: list[tuple[Var, AbstractValue | None]] = attrs.field(factory=list)  # with what they meant before
+
+    def narrow(self, variable: Var, meaning: AbstractValue) -> None:
+        """Let a variable mean something else until `restore`: what it is where a test holds."""
+        self.narrowed.append((variable, self.environment.get(variable)))
+        self.environment[variable] = meaning
+
+    def restore(self, count: int) -> None:
+        """Let the variables that were narrowed after the first `count` mean what they meant."""
+        while len(self.narrowed) > count:
+            variable, meaning = self.narrowed.pop()
+            if meaning is None:
+                del self.environment[variable]
+            else:
+                self.environment[variable] = meaning
 
     def child_context(self) -> Context:
         """The same for one of several copies of a block: what the copy binds means nothing in the others, and functions

@@ -62,7 +62,7 @@ from relay.typecheck.elaboration.constraints import Constraints
 from relay.typecheck.elaboration.engine import Engine
 from relay.typecheck.elaboration.frame import Frame
 from relay.typecheck.elaboration.restarts import Assumptions, ParameterPlace
-from relay.typecheck.elaboration.state import ModuleBuilder, SchemeNotes, SizeNotes
+from relay.typecheck.elaboration.state import ModuleBuilder, NoneTests, SchemeNotes, SizeNotes
 from relay.typecheck.elaboration.values import sizes
 from relay.typecheck.guards import Snapshot
 from relay.typecheck.unification import resolve
@@ -139,6 +139,9 @@ class Checker(Constraints):
         self.read_early: list[tuple[Type, Span, RelayError]] = []  # those with fields that are read before an append
         self.gradients: dict[Tuple, tuple[int, ...]] = {}  # with respect to several parameters, at these positions
         self.used_early: list[Instance] = []  # functions that call themselves, whose results were not known then
+        self.none_cells: dict[Span, Type] = {}  # by where they are made: what references that begin as None hold later
+        self.used_cells: dict[Span, RelayError] = {}  # those of them that are used before anything is written
+        self.none_tests = NoneTests()  # what conditions say of what may be None
         self.right: set[Definition] = set()  # whose uses of polymorphic parameters are checked
         self._facts_before: list[Snapshot] = []  # of blocks in which more holds
 

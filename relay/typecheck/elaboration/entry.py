@@ -56,6 +56,7 @@ from relay.typecheck.elaboration.instances import instantiate
 from relay.typecheck.elaboration.restarts import Assumptions, Restart
 from relay.typecheck.elaboration.schemes import rank_n_types
 from relay.typecheck.elaboration.schemes.schemes import generalize, name_the_rest
+from relay.typecheck.elaboration.values import optionals
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.function_values import call_derived
 from relay.typecheck.elaboration.values.objects import derived_entity, object_entity
@@ -109,10 +110,12 @@ def _attempt(
             else:
                 name = _derived_entry(checker, derived_entity(definition), arguments, symbolic)
             early_elements.settle(checker)
+            optionals.settle_cells(checker)
             finish(checker)
         return finished_module(checker, name)
     except (DependsOnPoison, RelayError) as error:
         early_elements.settle(checker)
+        optionals.settle_cells(checker)
         checker.report(error)
         checker.stop()
         raise

@@ -42,6 +42,8 @@ class Assumptions:
     endless: set[LoopLabel] = attrs.field(factory=set)  # those that have too many rounds for that
     copied: set[LoopLabel] = attrs.field(factory=set)  # `for` loops whose rounds have their own types
     peeled: set[LoopLabel] = attrs.field(factory=set)  # `for` loops whose first round changes types: of numbers, None
+    optional: dict[Place, Type | None] = attrs.field(factory=dict)  # what is None or a value, of which type
+    cells: dict[Span, Type] = attrs.field(factory=dict)  # what is in references that begin as None
     counting: set[ParameterPlace] = attrs.field(factory=set)  # whose integers from Python have to be integers
     of_several_types: set[ParameterPlace] = attrs.field(factory=set)  # unannotated ones that are functions
     elements: dict[Span, Type] = attrs.field(factory=dict)  # what is appended to lists that begin with nothing
@@ -54,7 +56,8 @@ class Assumptions:
         marked = (self.unrolled, self.by_call, self.endless, self.copied, self.peeled)
         loops = tuple(frozenset(found) for found in marked)
         varying = {place: frozenset(axes) for place, axes in self.varying.items()}
-        return (*places, *parameters, *functions, *loops, varying, dict(self.results), frozenset(self.elements))
+        found_types = dict(self.results), frozenset(self.elements), frozenset(self.optional), frozenset(self.cells)
+        return (*places, *parameters, *functions, *loops, varying, *found_types)
 
     @property
     def has_nested_growth(self) -> bool:
@@ -109,6 +112,29 @@ class FirstRoundDiffers(Restart):
 
     def note(self, decisions: Assumptions) -> None:
         decisions.peeled.add(self.label)
+
+
+class IsOptional(Restart):
+    """A variable enters a loop as None and gets values in its rounds, of these types; or some of a function's results
+    are None, and others are not."""
+
+    def __init__(self, types: Mapping[Place, Type | None]) -> None:
+        super().__init__()
+        self.types = types
+
+    def note(self, decisions: Assumptions) -> None:
+        decisions.optional.update(self.types)
+
+
+class CellReadEarly(Restart):
+    """What is in a reference that begins as None is used before, in the text, anything is written to it."""
+
+    def __init__(self, cells: Mapping[Span, Type]) -> None:
+        super().__init__()
+        self.cells = cells
+
+    def note(self, decisions: Assumptions) -> None:
+        decisions.cells.update(self.cells)
 
 
 class RoundsDiffer(Restart):

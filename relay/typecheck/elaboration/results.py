@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from relay.errors import Span
 from relay.ir.expr import Function, LoopLabel
+from relay.ir.optional import is_optional
 from relay.ir.types import Kind, StackType, TupleType, Type, prune
 from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Tuple, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker, Instance
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-from relay.typecheck.elaboration.restarts import ListGrows
+from relay.typecheck.elaboration.restarts import IsOptional, ListGrows
+from relay.typecheck.elaboration.values import optionals
 from relay.typecheck.elaboration.values.expansion import expand
 
 
@@ -26,10 +28,14 @@ def result_value(
 ) -> DynamicValue:
     """A result as a value. A list has a fixed length only if it has the same one wherever the function returns."""
     if function.result is not None:
+        if not is_optional(instance.result):
+            entity = optionals.content(checker, out, entity, "the result", span)
         entity = data_dependent.narrow_to_annotation(
             checker, out, entity, instance.result, f"the result of {function.name}", span
         )
-    fitting = _with_growing(checker, out, function.label, entity, instance.result, (), span)
+    fitting = _with_growing(
+        checker, out, function.label, entity, instance.result, (), span, function.result is not None
+    )
     if isinstance(fitting, DynamicValue) and isinstance(prune(fitting.type), TupleType):
         fitting = expand(checker, out, fitting, span)
     fitting = data_dependent.pack_sizes(checker, out, fitting, checker.escaping, instance.result, span)
@@ -78,11 +84,16 @@ def _with_growing(
     expected: Type | None,
     path: tuple[int, ...],
     span: Span | None,
+    is_written: bool,
 ) -> AbstractValue:
     """A result, or a part of one, with the lists that grow as such. `expected` is the type of earlier results there."""
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
     known = None if expected is None else prune(expected)
+    if (label, path) in checker.decisions.optional:
+        entity = optionals.as_optional(checker, out, entity, optionals.optional_type(checker), span)
+    elif known is not None and not is_written and optionals.is_new_option(entity, known):
+        raise IsOptional({(label, path): None})
     if dynamic_lists.is_list(entity):
         if (label, path) in checker.decisions.growing or isinstance(known, StackType):
             return dynamic_lists.as_growing(checker, out, entity, span)
@@ -96,5 +107,5 @@ def _with_growing(
     same = isinstance(known, TupleType) and len(known.items) == len(entity.items)
     types: Sequence[Type | None] = known.items if same and isinstance(known, TupleType) else [None] * len(entity.items)
     parts = enumerate(zip(entity.items, types, strict=True))
-    items = (_with_growing(checker, out, label, i, t, (*path, p), span) for p, (i, t) in parts)
+    items = (_with_growing(checker, out, label, i, t, (*path, p), span, is_written) for p, (i, t) in parts)
     return Tuple(tuple(items), entity.form)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -10,7 +10,13 @@ import attrs
 from relay.ir.dims import DataDependentDim, Dim
 from relay.ir.expr import Atom, Function, Global, LoopLabel, Module, Var
 from relay.ir.types import FunctionType, Type, Unknown
-from relay.typecheck.elaboration.abstract_values import SizesInScope, TypedBlockBuilder
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DynamicValue,
+    SizesInScope,
+    TypedBlockBuilder,
+    is_constant_bool,
+)
 from relay.typecheck.elaboration.restarts import Place
 from relay.typecheck.monomorphization import Monomorphization
 
@@ -84,3 +90,42 @@ class SchemeNotes:
     doubtful: set[Var] = attrs.field(factory=set)  # surface variables that come from what is open
     general_results: dict[LoopLabel, Type] = attrs.field(factory=dict)
     """Those of functions that call themselves at other sizes."""
+
+
+class NoneTests:
+    """What conditions say of variables that may be None: which are not None where a condition holds, and which where it
+    does not."""
+
+    def __init__(self) -> None:
+        self._of: dict[Atom, tuple[frozenset[Var], frozenset[Var]]] = {}
+        self._numbers: dict[Var, int] = {}
+
+    def note(self, condition: AbstractValue, holds: frozenset[Var], fails: frozenset[Var]) -> None:
+        """Variables are not None where a condition `holds`, and others where it `fails`."""
+        if isinstance(condition, DynamicValue) and (holds or fails):
+            self._of[condition.atom] = holds, fails
+            for variable in holds | fails:  # one, where it is new
+                self._numbers.setdefault(variable, len(self._numbers))
+
+    def in_order(self, variables: Iterable[Var]) -> list[Var]:
+        """Variables in the order of the first tests."""
+        return sorted(variables, key=self._numbers.__getitem__)
+
+    def of(self, condition: AbstractValue) -> tuple[frozenset[Var], frozenset[Var]]:
+        """The variables that are not None where a condition holds, and where it does not."""
+        known = self._of.get(condition.atom) if isinstance(condition, DynamicValue) else None
+        return known or (frozenset(), frozenset())
+
+    def note_choice(self, chosen: AbstractValue, paths: Sequence[tuple[frozenset[Var], AbstractValue]]) -> None:
+        """A condition is one of several, on whose paths variables are not None: as `a and b`, and `a or b`."""
+        if not self._of:
+            return
+        found: list[frozenset[Var]] = []
+        for outcome in (True, False):
+            sets = [
+                present | self.of(value)[0 if outcome else 1]
+                for present, value in paths
+                if is_constant_bool(value) is not (not outcome)
+            ]
+            found.append(frozenset.intersection(*sets) if sets else frozenset())
+        self.note(chosen, *found)

@@ -39,11 +39,11 @@ from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import operators
-from relay.typecheck.elaboration.expressions.atoms import atom_entity, handed_entities
+from relay.typecheck.elaboration.expressions.atoms import atom_entity, describe, handed_entities
 from relay.typecheck.elaboration.library.overloads import is_function
 from relay.typecheck.elaboration.members.elements import elements
 from relay.typecheck.elaboration.members.subscripts import index
-from relay.typecheck.elaboration.values import data_iteration, range_numbers
+from relay.typecheck.elaboration.values import data_iteration, optionals, range_numbers
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.records import iteration_items
 from relay.typecheck.elaboration.values.tensors import tensor_type
@@ -61,6 +61,7 @@ def elaborate_for(
     """A `for` loop."""
     checker.rounds.enter(node)
     iterable = atom_entity(context, node.iterable)
+    iterable = optionals.content(checker, out, iterable, describe(node.iterable), node.span)
     if isinstance(iterable, DynamicValue):
         iterable = expand(checker, out, iterable, node.span)
     if isinstance(iterable, DynamicValue) and data_iteration.list_constructors(iterable) is not None:
@@ -305,6 +306,7 @@ def _counted_rounds(
         context.environment[node.element] = element(body, number)
         assign(context, node.parameters, carried.round_entities(body))
         checker.engine.elaborate_block(checker, context, node.body, body, None)
+    carried.settle_optional()
     results = [checker.variable(p.name, p.type or scalar(known.base), p.span) for p in carried.parameters]
     renamed = dict(zip(carried.parameters, results, strict=True))
     followed = None if leaves_early or not carried.has_lists or rounds is None else subtract(rounds, first)

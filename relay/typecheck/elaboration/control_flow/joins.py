@@ -34,7 +34,7 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import weak_types
 from relay.typecheck.elaboration.schemes import conditional_types
-from relay.typecheck.elaboration.values import records
+from relay.typecheck.elaboration.values import optionals, records
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.type_differences import differences
 from relay.typecheck.unification import Clash, resolve
@@ -125,6 +125,9 @@ class Join:
         ]
         first = entities[0]
         entities = [records.in_order(e, first) for e in entities]
+        if optionals.have_optional(entities) and not self.by_call and not self.of_conditions:
+            entities = self._optional(entities)
+            first = entities[0]
         if all(map(dynamic_lists.is_list, entities)) and len({_fixed_length(e) for e in entities}) > 1:
             entities = [
                 dynamic_lists.as_growing(self.checker, out, e, span)
@@ -178,6 +181,15 @@ class Join:
             values.append(value.atom)
         length = typed[0].length if all(t.length == typed[0].length for t in typed) else None
         return DynamicValue(target, target.type or typed[0].type, length=length)
+
+    def _optional(self, entities: Sequence[AbstractValue]) -> list[AbstractValue]:
+        """Values of which some are None, as optional ones."""
+        known = next((e.type for e in entities if isinstance(e, DynamicValue) and optionals.may_be_none(e)), None)
+        type_ = optionals.optional_type(self.checker) if known is None else known
+        return [
+            optionals.as_optional(self.checker, out, e, type_, span)
+            for e, (out, _, span) in zip(entities, self.paths, strict=True)
+        ]
 
     def _pack_path_sizes(self, typed: list[DynamicValue], may: Collection[int]) -> list[DynamicValue]:
         """The values with `Any` for sizes that are bound on their paths, or that differ and are data-dependent, or

@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 from relay.errors import Label, RelayError, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import Dim, add, multiply
 from relay.ir.expr import Atom, Dead, Exit, Loop, LoopLabel, Next, Var
+from relay.ir.optional import content_type
 from relay.ir.surface import ForEach
-from relay.ir.types import show
+from relay.ir.types import Type, show
 from relay.typecheck.elaboration.abstract_values import (
     FUNCTIONS,
     NOTHING,
@@ -34,9 +35,9 @@ from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import weak_types
 from relay.typecheck.elaboration.expressions.atoms import handed_entities
 from relay.typecheck.elaboration.library.overloads import is_function
-from relay.typecheck.elaboration.restarts import FirstRoundDiffers, ListGrows, LoopUnrolls
+from relay.typecheck.elaboration.restarts import FirstRoundDiffers, IsOptional, ListGrows, LoopUnrolls, Place
 from relay.typecheck.elaboration.schemes import conditional_types
-from relay.typecheck.elaboration.values import records
+from relay.typecheck.elaboration.values import optionals, records
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import Clash, is_known, resolve
@@ -81,6 +82,7 @@ class LoopState:
         self._growth: dict[object, set[ListLength | None]] = {}  # by origin: by how much a round makes it longer
         self.changes = False  # a round ends with other types, which is reported
         self.may_change = False  # in a scheme: perhaps with other types
+        self.optional: dict[Place, Type] = {}  # what is None before the loop and something else in its rounds
         self._of_any: dict[tuple[int, ...], Collection[int]] = {}  # axes that annotations leave open
         self.entities = tuple(
             self._start(out, name, e, (i,)) for i, (name, e) in enumerate(zip(self.names, entities, strict=True))
@@ -95,6 +97,8 @@ class LoopState:
             entity = dynamic_lists.as_growing(self.checker, out, entity, self.span)
         elif len(place) == 1 and place[0] in self._resized:
             entity = dynamic_lists.given_as_list(self.checker, out, entity, self.span)
+        elif optionals.is_none(entity) and (self.label, place) in self.checker.decisions.optional:
+            entity = self._optional(out, entity, place)
         if isinstance(entity, Tuple):
             items = enumerate(entity.items)
             return Tuple(tuple(self._start(out, name, item, (*place, i)) for i, item in items), entity.form)
@@ -115,6 +119,13 @@ class LoopState:
         origin = object()
         self._started[origin], self._growth[origin] = typed.length, set()
         return DynamicValue(var, typed.type, length=ListLength(origin, 0, NOTHING))
+
+    def _optional(self, out: TypedBlockBuilder, entity: AbstractValue, place: tuple[int, ...]) -> AbstractValue:
+        """None before the loop, as a value that may be something else after a round."""
+        found = self.checker.decisions.optional[self.label, place]
+        assert found is not None
+        type_ = optionals.from_earlier_elaboration(self.checker, found, self.span)
+        return optionals.as_optional(self.checker, out, entity, optionals.optional_type(self.checker, type_), self.span)
 
     @property
     def has_lists(self) -> bool:
@@ -179,7 +190,9 @@ class LoopState:
         entity = records.in_order(entity, expected)
         match expected:
             case DynamicValue():
-                if dynamic_lists.is_growing(expected):
+                if optionals.may_be_none(expected):
+                    entity = optionals.as_optional(self.checker, out, entity, expected.type, span)
+                elif dynamic_lists.is_growing(expected):
                     entity = dynamic_lists.as_growing(self.checker, out, entity, span)
                     self._note_growth(expected, entity)
                 typed = self.checker.materialize(out, weak_types.free_count(self.checker, out, entity), span)
@@ -234,13 +247,33 @@ class LoopState:
                 begins_with_none = isinstance(expected, PythonObject) and expected.value is None
                 if begins_with_none and self._may_peel and self.label not in self.checker.decisions.peeled:
                     raise FirstRoundDiffers(self.label)
+                if begins_with_none and self._note_optional(out, entity, place, span):
+                    raise DependsOnPoison  # the elaboration begins again
                 if begins_with_none:
                     raise TypeCheckError(
                         f"{name} is None before the loop, and not in its rounds, of which there may be none",
                         span,
-                        help="give it a value before the loop; what a run may lack is a relay.Option",
+                        help="give it a value before the loop",
                     )
                 raise TypeCheckError(f"the loop changes {name}, which is a compile-time value", span)
+
+    def _note_optional(
+        self, out: TypedBlockBuilder, entity: AbstractValue, place: tuple[int, ...], span: Span | None
+    ) -> bool:
+        """Note the type of what is None before the loop. Returns whether it can be optional."""
+        if not optionals.have_optional([optionals.NONE, entity]):
+            return False
+        entity = dynamic_lists.given_as_list(self.checker, out, entity, span)
+        typed = self.checker.materialize(out, weak_types.free_count(self.checker, out, entity), span)
+        self.checker.solver.run()
+        found = content_type(typed.type) if optionals.may_be_none(typed) else typed.type
+        self.optional[self.label, place] = found
+        return True
+
+    def settle_optional(self) -> None:
+        """Begin again where variables that are None before the loop get values in it. Raises IsOptional."""
+        if self.optional:
+            raise IsOptional(self.optional)
 
 
 def _is_another_record(expected: Tuple, entity: Tuple) -> bool:
@@ -295,6 +328,7 @@ def elaborate_loop(
         checker.engine.elaborate_block(checker, context, node.body, body, None)
     if node.label not in checker.decisions.endless and _is_of_several_types(checker, carried, chosen):
         raise LoopUnrolls(node.label, by_call=bool(chosen))
+    carried.settle_optional()
     bound, entities = join.close(lambda atoms, span: Exit(label, atoms, span))
 
     def build() -> Loop:

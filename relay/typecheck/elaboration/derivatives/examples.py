@@ -17,6 +17,7 @@ from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir.definition import complete_definition, data_class
 from relay.ir.dims import Dim, resolve_dim
 from relay.ir.expr import OpCall
+from relay.ir.optional import is_optional
 from relay.ir.sizes.facts import EQUAL, DimConstraint
 from relay.ir.types import INT32, DataType, RefType, StackType, TensorType, Type, Unknown, prune, scalar, show
 from relay.operator import lookup
@@ -208,6 +209,9 @@ def blank_rows(
             return construct(checker, out, constructor, list(map(blank, parts)), (), span)
         if isinstance(type_, Unknown):
             raise SchemeOnly(span, "the type of the function's result")
+        if is_optional(type_):
+            help = "return a number instead of None: `return -1.0 if x is None else x`"
+            raise TypeCheckError("the results of examples are stacked, and this one may be None", span, help=help)
         if not isinstance(type_, TensorType):
             raise TypeCheckError(f"the results of examples are stacked, and {show(type_)} has no axes", span)
         if data_dependent.data_dependent_dims(type_):

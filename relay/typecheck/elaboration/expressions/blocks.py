@@ -57,6 +57,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Number,
     Poison,
     PythonObject,
+    SliceItem,
     Tuple,
     TypedBlockBuilder,
     is_constant_bool,
@@ -78,7 +79,7 @@ from relay.typecheck.elaboration.members import item_updates, subscripts
 from relay.typecheck.elaboration.members.value_attributes import attribute
 from relay.typecheck.elaboration.patterns import matching
 from relay.typecheck.elaboration.schemes import conditional_types, rank_polymorphism, stuck_terms
-from relay.typecheck.elaboration.values import axis_names
+from relay.typecheck.elaboration.values import axis_names, optionals
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import Clash
 
@@ -92,8 +93,10 @@ def elaborate_block(
 
     A binding with a mistake is reported, and elaboration goes on without what depends on it.
     """
+    mark = len(context.narrowed)
     with checker.scope(out) as depth, checker.facts_of_block():
         _elaborate_block(checker, context, block, out, on_yield, depth)
+    context.restore(mark)
 
 
 def _elaborate_block(
@@ -197,22 +200,33 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
     def entity_of(atom: Atom) -> AbstractValue:
         return atom_entity(context, atom)
 
+    def used(atom: Atom) -> AbstractValue:
+        """What an atom means where it is used, not only passed on: no None."""
+        entity = atom_entity(context, atom)
+        return optionals.content(checker, out, entity, describe(atom), value.span)
+
     match value:
         case OpCall(name, arguments, attributes, span):
-            operands = [entity_of(a) for a in arguments]
+            operands = [used(a) for a in arguments]
             described = [describe(a) for a in arguments]
             entity = apply_named(checker, out, name, operands, dict(attributes), span, described)
+            if name == "logical_not":
+                holds, fails = checker.none_tests.of(operands[0])
+                checker.none_tests.note(entity, fails, holds)
         case Apply(function, arguments, keywords, span):
-            callee = entity_of(function)
-            named = [(k, entity_of(a)) for k, a in keywords]
+            callee = used(function)
+            pass_ = entity_of if optionals.passes(callee) else used
+            named = [(k, pass_(a)) for k, a in keywords]
             described = [describe(a) for a in arguments]
-            given = [entity_of(a) for a in arguments]
+            given = [pass_(a) for a in arguments]
             checker.rounds.store(arguments, given)
             entity = calls.apply(checker, context, out, callee, given, named, span, described, describe(function))
+            if optionals.is_none_test(callee) and isinstance(arguments[0], Var):
+                checker.none_tests.note(entity, frozenset(), frozenset({arguments[0]}))
         case Attribute(atom, name, span):
-            entity = attribute(checker, out, entity_of(atom), name, span, describe(atom))
+            entity = attribute(checker, out, used(atom), name, span, describe(atom))
         case Index(atom, items, span, updated):
-            whole, subscript = entity_of(atom), index_items(context, items)
+            whole, subscript = used(atom), [_used_item(checker, out, i, span) for i in index_items(context, items)]
             entity = masks.masked_elements(checker, out, whole, subscript, span) if updated else None
             if entity is None:
                 try:
@@ -226,9 +240,8 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
                     if entity is None:
                         raise
         case IndexUpdate(atom, items, new, span, inside):
-            entity = item_updates.index_update(
-                checker, out, entity_of(atom), index_items(context, items), entity_of(new), span, inside
-            )
+            subscript = [_used_item(checker, out, i, span) for i in index_items(context, items)]
+            entity = item_updates.index_update(checker, out, used(atom), subscript, entity_of(new), span, inside)
         case MakeTuple(items, _):
             entity = Tuple(tuple(entity_of(a) for a in items))
         case Var() | Constant() | Global() | Static():
@@ -247,20 +260,20 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             return
         case Lambda(function, _):
             defaults = [p.default for p in function.signature if isinstance(p.default, Var)]
-            used = (*free_variables(function), *defaults)
-            captured = {v: context.lookup(v) for v in used if _is_bound(context, v)}
+            mentioned = (*free_variables(function), *defaults)
+            captured = {v: context.lookup(v) for v in mentioned if _is_bound(context, v)}
             around = checker.frame.active[-1] if checker.frame.active else None
             sizes = checker.sizes_in_scope()
             entity = LocalFunction(function, captured, out.slot(), sizes, context, function.name, inside=around)
             checker.unseen_functions.setdefault(id(function), (entity, value))
         case Unpack(atom, count, span):
-            for target, part in zip(targets, unpack(checker, out, entity_of(atom), count, span), strict=True):
+            for target, part in zip(targets, unpack(checker, out, used(atom), count, span), strict=True):
                 context.environment[target] = part
             return
         case Annotated(atom, annotation, span):
             entity = _check_annotation(checker, context, out, entity_of(atom), annotation, span, targets)
         case Project(atom, index, span):
-            entity = unpack(checker, out, entity_of(atom), None, span)[index]
+            entity = unpack(checker, out, used(atom), None, span)[index]
         case Call(function, arguments, span):
             entity = calls.apply(
                 checker, context, out, entity_of(function), [entity_of(a) for a in arguments], [], span, []
@@ -268,7 +281,7 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
         case RefNew(atom, span):
             entity = references.new(checker, out, entity_of(atom), span)
         case RefRead(atom, span):
-            entity = references.read(checker, out, entity_of(atom), span)
+            entity = references.read(checker, out, used(atom), span)
         case RefWrite(atom, new, span):
             checker.rounds.store((atom, new), (entity_of(atom), entity_of(new)))
             references.write(checker, out, entity_of(atom), entity_of(new), span)
@@ -283,13 +296,14 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             entity = None
         case Assert(atom, message, span):
             checker.effect("assert", "may fail in an assertion", span)
-            held = entity_of(atom)
+            held = used(atom)
             if isinstance(held, DynamicValue) and held.known is False:
                 raise formatting.never_holds(message, span)
             condition = require_bool(checker, out, held, span, "the condition of assert")
             out.items.append(Binding((), Assert(condition.atom, message, checker.visible_span(span))))
             if (said := size_conditions.condition_of(checker, condition)) is not None:
                 checker.keep_knowing(said.holds)
+            optionals.narrow(checker, context, out, checker.none_tests.of(condition)[0])
             entity = None
         case _:
             raise InternalError(f"the surface IR holds {type(value).__name__}")
@@ -297,6 +311,19 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
         context.environment[targets[0]] = entity if entity is not None else PythonObject(None)
         if isinstance(value, OpCall | Apply) and isinstance(entity, DynamicValue) and isinstance(entity.atom, Var):
             entity.atom.name = targets[0].name
+
+
+def _used_item(
+    checker: Checker, out: TypedBlockBuilder, item: AbstractValue | SliceItem, span: Span | None
+) -> AbstractValue | SliceItem:
+    """An item of a subscript, or a bound of a slice, that is not None where it may be."""
+    if isinstance(item, SliceItem):
+        bounds = (
+            None if b is None else optionals.content(checker, out, b, "a bound of the slice", span)
+            for b in (item.start, item.stop, item.step)
+        )
+        return SliceItem(*bounds)
+    return optionals.content(checker, out, item, "the index", span)
 
 
 def _is_bound(context: Context, var: Var) -> bool:
@@ -378,10 +405,13 @@ def elaborate_if(
     is_refused, by_sizes, by_call, decided = False, False, False, True
     known_of_sizes: list[DimConstraint] = []  # since the arms before are not taken
     paths: list[list[size_conditions.Path]] = [[] for _ in targets]
+    not_none: frozenset[Var] = frozenset()  # since the arms before are not taken
+    found_present: list[tuple[frozenset[Var], tuple[AbstractValue, ...]]] = []  # of the paths that arrive
 
-    def arriving(holds: Sequence[DimConstraint], decided: bool) -> OnYield:
+    def arriving(holds: Sequence[DimConstraint], decided: bool, present: frozenset[Var]) -> OnYield:
         def add(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], span: Span | None) -> None:
             join.add(place, entities, span)
+            found_present.append((present, entities))
             for ways, entity in zip(paths, entities, strict=False):
                 ways.append(size_conditions.Path(tuple(holds), entity, decided))
 
@@ -390,7 +420,8 @@ def elaborate_if(
     for arm in node.arms:
         condition_out, failures = TypedBlockBuilder() if arms else out, checker.failures
         behind = size_conditions.later_arm(checker, known_of_sizes, by_sizes, bool(arms))
-        with behind, conditional_types.arm(checker, by_call):
+        narrowed = optionals.narrowed(checker, context, condition_out, not_none, [arm.condition])
+        with behind, narrowed, conditional_types.arm(checker, by_call):
             condition = _condition(checker, context, arm.condition, condition_out, node.span)
         is_refused = is_refused or checker.failures > failures
         known = is_constant_bool(condition)
@@ -412,8 +443,12 @@ def elaborate_if(
             by_sizes or (said is not None and said.decided),
         )
         holds = known_of_sizes if said is None else [*known_of_sizes, *said.holds]
-        with size_conditions.arm(checker, holds, by_sizes), conditional_types.arm(checker, by_call):
-            elaborate_block(checker, context, arm.body, body, arriving(holds, decided))
+        holding, failing = checker.none_tests.of(condition)
+        present = not_none | holding
+        narrowed = optionals.narrowed(checker, context, body, present, [arm.body])
+        with size_conditions.arm(checker, holds, by_sizes), conditional_types.arm(checker, by_call), narrowed:
+            elaborate_block(checker, context, arm.body, body, arriving(holds, decided, present))
+        not_none |= failing
         if said is not None:
             known_of_sizes += said.fails
         arms.append((condition_out, body))
@@ -426,8 +461,9 @@ def elaborate_if(
         elaborate_block(checker, context, otherwise, out, direct)
         return
     last = TypedBlockBuilder()
-    with size_conditions.arm(checker, known_of_sizes, by_sizes), conditional_types.arm(checker, by_call):
-        elaborate_block(checker, context, otherwise, last, arriving(known_of_sizes, decided))
+    narrowed = optionals.narrowed(checker, context, last, not_none, [otherwise])
+    with size_conditions.arm(checker, known_of_sizes, by_sizes), conditional_types.arm(checker, by_call), narrowed:
+        elaborate_block(checker, context, otherwise, last, arriving(known_of_sizes, decided, not_none))
     if is_refused:  # what the arms give may be of other types only because the condition is
         assign(context, targets, [Poison()] * len(targets))
         return
@@ -447,6 +483,10 @@ def elaborate_if(
         assign(context, targets, [data_dependent.all_opened(checker, out, e, node.span) for e in entities])
         for entity, ways in zip(entities, paths, strict=False):
             size_conditions.note_joined(checker, entity, ways)
+        for position, entity in enumerate(entities):
+            checker.none_tests.note_choice(entity, [(present, values[position]) for present, values in found_present])
+        if len(found_present) <= len(arms):  # some arms have left
+            optionals.narrow(checker, context, out, frozenset.intersection(*(p for p, _ in found_present)))
 
 
 def _is_and_or(node: If) -> bool:

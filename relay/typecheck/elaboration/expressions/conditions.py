@@ -22,6 +22,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions
 from relay.typecheck.elaboration.expressions import comparisons
+from relay.typecheck.elaboration.values import optionals
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import resolve
 
@@ -33,6 +34,7 @@ def require_bool(
     if isinstance(entity, PythonObject) and isinstance(entity.value, bool):
         constant = Constant(np.asarray(entity.value), span)
         return DynamicValue(constant, constant.type, entity.value)
+    entity = optionals.content(checker, out, entity, what, span)
     if isinstance(entity, DynamicValue) and isinstance(prune(entity.type), TupleType):
         entity = expand(checker, out, entity, span)
     if isinstance(entity, Tuple):

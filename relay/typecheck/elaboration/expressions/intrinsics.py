@@ -12,7 +12,6 @@ from relay.typecheck.elaboration.abstract_values import (
     DynamicValue,
     Method,
     Number,
-    PythonObject,
     Tuple,
     TypedBlockBuilder,
     Zip,
@@ -29,7 +28,7 @@ from relay.typecheck.elaboration.library.library_calls import as_sequence
 from relay.typecheck.elaboration.library.overloads import Call, implements
 from relay.typecheck.elaboration.members.elements import elements
 from relay.typecheck.elaboration.schemes import conditional_types
-from relay.typecheck.elaboration.values import data, records
+from relay.typecheck.elaboration.values import data, optionals, records
 from relay.typecheck.elaboration.values.expansion import expand, settle
 from relay.typecheck.elaboration.values.objects import object_entity
 
@@ -182,7 +181,9 @@ def _is_none(
         entity = settle(checker, out, entity, span)
     if checker.is_open(entity):
         return conditional_types.condition(checker, span)
-    return object_entity(isinstance(entity, PythonObject) and entity.value is None, span)
+    if isinstance(entity, DynamicValue) and optionals.may_be_none(entity):
+        return optionals.is_nothing(checker, out, entity, span)
+    return object_entity(optionals.is_none(entity), span)
 
 
 @implements(Intrinsic("call"), name="call")

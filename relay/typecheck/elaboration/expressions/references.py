@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from relay.errors import Span
 from relay.ir.expr import Binding, RefNew, RefRead, RefWrite
+from relay.ir.optional import is_optional
 from relay.ir.types import Kind, RefType, StackType, TensorType, prune
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -18,6 +19,7 @@ from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.effects.effect_notes import READS, WRITES
 from relay.typecheck.elaboration.expressions import weak_types
 from relay.typecheck.elaboration.restarts import ListGrows
+from relay.typecheck.elaboration.values import optionals
 from relay.typecheck.elaboration.values.expansion import expand
 
 
@@ -39,6 +41,8 @@ def write(
     content = checker.solver.fresh(Kind.Type)
     checker.unify_at(typed.type, RefType(content), span, "the reference")
     base = prune(content)
+    if is_optional(base):  # type: ignore[arg-type]
+        new = optionals.as_optional(checker, out, new, base, span)  # type: ignore[arg-type]
     if isinstance(base, StackType):
         new = dynamic_lists.as_growing(checker, out, new, span)
     if isinstance(new, Number) and isinstance(base, TensorType) and base.shape == ():
@@ -67,6 +71,8 @@ def new(checker: Checker, out: TypedBlockBuilder, content: AbstractValue, span: 
     """A reference to a value, as a variable that functions capture is kept in one."""
     if dynamic_lists.IN_REFERENCES in checker.decisions.growing:
         content = dynamic_lists.growing_inside(checker, out, content, span)
+    if optionals.is_none(content):
+        content = optionals.new_cell(checker, out, span)
     typed = checker.materialize(out, data_dependent.pack_sizes(checker, out, content, None, None, span), span)
     made = checker.bind(out, RefNew(typed.atom, span), RefType(typed.type), "ref", span)
     checker.made_reference(made.atom)

@@ -74,7 +74,7 @@ from relay.typecheck.elaboration.patterns.pattern_rows import (
     simple,
     simple_rows,
 )
-from relay.typecheck.elaboration.values import data
+from relay.typecheck.elaboration.values import data, optionals
 from relay.typecheck.elaboration.values.expansion import expand, settle
 
 
@@ -120,6 +120,9 @@ class DecisionTree:
             self._leaf(first, rows[1:], out)
             return
         occurrence, pattern = first.patterns[0]
+        if optionals.may_be_none(occurrence.entity):
+            self._optional(occurrence, rows, out)
+            return
         match pattern:
             case TuplePattern() | ClassPattern() if known_value(occurrence.entity) == (None,):
                 self._decide(occurrence, None, rows, out)
@@ -197,6 +200,24 @@ class DecisionTree:
         """A case whose pattern cannot fit the value, for this reason."""
         self.decided = True
         self.misfit = self.misfit or error
+
+    # ---- what may be None
+
+    def _optional(self, occurrence: Occurrence, rows: Sequence[Row], out: TypedBlockBuilder) -> None:
+        """A test whether a value is None; then it is None, or its content."""
+        entity, span = occurrence.entity, self.node.span
+        assert isinstance(entity, DynamicValue)
+        test, missing, present = TypedBlockBuilder(), TypedBlockBuilder(), TypedBlockBuilder()
+        test.terminator = Yield((optionals.is_nothing(self.checker, test, entity, span).atom,), span)
+        self._test(out, lambda: If((Arm(test.block(), missing.block()),), present.block(), span))
+        with self._arm_scope():
+            self._open(occurrence, optionals.NONE, ())
+            self._compile(rows, missing)
+        with self._arm_scope():
+            found = optionals.content(self.checker, present, entity, "the matched value", span, is_certain=True)
+            self.opened.append((occurrence, occurrence.entity))
+            occurrence.entity = found
+            self._compile(rows, present)
 
     # ---- tuples
 

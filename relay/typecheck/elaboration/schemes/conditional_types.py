@@ -26,7 +26,7 @@ from relay.ir.dims import DimExpr
 from relay.ir.expr import Binding, Block, Constant, Expr, Function, Global, If, Loop, OpCall, Static, Var, Yield
 from relay.ir.surface import Apply, Attribute, ForEach, Index
 from relay.ir.traverse import operands
-from relay.ir.types import Application, FunctionType, Kind, TensorType, TupleType, Type, TypeId, Unknown, prune
+from relay.ir.types import NONE, Application, FunctionType, Kind, TensorType, TupleType, Type, TypeId, Unknown, prune
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.abstract_values import Context, DynamicValue
 from relay.typecheck.elaboration.checker import Checker, Instance, PolymorphicRecursiveCall
@@ -150,6 +150,8 @@ class ReturnTypes:
     def is_apart(self, type_: Type, span: Span | None) -> bool:
         """Note a result. True if it may be of another type than the function's other results."""
         self.is_chosen = self.is_chosen or (self.checker.frame.chosen_by_call > self.level and not self.is_declared)
+        if not self.is_declared and self.of_loops and prune(type_) == NONE:
+            return True  # what the loop returns decides: it is optional
         self.types.append((type_, span))
         return self.is_chosen
 
@@ -171,7 +173,7 @@ class ReturnTypes:
         checker, result = self.checker, self.instance.result
         types = [t for t, _ in self.types if t is not result]
         if not self.types:
-            types = [t for t, _ in self.of_loops]
+            types = [t for t, _ in self.of_loops if t is not result]
         if not self.is_chosen and self.types:
             for use in list(self.instance.uses):
                 self._resolve_recursive_call(use, result)

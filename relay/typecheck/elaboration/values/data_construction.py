@@ -65,10 +65,10 @@ def construct(
                 raise TypeCheckError(f"{what} needs a value for the field {name!r}", span)
             found[name] = object_entity(defaults[name], span)
     type_ = fresh_type(checker, owner.definition)
-    return _build(checker, out, type_, constructor, [found[name] for name in constructor.names], span)
+    return build(checker, out, type_, constructor, [found[name] for name in constructor.names], span)
 
 
-def _build(
+def build(
     checker: Checker,
     out: TypedBlockBuilder,
     type_: DataType,
@@ -76,6 +76,7 @@ def _build(
     fields: Sequence[AbstractValue],
     span: Span | None,
 ) -> DynamicValue:
+    """A value of a data type with one of its constructors."""
     atoms = []
     for name, entity, expected in zip(constructor.names, fields, field_types(checker, type_, constructor), strict=True):
         scalar = prune(expected)
@@ -126,4 +127,4 @@ def replace(
     values = dict(zip(kept, read_fields(checker, out, typed, type_, kept, span), strict=True)) if kept else {}
     fields = [values[p] if p in values else changes[name] for p, name in enumerate(constructor.names)]
     # The new fields may have other types, if the type is polymorphic.
-    return _build(checker, out, fresh_type(checker, definition), constructor, fields, span)
+    return build(checker, out, fresh_type(checker, definition), constructor, fields, span)

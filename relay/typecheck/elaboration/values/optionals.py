@@ -1,0 +1,273 @@
+"""Optional values: what is None on one path and something else on another (`relay/ir/optional.py`).
+
+    best = None
+    while ..:
+        if best is None or v > best:    # a test at run time; to use the value asserts that there is one
+            best = v
+
+They are passed on as they are, by assignments, loops, branches, calls, structures and results.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from relay.errors import Span, TypeCheckError
+from relay.ir.dims import ANY, Dim, resolve_dim, substitute
+from relay.ir.expr import Assert, Binding, Block, Constant, Dead, Match, MatchArm, Var, Yield
+from relay.ir.intrinsic import Intrinsic
+from relay.ir.optional import NOTHING, OPTIONAL, SOME, content_type, is_optional
+from relay.ir.sizes.facts import mentions_made
+from relay.ir.structure import is_record_class
+from relay.ir.traverse import free_variables
+from relay.ir.types import (
+    BOOL,
+    BaseClass,
+    DataType,
+    Kind,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeId,
+    Unknown,
+    map_type_parts,
+    prune,
+    scalar,
+)
+from relay.ir.types import NONE as NO_VALUE
+from relay.typecheck.elaboration.abstract_values import (
+    FUNCTIONS,
+    AbstractValue,
+    Context,
+    DeferredBinding,
+    DependsOnPoison,
+    DynamicValue,
+    Method,
+    Number,
+    PythonObject,
+    Tuple,
+    TypedBlockBuilder,
+)
+from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.dynamic_shapes import data_dependent
+from relay.typecheck.elaboration.restarts import CellReadEarly
+from relay.typecheck.elaboration.values.data import data_type, fresh_type, is_data_class
+from relay.typecheck.elaboration.values.data_construction import build
+from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.unification import resolve
+
+NONE = PythonObject(None)
+
+
+def is_none(entity: AbstractValue) -> bool:
+    """Whether a value is known to be None."""
+    return isinstance(entity, PythonObject) and entity.value is None
+
+
+def may_be_none(entity: AbstractValue) -> bool:
+    """Whether a value may be None, which only the run knows."""
+    return isinstance(entity, DynamicValue) and is_optional(entity.type)
+
+
+def have_optional(entities: Sequence[AbstractValue]) -> bool:
+    """Whether values that meet are optional together: some are None, and the others are values at run time."""
+    missing = [e for e in entities if is_none(e)]
+    others = [e for e in entities if not is_none(e)]
+    if not others or not all(isinstance(e, DynamicValue | Number | Tuple) for e in others):
+        return False
+    return any(map(may_be_none, others)) or bool(missing)
+
+
+def is_new_option(entity: AbstractValue, known: object) -> bool:
+    """Whether a value, or None, meets None, or a value, of a type that is known already."""
+    if isinstance(known, Unknown) or (is_none(entity) and known == NO_VALUE):
+        return False
+    if is_none(entity):
+        return isinstance(known, TensorType | TupleType | DataType | StackType) and not is_optional(known)
+    return known == NO_VALUE and have_optional([NONE, entity])
+
+
+def as_optional(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, type_: Type, span: Span | None
+) -> DynamicValue:
+    """A value, or None, as an optional value of this type."""
+    if may_be_none(entity):
+        assert isinstance(entity, DynamicValue)
+        return entity
+    known = prune(type_)
+    assert isinstance(known, DataType)
+    nothing, some = OPTIONAL.constructors
+    if is_none(entity):
+        return build(checker, out, known, nothing, (), span)
+    return build(checker, out, known, some, (entity,), span)
+
+
+def optional_type(checker: Checker, content: Type | None = None) -> DataType:
+    """The type of optional values, of this type where they are not None."""
+    return fresh_type(checker, OPTIONAL) if content is None else DataType(OPTIONAL, (content,))
+
+
+def from_earlier_elaboration(checker: Checker, type_: Type, span: Span | None) -> Type:
+    """A type that an earlier elaboration of the same program has found, with the variables of this one: symbolic dims
+    by their names; what was open is open again, and what is made at run time may be of any size."""
+    symbolic = {dim.name: dim for dim in checker.hints.dims}
+
+    def variable(found: TypeId | Unknown) -> Dim:
+        if isinstance(found, TypeId):
+            return found
+        return symbolic.get(found.name) or checker.solver.fresh(found.kind)
+
+    def part(inside: Type) -> Type:
+        known = prune(inside)
+        match known:
+            case TensorType(base, shape):
+                dims = [ANY if mentions_made(d) else substitute(d, variable) for d in map(resolve_dim, shape)]
+                open_base = prune(base)
+                if isinstance(open_base, Unknown):
+                    whole = open_base.classes is not None and BaseClass.INTEGER in open_base.classes
+                    return TensorType(checker.solver.literal_base(1 if whole else 0.0, span), tuple(dims))
+                return TensorType(open_base, tuple(dims))  # type: ignore[arg-type]
+            case Unknown():
+                return checker.solver.fresh(Kind.Type)
+            case _:
+                return map_type_parts(known, part)  # type: ignore[arg-type]
+
+    return part(resolve(type_))
+
+
+def is_nothing(checker: Checker, out: TypedBlockBuilder, value: DynamicValue, span: Span | None) -> DynamicValue:
+    """Whether an optional value is None, at run time."""
+    content = checker.variable("value", content_type(value.type), span)
+    yes, no = (Constant(np.asarray(answer), span) for answer in (True, False))
+    arms = (
+        MatchArm(NOTHING, (), Block((), Yield((yes,), span))),
+        MatchArm(SOME, (content,), Block((), Yield((no,), span))),
+    )
+    answer = checker.variable("condition", scalar(BOOL), span)
+    out.items.append(DeferredBinding((answer,), lambda: Match(value.atom, arms, span)))
+    return DynamicValue(answer, scalar(BOOL))
+
+
+def content(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: AbstractValue,
+    described: str,
+    span: Span | None,
+    is_certain: bool = False,
+) -> AbstractValue:
+    """The value of what may be None; anything else is itself. The program stops where it is None, which does not happen
+    where `is_certain` that it is not."""
+    if not may_be_none(entity):
+        return entity
+    assert isinstance(entity, DynamicValue) and data_type(entity) is not None
+    if not is_certain:
+        checker.effect("assert", f"stops where {described} is None", span)
+    type_ = content_type(entity.type)
+    _note_early_use(checker, type_, described, span)
+    name = getattr(entity.atom, "name", "value")
+    inside, value = checker.variable(name, type_, span), checker.variable(name, type_, span)
+    no = Constant(np.asarray(False), span)
+    stop = Binding((), Assert(no, f"{described} is None here", span))
+    arms = (
+        MatchArm(NOTHING, (), Block((stop,), Dead())),
+        MatchArm(SOME, (inside,), Block((), Yield((inside,), span))),
+    )
+    out.items.append(DeferredBinding((value,), lambda: Match(entity.atom, arms, span)))
+    found = expand(checker, out, DynamicValue(value, type_), span)
+    return data_dependent.all_opened(checker, out, found, span)
+
+
+# ---- references that begin as None, as variables that functions capture are kept in
+
+
+def new_cell(checker: Checker, out: TypedBlockBuilder, span: Span | None) -> DynamicValue:
+    """None as the first content of a reference, to which something else may be written."""
+    known = None if span is None else checker.decisions.cells.get(span)
+    inside: Type = checker.solver.fresh(Kind.Type) if known is None else from_earlier_elaboration(checker, known, span)
+    if span is not None:
+        checker.none_cells[span] = inside
+    return as_optional(checker, out, NONE, optional_type(checker, inside), span)
+
+
+def _note_early_use(checker: Checker, type_: Type, described: str, span: Span | None) -> None:
+    """Note the use of a reference's content before anything is written to it. Raises DependsOnPoison."""
+    if checker.generic or not isinstance(prune(type_), Unknown):
+        return
+    for place, inside in checker.none_cells.items():
+        if prune(inside) is prune(type_):
+            error = TypeCheckError(f"{described} is None: no value is assigned to it before", span)
+            checker.used_cells.setdefault(place, error)
+            raise DependsOnPoison
+
+
+def settle_cells(checker: Checker) -> None:
+    """Begin again where contents of references were used before their types were known; what is only ever None is None.
+
+    Raises CellReadEarly, or reports the use of what is only ever None.
+    """
+    found = {p: checker.none_cells[p] for p in checker.used_cells}
+    found = {p: t for p, t in found.items() if not isinstance(prune(t), Unknown)}
+    if any(place not in checker.decisions.cells for place in found):
+        raise CellReadEarly(found)
+    for error in checker.used_cells.values():
+        checker.report(error)
+    checker.used_cells.clear()
+    if not checker.generic:
+        for inside in checker.none_cells.values():
+            if isinstance(prune(inside), Unknown):
+                checker.solver.unify(inside, NO_VALUE)
+
+
+# ---- narrowing: after a test that a value is not None, it is its content
+
+
+def narrow(checker: Checker, context: Context, out: TypedBlockBuilder, variables: Iterable[Var]) -> None:
+    """Let variables that are not None here mean their contents, until the block at hand ends."""
+    for variable in checker.none_tests.in_order(variables):
+        entity = context.lookup(variable)
+        if may_be_none(entity):
+            found = content(checker, out, entity, variable.name, variable.span, is_certain=True)
+            context.narrow(variable, found)
+
+
+@contextlib.contextmanager
+def narrowed(
+    checker: Checker, context: Context, out: TypedBlockBuilder, variables: Iterable[Var], blocks: Sequence[Block]
+) -> Iterator[None]:
+    """While blocks are elaborated in which variables are not None: those that they mention mean their contents."""
+    mark = len(context.narrowed)
+    wanted = list(variables)
+    if wanted:
+        mentioned = {v for block in blocks for v in free_variables(block)}
+        narrow(checker, context, out, [v for v in wanted if v in mentioned])
+    yield
+    context.restore(mark)
+
+
+def is_none_test(callee: AbstractValue) -> bool:
+    """Whether a call asks `x is None`."""
+    return isinstance(callee, PythonObject) and callee.value == Intrinsic("is_none")
+
+
+# ---- uses
+
+_PASSING = ("append", "insert", "list", "extend", "update", "is_none", "growing")
+"""The intrinsics that put their arguments into structures, or ask whether they are None."""
+
+
+def passes(callee: AbstractValue) -> bool:
+    """Whether a call passes on what may be None, as functions of the program and constructors do; others use it."""
+    match callee:
+        case PythonObject(Intrinsic(name)):
+            return name in _PASSING
+        case PythonObject(type() as cls):
+            return cls is dict or is_record_class(cls) or is_data_class(cls)
+        case Method(value):
+            return data_type(value) is not None
+        case _:
+            return isinstance(callee, (*FUNCTIONS, DynamicValue, Tuple))
