@@ -11,7 +11,7 @@ import pytest
 from agreement import assert_close, modes
 
 import relay as R
-from relay import TypeCheckError, TypeMismatch, relay
+from relay import TypeMismatch, relay
 
 PROGRAMS = {
     "rows": ("total = 0.0\n    for x in xs:\n        total += x", "total"),
@@ -128,20 +128,6 @@ def decayed(xs):
     for x in xs:
         hidden = x * 0.5 if hidden is None else 0.9 * hidden + x
     return hidden * hidden
-
-def last_large(xs):
-    found = None
-    for x in xs:
-        if x > 2.0:
-            found = x
-    return found
-
-def while_none(xs):
-    total, i = None, 0
-    while i < len(xs):
-        total = xs[i] if total is None else total + xs[i]
-        i += 1
-    return total
 """
 
 
@@ -159,13 +145,3 @@ def test_none_becomes_a_value_in_the_first_round() -> None:
         assert run(np.zeros(0)) is None
     xs = np.array([3.0, 1.0, 4.0])
     np.testing.assert_allclose(R.grad(functions["decayed"])(xs), R.grad(functions["decayed"]).interpret(xs))
-
-
-def test_what_a_run_may_lack_is_an_option() -> None:
-    functions = R.from_source(OF_NONE)
-    with pytest.raises(
-        TypeMismatch, match=r"found is None on one path and Tensor\[float64, \(\)\] on another(.|\n)*Option"
-    ):
-        functions["last_large"](np.ones(3))
-    with pytest.raises(TypeCheckError, match=r"total is None before the loop(.|\n)*Option"):
-        functions["while_none"](np.ones(3))
