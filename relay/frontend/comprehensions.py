@@ -17,7 +17,7 @@ from relay.errors import FrontendError, Label, Span
 from relay.frontend.analysis.names import changes_inside, target_names
 from relay.frontend.assignments import store
 from relay.frontend.conditions import truth
-from relay.frontend.context import Capture, Context, Unassigned
+from relay.frontend.context import Capture, Context, Unassigned, distinct
 from relay.ir.expr import Arm, Atom, Block, Exit, Expr, If, Loop, LoopLabel, Next, Static, Var, Yield
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.surface import Apply, ForEach
@@ -50,7 +50,7 @@ def lower_comprehension(context: Context, node: Comprehension) -> Expr:
     result = _generators(context, node.generators, start, element, isinstance(node, ast.DictComp), kept)
     context.cells, context.early = outer_cells, outer_early
     if held:
-        context.holds[result] = tuple(held)
+        context.holds[result] = distinct(held)
     context.block.environment.states.update(assigned)
     return result
 

@@ -8,7 +8,7 @@ brings them together.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -111,6 +111,14 @@ class Capture:
     owner: Context
     name: str
     span: Span
+
+
+def distinct(captures: Iterable[Capture]) -> tuple[Capture, ...]:
+    """Captures, each variable once: functions that capture each other's callers would have it once for each way."""
+    found: dict[tuple[int, str], Capture] = {}
+    for capture in captures:
+        found.setdefault((id(capture.owner), capture.name), capture)
+    return tuple(found.values())
 
 
 @attrs.define(eq=False)
@@ -259,11 +267,11 @@ class Context:
             case Var():
                 return self.holds.get(value, ())
             case MakeTuple(items) | OpCall(_, items) | Apply(Static(Intrinsic()), items):
-                return tuple(c for v in items if isinstance(v, Var) for c in self.holds.get(v, ()))
+                return distinct(c for v in items if isinstance(v, Var) for c in self.holds.get(v, ()))
             case If(arms, orelse):
                 ends = [block.terminator for block in (*(arm.body for arm in arms), orelse)]
                 yielded = [v for end in ends if isinstance(end, Yield) for v in end.values]
-                return tuple(c for v in yielded if isinstance(v, Var) for c in self.holds.get(v, ()))
+                return distinct(c for v in yielded if isinstance(v, Var) for c in self.holds.get(v, ()))
             case Annotated(Var() as whole, _) | Unpack(Var() as whole, _) | Index(Var() as whole, _):
                 return self.holds.get(whole, ())
             case _:

@@ -15,7 +15,7 @@ from relay.errors import FrontendError, InternalError, Label
 from relay.frontend.analysis.foreign_annotations import says_nothing
 from relay.frontend.analysis.names import read_names
 from relay.frontend.annotations import AnnotationReader, UndefinedName
-from relay.frontend.context import Capture, Context
+from relay.frontend.context import Capture, Context, distinct
 from relay.frontend.scope import ParameterScope
 from relay.frontend.source import FunctionNode, SourceFile
 from relay.ir.annotations.annotation import to_type
@@ -244,7 +244,7 @@ def _lower_group(context: Context, statements: Sequence[ast.stmt]) -> None:
         captures += context.captures_of.get(value.function.label, ())
     if captures:
         for variable in variables:  # each may call the others
-            context.holds[variable] = tuple(captures)
+            context.holds[variable] = distinct(captures)
     for variable, (name, _, _) in zip(variables, definitions, strict=True):
         if _is_kept(context, name):
             context.rename(name, variable, variable.span or context.file.function_span(context.node))
@@ -277,7 +277,7 @@ def _lower_nested(context: Context, node: FunctionNode, name: str, defaults: Seq
     reader = AnnotationReader(context.file, scope, context.defines)
     function = lower_body(inner, reader, defaults, dict)
     if inner.captures:
-        context.captures_of[function.label] = tuple(inner.captures)
+        context.captures_of[function.label] = distinct(inner.captures)
     return Lambda(function, function.span)
 
 

@@ -8,7 +8,7 @@ import attrs
 
 from relay.errors import Label, Span
 from relay.frontend.analysis.names import Names
-from relay.frontend.context import UNREAD, Context, State, SurfaceBlock, Unassigned
+from relay.frontend.context import UNREAD, Context, State, SurfaceBlock, Unassigned, distinct
 from relay.ir.expr import Var, Yield
 
 
@@ -46,7 +46,7 @@ def join(
             environment.states[name] = context.early[name]
         elif len(values) == len(ends):
             target = Var(name, None, values[0].span)
-            held = tuple(capture for value in values for capture in context.holds.get(value, ()))
+            held = distinct(capture for value in values for capture in context.holds.get(value, ()))
             if held:
                 context.holds[target] = held
             targets.append(target)

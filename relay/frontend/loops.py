@@ -13,7 +13,7 @@ from relay.frontend.analysis.names import Names, assigned_names, is_always_true,
 from relay.frontend.assignments import store
 from relay.frontend.comprehensions import image, map_or_filter
 from relay.frontend.conditions import Conjunction, conjuncts
-from relay.frontend.context import UNREAD, Context, Environment, LoopFrame, Unassigned
+from relay.frontend.context import UNREAD, Context, Environment, LoopFrame, Unassigned, distinct
 from relay.ir.expr import Arm, Atom, Block, Dead, Exit, If, Loop, LoopLabel, Next, Static, Var, Yield
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.surface import Apply, ForEach
@@ -237,7 +237,7 @@ def _exit(context: Context, frame: LoopFrame, span: Span) -> None:
 
 def _note_held(context: Context, frame: LoopFrame, name: str, value: Var) -> None:
     if value in context.holds:
-        frame.held[name] = (*frame.held.get(name, ()), *context.holds[value])
+        frame.held[name] = distinct((*frame.held.get(name, ()), *context.holds[value]))
 
 
 def _initial(context: Context, name: str, resized: bool, span: Span) -> Var:
