@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 
-from relay.debug.places import Point
+from relay.debug.places import Point, names_of
 from relay.errors import ExecutionError
 from relay.eval.frames import Frame
 from relay.eval.interpreter import Machine
@@ -51,7 +51,7 @@ class Breakpoint:
             return False
         if self.line is not None and (not begins_line or point.line != self.line):
             return False
-        if self.function is not None and frame.name != self.function:
+        if self.function is not None and self.function not in names_of(frame.closure.function):
             return False
         if self.operator is not None:
             return point.operator == self.operator

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+import builtins
+import difflib
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from relay.api.function import RelayFunction, from_source
 from relay.calling import marshalling
+from relay.calling.array import Array
 from relay.calling.results import run_time_value
 from relay.errors import ExecutionError, FrontendError
 from relay.eval.frames import Frame
+from relay.eval.interpreter import Machine, accept
+from relay.eval.sizes import sizes_of
+from relay.eval.tape import unbox
 from relay.eval.values import Box, Closure, Data, GradientFunction, Reference, Stack, primal
 from relay.eval.variables import Structure, Variable, Variables, short_text, type_text
 from relay.ir.annotations.annotation import Ref
@@ -21,7 +28,7 @@ from relay.ir.definition import MISSING, Definition, data_class
 from relay.ir.expr import Var
 from relay.ir.optional import is_optional
 from relay.ir.structure import build, split
-from relay.ir.types import DataType, TupleType, Type, prune, show
+from relay.ir.types import DataType, TensorType, TupleType, Type, prune, show
 
 
 class Shown:
@@ -62,6 +69,7 @@ class Expressions:
     def __init__(self, definitions: Sequence[Definition]) -> None:
         self._definitions = definitions
         self._made: dict[tuple[object, ...], RelayFunction] = {}
+        self._prepared: dict[tuple[object, ...], _Prepared] = {}
 
     def evaluate(self, text: str, frame: Frame, variables: Variables) -> Any:
         """The value of an expression, computed by the interpreter. It changes nothing: references are copies.
@@ -71,6 +79,21 @@ class Expressions:
         """
         function, given = self._function(text, frame, variables)
         return function.interpret(*given)
+
+    def compute(self, text: str, frame: Frame, variables: Variables) -> Any:
+        """As `evaluate`, for one that is computed often: of arrays by a machine that is kept, and not wrapped."""
+        names = [name for name in used_names(text) if name in variables]
+        values = [variables[name].value for name in names]
+        if not all(type(value) is np.ndarray for value in values):
+            found = self.evaluate(text, frame, variables)
+            return found.numpy() if isinstance(found, Array) else found
+        kinds = [(value.dtype, value.shape) for value in values if isinstance(value, np.ndarray)]
+        key = (text, frame.closure.function, *kinds)
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            function, given = self._function(text, frame, variables)
+            prepared = self._prepared[key] = _Prepared(function, given)
+        return prepared.run(values)
 
     def type(self, text: str, frame: Frame, variables: Variables) -> str:
         """The type of an expression, as the language writes it. It is not run."""
@@ -82,23 +105,25 @@ class Expressions:
         return "?" if result is None else show(result)
 
     def _function(self, text: str, frame: Frame, variables: Variables) -> tuple[RelayFunction, list[Any]]:
-        names = _names(text)
+        names = used_names(text)
         values = {name: python_value(variables[name].value) for name in names if name in variables}
         given = {name: value for name, value in values.items() if not isinstance(value, Shown)}
         key = (text, frame.closure.function, tuple(given))
         function = self._made.get(key)
         if function is None:
-            around = self._around(frame, [name for name in names if name not in given])
-            for name, value in values.items():
-                if name not in given and name not in around:
-                    raise FrontendError(f"{name} is {value!r} here, which an expression cannot use")
+            around = self.around(frame, [name for name in names if name not in given])
+            for name in names:
+                if name in values and name not in given and name not in around:
+                    raise FrontendError(f"{name} is {values[name]!r} here, which an expression cannot use")
+                if name not in values and name not in around and not hasattr(builtins, name):
+                    raise not_defined(name, variables)
             source = f"def expression({', '.join(given)}):\n    return ({text})\n"
             made = from_source(source, around, "<expression>")
             assert isinstance(made, RelayFunction)
             function = self._made[key] = made
         return function, list(given.values())
 
-    def _around(self, frame: Frame, names: Sequence[str]) -> Mapping[str, object]:
+    def around(self, frame: Frame, names: Iterable[str]) -> Mapping[str, object]:
         """The meaning of names around the function of a frame."""
         span = frame.closure.function.span
         for definition in self._definitions:
@@ -109,14 +134,43 @@ class Expressions:
         return {}
 
 
-def _names(text: str) -> list[str]:
-    """The names in an expression. Raises FrontendError if it is none."""
+def not_defined(name: str, found: Iterable[str]) -> FrontendError:
+    """What is said of a name that is not in scope."""
+    own = list(found)
+    close = difflib.get_close_matches(name, own, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"in scope are {', '.join(own) or 'none'}"
+    return FrontendError(f"the name {name!r} is not defined here", help=hint)
+
+
+class _Prepared:
+    """An expression for operands of certain types."""
+
+    def __init__(self, function: RelayFunction, given: Sequence[Any]) -> None:
+        signature, _ = function.prepare_call(given, {})
+        module = signature.typed
+        self._closure = Closure(module.main, {}, module)
+        self._machine = Machine(sizes=sizes_of(module, module.main, accept(module.main, given)))
+
+    def run(self, values: Sequence[object]) -> object:
+        """The value of the expression for some operands."""
+        try:
+            return unbox(self._machine.run(self._closure, values))
+        finally:
+            self._machine.frames.clear()
+
+
+@functools.lru_cache(maxsize=256)
+def used_names(text: str) -> tuple[str, ...]:
+    """The names that an expression uses, without those that it binds itself. Raises FrontendError for what is none."""
     try:
         tree = ast.parse(text.strip(), "<expression>", "eval")
-    except SyntaxError as error:
-        raise FrontendError(f"{text!r} is not an expression: {error.msg}") from None
-    found = dict.fromkeys(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
-    return list(found)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        said = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise FrontendError(f"{text!r} is not an expression: {said}") from None
+    nodes = list(ast.walk(tree))
+    bound = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    bound |= {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    return tuple(dict.fromkeys(n.id for n in nodes if isinstance(n, ast.Name) and n.id not in bound))
 
 
 def assigned(variable: Variable, value: Any) -> list[tuple[Var, object]]:
@@ -162,4 +216,20 @@ def _plain(value: Any, type_: Type) -> Any:
         return tuple(map(_plain, parts[1], type_.items))
     if hasattr(value, "numpy"):
         value = value.numpy()
+    if isinstance(type_, TensorType) and isinstance(value, list | tuple):
+        return _array_of(value, type_)
+    if isinstance(value, np.ndarray):
+        return value.copy()
     return np.asarray(value) if isinstance(value, np.generic | bool) else value
+
+
+def _array_of(numbers: list[Any] | tuple[Any, ...], type_: TensorType) -> Any:
+    """Python's numbers as an array of a variable's dtype, which has to hold them; other things as they are."""
+    try:
+        found = np.array(numbers)
+        if found.dtype.kind not in "biuf" or (found.dtype.kind == "f" and type_.dtype.kind in "biu"):
+            return found
+        made = found.astype(type_.dtype)
+    except (ValueError, OverflowError):
+        return numbers
+    return made if type_.dtype.kind in "fV" or np.array_equal(made, found) else found

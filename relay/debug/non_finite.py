@@ -6,6 +6,7 @@ operands have some passes it on. From the result the way leads back to its origi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -112,12 +113,15 @@ class Finding:
             message += f", at {list(self.position)} of {type_text(origin.array)}"
         notes = [str(one) for one in origin.inputs]
         rest = self.chain[1:]
-        labels = []
-        for step in rest[:SHOWN_STEPS]:
-            if step.span is not None:
-                labels.append(Label(step.span, f"then {step.name}{' (backward)' if step.is_backward else ''}"))
-        if len(rest) > SHOWN_STEPS:
-            notes.append(f"it passes through {len(rest) - SHOWN_STEPS} more operations (`.chain`)")
+        steps = [(s.span, f"then {s.name}{' (backward)' if s.is_backward else ''}") for s in rest]
+        counts = Counter(step for step in steps if step[0] is not None)  # a loop passes a line in each round
+        labels = [
+            Label(span, text if count == 1 else f"{text}, {count} times")
+            for (span, text), count in list(counts.items())[:SHOWN_STEPS]
+            if span is not None
+        ]
+        if len(counts) > SHOWN_STEPS:
+            notes.append(f"it passes through {len(counts) - SHOWN_STEPS} more operations (`.chain`)")
         if not self.in_result:
             notes.append("it does not reach the result")
         if self.cause is not None:
@@ -149,7 +153,7 @@ def find_nan(
         arguments, keywords: as a call of it gets them.
         where: other elements to look for: `lambda array: array > 1e6`.
 
-    Raises whatever the call raises.
+    Raises whatever the call raises, and ExecutionError if `where` fails for an array.
     """
     if not callable(where):
         raise FrontendError(f"`where` is a function from an array to bools, found {type(where).__name__}")
@@ -211,13 +215,26 @@ class _Search:
         return None if self._first is None else self._finding((self._first,), bool(wrong))
 
     def _is_wrong(self, array: np.ndarray) -> bool:
-        return bool(np.any(self._where(array)))
+        return bool(self._mask(array).any())
+
+    def _mask(self, array: np.ndarray) -> np.ndarray:
+        """Which elements are wrong. Raises ExecutionError if the user's predicate fails."""
+        if self._where is not_finite:
+            return not_finite(array)
+        try:
+            found = np.asarray(self._where(array))
+            if found.dtype.kind not in "biuf":
+                raise TypeError("it returned no bools")
+            return np.broadcast_to(found.astype(bool), array.shape)
+        except Exception as error:
+            message = f"`where` raised {type(error).__name__} for a {type_text(array)}: {error}"
+            raise ExecutionError(message) from error
 
     def _look(self, computation: Computation) -> None:
         for array in computation.results:
             if self._is_wrong(array):
                 sources = tuple(self._made[id(a)] for a in computation.operands if id(a) in self._made)
-                position = _first_position(self._where(array), array)
+                position = _first_position(self._mask(array), array)
                 self._note(
                     Operation(
                         computation.call.operator,
@@ -245,7 +262,7 @@ class _Search:
 
     def _finding(self, chain: tuple[Operation, ...], in_result: bool) -> Finding:
         origin = chain[0]
-        position = _first_position(self._where(origin.array), origin.array)
+        position = _first_position(self._mask(origin.array), origin.array)
         element = float(origin.array[position])
         kind = "NaN" if np.isnan(element) else "infinity" if np.isinf(element) else "number that is looked for"
         written = () if origin.span is None else self._written.get(origin.span, ())
@@ -273,9 +290,8 @@ def _inputs(computation: Computation, position: tuple[int, ...], shape: tuple[in
     return tuple(found)
 
 
-def _first_position(wrong: Any, array: np.ndarray) -> tuple[int, ...]:
+def _first_position(mask: np.ndarray, array: np.ndarray) -> tuple[int, ...]:
     """The position of the first element that is looked for."""
-    mask = np.broadcast_to(np.asarray(wrong, bool), array.shape)
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), array.shape)) if array.ndim else ()
 
 

@@ -10,6 +10,7 @@ import attrs
 from relay.errors.diagnostic import Span
 from relay.eval.frames import Frame
 from relay.ir.debugging.breakpoints import is_breakpoint
+from relay.ir.debugging.source_names import differentiated_name, function_name
 from relay.ir.expr import (
     Ascribe,
     AxisSize,
@@ -57,8 +58,14 @@ class Point:
 
 
 def points_of(block: Block, function: Function) -> tuple[Point, ...]:
-    """The places of a block: its bindings, and its end."""
-    return tuple(_point(node, function) for node in (*(b.value for b in block.bindings), block.terminator))
+    """The places of a block: its bindings, and its end. A line begins with the parts of values that it takes or makes,
+    so that it sees a value that is changed before it."""
+    points = [_point(node, function) for node in (*(b.value for b in block.bindings), block.terminator)]
+    for position in reversed(range(len(block.bindings))):
+        point, following = points[position], points[position + 1].line
+        if point.line is None and point.span is not None and point.span.line == following:
+            points[position] = attrs.evolve(point, line=following)
+    return tuple(points)
 
 
 def _point(node: Node, function: Function) -> Point:
@@ -93,6 +100,19 @@ def functions(module: Module) -> Iterator[Function]:
             yield function
             for block in all_blocks(function.body):
                 yield from (b.value.function for b in block.bindings if isinstance(b.value, Lambda))
+
+
+def names_of(function: Function) -> tuple[str, ...]:
+    """What a function can be called: by its name in the source, the part of a derivative that it is, and in the
+    program."""
+    return differentiated_name(function), function_name(function), function.name
+
+
+def operators(module: Module) -> Iterator[str]:
+    """The operators that a program applies."""
+    for function in functions(module):
+        for block in all_blocks(function.body):
+            yield from (b.value.operator for b in block.bindings if isinstance(b.value, OpCall))
 
 
 def lines(module: Module) -> dict[str, list[int]]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -24,7 +24,8 @@ import numpy as np
 from relay.api.function import RelayFunction
 from relay.debug import places
 from relay.debug.breakpoints import Breakpoint, Condition, NonFinite, applied_operator
-from relay.debug.expressions import Expressions, assigned, python_value
+from relay.debug.conditions import Conditions
+from relay.debug.expressions import Expressions, assigned, not_defined, python_value
 from relay.debug.notebook import session_html
 from relay.debug.places import Point
 from relay.debug.programs import Program, program_of
@@ -40,6 +41,9 @@ from relay.ir.expr import Block
 
 MEMORY = 256 << 20
 """The bytes that a recording takes by default."""
+
+SHOWN_CALLS = 60
+"""How many calls `where` shows."""
 
 _REASONS = {
     "error": "error",
@@ -81,18 +85,26 @@ class Stop:
         return (f"{text}: {where}" if text else where) + said
 
 
+class _ConditionError(Exception):
+    """The condition of a breakpoint cannot be computed where the program stands."""
+
+    def __init__(self, breakpoint: Breakpoint, error: ExecutionError) -> None:
+        self.breakpoint, self.error = breakpoint, error
+
+
 class Session:
     """A call that is debugged. Make one with `relay.debug.step`."""
 
     def __init__(self, program: Program, memory: int = MEMORY) -> None:
-        if memory < 0:
-            raise FrontendError(f"the memory of a recording is a number of bytes, found {memory}")
+        if isinstance(memory, bool) or not isinstance(memory, int) or memory < 0:
+            raise FrontendError(f"the memory of a recording is a number of bytes, found {memory!r}")
         self.program = program
         self.breakpoints: list[Breakpoint] = []
         self.error: RelayError | None = None
         """The error of the last step; the program is still before it."""
         self._recording = Recording(memory, program.sizes, program.names)
         self._expressions = Expressions(program.definitions)
+        self._conditions = Conditions(program, self._expressions)
         self._points: dict[Block, tuple[Point, ...]] = {}
         self.listen: Callable[[], bool] = lambda: False
         """Asked between two steps: whether the program is to stop, as another thread wants it."""
@@ -166,21 +178,22 @@ class Session:
         """A breakpoint at a line (of a file, by its name), at the beginning of a function, at calls of an operator, or
         wherever a condition becomes true; with several of them, all must be true.
 
-        A line that computes nothing means the next one that does. Raises FrontendError for one after the
-        last line, for a function that the program does not have, and for a condition that is not an expression.
+        A line that computes nothing means the next one that does. Raises FrontendError for one after the last line, for
+        a function, operator or variable that the program does not have, and for a condition that is not an expression.
+
+        If a condition fails, the program stops there, and `stop.error` says why; the breakpoint stays.
         """
         if line is not None:
             line = self._line_with_code(line, file)
         if function is not None:
-            own = dict.fromkeys(f.name for f in places.functions(self.program.module))
-            if function not in own:
-                close = difflib.get_close_matches(function, list(own), n=1)
-                hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(own)}"
-                raise FrontendError(f"the program has no function {function!r}", help=hint)
+            names = (name for f in places.functions(self.program.module) for name in places.names_of(f))
+            _check_name("function", function, names)
+        if operator is not None:
+            _check_name("operator", operator, places.operators(self.program.module))
         if line is None and function is None and operator is None and when is None:
             raise FrontendError("a breakpoint is at a line, function or operator, or has a condition")
-        if isinstance(when, str):
-            compile_condition(when)
+        if when is not None:
+            self._conditions.check(when)
         self._numbers += 1
         made = Breakpoint(self._numbers, line, file, function, operator, when)
         self.breakpoints.append(made)
@@ -318,15 +331,24 @@ class Session:
         rows = [(n, source.line(n)) for n in numbers if n <= last]
         return "\n".join(f"{'->' if n == line else '  '} {n:>{width}} {text}".rstrip() for n, text in rows)
 
-    def where(self) -> str:
-        """The running calls, the innermost last, with their lines."""
-        rows = []
-        chosen = len(self._recording.frames) - 1 - self._selected
-        for depth, call in enumerate(self.backtrace):
-            mark = "->" if depth == chosen else "  "
-            place = f"{call.span.source.filename}:{call.span.line}" if call.span is not None else "?"
-            line = call.span.source.line(call.span.line).strip() if call.span is not None else ""
-            rows.append(f"{mark} {place}, in {call.function}: {line}")
+    def where(self, most: int = SHOWN_CALLS) -> str:
+        """The running calls, the innermost last, with their lines; of more than `most` the outermost ones, the innermost
+        ones, and those around the selected one."""
+        calls = list(reversed(list(enumerate(self.calls()))))
+        if len(calls) > most:
+            part = most // 3
+            near = range(self._selected - part // 2, self._selected + part // 2 + 1)
+            calls = [(n, c) for n, c in calls if n < part or n >= len(calls) - part or n in near]
+        rows: list[str] = []
+        before = None
+        for level, (name, span) in calls:
+            if before is not None and before - level > 1:
+                rows.append(f"   .. {before - level - 1} more ..")
+            before = level
+            mark = "->" if level == self._selected else "  "
+            place = f"{span.source.filename}:{span.line}" if span is not None else "?"
+            line = span.source.line(span.line).strip() if span is not None else ""
+            rows.append(f"{mark} {place}, in {name}: {line}")
         return "\n".join(rows)
 
     def __str__(self) -> str:
@@ -337,7 +359,7 @@ class Session:
 
     def _repr_html_(self) -> str:
         """The session as HTML for notebooks: the place in the source, the variables and the calls."""
-        return session_html(self, None if self.finished else self.backtrace[-1 - self._selected])
+        return session_html(self, None if self.finished else self._selected_call())
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
@@ -419,6 +441,8 @@ class Session:
                     self._advance()
         except KeyboardInterrupt:
             return self._stopped("interrupt")
+        except _ConditionError as failed:
+            return self._stopped("breakpoint", failed.breakpoint, failed.error)
         except RelayError as error:
             if isinstance(error, ExecutionError) and not error.backtrace:
                 error.backtrace = self.backtrace
@@ -439,20 +463,25 @@ class Session:
                     return self._stopped(reason)
         except KeyboardInterrupt:
             return self._stopped("interrupt")
+        except _ConditionError as failed:
+            return self._stopped("breakpoint", failed.breakpoint, failed.error)
         return self._stopped("beginning")
 
-    def _stopped(self, reason: str, breakpoint: Breakpoint | None = None) -> Stop:
+    def _stopped(self, reason: str, breakpoint: Breakpoint | None = None, error: RelayError | None = None) -> Stop:
         if breakpoint is not None:
             breakpoint.hits += 1
         if self.finished:
             self.stop = Stop("end")
         else:
-            self.stop = Stop(reason, self._top.name, self._place, breakpoint, self.error)
+            self.stop = Stop(reason, self._top.name, self._place, breakpoint, error or self.error)
         return self.stop
 
     def at_breakpoint(self) -> Breakpoint | None:
         """The breakpoint at which the program is stopped, if any."""
-        found = None if self.finished or self.error is not None else self._breakpoint()
+        try:
+            found = None if self.finished or self.error is not None else self._breakpoint()
+        except _ConditionError as failed:
+            found = failed.breakpoint
         return found if isinstance(found, Breakpoint) else None
 
     def _breakpoint(self) -> Breakpoint | bool | None:
@@ -469,20 +498,16 @@ class Session:
                 continue
             if breakpoint.when is None:
                 return breakpoint
-            holds = self._holds(breakpoint.when)
-            before, breakpoint.held = breakpoint.held, holds
-            if holds and not (before and breakpoint.is_condition_only):
+            before = breakpoint.held
+            try:
+                breakpoint.held = self._conditions.holds(breakpoint.when, frame, point.span)
+            except ExecutionError as error:
+                breakpoint.held = True  # it is told once, where it is looked at before every line
+                if not (before and breakpoint.is_condition_only):
+                    raise _ConditionError(breakpoint, error) from None
+            if breakpoint.held and not (before and breakpoint.is_condition_only):
                 return breakpoint
         return None
-
-    def _holds(self, condition: Condition) -> bool:
-        """True if a condition holds; False if its variables have no value yet."""
-        if callable(condition):
-            return bool(condition(self.variables))
-        try:
-            return bool(self._expressions.evaluate(condition, self._top, variables(self._top, self.program.names)))
-        except RelayError:
-            return False
 
     # ---- what it looks at
 
@@ -500,9 +525,7 @@ class Session:
 
     def _known(self, name: str, found: Variables) -> str:
         if name not in found:
-            close = difflib.get_close_matches(name, list(found), n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"in scope are {', '.join(found)}"
-            raise FrontendError(f"{name!r} has no value here", help=hint)
+            raise not_defined(name, found)
         return name
 
     def _look(self, selected: int) -> Call:
@@ -513,10 +536,17 @@ class Session:
         if not 0 <= selected < len(frames):
             raise FrontendError("there is no call further out" if direction > 0 else "there is no call further in")
         self._selected = selected
-        return self.backtrace[-1 - selected]
+        return self._selected_call()
+
+    def _selected_call(self) -> Call:
+        """The call that is looked at."""
+        (call,) = backtrace_of([self._frame], self.program.names)
+        return attrs.evolve(call, span=self._place_of(self._frame))
 
     def _line_with_code(self, line: int, file: str | None) -> int:
         """The first line from this one on at which the program can be stopped."""
+        if isinstance(line, bool) or not isinstance(line, int) or line < 1:
+            raise FrontendError(f"the number of a line is wanted, found {line!r}")
         by_file = places.lines(self.program.module)
         probe = Breakpoint(0, line, file)
         main = self.program.module.main.span
@@ -531,12 +561,14 @@ class Session:
         return min(following)
 
 
-def compile_condition(text: str) -> None:
-    """Raises FrontendError for a condition that is not an expression."""
-    try:
-        compile(text.strip(), "<condition>", "eval")
-    except SyntaxError as error:
-        raise FrontendError(f"{text!r} is not an expression: {error.msg}") from None
+def _check_name(what: str, name: object, known: Iterable[str]) -> None:
+    """Raises FrontendError for a name that a program does not have."""
+    own = list(dict.fromkeys(known))
+    if name in own:
+        return
+    close = difflib.get_close_matches(str(name), own, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(own) or 'none'}"
+    raise FrontendError(f"the program has no {what} {name!r}", help=hint)
 
 
 def step(

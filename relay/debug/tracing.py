@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 from relay.api.function import RelayFunction
 from relay.calling.checks import arrays_in
 from relay.debug.expressions import Shown, python_value
-from relay.debug.places import functions
+from relay.debug.places import functions, operators
 from relay.debug.programs import Program, program_of
 from relay.debug.statistics import Statistics, statistics_of
 from relay.errors import ExecutionError, FrontendError
@@ -22,6 +23,7 @@ from relay.eval.interpreter import Machine
 from relay.eval.tape import unbox
 from relay.eval.values import Closure
 from relay.eval.variables import short_text, type_text
+from relay.ir.debugging.source_names import function_name
 from relay.ir.expr import OpCall, Var
 from relay.ir.traverse import all_blocks, bound_variables
 from relay.typecheck.elaboration.abstract_values import is_of_template
@@ -227,6 +229,7 @@ def trace(
     selections: Sequence[Any] = () if of is None else of if isinstance(of, list | tuple) else (of,)
     _check(selections)
     program = program_of(function, arguments, keywords, stage)
+    _check_names([name for name in selections if isinstance(name, str)], program)
     recorder = _Recorder(program, values == "statistics", selections, memory)
     return recorder.run()
 
@@ -237,11 +240,29 @@ def _check(selections: Sequence[Any]) -> None:
             raise FrontendError(f"a name, the number of a line, or a function of a row is selected, found {one!r}")
 
 
+def _check_names(names: Sequence[str], program: Program) -> None:
+    """Raises FrontendError for a name that nothing in a program has."""
+    if not names:
+        return
+    known = set(operators(program.module))
+    for variable, origin in _origins(program).items():
+        known.update((variable.name, origin.function))
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else "trace without `of` to see what there is"
+            raise FrontendError(f"the program has no variable, function or operator {name!r}", help=hint)
+
+
 def _is_wanted(row: Row, selections: Sequence[Any]) -> bool:
     for one in selections:
         if callable(one):
-            if one(row):
-                return True
+            try:
+                if one(row):
+                    return True
+            except Exception as error:
+                what = f"a function that chooses rows raised {type(error).__name__} for {row.name}"
+                raise FrontendError(f"{what}: {error}", row.span) from error
         elif one in (row.function, row.name, row.operator) if isinstance(one, str) else one == row.line:
             return True
     return False
@@ -291,17 +312,18 @@ def _origins(program: Program) -> Mapping[Var, _Origin]:
 
     found: dict[Var, _Origin] = {}
     for function in functions(program.module):
+        name = function_name(function)
         for parameter in function.parameters:
-            found[parameter] = _Origin(function.name, "", users(parameter.span or function.span))
+            found[parameter] = _Origin(name, "", users(parameter.span or function.span))
         for block in all_blocks(function.body):
             for binding in block.bindings:
                 value = binding.value
                 span = users(value.span)
                 operator = value.operator if isinstance(value, OpCall) else ""
                 for target in binding.targets:
-                    found[target] = _Origin(function.name, operator, span)
+                    found[target] = _Origin(name, operator, span)
                 for inner in bound_variables(value):
-                    found[inner] = _Origin(function.name, "", users(inner.span or span))
+                    found[inner] = _Origin(name, "", users(inner.span or span))
     return found
 
 

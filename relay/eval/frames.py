@@ -9,6 +9,7 @@ import attrs
 
 from relay.errors import InternalError, Span
 from relay.eval.values import Closure
+from relay.ir.debugging.source_names import function_name
 from relay.ir.dims import TypeId
 from relay.ir.expr import Binding, Block, Exit, LoopLabel, Var, Yield
 
@@ -50,7 +51,8 @@ class Frame:
 
     @property
     def name(self) -> str:
-        return self.closure.function.name
+        """The function's, as the user calls it."""
+        return function_name(self.closure.function)
 
     @property
     def binding(self) -> Binding | None:

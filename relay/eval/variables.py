@@ -6,15 +6,12 @@ by passes or given as text, they are the names of the program's own variables.
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import attrs
 import numpy as np
 
-from relay.errors.diagnostic import Source
 from relay.eval.frames import Activation, Frame
 from relay.eval.values import Box, Closure, Data, GradientFunction, Reference, Stack, describe, primal
 from relay.ir.debugging.source_names import (
@@ -25,6 +22,8 @@ from relay.ir.debugging.source_names import (
     PythonValue,
     SizeValue,
     SourceNames,
+    function_name,
+    words_of,
 )
 from relay.ir.dims import evaluate
 from relay.ir.expr import Constant, Global, If, Loop, Match, Var
@@ -65,19 +64,29 @@ class Variable:
 Variables: TypeAlias = dict[str, Variable]
 
 
-def variables(frame: Frame, names: SourceNames | None) -> Variables:
-    """The meaning of the names in scope at a frame's place, the outermost first."""
+def variables(frame: Frame, names: SourceNames | None, wanted: frozenset[str] | None = None) -> Variables:
+    """The meaning of the names in scope at a frame's place, the outermost first; of `wanted` only, if given."""
     found: Variables = {}
-    meanings = _written(frame, names) if names is not None and _is_named(frame, names) else _in_source(frame)
-    functions: dict[str, Var] = {v.name: v for v in frame.environment if isinstance(frame.environment[v], Closure)}
+    if names is None or not _is_named(frame, names):
+        meanings = _in_source(frame)
+    else:
+        meanings = _written(frame, names if wanted is None else names.chosen(wanted))
     for name, meaning in meanings:
+        if wanted is not None and name not in wanted:
+            continue
         if isinstance(meaning, FunctionName):
-            meaning = functions.get(meaning.name, meaning)
+            meaning = _closure(frame, meaning.name) or meaning
         value = _value(frame, meaning)
         if value is not NO_VALUE:
             found.pop(name, None)
             found[name] = Variable(name, value, meaning)
     return found
+
+
+def _closure(frame: Frame, name: str) -> Var | None:
+    """The variable of this name that holds a function."""
+    found = [v for v, value in frame.environment.items() if v.name == name and isinstance(value, Closure)]
+    return found[-1] if found else None
 
 
 def own_variables(frame: Frame) -> Variables:
@@ -104,12 +113,6 @@ def _in_source(frame: Frame) -> Iterator[tuple[str, Var]]:
         return _own(frame)
     words = words_of(span.source)
     return ((name, var) for name, var in _own(frame) if name.removeprefix(COTANGENT) in words)
-
-
-@functools.lru_cache(maxsize=64)
-def words_of(source: Source) -> frozenset[str]:
-    """The names in a text."""
-    return frozenset(re.findall(r"[^\W\d]\w*", source.text))
 
 
 def _own(frame: Frame) -> Iterator[tuple[str, Var]]:
@@ -223,7 +226,7 @@ def _short(value: object, depth: int) -> str:
             inside = [_short(field, depth - 1) for field in fields] if depth else [".."]
             return f"{constructor}({', '.join(inside)})"
         case Closure(function):
-            return f"fn {function.name}"
+            return f"fn {function_name(function)}"
         case GradientFunction(function):
             return f"grad({_short(function, depth)})"
         case FunctionName(name):

@@ -104,7 +104,7 @@ def test_mistakes_are_said(file: Path, monkeypatch, capsys) -> None:
     for message in (
         *("there is no command 'stp', did you mean 'step'?", "the name 'nothing' is not defined", "set NAME = EXPR"),
         *("to LINE: the number of a line", "break LINE, FUNCTION or `op` OPERATOR", "delete NUMBER", "no breakpoint 3"),
-        *("computes nothing from line 99 on", "there is no call further out", "'y' has no value here"),
+        *("computes nothing from line 99 on", "there is no call further out", "'y' is not defined here"),
     ):
         assert message in said
 

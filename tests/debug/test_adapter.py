@@ -197,7 +197,7 @@ def test_variables_are_changed(client: Client, file: Path) -> None:
     inside = client.request("variables", variablesReference=found["pair"]["variablesReference"])["variables"]
     second = inside[1]["variablesReference"]
     assert client.request("setVariable", variablesReference=second, name="[1]", value="100.0")["value"] == "100"
-    assert "no value here" in client.refused("setVariable", variablesReference=scope, name="foo", value="1.0")
+    assert "is not defined here" in client.refused("setVariable", variablesReference=scope, name="foo", value="1.0")
     assert client.request("evaluate", expression="xs", frameId=1)["result"] == "[1., 2., 0.]"
     client.request("continue", threadId=1)
     client.event("terminated")

@@ -207,7 +207,7 @@ def test_what_cannot_be_changed_says_why() -> None:
         session.set("total", 1.0)
     with pytest.raises(TypeMismatch, match=r"must be Tensor\[float64, \(3,\)\], found float64 \(2,\)"):
         session.set("x", np.ones(2))
-    with pytest.raises(FrontendError, match="'toal' has no value here"):
+    with pytest.raises(FrontendError, match="'toal' is not defined here"):
         session.set("toal", 1.0)
     session.resume()
     with pytest.raises(ExecutionError, match="has returned"):

@@ -13,6 +13,8 @@ Elaboration does so for every program (`Elaborated.source_names`).
 from __future__ import annotations
 
 import contextlib
+import functools
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import TypeAlias
@@ -20,8 +22,9 @@ from typing import TypeAlias
 import attrs
 
 from relay.errors import Span
+from relay.errors.diagnostic import Source
 from relay.ir.dims import Dim
-from relay.ir.expr import Block, Constant, Expr, Global, If, Loop, Var
+from relay.ir.expr import Block, Constant, Expr, Function, Global, If, Loop, Var
 from relay.ir.surface import ForEach, PatternMatch
 from relay.ir.traverse import blocks, bound_variables
 from relay.ir.types import Form
@@ -82,6 +85,21 @@ class SourceNames:
     def __init__(self) -> None:
         self._names: dict[Block, Sequence[SourceName]] = {}
         self._introduced: dict[Block, tuple[Var, ...]] = {}
+        self._chosen: dict[frozenset[str], SourceNames] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        """All names in all blocks."""
+        return (name.name for names in self._names.values() for name in names)
+
+    def chosen(self, wanted: frozenset[str]) -> SourceNames:
+        """These names only."""
+        found = self._chosen.get(wanted)
+        if found is None:
+            found = SourceNames()
+            kept = ((block, [n for n in names if n.name in wanted]) for block, names in self._names.items())
+            found._names = {block: names for block, names in kept if names}
+            self._chosen[wanted] = found
+        return found
 
     def __getitem__(self, block: Block) -> Sequence[SourceName]:
         return self._names.get(block, ())
@@ -142,3 +160,30 @@ def is_written(name: str, span: Span | None) -> bool:
     text = span.source.line(span.line)[span.column - 1 :]
     rest = text.removeprefix(name)
     return rest != text and not (rest[:1].isalnum() or rest[:1] == "_")
+
+
+@functools.lru_cache(maxsize=64)
+def words_of(source: Source) -> frozenset[str]:
+    """The names in a text."""
+    return frozenset(re.findall(r"[^\W\d]\w*", source.text))
+
+
+_NUMBER = re.compile(r"_\d+(?=(?:_forward|_backward|_gradient)*$)")
+_PART = re.compile(r"(?:_forward|_backward|_gradient)+$")
+
+
+def function_name(function: Function) -> str:
+    """What a function is called in the source: `f`, also where the program has an `f_1` of it for other types. Parts of
+    derivatives have their suffix, `f_backward`."""
+    name = function.name
+    if function.span is None or name in words_of(function.span.source):
+        return name
+    return _NUMBER.sub("", name)
+
+
+def differentiated_name(function: Function) -> str:
+    """The name of the function in the source that this one is, or is a part of the derivative of."""
+    name = function_name(function)
+    if function.span is None or name in words_of(function.span.source):
+        return name
+    return _PART.sub("", name)
