@@ -175,7 +175,8 @@ def test_breakpoint_in_a_program(monkeypatch) -> None:
     monkeypatch.setattr(sys, "stdout", said)
     with pytest.raises(pdb.bdb.BdbQuit):
         run(stops, np.float64(1.0))
-    assert "2.0" in said.getvalue() and "return y * 2.0" in said.getvalue()
+    line = "return y * 2.0" if sys.version_info < (3, 13) else "relay.breakpoint()"  # pdb stops at once from 3.13 on
+    assert "2.0" in said.getvalue() and line in said.getvalue()
 
 
 # ---- values

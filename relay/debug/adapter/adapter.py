@@ -428,22 +428,29 @@ def _below_runpy(error: BaseException) -> Any:
 def serve_port(port: int, defaults: Mapping[str, Any], read_call: Any) -> None:
     """Talk to one client after another at a port of this machine, until Ctrl-C. Port 0 means any free one, which is
     printed on standard error. Raises OSError for a port that is taken."""
-    with socket.create_server(("127.0.0.1", port)) as server:
+    with socket.create_server(("127.0.0.1", port)) as server, contextlib.suppress(KeyboardInterrupt):
         print(f"listening on 127.0.0.1:{server.getsockname()[1]}", file=sys.stderr, flush=True)
-        is_interrupted = False
-        while not is_interrupted:
-            try:
-                client, _ = server.accept()
-            except KeyboardInterrupt:
-                return
-            with client, client.makefile("rb") as reading, client.makefile("wb") as writing:
-                is_interrupted = Adapter(Connection(reading, writing), defaults, read_call).serve()
+        while _serve_client(server.accept()[0], defaults, read_call):
+            pass
+
+
+def _serve_client(client: socket.socket, defaults: Mapping[str, Any], read_call: Any) -> bool:
+    """Talk to a client; whether another one may come. That it goes in the middle of a message is no error."""
+    reading, writing = client.makefile("rb"), client.makefile("wb")
+    try:
+        return not Adapter(Connection(reading, writing), defaults, read_call).serve()
+    finally:
+        for end in (writing.close, lambda: client.shutdown(socket.SHUT_RDWR), reading.close, client.close):
+            with contextlib.suppress(OSError):
+                end()  # the shutdown, so that the thread that reads waits no longer
 
 
 def serve_standard_streams(defaults: Mapping[str, Any], read_call: Any) -> None:
-    """Talk over standard input and output. What else is printed, by native code, goes to standard error."""
+    """Talk over standard input and output, until Ctrl-C. What else is printed, by native code, goes to standard
+    error."""
     reading, writing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
-    Adapter(Connection(reading, writing), defaults, read_call).serve()
+    with contextlib.suppress(KeyboardInterrupt):
+        Adapter(Connection(reading, writing), defaults, read_call).serve()

@@ -168,22 +168,31 @@ def words_of(source: Source) -> frozenset[str]:
     return frozenset(re.findall(r"[^\W\d]\w*", source.text))
 
 
-_NUMBER = re.compile(r"_\d+(?=(?:_forward|_backward|_gradient)*$)")
-_PART = re.compile(r"(?:_forward|_backward|_gradient)+$")
+_DEFINITION = re.compile(r"(?:async\s+)?def\s+(\w+)")
+_SUFFIX = re.compile(r"(?:_\d+)?((?:_forward|_backward|_gradient)*)$")
+
+
+def _own_and_part(function: Function) -> tuple[str, str]:
+    """A function's name in the source, and which part of its derivative it is: `f`, and `_backward`. The program may
+    have an `f_1` of it for other types."""
+    name, span = function.name, function.span
+    if span is None:
+        return name, ""
+    found = _DEFINITION.match(span.source.line(span.line), span.column - 1)
+    written = found.group(1) if found is not None else None
+    suffix = _SUFFIX.search(name)
+    assert suffix is not None
+    stem = name[: suffix.start()]
+    if stem == written or (name != written and name not in words_of(span.source)):
+        return stem, suffix.group(1)
+    return name, ""
 
 
 def function_name(function: Function) -> str:
-    """What a function is called in the source: `f`, also where the program has an `f_1` of it for other types. Parts of
-    derivatives have their suffix, `f_backward`."""
-    name = function.name
-    if function.span is None or name in words_of(function.span.source):
-        return name
-    return _NUMBER.sub("", name)
+    """What a function is called in the source; parts of derivatives have their suffix, `f_backward`."""
+    return "".join(_own_and_part(function))
 
 
 def differentiated_name(function: Function) -> str:
     """The name of the function in the source that this one is, or is a part of the derivative of."""
-    name = function_name(function)
-    if function.span is None or name in words_of(function.span.source):
-        return name
-    return _PART.sub("", name)
+    return _own_and_part(function)[0]
