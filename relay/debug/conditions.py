@@ -56,7 +56,7 @@ class ScopeView(Mapping[str, Any]):
 
 @attrs.define(eq=False)
 class _Last:
-    """What a condition was computed of last, and what it was."""
+    """The values that a condition was computed of last, and the answer."""
 
     function: Function
     values: list[object]
@@ -103,8 +103,8 @@ class Conditions:
             raise FrontendError(f"the program has no variable {name!r}", help=hint)
 
     def holds(self, condition: Condition, frame: Frame, span: Span | None) -> bool:
-        """Whether a condition holds; not where its variables have no value yet. Raises ExecutionError, at `span`, if it
-        cannot be computed, or is not one truth value."""
+        """True if a condition is true; False if its variables have no value yet. Raises ExecutionError, at `span`, if
+        it fails, or is not one truth value."""
         if callable(condition):
             return self._holds(condition, frame, span)
         wanted = self._names.get(condition)
@@ -140,7 +140,7 @@ class Conditions:
 
 
 def _are_same(values: list[object], others: list[object]) -> bool:
-    """Whether these are the same arrays, which do not change while a program is debugged."""
+    """True if these are the same arrays, which do not change while a program is debugged."""
     return len(values) == len(others) and all(
         type(value) is np.ndarray and value is other for value, other in zip(values, others, strict=True)
     )

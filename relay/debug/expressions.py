@@ -135,7 +135,7 @@ class Expressions:
 
 
 def not_defined(name: str, found: Iterable[str]) -> FrontendError:
-    """What is said of a name that is not in scope."""
+    """The error for a name that is not in scope."""
     own = list(found)
     close = difflib.get_close_matches(name, own, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"in scope are {', '.join(own) or 'none'}"

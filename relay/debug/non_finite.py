@@ -218,7 +218,7 @@ class _Search:
         return bool(self._mask(array).any())
 
     def _mask(self, array: np.ndarray) -> np.ndarray:
-        """Which elements are wrong. Raises ExecutionError if the user's predicate fails."""
+        """The mask of wrong elements. Raises ExecutionError if the user's predicate fails."""
         if self._where is not_finite:
             return not_finite(array)
         try:

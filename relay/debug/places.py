@@ -103,8 +103,7 @@ def functions(module: Module) -> Iterator[Function]:
 
 
 def names_of(function: Function) -> tuple[str, ...]:
-    """What a function can be called: by its name in the source, the part of a derivative that it is, and in the
-    program."""
+    """The names of a function: in the source, with the part of a derivative that it is, and in the program."""
     return differentiated_name(function), function_name(function), function.name
 
 

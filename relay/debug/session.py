@@ -43,7 +43,7 @@ MEMORY = 256 << 20
 """The bytes that a recording takes by default."""
 
 SHOWN_CALLS = 60
-"""How many calls `where` shows."""
+"""The number of calls that `where` shows."""
 
 _REASONS = {
     "error": "error",
@@ -332,8 +332,8 @@ class Session:
         return "\n".join(f"{'->' if n == line else '  '} {n:>{width}} {text}".rstrip() for n, text in rows)
 
     def where(self, most: int = SHOWN_CALLS) -> str:
-        """The running calls, the innermost last, with their lines; of more than `most` the outermost ones, the innermost
-        ones, and those around the selected one."""
+        """The running calls, the innermost last, with their lines; of more than `most` the outermost, the innermost, and
+        those around the selected one."""
         calls = list(reversed(list(enumerate(self.calls()))))
         if len(calls) > most:
             part = most // 3

@@ -435,7 +435,7 @@ def serve_port(port: int, defaults: Mapping[str, Any], read_call: Any) -> None:
 
 
 def _serve_client(client: socket.socket, defaults: Mapping[str, Any], read_call: Any) -> bool:
-    """Talk to a client; whether another one may come. That it goes in the middle of a message is no error."""
+    """Talk to a client; True if another one may come. That it goes in the middle of a message is no error."""
     reading, writing = client.makefile("rb"), client.makefile("wb")
     try:
         return not Adapter(Connection(reading, writing), defaults, read_call).serve()

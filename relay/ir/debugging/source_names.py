@@ -189,7 +189,7 @@ def _own_and_part(function: Function) -> tuple[str, str]:
 
 
 def function_name(function: Function) -> str:
-    """What a function is called in the source; parts of derivatives have their suffix, `f_backward`."""
+    """The name of a function in the source; parts of derivatives have their suffix, `f_backward`."""
     return "".join(_own_and_part(function))
 
 
