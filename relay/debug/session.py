@@ -332,8 +332,8 @@ class Session:
         return "\n".join(f"{'->' if n == line else '  '} {n:>{width}} {text}".rstrip() for n, text in rows)
 
     def where(self, most: int = SHOWN_CALLS) -> str:
-        """The running calls, the innermost last, with their lines; of more than `most` the outermost, the innermost, and
-        those around the selected one."""
+        """The running calls, the innermost last, with their lines; of more than `most` the first, the last and those
+        around the selected one."""
         calls = list(reversed(list(enumerate(self.calls()))))
         if len(calls) > most:
             part = most // 3
