@@ -67,6 +67,7 @@ Variables: TypeAlias = dict[str, Variable]
 def variables(frame: Frame, names: SourceNames | None, wanted: frozenset[str] | None = None) -> Variables:
     """The meaning of the names in scope at a frame's place, the outermost first; of `wanted` only, if given."""
     found: Variables = {}
+    meanings: Iterator[tuple[str, Meaning]]
     if names is None or not _is_named(frame, names):
         meanings = _in_source(frame)
     else:
