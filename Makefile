@@ -3,6 +3,7 @@
 # make test-all  the same with every program and order of passes, where `test` takes a daily sample
 # make quick   lint, front end, types, golden files and a sample of the zoo: half a minute, while you work
 # make lint    the same as `test` without the tests
+# make test-gpu  what needs a GPU: the tests' programs, compute-sanitizer, speed; one line where there is none
 # make bench   timings against NumPy, and PyTorch and JAX where installed (make bench-extras)
 # make vta-roofline  what the accelerator VTA reaches on layers of ResNet-18, as a table and a picture
 # make clean   remove what the others made, .venv included
@@ -10,7 +11,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all quick quick-tests lint bench bench-extras vta-roofline clean
+.PHONY: demo test test-all test-gpu quick quick-tests lint bench bench-extras vta-roofline clean
 
 # The first Python that is new enough and can make environments; or say `make PYTHON=...`.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -28,6 +29,9 @@ test: lint
 
 test-all: lint
 	RELAY_TEST_ALL=1 $(RUN) -m pytest -n $(WORKERS) --dist worksteal
+
+test-gpu: $(VENV)/test.stamp
+	$(RUN) benchmarks/gpu_report.py
 
 quick: $(VENV)/test.stamp
 	$(MAKE) --no-print-directory -j2 lint quick-tests

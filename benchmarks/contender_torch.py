@@ -1,5 +1,6 @@
 """The workloads in PyTorch, eager or with torch.compile."""
 
+import os
 from collections.abc import Callable
 
 import numpy as np
@@ -52,7 +53,8 @@ def newton(x):
 def prepare(workload: str, inputs: tuple[np.ndarray, ...]) -> Callable[[], object]:
     """A call without arguments that runs the workload once."""
     accelerate: Callable = torch.compile if COMPILED else lambda function: function
-    arguments = tuple(torch.from_numpy(np.array(value)) for value in inputs)
+    device = os.environ.get("TORCH_DEVICE", "cpu")
+    arguments = tuple(torch.from_numpy(np.array(value)).to(device) for value in inputs)
 
     def without_gradient(function: Callable) -> Callable[[], object]:
         fast = accelerate(function)

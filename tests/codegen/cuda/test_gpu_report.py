@@ -1,0 +1,60 @@
+"""The report of `make test-gpu`, without a GPU."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cuda_emulation import COMPILER
+
+ROOT = Path(__file__).parents[3]
+REPORT = ROOT / "benchmarks" / "gpu_report.py"
+
+
+def report(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(REPORT), *arguments], capture_output=True, text=True, cwd=ROOT)
+
+
+def test_one_line_without_a_gpu() -> None:
+    driver = pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
+    try:
+        if not int(driver.cuInit(0)[0]):
+            pytest.skip("there is a GPU")
+    except RuntimeError:
+        pass
+    done = report()
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    assert line.startswith("no GPU, so nothing was tested: the target 'cuda' ")
+
+
+@pytest.mark.skipif(COMPILER is None, reason="there is no g++")
+def test_a_dry_run(tmp_path: Path) -> None:
+    written = tmp_path / "report.md"
+    done = report("--dry-run", "--sample", "1", "--only", "correctness", "--output", str(written))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 values and gradients: 1 right" in written.read_text()
+
+
+def test_a_process_that_ends_is_one_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs behind the one that ended it are for another process."""
+    monkeypatch.syspath_prepend(str(REPORT.parent))
+    import gpu_report
+
+    calls: list[list[str]] = []
+
+    def worker(arguments: list[str], prefix: tuple[str, ...] = ()) -> object:
+        calls.append(arguments)
+        if arguments[-3:] == ["a", "b", "c"]:
+            yield {"key": "a", "name": "a", "outcome": "right"}
+            yield {"status": -11, "output": ["Segmentation fault"]}
+        elif arguments[-1] == "c":
+            yield {"key": "c", "name": "c", "outcome": "failed", "text": "the GPU's driver says", "poisoned": True}
+            yield {"status": 3, "output": []}
+
+    monkeypatch.setattr(gpu_report, "worker", worker)
+    found = gpu_report.checked(["a", "b", "c"], [], lambda line: None)
+    assert [(line["key"], line["outcome"]) for line in found] == [("a", "right"), ("b", "failed"), ("c", "failed")]
+    assert "-11" in found[1]["text"] and "Segmentation fault" in found[1]["text"] and len(calls) == 2
