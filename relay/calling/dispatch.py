@@ -13,6 +13,7 @@ from typing import Any
 
 from relay.calling.array import Array
 from relay.calling.data_marshalling import Unpackable
+from relay.calling.devices.repeated_calls import repeat_on_gpu
 from relay.calling.fast_path import (
     DIRECT,
     GUARD_FAILURE,
@@ -122,7 +123,10 @@ class ProgramDispatcher(abc.ABC):
         result = wrap(found, lowered.result)
         if lowered.returned is not None:
             result = lowered.returned(result, self)
-        if plain:
+        if lowered.is_for_gpu:
+            if not keywords:
+                self._remember_on_gpu(arguments, lowered)
+        elif plain:
             assert given is not None
             self._remember(given, signature, leaves, lowered)
         return result
@@ -168,8 +172,6 @@ class ProgramDispatcher(abc.ABC):
         self, arguments: Sequence[Any], kinds: tuple[object, ...], leaves: Sequence[Any], lowered: CompiledSignature
     ) -> None:
         """Try this program first at the next call with arguments of these kinds."""
-        if lowered.is_for_gpu:
-            return
         if holds_data(kinds):
             if lowered.returned is not None:
                 return
@@ -193,6 +195,13 @@ class ProgramDispatcher(abc.ABC):
             wrapped = [position for position, argument in enumerate(arguments) if isinstance(argument, Array)]
             key = type(arguments[0]) if len(arguments) == 1 else tuple(map(type, arguments))
             self._direct[key] = unwrapping(call, wrapped) if wrapped else call
+            self._shortcuts.owners["plain", key] = lowered
+
+    def _remember_on_gpu(self, arguments: Sequence[Any], lowered: CompiledSignature) -> None:
+        """The same for a program for a GPU, and arguments that are arrays."""
+        if lowered.returned is None and not lowered.donated and (call := repeat_on_gpu(arguments, lowered)) is not None:
+            key = type(arguments[0]) if len(arguments) == 1 else tuple(map(type, arguments))
+            self._direct[key] = call
             self._shortcuts.owners["plain", key] = lowered
 
     def _remember_lists(self, kinds: tuple[object, ...], leaves: Sequence[Any], lowered: CompiledSignature) -> None:

@@ -113,6 +113,8 @@ class Gpu:
         self.arena = Arena(self.take, self.wait, toolchain.chunk)
         self.capturing = False
         """True if what is started becomes part of a graph, and does not run yet."""
+        self.launches = 0
+        """The number of kernels that were started."""
         self.timer: Callable[[str], Any] | None = None
         """The timer of a profile: called with the name of each before and after it."""
 
@@ -188,6 +190,7 @@ class Gpu:
 
     def launch(self, name: str, function: Any, blocks: int, threads: int, words: Sequence[int]) -> None:
         """Start a kernel behind what was started before, with these pointers and sizes."""
+        self.launches += 1
         given = np.array(words, np.int64)
         places = given.ctypes.data + 8 * np.arange(len(words), dtype=np.uint64)
         done = self.timer(name) if self.timer is not None else None

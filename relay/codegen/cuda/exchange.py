@@ -12,6 +12,7 @@ taken is let go of once the arena's stream has finished.
 from __future__ import annotations
 
 import ctypes
+import math
 import weakref
 from typing import Any
 
@@ -181,7 +182,7 @@ def tensor_of(value: Any) -> DeviceTensor:
     if found.strides and _moves(tuple(found.strides[: found.ndim]), shape):
         raise TypeMismatch(f"a {name} whose elements are not row by row", help="pass x.contiguous()")
     dtype = _dtype(found, name)
-    memory = Memory((found.data or 0) + found.byte_offset, int(np.prod(shape, dtype=np.int64)) * dtype.itemsize)
+    memory = Memory((found.data or 0) + found.byte_offset, math.prod(shape) * dtype.itemsize)
     return DeviceTensor(gpu, memory, dtype, shape, taken)
 
 

@@ -7,6 +7,7 @@ Calls wait on a stack of the host's own, so recursion is as deep as memory allow
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import OrderedDict
 from collections.abc import Generator, Mapping, Sequence
@@ -65,6 +66,9 @@ from relay.support.limits import stack_size, too_deep
 CALL_BYTES = 1024
 """About what a waiting call takes of the host's memory; `stack_size` says how many may wait."""
 
+ALWAYS_DEEP_ENOUGH = 10_000
+"""Calls that may wait without a look at the memory."""
+
 KEPT_NUMBERS = 4096
 """Numbers of the host that stay on the GPU for the next kernel that reads them."""
 
@@ -101,7 +105,7 @@ class Run:
         """The result of the entry for tensors and what holds them. `arguments` is emptied, so that the memory of what
         nobody else has is free after its last use. Raises ExecutionError for what is found at run time."""
         waiting = [self._function(self.program.module.main, arguments, sizes)]
-        deepest = max(stack_size() // CALL_BYTES, 1)
+        deepest = ALWAYS_DEEP_ENOUGH
         result: Any = None
         while waiting:
             try:
@@ -111,7 +115,9 @@ class Run:
                 result = stop.value
                 continue
             if len(waiting) > deepest:
-                raise too_deep(deepest)
+                deepest = max(stack_size() // CALL_BYTES, ALWAYS_DEEP_ENOUGH)
+                if len(waiting) > deepest:
+                    raise too_deep(deepest)
             waiting.append(self._function(callee, given, known))
             result = None
         return result
@@ -120,7 +126,7 @@ class Run:
 
     def empty(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> DeviceTensor:
         """A tensor with no content yet."""
-        count = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        count = math.prod(shape) * dtype.itemsize
         return DeviceTensor(self.gpu, self.allocate(count), dtype, shape)
 
     def on_device(self, array: np.ndarray) -> DeviceTensor:

@@ -77,6 +77,12 @@ class Arena:
         weakref.finalize(memory, self._dropped.append, (part, memory.exported)).atexit = False
         return memory
 
+    def start_peak(self) -> int:
+        """Measure the peak anew; the bytes that are in use now."""
+        self._collect()
+        self.peak = self.used
+        return self.used
+
     def _fitting(self, size: int) -> Part | None:
         place = bisect_left(self._free, Part(0, size))
         return self._free.pop(place) if place < len(self._free) else None

@@ -11,6 +11,7 @@ import numpy as np
 from relay.codegen.cuda.compiler import MachineCode, exceeded
 from relay.codegen.cuda.driver import Gpu, open_gpu
 from relay.codegen.cuda.execution import Run, stays_on_host
+from relay.codegen.cuda.graphs import Graph, Graphs
 from relay.codegen.cuda.host_program import HostProgram, host_program
 from relay.codegen.cuda.target import Architecture
 from relay.codegen.cuda.tensors import Cell, DataValue, DeviceTensor, HostStack, converted
@@ -52,6 +53,7 @@ class CudaProgram:
             self._gpu.enter()
             self._kernels = self._gpu.load(code.code, [launch.name for launch in program.launches])
         self._dims = symbolic_dims(program.module)
+        self._graphs = Graphs(self._gpu)
         self._constants: dict[int, DeviceTensor] = {}
         self._numbers: OrderedDict[tuple[str, tuple[int, ...], bytes], DeviceTensor] = OrderedDict()
 
@@ -61,13 +63,28 @@ class CudaProgram:
         gpu = self._gpu
         with gpu.lock:
             gpu.enter()
+            leaves = _tensor_leaves(arguments)
+            key = self._graphs.key(leaves)
+            if key is not None and (graph := self._graphs.graph(key)) is not None:
+                assert leaves is not None
+                return self._replayed(graph, leaves)
             run = Run(self.host, gpu, self._kernels, self._constants, self._numbers)
+            if key is not None and self._graphs.wants(key):
+                assert leaves is not None
+                sizes = {dim: _extent(arguments, place) for dim, place in self._dims.items()}
+                captured = self._graphs.capture(key, run, leaves, lambda new: _with_leaves(arguments, new), sizes)
+                if captured is not None:
+                    return self._replayed(captured, leaves)
+                run = Run(self.host, gpu, self._kernels, self._constants, self._numbers)
             cells: dict[int, Cell] = {}
+            launched, before_peak = gpu.launches, gpu.arena.start_peak()
             given = self._take(arguments, run, cells)
             sizes = {dim: _extent(given, place) for dim, place in self._dims.items()}
             before = {key: cell.content for key, cell in cells.items()}
             try:
                 result = run(given, sizes)
+                if key is not None:
+                    self._graphs.ran(key, gpu.launches - launched, gpu.arena.peak - before_peak)
                 found = self._give([result], run)[0]
             finally:
                 for key, cell in cells.items():
@@ -75,6 +92,21 @@ class CudaProgram:
                         cell.outside.content = self._give([cell.content], run)[0]
         self._uses[0] += 1
         return found
+
+    def _replayed(self, graph: Graph, leaves: Sequence[Any]) -> Any:
+        """The result of a captured call for these arguments."""
+        self._graphs.replay(graph, leaves)
+        self._uses[0] += 1
+        run = Run(self.host, self._gpu, self._kernels, self._constants, self._numbers)
+
+        def leaf(value: Any) -> DeviceTensor:
+            if not isinstance(value, DeviceTensor):
+                return run.on_device(value)
+            made = run.empty(value.dtype, value.shape)
+            self._gpu.copy(value.memory, made.memory, value.nbytes)
+            return made
+
+        return self._give([graph.result], run, leaf)[0]
 
     def _take(self, arguments: list[Any], run: Run, cells: dict[int, Cell]) -> list[Any]:
         """Arguments as the program's values."""
@@ -112,10 +144,13 @@ class CudaProgram:
 
         return converted(arguments, parts, rebuild, leaf, cell)
 
-    def _give(self, values: list[Any], run: Run) -> list[Any]:
-        """The program's values as results: tensors on the device, tuples, data, references, and lists for stacks."""
+    def _give(self, values: list[Any], run: Run, copied: Callable[[Any], DeviceTensor] | None = None) -> list[Any]:
+        """The program's values as results: tensors on the device, tuples, data, references, and lists for stacks.
+        `copied` makes a tensor of the result of one, if it is not to be that."""
 
         def leaf(value: Any) -> Any:
+            if copied is not None:
+                return copied(value)
             return value if isinstance(value, DeviceTensor) else run.on_device(value)
 
         def parts(value: Any) -> Sequence[Any] | None:
@@ -183,6 +218,32 @@ def gpu_code(program: HostProgram, source: str, architecture: Architecture, gpu:
         if problem is not None:
             raise InternalError(f"{launch.name} takes {problem}")
     return made
+
+
+def _tensor_leaves(arguments: Sequence[Any]) -> list[Any] | None:
+    """The arrays and tensors in arguments, if there are only these, and tuples of them."""
+    found: list[Any] = []
+    for value in arguments:
+        if isinstance(value, tuple):
+            inside = _tensor_leaves(value)
+            if inside is None:
+                return None
+            found += inside
+        elif isinstance(value, DeviceTensor | np.ndarray):
+            found.append(value)
+        else:
+            return None
+    return found
+
+
+def _with_leaves(arguments: Sequence[Any], leaves: list[Any]) -> list[Any]:
+    """The same arguments with other arrays and tensors."""
+    left = iter(leaves)
+
+    def again(value: Any) -> Any:
+        return tuple(map(again, value)) if isinstance(value, tuple) else next(left)
+
+    return list(map(again, arguments))
 
 
 def _stack_elements(values: Sequence[Any], types: Sequence[Type | None]) -> dict[int, list[Any]]:

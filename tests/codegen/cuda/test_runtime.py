@@ -101,18 +101,17 @@ def test_donation(driver: EmulatedDriver) -> None:
 
 def test_memory_is_free_after_its_last_use(driver: EmulatedDriver) -> None:
     @relay
-    def chain(x: Tensor[relay.Float32, (4, 6)]) -> Any:
+    def chain(x):
         for _ in range(50):
             x = relay.tanh(x) * 1.5
         return x
 
     x = relay.device_put(X)
-    chain(x)
+    compiled = chain.compile(x)  # the first run of a kind, which is no graph
     arena = open_gpu().arena
     gc.collect()
-    arena.allocate(0)
-    before, arena.peak = arena.used, 0
-    assert_agree(chain(x), chain.interpret(X), rtol=1e-4)
+    before = arena.start_peak()
+    assert_agree(compiled(x), chain.interpret(X), rtol=1e-4)
     assert arena.peak - before <= 4 * 256  # two of the loop's tensors at once, the result, and a number
 
 
@@ -260,3 +259,37 @@ def test_machines_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         relay.device_put(X)
     with pytest.raises(CompileError, match="there is no device 'cuda:7'"):
         relay.device_put(X, "cuda:7")
+
+
+def test_calls_as_graphs(driver: EmulatedDriver) -> None:
+    @relay
+    def repeated(x, rounds):
+        for _ in range(rounds):
+            x = relay.tanh(x) * 1.5
+        return x, (x.sum(), rounds + 1)
+
+    for sign in (1, -1, 1, -1):
+        found = repeated(relay.device_put(sign * X), 6)
+        assert_agree(found, repeated.interpret(sign * X, 6), rtol=1e-5, atol=1e-6)
+    driver.calls.clear()
+    kept = repeated(relay.device_put(X), 6)
+    again = repeated(relay.device_put(-X), 6)
+    assert driver.calls["cuGraphLaunch"] == 2 and not driver.calls["cuLaunchKernel"]
+    assert_agree(kept, repeated.interpret(X, 6), rtol=1e-5, atol=1e-6)  # not overwritten by the next call
+    assert_agree(again, repeated.interpret(-X, 6), rtol=1e-5, atol=1e-6)
+    assert_agree(repeated(relay.device_put(X), 3), repeated.interpret(X, 3), rtol=1e-5, atol=1e-6)
+
+
+def test_what_reads_the_gpu_is_no_graph(driver: EmulatedDriver) -> None:
+    @relay
+    def halved(x):
+        while (x * x).sum() > 0.1:
+            x = x * 0.5
+        return x
+
+    driver.calls.clear()
+    for factor in (1, 4, 0.01, 8):
+        x = np.float32(factor) * X
+        assert_agree(halved(relay.device_put(x)), halved.interpret(x), rtol=1e-6)
+    assert driver.calls["cuStreamBeginCapture"] == driver.calls["cuStreamEndCapture"] == 1  # it was tried once
+    assert not driver.calls["cuGraphLaunch"]
