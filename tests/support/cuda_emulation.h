@@ -27,6 +27,21 @@
 template <typename T> inline T max(T a, T b) { return a < b ? b : a; }
 template <typename T> inline T min(T a, T b) { return b < a ? b : a; }
 
+struct half {
+  _Float16 value;
+  half() = default;
+  half(float x) : value(_Float16(x)) {}
+  half(double x) : value(_Float16(x)) {}
+  template <typename T> explicit half(T x) : half(float(x)) {}
+  operator float() const { return float(value); }
+};
+
+inline float __int_as_float(int bits) {
+  float number;
+  memcpy(&number, &bits, sizeof number);
+  return number;
+}
+
 inline double __longlong_as_double(long long bits) {
   double number;
   memcpy(&number, &bits, sizeof number);

@@ -287,10 +287,13 @@ def emulation(driver: EmulatedDriver | None = None, change: Callable[[str], str]
 @functools.lru_cache(maxsize=64)
 def library(source: str) -> tuple[ctypes.CDLL, dict[str, int]]:
     """The kernels as a library, and how many arguments each has. They are not contracted, as NVRTC is told not to."""
+    from relay.codegen.cuda.source import HALF_OPERATIONS  # which loads TVM
+
     text = source[source.index('extern "C" __global__') :] if "__global__" in source else ""
     kernels = _KERNEL.findall(text)
     text = re.sub(r"__shared__ (alignas\(\d+\))", r"\1 static", text)
-    whole = f'#include "{HEADER}"\n{text}' + "".join(_entry(name, parameters) for name, parameters in kernels)
+    entries = "".join(_entry(name, parameters) for name, parameters in kernels)
+    whole = f'#include "{HEADER}"\n{HALF_OPERATIONS}{text}{entries}'
     folder = Path(tempfile.gettempdir()) / f"relay-emulation-{hashlib.sha256(whole.encode()).hexdigest()[:24]}"
     folder.mkdir(exist_ok=True)
     (folder / "kernels.cpp").write_text(whole)

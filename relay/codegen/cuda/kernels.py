@@ -41,9 +41,6 @@ class DeviceKernels:
         operands, sizes, found = signature(group, overwrites=False)
         calls = [binding.value for binding in group.bindings if isinstance(binding.value, OpCall)]
         span = calls[0].span
-        for half in ("float16", "bfloat16"):
-            if any(str(_type(atom).base) == half for atom in (*operands, *(b.targets[0] for b in group.bindings))):
-                raise CompileError(f"the target 'cuda' does not have {half} yet", span, help="use float32")
         if found not in self._known:
             names = "_".join(call.operator for call in calls)[:40]
             what = f"a kernel of {', '.join(dict.fromkeys(call.operator for call in calls))}"
