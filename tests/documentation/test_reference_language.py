@@ -27,7 +27,7 @@ CLAIMS = [
     # functions
     Claim("`None` is the result of a function without `return`", "print(a)", (1.0,), None),
     Claim("`x is None` is resolved at compile time.", "return 1 if a is None else 2", (None,), 1),
-    Claim("A call may stand alone as a statement.", "relay.tanh(a)\nreturn a", (2.0,), 2.0),
+    Claim("A call may be a statement by itself.", "relay.tanh(a)\nreturn a", (2.0,), 2.0),
     Claim(
         "A function may call itself, and functions that are defined later",
         "def f(a):\n    return g(a)\ndef g(a):\n    return a if a < 1.0 else g(a - 1.0)",
@@ -163,13 +163,13 @@ CLAIMS = [
         Fails("slice|outside|range"),
     ),
     Claim(
-        "also arrays of indices, masks, and slices whose bounds the run decides: `x[:, idx] = v`, `x[mask] = values`, `x[:n] = v`.",
+        "also arrays of indices, masks, and slices with run-time bounds: `x[:, idx] = v`, `x[mask] = values`, `x[:n] = v`.",
         "a[[0, 2]] = 9.0\nreturn a",
         (X,),
         [9.0, 2.0, 9.0],
     ),
     Claim(
-        "Where an index stands twice, the last value stays; `relay.scatter_add`, or `x.at[i].add(v)`, adds all of them.",
+        "Where an index occurs twice, the last value stays; `relay.scatter_add`, or `x.at[i].add(v)`, adds all of them.",
         "b = a\na[[0, 0]] = 5.0\nreturn a, b.at[relay.argmax(b)[None]].add(1.0)",
         (X,),
         ([5.0, 2.0, 4.0], [1.0, 2.0, 5.0]),
@@ -249,13 +249,13 @@ CLAIMS = [
         23.0,
     ),
     Claim(
-        "**`return`** may stand anywhere; all results have one type.",
+        "**`return`** may be anywhere; all results have one type.",
         "for v in a:\n    if v > 1.0:\n        return v\nreturn 0.0",
         (X,),
         2.0,
     ),
     Claim(
-        "**`return`** may stand anywhere; all results have one type.",
+        "**`return`** may be anywhere; all results have one type.",
         "if a[0] > 1.0:\n    return a\nreturn a[0]",
         (X,),
         Fails("returns|result"),
