@@ -710,7 +710,7 @@ def decorate(python: Callable[..., Any], options: Options, frame: FrameType | No
         definition = lower.lower_function(python)
     except FrontendError as error:
         if hasattr(python, "__wrapped__"):
-            error.notes = (*error.notes, f"this is what another decorator made of {python.__name__}")
+            error.notes = (*error.notes, f"this is the result of another decorator on {python.__name__}")
             error.help = behind
         raise
     definition = attrs.evolve(with_static(definition, options.static_argnames), pure=options.pure)
@@ -738,7 +738,9 @@ def from_source(
 ) -> dict[str, RelayFunction] | RelayFunction:
     """The functions of a text, by name; just the function if there is one. Raises FrontendError."""
     if not isinstance(text, str):
-        raise FrontendError(f"a program is a text, found {type(text).__name__}", help="pass a str: data.decode()")
+        raise FrontendError(
+            f"a program must be a string, found {type(text).__name__}", help="pass a str: data.decode()"
+        )
     definitions = lower.lower_text(text, filename, dict(globals or {}))
     functions = {name: RelayFunction(definition, Options()) for name, definition in definitions.items()}
     return next(iter(functions.values())) if len(functions) == 1 else functions

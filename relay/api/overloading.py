@@ -78,7 +78,9 @@ class _Overloading:
                 else decorate(python, Options(static_argnames=static_argnames))
             )
             if not isinstance(made.__relay__, Definition):
-                raise RegistrationError(f"a derivative is no overload of {name}", help="write a function that calls it")
+                raise RegistrationError(
+                    f"a derivative cannot be an overload of {name}", help="write a function that calls it"
+                )
             owner = (getattr(python, "__module__", ""), getattr(python, "__qualname__", made.__name__))
             overload_calls.add_user_overload(function, name, made, owner)
             return made
@@ -107,7 +109,7 @@ def _require_callable(function: object) -> str:
         raise RegistrationError(f"{name} is a function of the language already", help="overload is for those of Python")
     name = overloads.callable_name(function)
     if not callable(function):
-        raise RegistrationError(f"overload takes what programs call, found {name}", help="@relay.overload(np.name)")
+        raise RegistrationError(f"overload takes a callable, found {name}", help="@relay.overload(np.name)")
     return name
 
 

@@ -66,7 +66,7 @@ class TuningResult:
             for m in self.kernels
         ]
         whole = f"a call: {self.before * 1e6:.1f} -> {self.after * 1e6:.1f} µs"
-        return "\n".join([*lines, whole if self.kept else "nothing is faster than what was there"])
+        return "\n".join([*lines, whole if self.kept else "nothing is faster than before"])
 
 
 def tune(function: RelayFunction, *arguments: Any, seconds: float | None = None, **keywords: Any) -> TuningResult:

@@ -215,8 +215,8 @@ def _refuse_fixed(part: ArgumentDescription, function: Function, position: int, 
         held = "a structure with a string or a function"
         found = "a function" if isinstance(argument, ClosureArg) else held
         found = repr(argument.value) if isinstance(argument, StaticArg) else found
-        text = f"is {found}, and {holder} holds arrays, numbers and None"
-        raise _bad_argument(function, position, text, path=path, help="give it as a static argument of its own")
+        text = f"is {found}, but {holder} may contain only arrays, numbers and None"
+        raise _bad_argument(function, position, text, path=path, help="pass it as a separate static argument")
 
 
 def _with_any(shape: tuple[int, ...], annotation: Type | None) -> tuple[Any, ...]:
@@ -245,7 +245,7 @@ def _describe_data(value: Any, function: Function, position: int, path: str) -> 
     def part(field: Any, declared: Type) -> tuple[object, Argument]:
         described = describe(field, function, position, path, declared, True)
         if holds_returned(described.argument):
-            text = f"holds {field!r}, and data holds arrays, numbers and None"
+            text = f"holds {field!r}, but data may contain only arrays, numbers and None"
             raise _bad_argument(function, position, text, path=path)
         return described.key, NONE if isinstance(described.argument, StaticArg) else described.argument
 
@@ -296,7 +296,7 @@ def too_deep(given: Sequence[Any], function: Function) -> RelayError:
     return TypeMismatch(
         f"an argument of {function.name} is nested too deeply",
         function.span,
-        help="make what is nested a data type, by @relay.data, or pass it as one list",
+        help="make the nested part a data type, with @relay.data, or pass it as one list",
     )
 
 

@@ -37,7 +37,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code: 0, 1 for errors in the user's program, 2 for a wrong call."""
-    parser = _Parser(prog="relay", description="Check and look into Relay programs.")
+    parser = _Parser(prog="relay", description="Check and inspect Relay programs.")
     parser.add_argument("--version", action="version", version=f"relay {relay.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     parsers: dict[str, _Parser] = {}

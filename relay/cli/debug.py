@@ -23,7 +23,7 @@ from relay.debug.tracing import trace
 from relay.errors import FrontendError
 
 NAME = "debug"
-HELP = "step through a decorated function, to and fro"
+HELP = "step through a decorated function, forward and back"
 
 EXTRA = "the debugger's terminal needs prompt_toolkit: pip install 'relay-lang[debug]'"
 
@@ -36,13 +36,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ARGS.npz",
         help="arrays by the names of the parameters; p.0, p.1 of a tuple, p[0], p[1] of a list, p.key of a dict",
     )
-    parser.add_argument("--nan", action="store_true", help="tell where a NaN in the result or gradient comes from")
+    parser.add_argument("--nan", action="store_true", help="find the origin of a NaN in the result or gradient")
     parser.add_argument("--diff", action="store_true", help="compare the compiled call with the interpreter's")
-    parser.add_argument("--tolerance", type=float, help="with --diff: by how much floats may differ")
-    parser.add_argument("--output", metavar="DIRECTORY", help="with --diff: where a program that differs is written")
-    parser.add_argument("--trace", metavar="OUT.npz", help="record what every variable is bound to")
+    parser.add_argument("--tolerance", type=float, help="with --diff: the tolerance for floats")
+    parser.add_argument(
+        "--output", metavar="DIRECTORY", help="with --diff: the folder for a program that shows the difference"
+    )
+    parser.add_argument("--trace", metavar="OUT.npz", help="record the values of all variables")
     parser.add_argument("--grad", action="store_true", help="step through its gradient, forward and backward part")
-    parser.add_argument("--stage", choices=("typed", "derived", "optimized"), help="which program is stepped through")
+    parser.add_argument(
+        "--stage", choices=("typed", "derived", "optimized"), help="the stage of the program to step through"
+    )
     parser.add_argument("--memory", type=int, default=MEMORY >> 20, metavar="MIB", help="of the record, %(default)s")
     parser.add_argument(
         "--dap", action="store_true", help="speak the Debug Adapter Protocol with an editor, over standard streams"
@@ -57,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     if options.dap:
         return _serve(options)
     if options.function is None:
-        raise Refusal("what is debugged is missing: FILE.py:FUNCTION")
+        raise Refusal("the function to debug is missing: FILE.py:FUNCTION")
     function = read_function(options.function)
     arrays = {} if options.args is None else read_arrays(options.args)
     arguments = arguments_of(function, arrays, options.args or "--args")

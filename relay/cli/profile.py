@@ -12,7 +12,7 @@ from relay.cli.refusal import Refusal
 from relay.debug.profiling.profile import profile
 
 NAME = "profile"
-HELP = "tell where the time of a decorated function goes, by kernel and by line"
+HELP = "show where the time of a decorated function goes, by kernel and by line"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -30,10 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="arrays by the names of the parameters and of their parts: p.0 of a tuple, p.w of data, p[0] of a list",
     )
     parser.add_argument(
-        "--output", metavar="OUT.npz", help="write the results here, as --args has them: result, or result.0, .."
+        "--output", metavar="OUT.npz", help="write the results to this .npz file, by name: result, or result.0, .."
     )
     parser.add_argument("--interpret", action="store_true", help="run the reference interpreter instead of native code")
-    parser.add_argument("--target", default=CPU, help='what it runs on: cpu, vta, or "vta, log_block=5"')
+    parser.add_argument("--target", default=CPU, help='the target: cpu, vta, or "vta, log_block=5"')
     parser.add_argument("--level", type=int, default=DEFAULT_LEVEL, choices=range(4), help="the optimization level")
 
 

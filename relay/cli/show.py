@@ -50,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         default=CPU,
-        help='what it is compiled for: cpu, cuda, vta, or "vta, log_block=5";'
-        " for vta, the stage optimized has the calls of streams, and the stage streams what they are",
+        help='the target: cpu, cuda, vta, or "vta, log_block=5";'
+        " for vta, the stage optimized has the calls of streams, and the stage streams their instructions",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--html", action="store_true", help="a page with the source and all stages, linked")

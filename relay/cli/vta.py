@@ -35,19 +35,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     disassemble.add_argument("file", metavar="FOLDER")
     disassemble.add_argument("--data", action="store_true", help="with the contents of all buffers, to be read back")
     disassemble.add_argument("-o", "--output", metavar="PROGRAM.vta", help="write to a file")
-    run_ = actions.add_parser("simulate", help="run a program, check it, and tell how long it takes")
+    run_ = actions.add_parser("simulate", help="run a program, check it, and estimate its cycles")
     run_.add_argument("file", metavar="FOLDER or PROGRAM.vta")
     run_.add_argument("--args", metavar="ARGS.npz", help="arrays by the names of the buffers that the host fills")
     run_.add_argument("--output", metavar="OUT.npz", help="write the output buffers here")
     run_.add_argument("--allow", metavar="RULES", default="", help='rules that may be broken: "multiply, acc8-load"')
-    run_.add_argument("--no-checks", action="store_true", help="look at bounds, tokens and the end only")
+    run_.add_argument("--no-checks", action="store_true", help="check bounds, tokens and the end only")
     run_.add_argument(
         "--cycles",
         metavar="MODEL",
         default="chisel",
         help='the cycle model: chisel, hls, or "hls, bus=16, latency=100"',
     )
-    run_.add_argument("--timeline", metavar="FILE", help="write when instructions run: .json for Perfetto, or .svg")
+    run_.add_argument(
+        "--timeline", metavar="FILE", help="write the timeline of instructions: .json for Perfetto, or .svg"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -161,8 +161,8 @@ def _is_trusted(folder: Path) -> bool:
         if (told := (str(folder), str(reason))) not in _told:
             _told.add(told)
             log.warning(
-                "compiled programs in %s are not used: %s. Whoever writes there could have them run what they like."
-                " `chmod go-w` it, or choose a folder of your own by RELAY_CACHE_DIR",
+                "compiled programs in %s are not used: %s. Anyone who can write there could make you run their code."
+                " `chmod go-w` it, or set RELAY_CACHE_DIR to a folder of your own",
                 *told,
             )
         return False

@@ -51,7 +51,7 @@ class Options:
             raise CompileError(f"there is no check {self.check!r}", help=f"it is {_word_list(CHECKS)}")
         if self.check is not None and (self.donate_argnames != () or self.donate_argnums != ()):
             raise CompileError(
-                "a call that is checked looks at its arguments again, and cannot donate them",
+                "a checked call reads its arguments again, so it cannot donate them",
                 help="leave out `check`, or donate_argnames and donate_argnums",
             )
         for name in ("static_argnames", "donate_argnames"):

@@ -83,7 +83,7 @@ def cause_of(chain: Sequence[Operation], is_nan: bool, operators: Sequence[str],
     place; the program `drops` values by `where`."""
     origin = chain[0]
     if not origin.operator:
-        return "it comes into the program with an argument", "look at what computes it, or reads it, before the call"
+        return "it is in an argument of the call", "check the code that computes or reads it before the call"
     singular = next((name for name in operators if name in _SINGULAR), None) if origin.is_backward else None
     if singular is not None:
         text, help = _SINGULAR[singular]
@@ -101,7 +101,7 @@ def cause_of(chain: Sequence[Operation], is_nan: bool, operators: Sequence[str],
 
 def _dropped(text: str, operator: str) -> tuple[str, str]:
     return (
-        f"{text}; `where`, or a mask, drops what comes of it, but its cotangent of 0 times infinity is NaN",
+        f"{text}; `where`, or a mask, drops its result, but its cotangent of 0 times infinity is NaN",
         f"give {operator} a harmless operand where it is dropped: "
         f"relay.where(c, relay.{operator}(relay.where(c, x, 1.0)), y)",
     )

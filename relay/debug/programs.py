@@ -58,7 +58,7 @@ def program_of(
     """
     if not isinstance(function, RelayFunction):
         found = type(function).__name__
-        raise FrontendError(f"a decorated function is debugged, found {found}", help="debug.step(f, x)")
+        raise FrontendError(f"the debugger takes a decorated function, found {found}", help="debug.step(f, x)")
     if stage is not None and stage not in STAGES:
         raise FrontendError(f"there is no stage {stage!r}", help=f"one of {', '.join(map(repr, STAGES))}")
     signature, values = function.prepare_call(arguments, keywords)

@@ -137,8 +137,8 @@ class AnnotationReader:
         None (`may_be_none`). Raises FrontendError."""
         other = self._or_none(node)
         if other is not None and not may_be_none:
-            what = "a parameter that may be None is None where nothing is given for it"
-            raise self._error(node, what, "write `= None` behind the annotation, or take an Option")
+            what = "a parameter that may be None must have None as its default"
+            raise self._error(node, what, "write `= None` after the annotation, or take an Option")
         if other is not None:
             return self.parameter(other)
         match node:

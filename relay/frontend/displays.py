@@ -66,7 +66,7 @@ def lower_dict(context: Context, node: ast.Dict) -> Expr:
                 fields.append((name, context.atom(value)))
             case _:
                 raise FrontendError(
-                    "the keys of a dict are strings that are written there",
+                    "the keys of a dict must be string literals",
                     context.span(key),
                     help='write {"name": value, ..}; for numbers as keys use a tuple or a tensor',
                 )

@@ -105,7 +105,7 @@ def type_parameters(file: SourceFile, node: FunctionNode | ast.stmt) -> dict[str
                 raise FrontendError(
                     f"the type parameter {parameter.name} has no bound and no default in Relay",
                     file.span(part),
-                    help=f"write {parameter.name} alone; its use in the annotations says what it stands for",
+                    help=f"write {parameter.name} alone; its kind follows from its use in the annotations",
                 )
         found[parameter.name] = (TypeVarTuple if kind == "TypeVarTuple" else TypeVar)(parameter.name)
     return found

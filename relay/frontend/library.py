@@ -209,8 +209,8 @@ def _map_list_text(trees: list[str]) -> str:
     )
 
 
-_LENGTHS = "the lists of trees must have one length"
-_CONSTRUCTORS = "the trees must have one structure"
+_LENGTHS = "the lists of trees must have the same length"
+_CONSTRUCTORS = "the trees must have the same structure"
 
 
 def _pattern(constructor: str, fields: Sequence[str], tree: int) -> str:

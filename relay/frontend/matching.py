@@ -132,9 +132,7 @@ def _fields(
     """The keys of a mapping pattern, `{"a": x, **rest}`, with their patterns; the rest has the key `**`."""
     for key, part in zip(keys, parts, strict=True):
         if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
-            raise FrontendError(
-                "the keys of a dict are strings that are written there", context.span(key), help='write "name"'
-            )
+            raise FrontendError("the keys of a dict must be string literals", context.span(key), help='write "name"')
         yield key.value, inside(part)
     if rest is not None:
         variable = capture(rest)

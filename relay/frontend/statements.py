@@ -169,7 +169,9 @@ def _lower_assert(context: Context, node: ast.Assert) -> None:
             return
         case other:
             help = 'write "text", or an f-string'
-            raise FrontendError("the text of an assertion is a text that stands there", context.span(other), help=help)
+            raise FrontendError(
+                "the text of an assertion must be a string literal or an f-string", context.span(other), help=help
+            )
     context.emit((), Assert(condition, message, context.span(node.test)))
 
 

@@ -82,5 +82,5 @@ def _specification(context: Context, node: ast.expr | None) -> str:
             return text
         case _:
             raise FrontendError(
-                "a format is written out, as in {x:.3f}", context.span(node), help="write the number there"
+                "a format must be a literal, as in {x:.3f}", context.span(node), help="write the number there"
             )

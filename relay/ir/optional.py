@@ -14,7 +14,7 @@ NOTHING, SOME = "Nothing", "Some"
 
 
 class OptionalOrigin:
-    """What monomorphic definitions of optional values have as their origin."""
+    """The origin of monomorphic definitions of optional values."""
 
 
 def _definition() -> DataDefinition:
@@ -28,7 +28,7 @@ OPTIONAL = _definition()
 
 
 def is_optional(type_: Type) -> bool:
-    """Whether values of a type may be None at run time."""
+    """True if values of a type may be None at run time."""
     known = prune(type_)
     return isinstance(known, DataType) and isinstance(known.definition.origin, OptionalOrigin)
 

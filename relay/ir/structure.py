@@ -196,7 +196,7 @@ def split(value: object) -> tuple[Form | None, Sequence[Any]] | None:
 def _registered_parts(value: object, cls: type, registered: Registration) -> tuple[Form, Sequence[Any]]:
     found = registered.flatten(value)
     if not isinstance(found, tuple) or len(found) != 2:
-        raise TypeMismatch(f"the registered flatten of {cls.__name__} gives (parts, auxiliary), found {found!r}")
+        raise TypeMismatch(f"the registered flatten of {cls.__name__} must return (parts, auxiliary), found {found!r}")
     parts, auxiliary = tuple(found[0]), found[1]
     if registered.fields and len(registered.fields) != len(parts):
         count = f"{len(registered.fields)} field{'s' * (len(registered.fields) != 1)}"
@@ -205,7 +205,7 @@ def _registered_parts(value: object, cls: type, registered: Registration) -> tup
         hash(auxiliary)
     except TypeError:
         raise TypeMismatch(
-            f"what the registered flatten of {cls.__name__} gives beside the parts must be hashable,"
+            f"the auxiliary data from the registered flatten of {cls.__name__} must be hashable,"
             f" found {type(auxiliary).__name__}",
             help="make arrays and numbers parts, and a list there a tuple",
         ) from None

@@ -264,8 +264,8 @@ def different(path: str, node: Node, found: str, other: InnerNode | None = None)
         added = [name for name in other.form.names if name not in node.form.names]
         said = [f"has no {_keys(lacking)}"] * bool(lacking) + [f"has {_keys(added)}"] * bool(added)
         if said:
-            return TypeMismatch(f"{path} {', and '.join(said)}; the trees must have one structure")
-    return TypeMismatch(f"{path} is {found}, expected {show(node)}; the trees must have one structure")
+            return TypeMismatch(f"{path} {', and '.join(said)}; the trees must have the same structure")
+    return TypeMismatch(f"{path} is {found}, expected {show(node)}; the trees must have the same structure")
 
 
 def _keys(names: Sequence[object]) -> str:

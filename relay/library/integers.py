@@ -12,7 +12,7 @@ from relay.typecheck.elaboration.library.overloads import written
 @written(np.gcd)
 def gcd(x1, x2, /):
     """The greatest common divisor, elementwise, by Euclid's algorithm."""
-    assert np.issubdtype((x1 + x2).dtype, np.integer), "gcd is about integers"
+    assert np.issubdtype((x1 + x2).dtype, np.integer), "gcd needs integers"
     a, b = np.abs(x1 + 0 * x2), np.abs(x2 + 0 * x1)
     while np.any(b != 0):
         a, b = np.where(b == 0, a, b), np.where(b == 0, 0, a % np.where(b == 0, 1, b))

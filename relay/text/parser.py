@@ -50,7 +50,9 @@ def parse(
     for builtins. Raises FrontendError for what is not in the notation, TypeCheckError where the types do not fit.
     """
     if not isinstance(text, str):
-        raise FrontendError(f"a program is a text, found {type(text).__name__}", help="pass a str: data.decode()")
+        raise FrontendError(
+            f"a program must be a string, found {type(text).__name__}", help="pass a str: data.decode()"
+        )
     cursor = Cursor(text, filename)
     try:
         parser = _Parser(cursor, constants or {}, objects or {})

@@ -201,7 +201,7 @@ def test_a_parameter_without_a_gradient_is_named() -> None:
         error = error_of(call)
         assert error.message == "there is no gradient with respect to n, which is Tensor[int32, ()]"
         assert error.labels[0].span.line == scaled._function.span.line
-    with pytest.raises(FrontendError, match=r"take `gradient.w` of the gradient with respect to 'x'"):
+    with pytest.raises(FrontendError, match=r"use `gradient.w` of the gradient with respect to 'x'"):
         relay.grad(scaled, wrt="x.w")
     for wrong in (True, ("x", ("w",)), 1.0):
         with pytest.raises(FrontendError, match="wrt holds positions and names"):

@@ -458,8 +458,7 @@ def test_the_tangent_of_a_list_that_grows_is_one() -> None:
         np.testing.assert_allclose(relay.jvp(powers_as_a_tensor, (x, n), (v, None))[1][n], (n + 1) * x**n * v)
     y = np.float64(1.5)
     expected = sum((k + 1) * y ** (2 * k + 1) for k in range(4))
-    np.testing.assert_allclose(tangents_of_a_list(y, 3), expected)
-    np.testing.assert_allclose(tangents_of_a_list.interpret(y, 3), expected)
+    assert_modes_agree(tangents_of_a_list, y, 3, expected=expected)
     assert relay.check_gradient(tangents_of_a_list, y, 3) < 1e-7
 
 

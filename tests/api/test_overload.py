@@ -153,7 +153,7 @@ def test_what_is_refused() -> None:
             return pair[1]
 
     assert "it is here" in str(raised.value)
-    with pytest.raises(RegistrationError, match="overload takes what programs call, found 3"):
+    with pytest.raises(RegistrationError, match="overload takes a callable, found 3"):
         relay.overload(3)  # type: ignore[arg-type]
     with pytest.raises(RegistrationError, match="color is a function of the language already"):
         relay.overload(color)

@@ -156,7 +156,7 @@ def test_none_in_structures_chooses_the_program() -> None:
 
 
 def test_what_a_structure_cannot_hold_is_named_by_its_place() -> None:
-    with pytest.raises(TypeMismatch, match=r"argument v.value of unchanged is 'relu', and a reference holds"):
+    with pytest.raises(TypeMismatch, match=r"argument v.value of unchanged is 'relu', but a reference may contain"):
         unchanged(relay.ref("relu"))
     with pytest.raises(TypeMismatch, match=r"argument params\['bias'\] of with_gaps is a Python object"):
         with_gaps({"weight": 1.0, "bias": object(), "scales": ()}, np.ones(3, np.float32))

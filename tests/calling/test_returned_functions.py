@@ -110,7 +110,7 @@ def test_returned_functions_are_arguments(way: Way) -> None:
     def held(xs: list[F]):
         return xs[0]
 
-    with pytest.raises(TypeMismatch, match="is a function, and a list holds arrays"):
+    with pytest.raises(TypeMismatch, match="is a function, but a list may contain only arrays"):
         way(held)([plus])
 
 

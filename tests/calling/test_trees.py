@@ -280,7 +280,7 @@ def test_a_mismatch_in_a_program_is_told_at_its_line(params: Any, grads: Any, me
 def test_the_run_compares_what_only_it_knows() -> None:
     longer = List.Cons(1.0, List.Cons(2.0, List.Nil()))
     for run in modes(subtracted):
-        with pytest.raises(module.ExecutionError, match="the trees must have one structure") as error:
+        with pytest.raises(module.ExecutionError, match="the trees must have the same structure") as error:
             run(longer, longer.tail)
         assert error.value.span is not None and error.value.span.source.filename == __file__
 

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
+from agreement import assert_modes_agree
 from generators import random_lists
 
 import relay as rl
@@ -29,9 +30,7 @@ def test_random_programs_mean_what_python_means() -> None:
     assert isinstance(program, dict)
     for n in (0, 1, 3, 6):
         expected = [float(v) for v in python["every"](n, 1.25)]
-        x = np.float64(1.25)
-        np.testing.assert_allclose([float(v) for v in program["every"].interpret(n, x)], expected, rtol=1e-12)
-        np.testing.assert_allclose([float(v) for v in program["every"](n, x)], expected, rtol=1e-12)
+        assert_modes_agree(program["every"], n, np.float64(1.25), expected=expected, rtol=1e-12)
 
 
 def test_gradients_of_a_random_program() -> None:

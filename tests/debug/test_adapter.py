@@ -184,7 +184,7 @@ def test_variables_open(client: Client, file: Path) -> None:
     assert "no command" in client.refused("evaluate", expression=":step", context="repl")
     assert "not defined" in client.refused("evaluate", expression="nothing", frameId=1)
     client.move("next")
-    assert "of a stop that is over" in client.refused("variables", variablesReference=999)
+    assert "to an earlier stop" in client.refused("variables", variablesReference=999)
 
 
 def test_variables_are_changed(client: Client, file: Path) -> None:

@@ -274,7 +274,7 @@ def test_a_program_that_was_wrong_when_it_was_compiled(monkeypatch: pytest.Monke
     kernels._made.clear()
     found = debug.diff(f, np.ones(2))
     assert found.differs and found.cause is not None and found.cause.kind == "program"
-    assert "one that is compiled anew is right" in str(found)
+    assert "a newly compiled one is right" in str(found)
     f.reload()
     assert not debug.diff(f, np.ones(2)).differs
 
@@ -397,7 +397,7 @@ def test_the_tolerance(monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in (-1.0, "much", {"int32": 1.0}, True):
         with pytest.raises(FrontendError, match="tolerance"):
             debug.diff(f, x, tolerance=wrong)  # type: ignore[arg-type]
-    with pytest.raises(FrontendError, match="a decorated function is compared, found function"):
+    with pytest.raises(FrontendError, match="diff takes a decorated function, found function"):
         debug.diff(lambda x: x, x)  # type: ignore[arg-type]
 
 

@@ -75,7 +75,7 @@ def test_where_over_an_arm_without_a_derivative(function, x, operator, backward)
     assert found is not None and found.in_result and found.origin.is_backward == backward
     assert found.chain[-1].is_backward
     assert found.line == line_of(function, f"relay.{operator}")
-    assert "`where`, or a mask, drops what comes of it, but its cotangent of 0 times infinity is NaN" in str(found)
+    assert "`where`, or a mask, drops its result, but its cotangent of 0 times infinity is NaN" in str(found)
     assert f"relay.where(c, relay.{operator}(relay.where(c, x, 1.0)), y)" in str(found.help)
 
 

@@ -296,7 +296,7 @@ def test_structures_keywords_static_arguments_and_threads(monkeypatch: pytest.Mo
 
 
 def test_wrong_calls() -> None:
-    with pytest.raises(FrontendError, match="a decorated function is profiled, found function"):
+    with pytest.raises(FrontendError, match="profile takes a decorated function, found function"):
         debug.profile(lambda x: x, 1)  # type: ignore[arg-type]
     for runs in (0, -1, 2.5, True):
         with pytest.raises(FrontendError, match="runs is a number from 1 on"):

@@ -436,7 +436,7 @@ def test_an_interrupt_leaves_the_session_usable() -> None:
 
 
 def test_wrong_calls_say_what_is_wrong() -> None:
-    with pytest.raises(FrontendError, match="a decorated function is debugged, found builtin"):
+    with pytest.raises(FrontendError, match="the debugger takes a decorated function, found builtin"):
         debug.step(len, X)
     with pytest.raises(FrontendError, match="there is no stage 'core'"):
         debug.step(summed, X, 3, stage="core")

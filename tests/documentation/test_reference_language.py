@@ -249,13 +249,13 @@ CLAIMS = [
         23.0,
     ),
     Claim(
-        "**`return`** may be anywhere; all results have one type.",
+        "**`return`** may be anywhere; all results have one type, or are None.",
         "for v in a:\n    if v > 1.0:\n        return v\nreturn 0.0",
         (X,),
         2.0,
     ),
     Claim(
-        "**`return`** may be anywhere; all results have one type.",
+        "**`return`** may be anywhere; all results have one type, or are None.",
         "if a[0] > 1.0:\n    return a\nreturn a[0]",
         (X,),
         Fails("returns|result"),

@@ -208,7 +208,7 @@ def message(text: str) -> str:
         ("np.linalg.norm(x2, 2)", "the norm of order 2 of matrices", "np.linalg.norm(A.ravel(), ord)"),
         ("np.unique(n1)", "`unique` is not part of Relay", "relay.unique(x, size)"),
         ("math.remainder(x0, y0)", "`remainder` is not part of Relay", "relay.round(x / y)"),
-        ("math.pow(n0, n0)", "math.pow is about floats", "n ** 2"),
+        ("math.pow(n0, n0)", "math.pow needs floats", "n ** 2"),
         ("np.rint(n1)", "rint of integers", "np.round(n)"),
         ("np.trace(x3, 0, 1, 1)", "needs two axes, found 1 twice", ""),
         ("x2.sum(0, 1)", "the dtype of sum must be a dtype, found 1", "relay.Float32"),

@@ -208,8 +208,7 @@ def test_methods_of_a_value_are_passed() -> None:
         assert [v.tolist() for v in mapped] == [[3.0, 6.0], [9.0, 12.0]]
         assert (shifted.tolist(), again.tolist()) == ([4.0, 6.0], [6.0, 8.0])
     gradient = relay.grad(gradient_through_a_method)
-    for run in modes(gradient):
-        assert [float(g) for g in run(2.0, np.float64(3.0))] == [3.0 + 4.0, 2.0 + 2.0]
+    assert_modes_agree(gradient, 2.0, np.float64(3.0), expected=[3.0 + 4.0, 2.0 + 2.0])
 
 
 # ---- partial calls and methods from Python
@@ -259,8 +258,7 @@ def test_partial_calls_and_methods_are_functions_that_python_passes() -> None:
         (functools.partial(functools.partial(scaled, w), b=0.5), np.sum(w**3 * x + (w * w + w + 1) / 2), w**3),
     ]
     for function, value, slope in cases:
-        for run in modes(applied_thrice):
-            np.testing.assert_allclose(float(run(function, x)), value, rtol=1e-5)
+        assert_modes_agree(applied_thrice, function, x, expected=value, rtol=1e-5)
         np.testing.assert_allclose(R.grad(applied_thrice, wrt="x")(function, x), slope, rtol=1e-5)
     programs = len(applied_thrice._programs.exact)
     np.testing.assert_allclose(float(applied_thrice(Layer(w + 1).forward, x)), np.sum((w + 1) ** 3 * x), rtol=1e-5)
@@ -274,7 +272,7 @@ def test_partial_calls_and_methods_are_functions_that_python_passes() -> None:
     total = functools.partial(R.sum, axis=0)  # whose attributes are static
     np.testing.assert_array_equal(apply(total, np.ones((2, 3))), np.full(3, 2.0))
     for wrong, words in (
-        (functools.partial(scaled, 1.0, 2.0, 3.0), "has 2 parameters by position, and a partial call gives it more"),
+        (functools.partial(scaled, 1.0, 2.0, 3.0), "has 2 parameters by position, but the partial call passes more"),
         (functools.partial(scaled, c=1.0), "no parameter 'c' left"),
         (functools.partial(scaled, a=1.0), "expected 0, found 1"),  # as in Python
         (functools.partial(lambda a, b: a, 1.0), r"argument f\.func of apply is a Python function"),

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from agreement import modes
+from agreement import assert_modes_agree, modes
 from matrix import everything
 
 import relay as rl
@@ -112,8 +112,7 @@ def test_ranges_that_are_known() -> None:
                 break
         return count, others, fifth, len(range(-(2**31), 2**31))
 
-    for call in modes(rounds):
-        assert [int(n) for n in call()] == [4, 4, 4, 2**32]
+    assert_modes_agree(rounds, expected=[4, 4, 4, 2**32])
 
 
 @pytest.mark.skipif(not everything(), reason="it takes seconds")
@@ -157,8 +156,7 @@ def test_ranges_backwards_with_steps_of_the_run() -> None:
         for i in numbers:
             others = others * 3 + i
         want = sum(i * (n + 1) for n, i in enumerate(reversed(numbers))), len(numbers), others
-        for call in modes(backwards):
-            assert tuple(map(int, call(a, b, step))) == want
+        assert_modes_agree(backwards, a, b, step, expected=want)
 
     @relay
     def last(a, b, step):
@@ -194,8 +192,7 @@ def test_negative_bounds_that_are_known_with_steps_of_the_run() -> None:
         found = [i + 0 for i in range(10**12, -10, step)]
         return len(found), found[-1]
 
-    for call in modes(rounds):
-        assert tuple(map(int, call(np.int64(-(10**11))))) == (11, 0)
+    assert_modes_agree(rounds, np.int64(-(10**11)), expected=(11, 0))
 
 
 @pytest.mark.parametrize("dtype", [int, np.int32, np.int64, np.int8])

@@ -122,7 +122,7 @@ def test_objects_that_are_no_arrays_in_spite_of_what_they_say(
 @pytest.mark.parametrize("given", [b"entry", 5, None, ["fn"]])
 def test_what_is_no_text(given: object) -> None:
     for read in (relay.parse, relay.from_source):
-        with pytest.raises(FrontendError, match=f"a program is a text, found {type(given).__name__}"):
+        with pytest.raises(FrontendError, match=f"a program must be a string, found {type(given).__name__}"):
             read(given)
 
 

@@ -211,7 +211,7 @@ def test_other_decorators_below() -> None:
             return x
 
     assert "put @relay directly above `def`" in str(caught.value)
-    assert "what another decorator made of f" in str(caught.value)
+    assert "the result of another decorator on f" in str(caught.value)
     with pytest.raises(FrontendError, match="put @relay directly above"):
         relay(functools.lru_cache(lambda x: x))
     with pytest.raises(FrontendError, match="put @relay directly above"):

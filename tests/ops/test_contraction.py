@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import modes
+from agreement import assert_modes_agree, modes
 
 import relay
 from relay.errors import ShapeError
@@ -56,8 +56,7 @@ def test_einsum_in_programs() -> None:
 
     x, y, z = array(2, 3, 4), array(4, 5), array(5)
     wanted = (np.einsum("...ij,jk,k->...i", x, y, z) ** 2).sum()
-    np.testing.assert_allclose(energy(x, y, z), wanted, rtol=1e-12)
-    np.testing.assert_allclose(energy.interpret(x, y, z), wanted, rtol=1e-12)
+    assert_modes_agree(energy, x, y, z, expected=wanted, rtol=1e-12)
     gradient = relay.grad(energy)
     inner = 2 * np.einsum("bij,jk,k->bi", x, y, z)
     wanted_gradients = (
@@ -65,9 +64,7 @@ def test_einsum_in_programs() -> None:
         np.einsum("bi,bij,k->jk", inner, x, z),
         np.einsum("bi,bij,jk->k", inner, x, y),
     )
-    for run in modes(gradient):
-        for found, expected in zip(run(x, y, z), wanted_gradients, strict=True):
-            np.testing.assert_allclose(found, expected, rtol=1e-11)
+    assert_modes_agree(gradient, x, y, z, expected=wanted_gradients, rtol=1e-11)
     energy(array(3, 3, 4), y, z)  # another size
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import modes
+from agreement import assert_modes_agree
 from error_cases import NAMES, Case, all_cases, verify
 from surface_programs import defined
 
@@ -452,7 +452,6 @@ def of_the_class(a):
 
 
 def test_static_methods_and_methods_of_the_class() -> None:
-    for run in modes(of_the_class):
-        assert [float(part) for part in run(3.0)] == [7.0, 15.0, 1.0, 6.0]
+    assert_modes_agree(of_the_class, 3.0, expected=[7.0, 15.0, 1.0, 6.0])
     outside = Scaled.sum_of(1.0)
     assert (float(outside.x), float(outside.y), float(outside.of(2.0).y)) == (2.0, 5.0, 4.0)

@@ -25,7 +25,9 @@ EXTRA = "the language server needs pygls: pip install 'relay-lang[lsp]'"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser.add_argument("--stdio", action="store_true", help="talk over standard input and output, as it always does")
+    parser.add_argument(
+        "--stdio", action="store_true", help="use standard input and output (the default, and the only way)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -86,7 +86,7 @@ def _initialize(driver: Any) -> None:
         says = status.name if int(status) else "there are 0 devices"
         raise CompileError(
             f"the target 'cuda' finds no GPU: the driver says {says}",
-            help="look at what nvidia-smi prints; on a machine without a GPU leave target= out",
+            help="check the output of nvidia-smi; on a machine without a GPU leave target= out",
         )
 
 

@@ -186,7 +186,7 @@ class Requests:
             found["line"] = self._client_line(wanted.line)
         session, function = self.session, wanted.function or ""
         if session is None:
-            return {**found, "message": "looked at when a decorated function is called"}
+            return {**found, "message": "checked when a decorated function is called"}
         operator = function.removeprefix("op ").strip() if function.startswith("op ") else None
         try:
             if wanted.line is not None and not _is_inside(session, wanted):
@@ -243,7 +243,7 @@ class Requests:
     def on_variables(self, arguments: Arguments) -> object:
         found = self.values.find(arguments.get("variablesReference"))
         if found is None:
-            raise FrontendError("these variables are of a stop that is over")
+            raise FrontendError("these variables belong to an earlier stop")
         if isinstance(found, Scope):
             inside = self._at(found.frame).scope(temporaries=found.everything)
             return {"variables": self.values.variables(inside, found)}
@@ -269,7 +269,7 @@ class Requests:
         found = self.values.find(arguments.get("variablesReference"))
         name, session = str(arguments.get("name")), self._standing()
         if found is None:
-            raise FrontendError("these variables are of a stop that is over")
+            raise FrontendError("these variables belong to an earlier stop")
         place = place_of(found, name)
         if place is None:
             raise FrontendError(f"{name} cannot be changed here", help="change the variable that it is a part of")
@@ -292,7 +292,7 @@ class Requests:
     def on_exceptionInfo(self, arguments: Arguments) -> object:
         error = self._standing().stop.error
         if error is None:
-            raise FrontendError("the program does not stand at an error")
+            raise FrontendError("the program is not stopped at an error")
         name = type(error).__name__
         details = {"message": error.message, "typeName": name, "stackTrace": str(error)}
         return {"exceptionId": name, "description": error.message, "breakMode": "always", "details": details}

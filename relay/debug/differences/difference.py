@@ -93,7 +93,7 @@ class Difference:
             notes = [] if self.gradient is None else [f"but the gradient is wrong: {self.gradient}"]
             return Diagnostic("note", message, self.span if self.gradient else None, notes=(*notes, *self.notes))
         if self.binding is None:
-            message = f"{name} gives something else when it is compiled: {self.place}{at}"
+            message = f"{name} gives another result when compiled: {self.place}{at}"
         else:
             by = f", by {self.operator}," if self.operator else ""
             message = f"the first value that differs is {self.binding}{by} in {name}{at and ':'}{at}"
@@ -132,7 +132,7 @@ def diff(
     """
     if not isinstance(function, RelayFunction):
         raise FrontendError(
-            f"a decorated function is compared, found {type(function).__name__}", help="debug.diff(f, x)"
+            f"diff takes a decorated function, found {type(function).__name__}", help="debug.diff(f, x)"
         )
     check_tolerance(tolerance)
     signature, values = function.prepare_call(arguments, keywords, as_called=True)

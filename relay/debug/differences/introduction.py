@@ -52,9 +52,9 @@ class Cause:
             case "code":
                 return f"code generation, around the kernels{f' of {self.name}' if self.name else ''}"
             case "target":
-                return f"what runs it on the target {self.name}: compiled for the processor it is right"
+                return f"the target {self.name}: compiled for the processor it is right"
             case _:
-                return "the native program of earlier calls: one that is compiled anew is right"
+                return "the native program of earlier calls: a newly compiled one is right"
 
 
 def running(native: cpu.Program) -> Runner:

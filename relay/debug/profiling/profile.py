@@ -55,7 +55,7 @@ def profile(function: RelayFunction, *arguments: Any, runs: int | None = None, *
     """
     if not isinstance(function, RelayFunction):
         found = type(function).__name__
-        raise FrontendError(f"a decorated function is profiled, found {found}", help="debug.profile(f, x)")
+        raise FrontendError(f"profile takes a decorated function, found {found}", help="debug.profile(f, x)")
     if runs is not None and (not isinstance(runs, int) or isinstance(runs, bool) or runs < 1):
         raise FrontendError(f"runs is a number from 1 on, found {runs!r}")
     return _Profiler(function, arguments, keywords).profile(runs)

@@ -91,7 +91,7 @@ def unused_warnings(definition: Definition) -> list[Diagnostic]:
                 found.append(_warning(target, again=target.name in read_names))
         elif isinstance(value, IndexUpdate) or _changes_list(value, effects.values):
             message = f"this change of `{target.name}` is never used and has no effect"
-            help = f"return {target.name}: values do not change, so that the caller sees nothing of this"
+            help = f"return {target.name}: values do not change, so the caller does not see this"
             found.append(Diagnostic("warning", message, value.span, help=help, code="unused"))
         elif isinstance(value, Apply) and not _is_growing(value):
             found.append(Diagnostic("warning", "this value is never used and has no effect", value.span, code="unused"))

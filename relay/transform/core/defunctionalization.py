@@ -314,5 +314,5 @@ def _check_orders(module: Module) -> None:
                 raise DifferentiationError(
                     "the order of differentiation depends on a run-time value",
                     next((s for s in spans if s is not None), None),
-                    help="each order is a function of its own: write the number, or make it known (static_argnames)",
+                    help="the order must be static: write the number, or use static_argnames",
                 )

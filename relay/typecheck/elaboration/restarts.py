@@ -127,7 +127,7 @@ class IsOptional(Restart):
 
 
 class CellReadEarly(Restart):
-    """What is in a reference that begins as None is used before, in the text, anything is written to it."""
+    """The content of a reference that begins as None is used before, in the text, anything is written to it."""
 
     def __init__(self, cells: Mapping[Span, Type]) -> None:
         super().__init__()

@@ -93,7 +93,7 @@ class SchemeNotes:
 
 
 class NoneTests:
-    """What conditions say of variables that may be None: which are not None where a condition holds, and which where it
+    """Conditions on variables that may be None: those that are not None where a condition holds, and those where it
     does not."""
 
     def __init__(self) -> None:

@@ -276,7 +276,7 @@ def test_the_error_shows_the_instructions_and_the_rule() -> None:
 
 
 def test_rules_that_end_the_stream_cannot_be_allowed() -> None:
-    with pytest.raises(ValueError, match="'deadlock' cannot be allowed"):
+    with pytest.raises(ValueError, match="'deadlock' cannot be disabled"):
         Checks(allow={"deadlock"})
     with pytest.raises(ValueError, match="there is no rule 'rase'"):
         Checks(allow={"rase"})

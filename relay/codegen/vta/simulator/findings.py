@@ -78,9 +78,7 @@ class Checks:
             if rule not in RULES:
                 raise ValueError(f"there is no rule {rule!r}: {', '.join(RULES)}")
             if rule in FATAL:
-                raise ValueError(
-                    f"the rule {rule!r} cannot be allowed to be broken: nothing is said of what happens then"
-                )
+                raise ValueError(f"the rule {rule!r} cannot be disabled: what happens otherwise is undefined")
 
     def wants(self, rule: str) -> bool:
         """True if a rule is checked."""

@@ -171,7 +171,7 @@ class Join:
                     later[0],
                     labels=labels,
                     notes=notes,
-                    help="None is known at compile time; a value that a run may lack is a relay.Option"
+                    help="None is static; for a value that may be missing at run time use relay.Option"
                     if is_optional
                     else None,
                 ) from None

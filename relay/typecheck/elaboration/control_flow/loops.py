@@ -251,7 +251,7 @@ class LoopState:
                     raise DependsOnPoison  # the elaboration begins again
                 if begins_with_none:
                     raise TypeCheckError(
-                        f"{name} is None before the loop, and not in its rounds, of which there may be none",
+                        f"{name} is None before the loop but not in its rounds, and there may be no rounds",
                         span,
                         help="give it a value before the loop",
                     )

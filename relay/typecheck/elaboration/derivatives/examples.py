@@ -129,7 +129,7 @@ def extent(
             found.append((type_.shape[0], str(label.value)))
     if not found:
         raise TypeCheckError(
-            "no argument has an axis of examples", span, help="say how many there are: vmap(f, axis_size=n)"
+            "no argument has an axis of examples", span, help="pass their number: vmap(f, axis_size=n)"
         )
     (dim, first), *others = found
     for other, name in others:
@@ -137,7 +137,7 @@ def extent(
         if isinstance(left, int) and isinstance(right, int):
             if left != right:
                 raise TypeMismatch(
-                    f"{first} says that there are {left} examples, {name} has {right}",
+                    f"{first} has {left} examples, {name} has {right}",
                     span,
                     help=f"in_axes=None for {name} if it is the same for all examples",
                 )

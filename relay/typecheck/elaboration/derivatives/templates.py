@@ -138,7 +138,9 @@ def parameters_of(function: AbstractValue, name: str, span: Span | None) -> list
             return [*positional_parameters(len(type_.parameters)), *seed]
         if isinstance(type_, Unknown):
             raise TypeCheckError(
-                f"how many parameters the function has must be known where {name} is applied", span, help="annotate it"
+                f"the number of parameters of the function must be known where {name} is applied",
+                span,
+                help="annotate it",
             )
     raise TypeCheckError(f"{name} needs a function", span)
 

@@ -198,7 +198,7 @@ def new_cell(
         element,
         span,
         "an element of the list",
-        help="the elements of a list that a loop fills have one type",
+        help="the elements of a list that a loop fills must have the same type",
     )
     cell = checker.bind(out, RefNew(typed.atom, span), RefType(element), "cell", span)
     return attrs.evolve(cell, length=constant_results.length_of(typed))

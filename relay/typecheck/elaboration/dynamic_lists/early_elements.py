@@ -51,7 +51,7 @@ def read(checker: Checker, value: DynamicValue, what: str, span: Span | None) ->
     for element, origin in checker.begun_lists:
         if prune(element) is type_:
             error = TypeCheckError(
-                f"{what} is read of an element, and nothing that has it is appended to the list",
+                f"{what} of an element is read, but no element with it is appended to the list",
                 span,
                 help="append before, or annotate the list: `stack: list[State] = []`",
             )

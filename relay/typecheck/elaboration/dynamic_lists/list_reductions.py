@@ -147,7 +147,7 @@ def element_tuple(checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, sp
         if checker.generic and not is_known(element):
             raise SchemeOnly(span, "the elements of the list")
         raise TypeCheckError(
-            "how many elements this list has is only known at run time",
+            "the number of elements of this list is only known at run time",
             span,
             help="relay.stack(xs) and relay.concatenate(xs) take such lists of tensors; others take known lengths",
         )

@@ -55,7 +55,10 @@ def writing_nothing(of: AbstractValue, name: str, span: Span | None) -> Abstract
 
 def _writes_nothing(name: str, span: Span | None) -> Purity:
     return Purity(
-        f"what {name} evaluates many times", span, "let it return the new value instead of writing it", only=WRITES
+        f"the function that {name} evaluates many times",
+        span,
+        "let it return the new value instead of writing it",
+        only=WRITES,
     )
 
 

@@ -201,7 +201,7 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
         return atom_entity(context, atom)
 
     def used(atom: Atom) -> AbstractValue:
-        """What an atom means where it is used, not only passed on: no None."""
+        """The value of an atom where it is used, not only passed on: never None."""
         entity = atom_entity(context, atom)
         return optionals.content(checker, out, entity, describe(atom), value.span)
 

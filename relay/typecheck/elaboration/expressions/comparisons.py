@@ -100,7 +100,7 @@ def contains(
         case PythonObject(str(text)) if isinstance(item, PythonObject) and isinstance(item.value, str):
             return truth(item.value in text, span)
         case Text() | PythonObject(str()) if isinstance(item, Text) or isinstance(container, Text):
-            raise text_equality.refusal("membership cannot be decided for", span)
+            raise text_equality.refusal("`in` does not support", span)
         case Tuple(_, Form(cls, names)) if cls is dict:
             if not isinstance(item, PythonObject) or not isinstance(item.value, str):
                 raise TypeCheckError("the keys of a dict are strings that are known at compile time", span)

@@ -158,7 +158,7 @@ def _operand(
             span,
             help=instead.get(operator.name)
             if isinstance(entity, Tuple)
-            else 'put text together in print or assert: f"{x}"'
+            else 'join text in print or assert: f"{x}"'
             if isinstance(entity, PythonObject) and isinstance(entity.value, str)
             else "test before: `if x is not None:`"
             if isinstance(entity, PythonObject) and entity.value is None

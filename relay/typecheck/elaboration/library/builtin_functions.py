@@ -216,7 +216,7 @@ def _tuple(call: Call, iterable: AbstractValue, /) -> AbstractValue:
     found = elements(checker, out, only, span)
     if found is None:
         raise TypeCheckError(
-            "only something whose length is known can be made a tuple", span, help="make a list: `[x for x in xs]`"
+            "a tuple needs a length that is known at compile time", span, help="make a list: `[x for x in xs]`"
         )
     return Tuple(tuple(found))
 

@@ -66,7 +66,7 @@ def _finfo(call: Call, dtype: AbstractValue) -> AbstractValue:
     """`np.finfo(x.dtype)`: the limits of a float dtype."""
     base = _dtype(call, dtype, "np.finfo")
     if not base.is_float:
-        raise TypeCheckError(f"np.finfo is about floats, found {base}", call.span, help="np.iinfo(dtype)")
+        raise TypeCheckError(f"np.finfo needs a float dtype, found {base}", call.span, help="np.iinfo(dtype)")
     return _limits(FloatLimits, ml_dtypes.finfo(base.dtype))
 
 
@@ -75,7 +75,7 @@ def _iinfo(call: Call, dtype: AbstractValue) -> AbstractValue:
     """`np.iinfo(x.dtype)`: the limits of an integer dtype."""
     base = _dtype(call, dtype, "np.iinfo")
     if base.is_float or base.name == "bool":
-        raise TypeCheckError(f"np.iinfo is about integers, found {base}", call.span, help="np.finfo(dtype)")
+        raise TypeCheckError(f"np.iinfo needs an integer dtype, found {base}", call.span, help="np.finfo(dtype)")
     return _limits(IntegerLimits, np.iinfo(base.name))
 
 

@@ -66,7 +66,7 @@ class _Writer:
             case DynamicValue():
                 self._value(entity, specification)
             case _:
-                raise TypeMismatch("a function has no text", self.span, help="print values")
+                raise TypeMismatch("a function cannot be formatted", self.span, help="print values")
 
     def _write_constant(self, value: int | float | bool, specification: str) -> None:
         try:
@@ -163,7 +163,9 @@ def _check_formats(checker: Checker, values: Sequence[DynamicValue], formats: Se
             type_ = resolve(value.type)
             if not isinstance(type_, TensorType):
                 message = f"print cannot write a value of type {show(type_)}"
-                raise TypeMismatch(message, span, help="print tensors and numbers; of a list, its elements in a loop")
+                raise TypeMismatch(
+                    message, span, help="print tensors and numbers; print the elements of a list in a loop"
+                )
             wrong = check_format(specification, type_.dtype, type_.rank)
             if wrong is not None:
                 raise TypeMismatch(wrong, span)

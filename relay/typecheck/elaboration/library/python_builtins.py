@@ -187,7 +187,7 @@ def _float_power(call: Call, x: AbstractValue, y: AbstractValue, /) -> AbstractV
     bases = [prune(t.base) for t in types if isinstance(t, TensorType)]
     if any(isinstance(b, BaseType) and b.base_class is BaseClass.INTEGER for b in bases):
         help = "convert: math.pow(float(n), 2.0); or n ** 2, which is an integer"
-        raise TypeCheckError("math.pow is about floats, found integers", span, help=help)
+        raise TypeCheckError("math.pow needs floats, found integers", span, help=help)
     return checker.engine.apply_operator(checker, out, "power", numbers, {}, span, [])
 
 

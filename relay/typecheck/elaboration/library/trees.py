@@ -279,7 +279,7 @@ class _Trees:
             if self.is_open(entity):
                 if so_far is None:
                     help = "relay.tree.reduce(f, tree, 0.0)"
-                    message = "reduce of what may have no leaves when the program runs needs an initializer"
+                    message = "reduce of a tree that may have no leaves at run time needs an initializer"
                     raise TypeMismatch(message, self.span, help=help)
                 owner = self.data_class(entity)
                 name = "reduce_list" if owner is None else "reduce_data"
@@ -374,7 +374,7 @@ class _Trees:
             raise self.mismatch(path, self.describe(other), "a function")
 
     def mismatch(self, path: str, found: str, expected: str) -> TypeMismatch:
-        message = f"{path} is {found}, expected {expected}; the trees must have one structure"
+        message = f"{path} is {found}, expected {expected}; the trees must have the same structure"
         return TypeMismatch(message, self.span)
 
     def describe(self, entity: AbstractValue) -> str:

@@ -96,7 +96,7 @@ def attribute(
             return _value_attribute(checker, out, checker.materialize(out, entity, span), name, span, described)
         case _:
             is_text = isinstance(entity, PythonObject) and isinstance(entity.value, str)
-            help = 'put text together in print or assert: f"{x}"' if is_text else None
+            help = 'join text in print or assert: f"{x}"' if is_text else None
             raise TypeCheckError(f"{described} has no attribute {name!r}", span, help=help)
 
 

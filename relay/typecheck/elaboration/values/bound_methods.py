@@ -87,7 +87,7 @@ def _with_arguments(
     unknown = [key for key in named if key not in [p.name for p in code.parameters[len(given) :]]]
     if len(given) > places or unknown:
         what = f"no parameter {unknown[0]!r} left" if unknown else f"{places} parameters by position"
-        raise TypeCheckError(f"{name} has {what}, and a partial call gives it more", span)
+        raise TypeCheckError(f"{name} has {what}, but the partial call passes more", span)
     variables = [Var(p.name, None, p.span) for p in code.parameters]
     environment = dict(zip(variables, given, strict=False))
     environment |= {v: named[v.name] for v in variables if v.name in named}

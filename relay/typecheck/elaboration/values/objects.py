@@ -73,7 +73,7 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
     definition = value if isinstance(value, Definition | DerivedDefinition) else getattr(value, "__relay__", None)
     if definition is not None and isinstance(value, types.FunctionType):  # functools.wraps has copied the attribute
         raise FrontendError(
-            f"{value.__name__} is a decorated function behind another decorator, which is Python",
+            f"{value.__name__} is a decorated function inside of another decorator, which is plain Python",
             span,
             help=f"call the function itself, {value.__name__}.__wrapped__, or write the other decorator with @relay",
         )
@@ -186,14 +186,14 @@ def position_of(function: AbstractValue, parameter: int | str, span: Span | None
             help = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}" if names else None
             if inside and whole in names:
                 field = parameter[len(whole) :]
-                help = f"wrt names whole parameters: take `gradient{field}` of the gradient with respect to {whole!r}"
+                help = f"wrt names whole parameters: use `gradient{field}` of the gradient with respect to {whole!r}"
             raise FrontendError(f"wrt: there is no parameter {parameter!r}", span, help=help)
         return names.index(parameter)
     if not isinstance(parameter, int) or isinstance(parameter, bool):
         raise FrontendError(
             f"wrt holds positions and names of parameters, found {parameter!r}",
             span,
-            help="the gradient with respect to a structure has its form: take the part of it that is wanted",
+            help="the gradient of a structure has the same structure: use the part that you need",
         )
     if names and not -len(names) <= parameter < len(names):
         count = "is 1 parameter" if len(names) == 1 else f"are {len(names)} parameters"

@@ -64,17 +64,17 @@ NONE = PythonObject(None)
 
 
 def is_none(entity: AbstractValue) -> bool:
-    """Whether a value is known to be None."""
+    """True if a value is known to be None."""
     return isinstance(entity, PythonObject) and entity.value is None
 
 
 def may_be_none(entity: AbstractValue) -> bool:
-    """Whether a value may be None, which only the run knows."""
+    """True if a value may be None at run time."""
     return isinstance(entity, DynamicValue) and is_optional(entity.type)
 
 
 def have_optional(entities: Sequence[AbstractValue]) -> bool:
-    """Whether values that meet are optional together: some are None, and the others are values at run time."""
+    """True if values that meet are optional together: some are None, and the others are values at run time."""
     missing = [e for e in entities if is_none(e)]
     others = [e for e in entities if not is_none(e)]
     if not others or not all(isinstance(e, DynamicValue | Number | Tuple) for e in others):
@@ -83,7 +83,7 @@ def have_optional(entities: Sequence[AbstractValue]) -> bool:
 
 
 def is_new_option(entity: AbstractValue, known: object) -> bool:
-    """Whether a value, or None, meets None, or a value, of a type that is known already."""
+    """True if a value, or None, meets None, or a value, of a type that is known already."""
     if isinstance(known, Unknown) or (is_none(entity) and known == NO_VALUE):
         return False
     if is_none(entity):
