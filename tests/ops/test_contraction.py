@@ -125,3 +125,20 @@ def test_cholesky_of_other_matrices_is_nan() -> None:
     for run in modes(factor):
         found = np.asarray(run(np.float64([[1, 2], [2, 1]])))
         assert np.isnan(found[1, 1]) and found[0, 0] == 1
+
+CONTRACTED = {
+    "slices": 'R.einsum("oihw,ihw->ohw", m[:, :3], image)',
+    "slices of a reshape": 'R.einsum("oihw,ihw->ohw", m.reshape(2, 6, 8, 8)[:, :3], image)',
+    "slices of a product": 'R.einsum("oihw,ihw->ohw", (m * 2.0)[:, 1:], image)',
+    "what is taken": 'R.einsum("oihw,ihw->ohw", R.take(m, np.arange(3), axis=1), image)',
+}
+
+
+@pytest.mark.parametrize("name", CONTRACTED)
+def test_contractions_of_slices_on_two_threads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RELAY_NUM_THREADS", "2")
+    function = relay.from_source(f"def f(m, image):\n    return {CONTRACTED[name]}\n", {"R": relay, "np": np})
+    rng = np.random.default_rng(0)
+    for size in (8, 128) if name == "slices" else (8,):
+        m, image = rng.random((3, 4, size, size), np.float32), rng.random((3, size, size), np.float32)
+        assert_modes_agree(function, m, image)
