@@ -108,9 +108,7 @@ def schedule_into(
     needed = room(layer, tile)
     if needed is None or not needed.fits(out.config, threads):
         raise ValueError(f"the scratchpads have no room for {tile} of {layer.name}")
-    scheduler = _Scheduler(layer, tile, needed, threads, out)
-    out.begin(names)
-    scheduler.write()
+    _Scheduler(layer, tile, needed, threads, out).write(names)
 
 
 # ---- the epilogue in order
@@ -201,21 +199,28 @@ class _Scheduler:
         self.gemm_limits = Limits(config.depth(Memory.ACC), config.depth(Memory.INP), config.depth(Memory.WGT), uops)
         self.alu_limits = Limits(config.depth(Memory.ACC), config.depth(Memory.ACC), 1, uops)
         wgt_slots = 1 if needed.is_only_weight else threads
+        weights = needed.identities + wgt_slots * needed.wgt + needed.bias_weights
+        first, self.is_apart = out.place_weights(weights)
         self.inp = _Slots(threads, needed.inp, 0)
         self.residual = _Slots(threads, needed.residual, threads * needed.inp)
-        self.wgt = _Slots(wgt_slots, needed.wgt, needed.identities)
-        self.one = _Slots(1, needed.identities, 0)
+        self.wgt = _Slots(wgt_slots, needed.wgt, first + needed.identities)
+        self.one = _Slots(1, needed.identities, first)
         self.biases = threads * (needed.product + needed.pooled)
         self.known_bias: Hashable = None
         self.bias_row = threads * (needed.inp + needed.residual)
-        self.bias_weights = needed.identities + wgt_slots * needed.wgt
+        self.bias_weights = first + needed.identities + wgt_slots * needed.wgt
 
     # ---- order
 
-    def write(self) -> None:
-        """Write everything."""
+    def write(self, names: Mapping[str, str] | None) -> None:
+        """Write everything. The weights of the first step come while the layer before is computed, if there is room."""
         tiles = list(regions(self.layer, self.tile))
         steps = list(self._steps(tiles))
+        early = [one for one in steps[0].loads if one[0].memory is Memory.WGT]
+        if not self.is_apart or self.threads == 1:
+            early = []
+        steps[0].loads = [one for one in steps[0].loads if one not in early]
+        self.out.begin(names, early)
         after = [step.after for step in steps]
         if self.threads == 1:
             after = [number - 1 for number in range(len(steps))]

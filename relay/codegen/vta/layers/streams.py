@@ -80,19 +80,35 @@ class StreamBuilder:
         self._names: Mapping[str, str] = {}
         self._buffers: list[str | None] = []
         self._last: dict[Queue, int] = {}
+        self._weights = 0, 0  # the elements of the scratchpad that the section uses
         self._waits: dict[Queue, dict[str, bool]] = {queue: {} for queue in Queue}
         self._lists: dict[UopList, int] = {}  # where they begin in the buffer
         self._uops: list[MicroOp] = []
 
-    def begin(self, names: Mapping[str, str] | None = None) -> None:
-        """Begin a section, as a layer is: all units wait until what comes before it is done. `names` are those of the
-        buffers in the stream, by those in the section."""
-        if self._out:
-            self._join()
-            self.signal(Queue.COMPUTE, Queue.LOAD)
-            self.wait(Queue.LOAD, Queue.COMPUTE)
+    def place_weights(self, count: int) -> tuple[int, bool]:
+        """The first of so many elements of the scratchpad of weights for the next section, and True if the section
+        before does not use them. Sections take the room behind those of the one before, or else in front of it."""
+        first, end = self._weights
+        is_behind = end + count <= self.config.depth(Memory.WGT)
+        start = end if is_behind else 0
+        self._weights = start, start + count
+        return start, is_behind or count <= first
+
+    def begin(self, names: Mapping[str, str] | None = None, early: Iterable[tuple[Load, str]] = ()) -> None:
+        """Begin a section, as a layer is: the units wait until what comes before it is done and stored, but for the
+        loads `early`, which go where nothing is read any more, from buffers that nothing stores to. `names` are those
+        of the buffers in the stream, by those in the section."""
         self._sections.append(len(self._out))
         self._names = names or {}
+        is_first = not self._out
+        for instruction, buffer in early:
+            self.emit(instruction, buffer)
+        if not is_first:
+            self.signal(Queue.STORE, Queue.COMPUTE)
+            self.wait(Queue.COMPUTE, Queue.STORE)
+            self.emit(no_op(Queue.COMPUTE))
+            self.signal(Queue.COMPUTE, Queue.LOAD)
+            self.wait(Queue.LOAD, Queue.COMPUTE)
 
     def emit(self, instruction: AnyInstruction, buffer: str | None = None) -> None:
         """Append an instruction, with the tokens that its unit waits for."""

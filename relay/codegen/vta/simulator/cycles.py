@@ -267,21 +267,23 @@ def estimate(instructions: Sequence[AnyInstruction], config: Config, model: Cycl
 
 
 def section_timings(program: Program, model: CycleModel = CHISEL) -> dict[str, Timing]:
-    """The timing of each section of a program, by its name: from the beginning of its first instruction to the end of
-    its last one. A program without sections is one, called "program"."""
+    """The timing of each section of a program, by its name: from the end of the one before to its own end, so that all
+    cycles belong to one of them; what a section does before that has negative times. A program without sections is one,
+    called "program"."""
     whole = estimate(program.instructions, program.config, model)
     found: dict[str, Timing] = {}
+    start = 0
     for section in program.sections or (Section("program", 0, len(program.instructions)),):
         events = [e for e in whole.events if section.begin <= e.position < section.end]
-        first = min((e.start for e in events), default=0)
         moved = [
             e._replace(
-                free=max(0, e.free - first), start=e.start - first, issue=e.issue - first, service=e.service - first,
-                end=e.end - first,
+                free=e.free - start, start=e.start - start, issue=e.issue - start, service=e.service - start,
+                end=e.end - start,
             )
             for e in events
         ]  # fmt: skip
         found[section.name] = _timing(program.instructions, program.config, model, moved)
+        start = max([start, *(e.end for e in events)])
     return found
 
 
