@@ -228,9 +228,7 @@ def _array(argument: Any, device: bool) -> Any:
     return found if device or isinstance(found, np.ndarray) else found.numpy()
 
 
-def _value(
-    argument: Any, type_: Type, name: str, sizes: dict[TypeId, tuple[int, str]], device: bool = False
-) -> Any:
+def _value(argument: Any, type_: Type, name: str, sizes: dict[TypeId, tuple[int, str]], device: bool = False) -> Any:
     """An argument as the run-time value of its type. Raises TypeMismatch. `sizes` are those of symbolic dims so far,
     and which axis shows them."""
     if isinstance(type_, TupleType):

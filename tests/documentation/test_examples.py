@@ -106,9 +106,7 @@ def test_digits_on_the_accelerator(tmp_path: Path) -> None:
     floats, vta = (float(found) for found in re.findall(r"accuracy ([\d.]+)%", printed))
     assert floats > 70 and abs(floats - vta) <= 1
     assert "gives the same numbers" in printed
-    assert re.findall(
-        r"^(\w+): \d+ cycles, utilization 0\.\d+, (?:GEMM|ALU|DMA) bounds it", printed, re.MULTILINE
-    ) == [
+    assert re.findall(r"^(\w+): \d+ cycles, utilization 0\.\d+, (?:GEMM|ALU|DMA) bounds it", printed, re.MULTILINE) == [
         "vta_quantized_conv2d_1",
         "vta_quantized_conv2d_2",
         "vta_quantized_dense_1",

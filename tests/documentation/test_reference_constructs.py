@@ -59,7 +59,12 @@ REFUSED = [
     ("`is` (except with None)", "return a is b", (1.0, 2.0), "`is`"),
     ("`==` of structures that hold tensors", "return (a, a) == (a, a)", (X,), "tensor"),
     ("dict keys that are not literal strings", "return {0: a}", (1.0,), "keys of a dict must be string literals"),
-    ("dict keys that are not literal strings", "k = 'x'\nreturn {k: a}", (1.0,), "keys of a dict must be string literals"),
+    (
+        "dict keys that are not literal strings",
+        "k = 'x'\nreturn {k: a}",
+        (1.0,),
+        "keys of a dict must be string literals",
+    ),
     ("generator expression outside of a call", "return (v for v in a)", (X,), "generator expression"),
     (FUNCTOOLS, "return functools.partial(doubled, a)()", (1.0,), "partial"),
     (FUNCTOOLS, "return functools.reduce(lambda u, v: u + v, a)", (X,), "reduce"),

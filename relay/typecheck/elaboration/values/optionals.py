@@ -140,7 +140,7 @@ def from_earlier_elaboration(checker: Checker, type_: Type, span: Span | None) -
 
 
 def is_nothing(checker: Checker, out: TypedBlockBuilder, value: DynamicValue, span: Span | None) -> DynamicValue:
-    """Whether an optional value is None, at run time."""
+    """A bool, at run time: an optional value is None."""
     content = checker.variable("value", content_type(value.type), span)
     yes, no = (Constant(np.asarray(answer), span) for answer in (True, False))
     arms = (
@@ -250,7 +250,7 @@ def narrowed(
 
 
 def is_none_test(callee: AbstractValue) -> bool:
-    """Whether a call asks `x is None`."""
+    """True if a call is `x is None`."""
     return isinstance(callee, PythonObject) and callee.value == Intrinsic("is_none")
 
 
@@ -261,7 +261,7 @@ _PASSING = ("append", "insert", "list", "extend", "update", "is_none", "growing"
 
 
 def passes(callee: AbstractValue) -> bool:
-    """Whether a call passes on what may be None, as functions of the program and constructors do; others use it."""
+    """True if a call passes on a value that may be None, as functions of the program and constructors do."""
     match callee:
         case PythonObject(Intrinsic(name)):
             return name in _PASSING
