@@ -33,6 +33,7 @@ from relay.api.function import data_class as _data_class
 from relay.api.function import decorate as _decorate
 from relay.api.gradient_check import check_gradient
 from relay.api.overloading import overload
+from relay.api.plain_functions import jit
 from relay.api.python_mode import as_python
 from relay.api.quantization import to_int8
 from relay.api.tuning import tune
@@ -41,7 +42,7 @@ from relay.calling.array import Array
 from relay.calling.executable import Executable, load
 from relay.calling.executable import compile_module as compile
 from relay.calling.lowering import Lowering as _Lowering
-from relay.calling.program_table import Explanation as _Explanation
+from relay.calling.programs.program_table import Explanation as _Explanation
 from relay.compilation import hooks as _hooks
 from relay.compilation.ahead_of_time import compile_library
 from relay.compilation.options import Options as _Options
@@ -296,8 +297,8 @@ class _Relay(_types.ModuleType, _Operators):
 
 
 _PRELUDE = ("List", "Option", "Tree", "prelude")
-_TOOLS = ("debug", "testing")
-"""Packages over everything, which are imported when they are first used."""
+_TOOLS = ("debug", "lax", "testing")
+"""Modules over everything, which are imported when they are first used."""
 
 
 def __getattr__(name: str) -> _Any:
@@ -410,6 +411,7 @@ __all__ = [
     "hessian",
     "ir",
     "jacobian",
+    "jit",
     "jvp",
     "load",
     "optimize",

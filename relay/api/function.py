@@ -4,7 +4,7 @@
     core --codegen--> program
 
 Programs are kept per signature: dtypes and shapes of the arguments, and the values of those that specialize the
-program. One with symbolic sizes serves many (`relay.calling.shape_policy`). A call that is like an earlier one
+program. One with symbolic sizes serves many (`relay.calling.programs.shape_policy`). A call that is like an earlier one
 comes here only if its program does not take the arguments (`relay.calling.dispatch`).
 """
 
@@ -14,7 +14,7 @@ import functools
 import logging
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import FrameType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +34,10 @@ from relay.calling.donation import DonatedArguments, donated_names
 from relay.calling.executable import Executable
 from relay.calling.lowering import Lowering
 from relay.calling.parameters import annotated_types, annotation, bind_arguments, has_annotated_sizes
-from relay.calling.program_table import Compilation, Explanation, Programs
+from relay.calling.programs.configuration import candidates, search
+from relay.calling.programs.program_table import Compilation, Explanation, Programs
+from relay.calling.programs.shape_policy import axes, refuse_sizes
 from relay.calling.results import Values, wrap
-from relay.calling.shape_policy import axes, refuse_sizes
 from relay.codegen.runtime.native_stacks import with_room
 from relay.compilation.custom_gradients import with_gradient
 from relay.compilation.drawings import drawing
@@ -44,7 +45,7 @@ from relay.compilation.options import Options
 from relay.compilation.program_cost import ProgramCost, program_cost, value_bytes
 from relay.compilation.stages import CompiledSignature
 from relay.compilation.texts import general_text, typed_text
-from relay.errors import CompileError, FrontendError, InternalError, RelayError, RelayWarning, bugs_of
+from relay.errors import CompileError, FrontendError, InternalError, RelayError, RelayWarning, TypeCheckError, bugs_of
 from relay.eval import interpreter
 from relay.eval.values import Data
 from relay.frontend import lower
@@ -65,6 +66,7 @@ from relay.text.display.drawing import Drawing
 from relay.text.display.programs import program_html
 from relay.transform.core.derivative_orders import check_orders
 from relay.typecheck.elaboration import Argument, Elaborated, StaticArg, elaborate_structured, load, scheme
+from relay.typecheck.elaboration.argument_sources import ArgumentsSpecialize, Places
 
 if TYPE_CHECKING:
     from relay.codegen.runtime.cpu import Program
@@ -477,7 +479,8 @@ class RelayFunction(ProgramDispatcher):
     ) -> tuple[CompiledSignature, Values]:
         """The program for these arguments, and their run-time values. `symbolic`: it may have symbolic sizes. With
         `device`, tensors on a GPU stay there, and the program is for it; otherwise they are copied to the host."""
-        described, symbolic = self._describe(arguments, keywords), self._may_be_symbolic(symbolic)
+        given, symbolic = self._described(arguments, keywords), self._may_be_symbolic(symbolic)
+        described = self._programs.with_static(given)
         key = tuple(d.key for d in described)
         lowered = self._programs.exact.get(key)
         if lowered is None:
@@ -486,13 +489,8 @@ class RelayFunction(ProgramDispatcher):
             with self._lock:
                 lowered = self._programs.exact.get(key)
                 if lowered is None:
-                    types = [d.argument for d in described]
                     with without_collection():
-                        lowered = with_room(
-                            lambda: (
-                                self._of_any_length(key, types, symbolic) or self._find_or_make(key, types, symbolic)
-                            )
-                        )
+                        described, lowered = with_room(lambda: self._configured(given, symbolic))
         parameters = iter(lowered.typed.main.parameters)
         values = Values(types=True, device=device)
         for d in described:
@@ -508,7 +506,11 @@ class RelayFunction(ProgramDispatcher):
         return [described.argument for described in self._describe(arguments, keywords)]
 
     def _describe(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[ArgumentDescription]:
-        """The arguments of a call, by the parameters."""
+        """The arguments of a call, by the parameters; numbers that configure the program are static."""
+        return self._programs.with_static(self._described(arguments, keywords))
+
+    def _described(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[ArgumentDescription]:
+        """The arguments of a call, by the parameters, as they are given."""
         given = self._bind(arguments, keywords)
         signature = self._function.signature
         static = [position < len(signature) and signature[position].static for position in range(len(given))]
@@ -522,11 +524,34 @@ class RelayFunction(ProgramDispatcher):
         except RecursionError:
             raise too_deep(given, self._function) from None
 
+    def _configured(
+        self, given: list[ArgumentDescription], symbolic: bool
+    ) -> tuple[list[ArgumentDescription], CompiledSignature]:
+        """The program for a call, and its arguments, of which those are static whose values the program needs."""
+        described = self._programs.with_static(given)
+        while True:
+            key, types, places = tuple(d.key for d in described), [d.argument for d in described], candidates(described)
+            error = None
+            try:
+                made = self._of_any_length(key, types, symbolic, places)
+                return described, made or self._find_or_make(key, types, symbolic, places)
+            except ArgumentsSpecialize as found:
+                needed, error = found.places, found.error
+            except TypeCheckError as mistake:
+                needed = search(described, places, lambda d: self._elaborate([a.argument for a in d], (), Places()))
+                if not needed:
+                    raise
+                error = mistake
+            described = self._programs.configure(given, needed, error)
+
+    def _elaborate(self, arguments: Sequence[Argument], symbolic: Collection[Place], places: Places) -> Elaborated:
+        return elaborate_structured(self.__relay__, arguments, symbolic, places)
+
     def _may_be_symbolic(self, symbolic: bool | None) -> bool:
         return COMPILES_SYMBOLIC_SIZES and self._options.dynamic is not False if symbolic is None else symbolic
 
     def _find_or_make(
-        self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool
+        self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool, places: Places
     ) -> CompiledSignature:
         """A symbolic program that is for these arguments, or a new program."""
         table = self._programs
@@ -537,15 +562,15 @@ class RelayFunction(ProgramDispatcher):
             return found.compiled
         reason, varying = table.reason(key), table.varying(key, arguments, symbolic, bool(self._options.dynamic))
         start = time.perf_counter()
-        found_symbolic, pins = self._make_symbolic(key, arguments, varying) if varying else (None, ())
-        made = self._make(key, arguments) if found_symbolic is None else found_symbolic
+        found_symbolic, pins = self._make_symbolic(key, arguments, varying, places) if varying else (None, ())
+        made = self._make(key, arguments, places) if found_symbolic is None else found_symbolic
         seconds = time.perf_counter() - start
         compilation = Compilation(reason, seconds, pins, is_symbolic=found_symbolic is not None, counts=symbolic)
         table.add(key, arguments, made, compilation)
         return made
 
     def _of_any_length(
-        self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool
+        self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool, places: Places
     ) -> CompiledSignature | None:
         """A program for lists of any length, if there was a call like this one with lists of another length; None if
         there was none, and for functions that need to know the length, as derivatives by lists do."""
@@ -556,7 +581,7 @@ class RelayFunction(ProgramDispatcher):
             return None
         own, changed = general
         try:
-            found = self._programs.exact.get(own) or self._find_or_make(own, changed, symbolic)
+            found = self._programs.exact.get(own) or self._find_or_make(own, changed, symbolic, places)
         except (RelayError, SymbolicSize, Undetermined) as error:
             reason = error.message if isinstance(error, RelayError) else str(error)
             log.warning("recompiling %s for every new length of its lists: %s", self.__name__, reason)
@@ -565,10 +590,10 @@ class RelayFunction(ProgramDispatcher):
         self._programs.exact[key] = found
         return found
 
-    def _make(self, key: tuple[object, ...], arguments: Sequence[Argument]) -> CompiledSignature:
+    def _make(self, key: tuple[object, ...], arguments: Sequence[Argument], places: Places) -> CompiledSignature:
         log.info("compiling %s for %s", self.__name__, key)
         with recorded_phases() as phases, phase("type checking"):
-            made = elaborate_structured(self.__relay__, arguments)
+            made = self._elaborate(arguments, (), places)
         if has_annotated_sizes(self._function):
             self._refuse_sizes(arguments)
         return self._lower_elaborated(made, phases)
@@ -611,12 +636,12 @@ class RelayFunction(ProgramDispatcher):
         refuse_sizes(self.__name__, general, arguments)
 
     def _make_symbolic(
-        self, key: tuple[object, ...], arguments: Sequence[Argument], varying: set[Place]
+        self, key: tuple[object, ...], arguments: Sequence[Argument], varying: set[Place], places: Places
     ) -> tuple[CompiledSignature | None, tuple[str, ...]]:
         """A program in which these axes are symbolic, None if all of them became numbers; and which did, and why."""
         try:
             with recorded_phases() as phases, phase("type checking"):
-                made = elaborate_structured(self.__relay__, arguments, varying)
+                made = self._elaborate(arguments, varying, places)
         except (RelayError, SymbolicSize, Undetermined) as error:
             reason = error.message if isinstance(error, RelayError) else str(error)
             log.info("%s has no program for symbolic sizes: %s", self.__name__, reason)

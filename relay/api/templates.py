@@ -14,13 +14,14 @@ from typing import Any, ParamSpec, TypeVar
 import attrs
 
 from relay.api.function import RelayFunction
+from relay.api.plain_functions import readable_function
 from relay.errors import TypeCheckError, TypeMismatch
 from relay.frontend.lower import lower_text
 from relay.ir.definition import Definition, DerivedDefinition
 from relay.ir.expr import Function, Parameter, Recompute
 from relay.operator import lookup
 from relay.support import python_mode
-from relay.support.foreign_names import argument_help
+from relay.support.foreign_names import argument_help, own_name
 from relay.typecheck.elaboration.derivatives.template_scopes import TemplateScope
 from relay.typecheck.elaboration.derivatives.templates import parameters_of_code
 
@@ -37,6 +38,7 @@ def with_checked_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
     @functools.wraps(function)
     def checked_call(*arguments: _P.args, **options: _P.kwargs) -> _R:
         __tracebackhide__ = True
+        options = {own_name(name, names): value for name, value in options.items()}  # type: ignore[assignment]
         unknown = [name for name in options if name not in names]
         if unknown:
             message = f"{function.__name__} has no option {unknown[0]!r}; it has {', '.join(list(names)[1:])}"
@@ -95,13 +97,14 @@ def parameter_names(parameters: Parameters) -> str:
 
 
 def call_arguments(parameters: Parameters) -> str:
-    return ", ".join(f"{name}={name}" if s.kind == "keyword_only" else name for name, s in parameters)
+    forms = {"keyword_only": "{0}={0}", "var_positional": "*{0}", "var_keyword": "**{0}"}
+    return ", ".join(forms.get(s.kind, "{0}").format(name) for name, s in parameters)
 
 
 def readable(f: Any) -> Any:
     """The operand of a template; a local function of a program that runs as Python becomes a decorated function."""
     mode = python_mode.active.get()
-    return f if mode is None else mode.decorated(f)
+    return readable_function(f if mode is None else mode.decorated(f))
 
 
 def definition_of(f: Any, name: str) -> Definition | DerivedDefinition:

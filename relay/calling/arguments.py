@@ -53,6 +53,7 @@ from relay.typecheck.elaboration import (
     holds_returned,
 )
 from relay.typecheck.elaboration.closures.returned_closures import holds_closures
+from relay.typecheck.elaboration.library import undecorated
 from relay.typecheck.elaboration.values.objects import is_meaningful
 
 NUMPY = ("numpy", "numpy.linalg")
@@ -99,7 +100,7 @@ def describe(
     if isinstance(value, np.ndarray | np.generic):
         return _describe_array(np.asarray(value), function, position, path, annotation, held)
     if isinstance(value, bool):
-        return ArgumentDescription(("bool", ()), TensorType(BaseType("bool"), ()), np.asarray(value))
+        return ArgumentDescription(("bool", ()), TensorType(BaseType("bool"), ()), value)
     if isinstance(value, enum.Enum):
         return ArgumentDescription(("fixed", type(value), value), StaticArg(value), None)
     if isinstance(value, int | float):
@@ -128,6 +129,8 @@ def describe(
         inner = value.value
         key = (type(inner).__name__, inner) if isinstance(inner, int | float | str | None) else id(inner)
         return ArgumentDescription(("fixed", key), value, None)
+    if isinstance(value, np.dtype):
+        value = base_of_dtype(value) or value
     if value is None or isinstance(value, str | BaseType | Structure):
         return ArgumentDescription(("fixed", value), StaticArg(value), None)
     if is_function(value):
@@ -336,4 +339,6 @@ def is_function(value: Any) -> bool:
     """True if it is a decorated function, an operator, or a function of Python or NumPy that programs may call."""
     if isinstance(value, np.ufunc | types.BuiltinFunctionType) or getattr(value, "__module__", None) in NUMPY:
         return is_meaningful(value)
+    if isinstance(value, types.FunctionType) and not hasattr(value, "__relay__"):
+        return undecorated.is_read(value)
     return isinstance(value, Operator) or isinstance(getattr(value, "__relay__", None), Definition | DerivedDefinition)

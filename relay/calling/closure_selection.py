@@ -31,7 +31,8 @@ def selection_definition(
 ) -> Definition:
     """The definition that `Run` runs, for a function of which some parameters are given."""
     listed = ", ".join(parameter for parameter, _ in given)
-    passed = ", ".join(f"{p}={p}" if s.kind == "keyword_only" else p for p, s in given)
+    forms = {"keyword_only": "{0}={0}", "var_positional": "*{0}", "var_keyword": "**{0}"}
+    passed = ", ".join(forms.get(s.kind, "{0}").format(p) for p, s in given)
     if parameters is None:
         body = f"    r__ = f__({passed})\n    return {result}\n"
     else:

@@ -20,6 +20,7 @@ from relay.calling.fast_path import (
     NotCacheable,
     Repeat,
     flatten,
+    flatten_configured,
     flatten_with_static,
     holds_data,
     holds_lists,
@@ -29,7 +30,7 @@ from relay.calling.fast_path import (
     repeat_with_references,
     unwrapping,
 )
-from relay.calling.program_table import ProgramTable
+from relay.calling.programs.program_table import ProgramTable
 from relay.calling.reference_marshalling import lists_as_leaves
 from relay.calling.results import Values, wrap
 from relay.compilation.stages import CompiledSignature, ResultBuilder
@@ -56,7 +57,7 @@ class ProgramDispatcher(abc.ABC):
         self._function = function
         self._seeds = seeds
         self._has_static = any(parameter.static for parameter in function.signature)
-        self._programs = ProgramTable([parameter.name for parameter in function.parameters])
+        self._programs = ProgramTable(function.name, [parameter.name for parameter in function.parameters])
         self._shortcuts = self._programs.shortcuts
         self._direct = self._shortcuts.plain  # a call through attributes of attributes takes noticeably longer
         self._orders: dict[tuple[object, ...], tuple[str, ...]] = {}  # of keywords, in that of the parameters
@@ -146,7 +147,10 @@ class ProgramDispatcher(abc.ABC):
         """As `flatten`, also for static parameters, if these arguments are in the order of all parameters."""
         try:
             if not self._has_static:
-                return flatten(given, leaves, kinds)
+                static_paths = self._programs.configuration.paths
+                if not static_paths:
+                    return flatten(given, leaves, kinds)
+                return flatten_configured(given, static_paths, leaves, kinds)
             static = [parameter.static for parameter in self._function.signature]
             return len(given) <= len(static) and flatten_with_static(given, static, leaves, kinds)
         except RecursionError:  # which is told where the arguments are described

@@ -7,7 +7,7 @@ a compiled program what takes such lists.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from struct import Struct
 from struct import error as StructError
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -296,6 +296,36 @@ def flatten_with_static(arguments: Iterable[Any], static: Sequence[bool], leaves
                 return False
             kinds += "static", key
         elif not flatten((argument,), leaves, kinds):
+            return False
+    return True
+
+
+def flatten_configured(
+    arguments: Iterable[Any], static: Mapping[int, Collection[tuple[int, ...]]], leaves: list[Any], kinds: list[Any]
+) -> bool:
+    """As `flatten`, for a function some of whose numbers are static: those at these paths, by the parameters."""
+    for position, argument in enumerate(arguments):
+        paths = static.get(position)
+        found = flatten((argument,), leaves, kinds) if paths is None else _flatten_at(argument, paths, leaves, kinds)
+        if not found:
+            return False
+    return True
+
+
+def _flatten_at(argument: Any, paths: Collection[tuple[int, ...]], leaves: list[Any], kinds: list[Any]) -> bool:
+    """One argument with static numbers at some paths."""
+    kind = type(argument)
+    if () in paths and (kind is int or kind is bool):
+        kinds += "static", (kind.__name__, argument)
+        return True
+    structure = None if () in paths or isinstance(argument, np.ndarray) else split(argument)
+    if structure is None:
+        return flatten((argument,), leaves, kinds)
+    form, parts = structure
+    kinds += (kind.__name__, len(parts)) if form is None else (kind.__name__, form)
+    for index, part in enumerate(parts):
+        inside = [path[1:] for path in paths if path[0] == index]
+        if not (_flatten_at(part, inside, leaves, kinds) if inside else flatten((part,), leaves, kinds)):
             return False
     return True
 

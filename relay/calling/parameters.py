@@ -16,6 +16,9 @@ from relay.typecheck.elaboration.values.function_values import LAST_IS_SEED
 from relay.typecheck.elaboration.values.objects import derived_entity
 from relay.typecheck.unification import is_known
 
+POSITIONAL = ("positional_only", "positional_or_keyword")
+"""The kinds of parameters that take one argument by its place."""
+
 
 def bind_arguments(
     definition: Definition | DerivedDefinition,
@@ -31,7 +34,7 @@ def bind_arguments(
     def error(message: str) -> RelayError:
         return TypeCheckError(message, function.span, help=LAST_IS_SEED if seeds else None)
 
-    plain = not any(p.kind == "keyword_only" for p in function.signature)
+    plain = not any(p.kind not in POSITIONAL for p in function.signature)
     if plain and not keywords and len(arguments) == len(function.parameters) + seeds:
         return list(arguments)
     cotangents: list[Any] = []
@@ -40,13 +43,22 @@ def bind_arguments(
             raise error(f"{name} needs {seeds} cotangent(s) after its arguments")
         arguments, cotangents = arguments[:-seeds], list(arguments[-seeds:])
     signature = function.signature or tuple(Parameter() for _ in function.parameters)
-    positional = sum(p.kind != "keyword_only" for p in signature)
-    least = sum(p.kind != "keyword_only" and p.default is None for p in signature)
-    if len(arguments) > positional:
-        raise error(wrong_count(name, least, positional, len(arguments)))
-    found: dict[str, Any] = {p.name: a for p, a in zip(function.parameters, arguments, strict=False)}
-    names = {p.name for p, s in zip(function.parameters, signature, strict=True) if s.kind != "positional_only"}
+    both = list(zip(function.parameters, signature, strict=True))
+    kinds = {s.kind: p.name for p, s in both if s.kind in ("var_positional", "var_keyword")}
+    positional = [p.name for p, s in both if s.kind in POSITIONAL]
+    least = sum(p.kind in POSITIONAL and p.default is None for p in signature)
+    if len(arguments) > len(positional) and "var_positional" not in kinds:
+        raise error(wrong_count(name, least, len(positional), len(arguments)))
+    found: dict[str, Any] = dict(zip(positional, arguments, strict=False))
+    if "var_positional" in kinds:
+        found[kinds["var_positional"]] = tuple(arguments[len(positional) :])
+    if "var_keyword" in kinds:
+        found[kinds["var_keyword"]] = {}
+    names = {p.name for p, s in both if s.kind in ("positional_or_keyword", "keyword_only")}
     for keyword, value in keywords.items():
+        if keyword not in names and "var_keyword" in kinds:
+            found[kinds["var_keyword"]][keyword] = value
+            continue
         if keyword not in names:
             raise error(f"{name} has no parameter {keyword!r}")
         if keyword in found:

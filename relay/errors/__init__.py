@@ -111,10 +111,12 @@ class TypeCheckError(RelayError):
     """The program has no type. `needs_value`: it would have one if a number were static."""
 
     needs_value = False
+    needed: tuple[object, ...] = ()
+    """The atoms and sizes whose values are needed, where the error tells."""
 
-    def needing_value(self) -> TypeCheckError:
-        """This error, as one that a known number would avoid."""
-        self.needs_value = True
+    def needing_value(self, *needed: object) -> TypeCheckError:
+        """This error, as one that a known number would avoid: the value of these atoms."""
+        self.needs_value, self.needed = True, needed
         return self
 
 
@@ -198,7 +200,7 @@ def bugs_of(phase: str, place: Callable[[], Span | None]) -> Iterator[None]:
     except InternalError as error:
         error.with_span(place())
         raise
-    except Signal:
+    except (RelayError, Signal):
         raise
     except _BUGS as error:
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -15,6 +15,7 @@ from typing import assert_never
 import numpy as np
 
 from relay.errors import ExecutionError, InternalError, Label, Span, bugs_of
+from relay.errors.raised import failure
 from relay.eval.backtrace import Call as RunningCall
 from relay.eval.backtrace import backtrace_of
 from relay.eval.frames import Activation, Frame, is_tail_call
@@ -231,7 +232,7 @@ class Machine:
                 bind(_cell(value(reference)).shadow(slot, value(sweep), value(initial)))
             case Assert(condition, message, span):
                 if not value(condition):
-                    raise ExecutionError(message, span)
+                    raise failure(message, span)
             case Print(_, atoms) as text:
                 if not frame.quiet or text.fails:
                     program_output.write(text, [np.asarray(unbox(value(a))) for a in atoms])

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import TypeAlias
 
-from relay.errors import FrontendError
+from relay.errors import FrontendError, Span
 from relay.frontend.analysis.foreign_annotations import says_nothing
-from relay.frontend.analysis.names import changed_list
+from relay.frontend.analysis.names import changed_list, is_part
 from relay.frontend.annotations import AnnotationReader
 from relay.frontend.context import REFERENCE_HELP, Context
 from relay.frontend.subscripts import BINARY, lower_items
 from relay.ir.expr import Atom, Expr, OpCall, Static, Var
 from relay.ir.intrinsic import Intrinsic
-from relay.ir.surface import Annotated, Apply, Attribute, Index, IndexUpdate, SetAttribute, Unpack
+from relay.ir.surface import Annotated, Apply, Attribute, Index, IndexUpdate, SetAttribute, Slice, Unpack
 
 
 def lower_assignment(context: Context, node: ast.Assign) -> None:
@@ -92,12 +93,11 @@ def lower_augmented_assignment(context: Context, node: ast.AugAssign) -> None:
             old = context.read(name, target)
             value = OpCall(operator, (old, context.atom(node.value)), {}, context.span(node))
             context.assign(name, value, target)
-        case ast.Attribute(value=reference, attr=name) as attribute:
-            _require_reference(context, attribute)
+        case ast.Attribute(value=reference, attr="value" as name):
             cell = context.atom(reference)
             before = context.bind(Attribute(cell, name, target), name, target)
             context.emit((), SetAttribute(cell, name, updated_value(before), context.span(node)))
-        case ast.Subscript() as item:
+        case ast.Subscript() | ast.Attribute() as item:
             update_item(context, item, lambda old: updated_value(old()))
 
 
@@ -113,12 +113,11 @@ def store(context: Context, target: ast.expr, value: Atom) -> None:
             context.assign(name, value, context.span(target))
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
             _unpack(context, target, parts, value)
-        case ast.Attribute(value=reference, attr=name):
-            _require_reference(context, target)
+        case ast.Attribute(value=reference, attr="value" as name):
             cell = context.atom(reference)
             context.outlives(value)
             context.emit((), SetAttribute(cell, name, value, context.span(target)))
-        case ast.Subscript():
+        case ast.Subscript() | ast.Attribute():
             update_item(context, target, lambda old: value)
         case _:
             raise FrontendError(
@@ -145,43 +144,46 @@ def _unpack(context: Context, target: ast.expr, parts: list[ast.expr], value: At
             store(context, part, variable)
 
 
-def _require_reference(context: Context, target: ast.Attribute) -> None:
-    if target.attr != "value":
-        raise FrontendError(
-            f"`.{target.attr}` cannot be assigned; only `.value` of a reference can",
-            context.span(target),
-            help="build a new value with relay.replace, or keep what changes in a reference",
-        )
+Step: TypeAlias = tuple[tuple[Atom | Slice, ...] | str, Span]
+"""One step into a value: the items of a subscript, or the name of a field."""
 
 
 def update_item(
-    context: Context, target: ast.Subscript, new: Callable[[Callable[[], Atom]], Atom], inside: bool = False
+    context: Context,
+    target: ast.Subscript | ast.Attribute,
+    new: Callable[[Callable[[], Atom]], Atom],
+    inside: bool = False,
 ) -> None:
-    """`x[i] = new`, `x[i][j] = new`, `r.value[i] = new`: replace it in a copy, inside out, and rebind the base. The
-    same for what changes `inside` of the item, `x[i].append(..)`.
+    """`x[i] = new`, `x[i][j] = new`, `p.w = new`, `p.w[i] = new`, `r.value[i] = new`: replace it in a copy, inside out,
+    and rebind the base. The same for what changes `inside` of the item, `x[i].append(..)`.
 
     `new` gets a function that reads the item that is replaced. What computes the new one may change the base, too, as
     in `x[i] = x.pop()`: that is read after it.
     """
-    path = [target]
-    while isinstance(path[-1].value, ast.Subscript):
-        path.append(path[-1].value)
+    path: list[ast.Subscript | ast.Attribute] = [target]
+    while is_part(inner := path[-1].value):
+        path.append(inner)
     base = path[-1].value
     cell: Atom | None = None
     match base:
         case ast.Name(id=name):
             require_variable(context, base, target)
             context.change_parameter(name, context.span(target))
+            if any(isinstance(step, ast.Attribute) for step in path):
+                context.changed_fields.add(name)
         case ast.Attribute(value=reference, attr="value"):
             cell = context.atom(reference)
         case _:
             raise FrontendError(
-                "only an item of a variable can be assigned",
+                "only an item or a field of a variable can be assigned",
                 context.span(target),
-                help="assign the value to a variable first; of a record, build a new one with relay.replace",
+                help="assign the value to a variable first",
             )
     span = context.span(base)
-    places = [(lower_items(context, node.slice), context.span(node)) for node in reversed(path)]
+    places: list[Step] = [
+        (lower_items(context, node.slice) if isinstance(node, ast.Subscript) else node.attr, context.span(node))
+        for node in reversed(path)
+    ]
     held: list[Atom] = []  # the base, its item, ..
 
     def read() -> None:
@@ -192,24 +194,34 @@ def update_item(
             whole = context.bind(Attribute(cell, "value", span), "value", span)
         if not held or held[0] is not whole:
             held[:] = [whole]
-            for items, place in places[:-1]:
-                held.append(context.bind(Index(held[-1], items, place), "item", place))
+            for step in places[:-1]:
+                held.append(_part(context, held[-1], step, False))
 
     def old() -> Atom:
         read()
-        items, place = places[-1]
-        return context.bind(Index(held[-1], items, place, True), "item", place)
+        return _part(context, held[-1], places[-1], True)
 
     value = new(old)
     read()
     for whole, (items, place) in zip(reversed(held), reversed(places), strict=True):
-        update = IndexUpdate(whole, items, value, place, inside or whole is not held[-1])
+        if isinstance(items, str):
+            update: Expr = Apply(Static(Intrinsic("set_field"), place), (whole, Static(items, place), value), (), place)
+        else:
+            update = IndexUpdate(whole, items, value, place, inside or whole is not held[-1])
         if whole is held[0] and isinstance(base, ast.Name):
             context.assign(base.id, update, place)
         else:
             value = context.bind(update, "updated", place)
     if cell is not None:
         context.emit((), SetAttribute(cell, "value", value, context.span(target)))
+
+
+def _part(context: Context, whole: Atom, step: Step, updated: bool) -> Atom:
+    """What a step reads."""
+    items, place = step
+    if isinstance(items, str):
+        return context.bind(Attribute(whole, items, place), items, place)
+    return context.bind(Index(whole, items, place, updated), "item", place)
 
 
 def require_variable(context: Context, base: ast.Name, target: ast.expr) -> None:

@@ -43,12 +43,6 @@ COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.GtE: "greater_equal",
 }
 
-_NO_COMPARISON: dict[type[ast.cmpop], tuple[str, str]] = {
-    ast.Is: ("is", "values have no identity; compare them with `==`"),
-    ast.IsNot: ("is not", "values have no identity; compare them with `!=`"),
-}
-
-
 def truth(value: bool, span: Span | None) -> Constant:
     """True or False."""
     return Constant(np.asarray(value), span)
@@ -290,9 +284,10 @@ def _comparison(context: Context, node: ast.Compare, left: Atom, left_span: Span
         sides = (node.left, node.comparators[0])
         if any(isinstance(side, ast.Constant) and side.value is None for side in sides):
             return _none_test(context, node, left, operation)
-    if operation in _NO_COMPARISON:
-        word, help = _NO_COMPARISON[operation]
-        raise FrontendError(f"`{word}` is not part of Relay", context.span(node), help=help)
+        return _identity_test(context, node, left, operation)
+    if operation in (ast.Is, ast.IsNot):
+        help = "write `x is y` alone, or compare values with `==`"
+        raise FrontendError("`is` in a chain of comparisons is not part of Relay", context.span(node), help=help)
     right_node = node.comparators[position]
     if operation in (ast.In, ast.NotIn) and isinstance(right_node, ast.Set):  # where a set is a tuple
         right_node = ast.copy_location(ast.Tuple(right_node.elts, ast.Load()), right_node)
@@ -323,6 +318,15 @@ def _none_test(context: Context, node: ast.Compare, left: Atom, operation: type[
     is_left = isinstance(node.left, ast.Constant) and node.left.value is None
     value = context.atom(other) if is_left else left
     test = Apply(Static(Intrinsic("is_none"), span), (value,), (), span)
+    if operation is ast.Is:
+        return test
+    return OpCall("logical_not", (context.bind(test, "condition", span),), {}, span)
+
+
+def _identity_test(context: Context, node: ast.Compare, left: Atom, operation: type[ast.cmpop]) -> Expr:
+    """`x is y`, of objects that the checker knows: enums, types, True and False."""
+    span = context.span(node)
+    test = Apply(Static(Intrinsic("is_same"), span), (left, context.atom(node.comparators[0])), (), span)
     if operation is ast.Is:
         return test
     return OpCall("logical_not", (context.bind(test, "condition", span),), {}, span)

@@ -16,7 +16,14 @@ import attrs
 
 from relay.errors import FrontendError, InternalError, Label, RelayError, Span
 from relay.frontend.analysis.liveness import Liveness
-from relay.frontend.analysis.names import Names, appended_tuples, assigned_names, local_names, nonlocal_names
+from relay.frontend.analysis.names import (
+    Names,
+    appended_tuples,
+    assigned_names,
+    local_names,
+    nonlocal_names,
+    parameters_in_order,
+)
 from relay.frontend.source import FunctionNode, SourceFile
 from relay.ir.builder import BlockBuilder
 from relay.ir.definition import Scope
@@ -172,6 +179,8 @@ class Context:
         self.found_lists: dict[int, set[str]] = {} if parent is None else parent.found_lists
         self.lists = set(self.found_lists.get(id(node), ()))  # those of them whose lists change their lengths
         self.found_early: dict[int, set[str]] = {} if parent is None else parent.found_early
+        self.changed_fields: set[str] = set()  # variables to whose fields the function assigns
+        self.unsure: set[Var] = set()  # variables of loops that assign them first, which may have no value
         self.early: dict[str, Var] = {}  # the cells that are made before their variables have values
         self.liveness = Liveness(node.body if isinstance(node, ast.FunctionDef) else [])
         self.block = SurfaceBlock(Environment())
@@ -360,8 +369,7 @@ class Context:
 
     def change_parameter(self, name: str, span: Span) -> None:
         """Note that the function changes an item or the length of an argument, if the name is a parameter's."""
-        arguments = self.node.args
-        if any(a.arg == name for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)):
+        if any(a.arg == name for a in parameters_in_order(self.node.args)):
             self.changed_parameters.setdefault(name, span)
 
     def _write(self, owner: Context, name: str, var: Var, span: Span) -> None:
@@ -429,6 +437,8 @@ class Context:
                 return self._read_early(state, name, span)
             if name in owner.cells:
                 return self.bind(RefRead(state, span), name, span)
+            if state in owner.unsure:
+                return self.bind(Apply(Static(Intrinsic("assigned"), span), (state,), (), span), name, span)
             return state
         if state is UNREAD:
             raise InternalError(f"`{name}` is read at {span}, which the liveness analysis did not see")

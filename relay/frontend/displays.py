@@ -42,8 +42,8 @@ def lower_list(context: Context, items: Sequence[ast.expr], node: ast.expr) -> E
     return Apply(Static(Intrinsic("list"), span), tuple(context.atom(item) for item in items), (), span)
 
 
-def lower_dict(context: Context, node: ast.Dict) -> Expr:
-    """`{"w": w, **rest}`: a record. Its keys are strings that are written there."""
+def lower_dict(context: Context, node: ast.Dict) -> Expr | Atom:
+    """`{"w": w, **rest}`: a record, whose keys are known."""
     span = context.span(node)
     record: Atom | None = None
     fields: list[tuple[str, Atom]] = []
@@ -65,11 +65,11 @@ def lower_dict(context: Context, node: ast.Dict) -> Expr:
                     raise FrontendError(f"the key {name!r} is given twice", context.span(key), help="remove one")
                 fields.append((name, context.atom(value)))
             case _:
-                raise FrontendError(
-                    "the keys of a dict must be string literals",
-                    context.span(key),
-                    help='write {"name": value, ..}; for numbers as keys use a tuple or a tensor',
-                )
+                record, fields = merge_fields(), []
+                given = (record, context.atom(key), context.atom(value))
+                record = context.bind(Apply(Static(Intrinsic("extend"), span), given, (), span), "record", span)
+    if record is not None and not fields:
+        return record
     return Apply(Static(dict, span), () if record is None else (record,), tuple(fields), span)
 
 

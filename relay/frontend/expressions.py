@@ -61,6 +61,10 @@ def lower_expression(context: Context, node: ast.expr) -> Expr:
             return lower_fstring(context, node)
         case ast.ListComp() | ast.DictComp():
             return lower_comprehension(context, node)
+        case ast.Set(elts=items):
+            span = context.span(node)
+            whole = context.bind(displays.lower_items(context, items, node), "items", span)
+            return Apply(Static(set, span), (whole,), (), span)
         case ast.Dict():
             return displays.lower_dict(context, node)
         case ast.Lambda():
@@ -124,7 +128,7 @@ def _call(context: Context, node: ast.Call) -> Expr:
     match node.func:
         case ast.Attribute(value=ast.Name(id=name) as xs, attr="pop") if context.defines(name) and not node.keywords:
             return lower_pop(context, xs, node)
-        case ast.Attribute(value=ast.Subscript() as held, attr="pop") if (
+        case ast.Attribute(value=ast.Subscript() | ast.Attribute() as held, attr="pop") if (
             _is_variable(context, held) and not node.keywords
         ):
             return lower_pop_of_place(context, held, node)

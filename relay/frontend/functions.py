@@ -13,7 +13,7 @@ import attrs
 
 from relay.errors import FrontendError, InternalError, Label
 from relay.frontend.analysis.foreign_annotations import says_nothing
-from relay.frontend.analysis.names import read_names
+from relay.frontend.analysis.names import is_part, parameters_in_order, read_names
 from relay.frontend.annotations import AnnotationReader, UndefinedName
 from relay.frontend.context import Capture, Context, distinct
 from relay.frontend.scope import ParameterScope
@@ -42,7 +42,8 @@ def lower_body(
     for argument, default in zip(all_parameters(node), all_defaults(node.args), strict=True):
         may_be_none = isinstance(default, ast.Constant) and default.value is None
         read = functools.partial(reader.parameter, may_be_none=may_be_none)
-        type_ = _annotation(context, read, argument.annotation, argument.arg, evaluated)
+        several = argument in (node.args.vararg, node.args.kwarg)  # whose annotation is that of each argument
+        type_ = None if several else _annotation(context, read, argument.annotation, argument.arg, evaluated)
         var = Var(argument.arg, type_, context.file.parameter_span(argument))
         context.rename(argument.arg, var, var.span or context.file.function_span(node))
         parameters.append(var)
@@ -66,27 +67,17 @@ def lower_body(
 
 
 def all_parameters(node: FunctionNode) -> list[ast.arg]:
-    """The parameters in order: positional ones, then keyword-only ones."""
-    return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    """The parameters in order: positional ones, `*args`, those that are given by keyword only, `**kwargs`."""
+    return parameters_in_order(node.args)
 
 
 def all_defaults(arguments: ast.arguments) -> list[ast.expr | None]:
     """The default of each parameter."""
     positional = len(arguments.posonlyargs) + len(arguments.args)
     missing: list[ast.expr | None] = [None] * (positional - len(arguments.defaults))
-    return [*missing, *arguments.defaults, *arguments.kw_defaults]
-
-
-def refuse_signature(context: Context) -> None:
-    """Raise FrontendError for what a function's head cannot have."""
-    node = context.node
-    for argument, stars in ((node.args.vararg, "*"), (node.args.kwarg, "**")):
-        if argument is not None:
-            raise FrontendError(
-                f"`{stars}{argument.arg}` is not part of Relay: a function has a fixed number of parameters",
-                context.file.parameter_span(argument),
-                help="name the parameters one by one, or take a tuple",
-            )
+    spread: list[ast.expr | None] = [None] if arguments.vararg is not None else []
+    named: list[ast.expr | None] = [None] if arguments.kwarg is not None else []
+    return [*missing, *arguments.defaults, *spread, *arguments.kw_defaults, *named]
 
 
 def type_parameters(file: SourceFile, node: FunctionNode | ast.stmt) -> dict[str, object]:
@@ -115,7 +106,9 @@ def _kinds(arguments: ast.arguments) -> list[str]:
     return (
         ["positional_only"] * len(arguments.posonlyargs)
         + ["positional_or_keyword"] * len(arguments.args)
+        + ["var_positional"] * (arguments.vararg is not None)
         + ["keyword_only"] * len(arguments.kwonlyargs)
+        + ["var_keyword"] * (arguments.kwarg is not None)
     )
 
 
@@ -151,13 +144,28 @@ def _annotation(
 
 
 def _refuse_lost_changes(context: Context) -> None:
-    """Note an error for a function without a result that changes its arguments, as Python's functions may."""
-    if context.valued_return is None:
-        for name, span in context.changed_parameters.items():
-            message = f"`{name}` is a value of the caller's, which does not see this change; nothing is returned"
+    """Note an error for a function that changes what it is given, as Python's functions may, and does not return it:
+    items where it has no result, fields where no result holds the record."""
+    for name, span in context.changed_parameters.items():
+        if context.valued_return is None or (name in context.changed_fields and not _returns(context.node, name)):
+            nothing = "; nothing is returned" if context.valued_return is None else ", and it is not returned"
+            message = f"`{name}` is a value of the caller's, which does not see this change{nothing}"
             context.errors.append(
                 FrontendError(message, span, help=f"return {name}, and assign the result of the call")
             )
+
+
+def _returns(node: FunctionNode, name: str) -> bool:
+    """Whether a function returns a variable as a whole, alone, in a structure, or as the argument of a call."""
+    returned = [n.value for n in ast.walk(node) if isinstance(n, ast.Return)]
+    pending: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else [n for n in returned if n is not None]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, ast.Name) and part.id == name:
+            return True
+        if not is_part(part):  # type: ignore[arg-type]
+            pending += ast.iter_child_nodes(part)
+    return False
 
 
 def _end(context: Context, node: ast.FunctionDef) -> None:
@@ -273,7 +281,6 @@ def _lower_nested(context: Context, node: FunctionNode, name: str, defaults: Seq
     parameters = type_parameters(context.file, node)
     scope = ParameterScope(parameters, context.scope) if parameters else context.scope
     inner = Context(context.file, scope, node, name, context.translator, context)
-    refuse_signature(inner)
     reader = AnnotationReader(context.file, scope, context.defines)
     function = lower_body(inner, reader, defaults, dict)
     if inner.captures:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from relay.errors import FrontendError, Span
-from relay.frontend.analysis.names import changes_list
+from relay.frontend.analysis.names import changes_list, is_part, subscripted_name
 from relay.frontend.assignments import require_variable, update_item
 from relay.frontend.context import Context
 from relay.frontend.displays import argument
@@ -37,6 +37,8 @@ def lower_list_statement(context: Context, node: ast.expr) -> bool:
             context.change_parameter(name, span)
             context.assign(name, changed_list(lambda: context.read(name, context.span(held))), span)
         case ast.Subscript() | ast.Attribute(attr="value"):
+            _change_place(context, held, lambda old: context.bind(changed_list(old), "list", span))
+        case ast.Attribute() if (base := subscripted_name(held)) is not None and context.defines(base):
             _change_place(context, held, lambda old: context.bind(changed_list(old), "list", span))
         case _:
             return False
@@ -69,7 +71,7 @@ def lower_delete_item(context: Context, target: ast.Subscript) -> None:
         case ast.Name():
             require_variable(context, held, target)
             lower_pop(context, held, call)
-        case ast.Subscript() | ast.Attribute(attr="value"):
+        case ast.Subscript() | ast.Attribute():
             lower_pop_of_place(context, held, call)
         case _:
             raise FrontendError("only an item of a variable can be deleted", span, help="assign it to a variable first")
@@ -83,7 +85,7 @@ def _change_place(
     context: Context, held: ast.Subscript | ast.Attribute, new: Callable[[Callable[[], Atom]], Atom]
 ) -> None:
     """Give an item of a variable, or what a reference holds, a new value."""
-    if isinstance(held, ast.Subscript):
+    if is_part(held):
         update_item(context, held, new, inside=True)
         return
     span, cell = context.span(held), context.atom(held.value)

@@ -118,8 +118,14 @@ def _lower_rounds(
     assigned = context.reassigned_names(everything)
     read_later = live.head | live.after
     names = [name for name in assigned if name in read_later and isinstance(environment.lookup(name), Var)]
-    parameters = _parameters(environment, names)
     span = context.file.header(node, node.iter)
+    first = [name for name in assigned if left is None and name in live.after and _is_new(context, name)]
+    for name in first:
+        made = Apply(Static(Intrinsic("unassigned"), span), (Static(name, span),), (), span)
+        environment.states[name] = context.bind(made, name, span)
+    names += first
+    parameters = _parameters(environment, names)
+    context.unsure.update(parameters[name] for name in first)
     lists = resized_lists(node.body)
     resized = tuple(i for i, name in enumerate(parameters) if name in lists and name not in context.cells)
     initial = tuple(_value(environment, name) for name in parameters)
@@ -140,10 +146,18 @@ def _lower_rounds(
         _round(context, frame, node.body)
     loop = ForEach(label, element, iterable, tuple(parameters.values()), initial, body.block(), span, resized)
     targets = _parameters(environment, names)
+    context.unsure.update(targets[name] for name in names if parameters[name] in context.unsure)
     context.emit(tuple(targets.values()), loop)
     for name, place in frame.captured.items():
         environment.captured.setdefault(name, place)
     _rename_after(context, frame, assigned, targets, read_later, span)
+
+
+def _is_new(context: Context, name: str) -> bool:
+    """Whether a loop is the first to assign a name that no other function uses."""
+    if name in context.cells or name in context.early or name not in context.locals:
+        return False
+    return not isinstance(context.block.environment.lookup(name), Var)
 
 
 def _lower_for_else(context: Context, node: ast.For, iterable: Atom, function: Atom | None) -> None:

@@ -111,7 +111,7 @@ from relay.frontend.analysis.unsupported import refuse_statement
 from relay.frontend.annotations import AnnotationReader
 from relay.frontend.context import Context
 from relay.frontend.expressions import lower_constant, lower_expression
-from relay.frontend.functions import all_defaults, lower_body, refuse_signature, type_parameters
+from relay.frontend.functions import all_defaults, lower_body, type_parameters
 from relay.frontend.scope import FunctionScope, NamedScope, ParameterScope, SnapshotScope, TextScope
 from relay.frontend.source import FunctionNode, SourceFile, find_function, parse_text
 from relay.frontend.statements import lower_statements
@@ -268,7 +268,6 @@ def _context(file: SourceFile, scope: Scope, node: FunctionNode) -> Context:
     if parameters:
         scope = ParameterScope(parameters, scope)
     context = Context(file, scope, node, name, _PythonTranslator(), None)
-    refuse_signature(context)
     return context
 
 
@@ -339,7 +338,10 @@ def _default_values(function: FunctionType, node: FunctionNode) -> list[object]:
     positional = len(node.args.posonlyargs) + len(node.args.args)
     values = list(function.__defaults__ or ())
     by_keyword = function.__kwdefaults__ or {}
-    return [None] * (positional - len(values)) + values + [by_keyword.get(a.arg) for a in node.args.kwonlyargs]
+    spread: list[object] = [None] if node.args.vararg is not None else []
+    named: list[object] = [None] if node.args.kwarg is not None else []
+    given = [None] * (positional - len(values)) + values
+    return given + spread + [by_keyword.get(a.arg) for a in node.args.kwonlyargs] + named
 
 
 def _evaluated_default(context: Context, written: ast.expr | None, value: object) -> Atom | None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Sequence
 
+import numpy as np
+
 from relay.errors import FrontendError, Label, Span
+from relay.errors.raised import SEPARATOR, raisable
 from relay.frontend.analysis.unsupported import EXPRESSIONS, refuse_expression, refuse_statement
 from relay.frontend.assignments import lower_annotated_assignment, lower_assignment, lower_augmented_assignment
 from relay.frontend.conditions import lower_if
@@ -72,8 +76,12 @@ def _lower_statement(context: Context, node: ast.stmt) -> None:
             lower_continue(context, node)
         case ast.Match():
             lower_match(context, node)
-        case ast.Raise(exc=ast.Call(func=ast.Name(id="AssertionError"), args=[text], keywords=[]), cause=None):
-            _lower_assert(context, _assert_false(node, text))
+        case ast.Try(handlers=[], orelse=[]) if not _leaves_early(node.body):
+            context.statements([*node.body, *node.finalbody])  # an error ends the program
+        case ast.With() if all(_changes_nothing(context, item) for item in node.items):
+            context.statements(node.body)
+        case ast.Raise():
+            _lower_assert(context, _assert_false(context, node))
         case ast.Assert():
             _lower_assert(context, node)
         case ast.Pass():
@@ -175,15 +183,71 @@ def _lower_assert(context: Context, node: ast.Assert) -> None:
     context.emit((), Assert(condition, message, context.span(node.test)))
 
 
-def _assert_false(node: ast.Raise, text: ast.expr) -> ast.Assert:
-    """`raise AssertionError(text)` as what it means."""
-    return ast.copy_location(ast.Assert(ast.copy_location(ast.Constant(False), node), text), node)
+def _assert_false(context: Context, node: ast.Raise) -> ast.Assert:
+    """`raise AssertionError(text)` as what it means; the text of another class begins with its name."""
+    raised: ast.expr | None = node.exc
+    arguments: list[ast.expr] = []
+    if isinstance(node.exc, ast.Call) and not node.exc.keywords:
+        raised, arguments = node.exc.func, node.exc.args
+    if raised is None or (node.cause is not None and not _is_none(node.cause)):
+        help = 'write `raise ValueError("text")`'
+        raise FrontendError("a `raise` names the error, and no cause", context.file.keyword_span(node), help=help)
+    is_name = isinstance(raised, ast.Name) and not context.defines(raised.id)
+    cls = context.scope.resolve(raised.id) if is_name and isinstance(raised, ast.Name) else None
+    if not raisable(cls) or len(arguments) > 1 or any(isinstance(a, ast.Starred) for a in arguments):
+        raise FrontendError(
+            "a program raises Python's own errors, with one text",
+            context.span(raised),
+            help='write `raise ValueError(f"..")`',
+        )
+    assert isinstance(cls, type)
+    prefix = "" if cls is AssertionError else cls.__name__ + SEPARATOR
+    parts: list[ast.expr] = [ast.Constant(prefix)]
+    match _joined_text(arguments[0]) if arguments else ast.Constant(""):
+        case ast.JoinedStr(values=values):
+            parts += values
+        case ast.Constant(value=str()) as constant:
+            parts.append(constant)
+        case expression:
+            assert expression is not None
+            parts.append(ast.copy_location(ast.FormattedValue(expression, -1, None), expression))
+    texts = [str(part.value) for part in parts if isinstance(part, ast.Constant)]
+    whole: ast.expr = ast.Constant("".join(texts)) if len(texts) == len(parts) else ast.JoinedStr(parts)
+    test, text = ast.copy_location(ast.Constant(False), node), ast.copy_location(whole, node)
+    return ast.copy_location(ast.Assert(test, text), node)
+
+
+def _leaves_early(statements: Sequence[ast.stmt]) -> bool:
+    """Whether statements may be left by `return`, `break` or `continue`, so that what stands behind them is skipped."""
+    return any(isinstance(n, ast.Return | ast.Break | ast.Continue) for s in statements for n in ast.walk(s))
+
+
+def _changes_nothing(context: Context, item: ast.withitem) -> bool:
+    """Whether the context of a `with` changes nothing of what a program computes: NumPy's `errstate`, and
+    `contextlib.nullcontext()`."""
+    if item.optional_vars is not None or not isinstance(item.context_expr, ast.Call):
+        return False
+    path: list[str] = []
+    function = item.context_expr.func
+    while isinstance(function, ast.Attribute):
+        path.insert(0, function.attr)
+        function = function.value
+    if not isinstance(function, ast.Name) or context.defines(function.id):
+        return False
+    found = context.scope.resolve(function.id)
+    for name in path:
+        found = getattr(found, name, None)
+    return found in (np.errstate, contextlib.nullcontext) and (found is np.errstate or not item.context_expr.args)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _never_holds(node: ast.stmt) -> bool:
     """True if this is `assert False`, or `raise AssertionError(..)`."""
     if isinstance(node, ast.Raise):
-        return isinstance(node.exc, ast.Call)
+        return True
     return isinstance(node, ast.Assert) and isinstance(node.test, ast.Constant) and not node.test.value
 
 

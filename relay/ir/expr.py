@@ -463,9 +463,9 @@ class Block:
 
 @node
 class Parameter:
-    """surface: a Python parameter's properties besides its variable. `kind` is as in inspect.Parameter:
-    "positional_only", "positional_or_keyword" or "keyword_only". The argument of a static one is a Python value that
-    specializes the function."""
+    """surface: what a Python parameter says beside its variable. `kind` is as in inspect.Parameter: "positional_only",
+    "positional_or_keyword", "var_positional" (`*args`, a tuple), "keyword_only" or "var_keyword" (`**kwargs`, a dict).
+    The argument of a static one is a Python value that specializes."""
 
     kind: str = "positional_or_keyword"
     default: Atom | None = None

@@ -7,12 +7,16 @@ call(f, x)                   `f(*x)`
 each(x)                      the elements of x one by one, which must be known: of a dict comprehension
 growing(xs)                  the list xs as one that can grow
 unset()                      the content of a cell whose variable has no value yet: an empty list that grows
+unassigned(name)             what a variable is before a loop that assigns it first
+assigned(x)                  x, which must have a value
 keep(c)                      c, of which the checker may know whether it holds: the `if` of a comprehension
 list(x, ..)                  `[x, ..]`; list(parts=n) is `[]` to which tuples of n parts are appended
 append(x, v)                 the list after `x.append(v)`
 pop(xs, i), insert(xs, i, v), clear(xs), reverse(xs), remove(xs, v), sort(xs, key=, reverse=), update(d, e)
                              as append; of pop the element and the list
 extend(d, k, v)              the record with one more field: `{k: v for ..}`
+set_field(p, name, v)        the record after `p.name = v`
+is_same(x, y)                `x is y` of objects that are known
 is_none(x)                   `x is None`
 contains(x, xs)              `x in xs`
 format(text, x, format, ..)  an f-string

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from relay.errors import ExecutionError
+from relay.errors.raised import failure
 from relay.ir.expr import Print
 
 
@@ -32,5 +32,5 @@ def write(node: Print, values: Sequence[np.ndarray]) -> None:
         parts.append(format(array.item(), specification) if specification else str(array))
         parts.append(piece)
     if node.fails:
-        raise ExecutionError("".join(parts), node.span)
+        raise failure("".join(parts), node.span)
     sys.stdout.write("".join(parts))

@@ -7,14 +7,18 @@ A structure has a form, which tells it from others, and parts. `relay.ir.tree` g
 from __future__ import annotations
 
 import dataclasses
+import enum
+import functools
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
 from relay.errors import FrontendError, RegistrationError, TypeMismatch
-from relay.ir.types import Form, Type
+from relay.ir.types import BaseType, Form, Type
+from relay.support.user_code import is_readable_module, is_user_file
 
 
 @attrs.frozen(eq=False)
@@ -108,6 +112,36 @@ def is_record_class(value: object) -> bool:
     )
 
 
+def is_plain_class(cls: type) -> bool:
+    """Whether a class is the user's, written in Python alone, whose objects programs read by their attributes."""
+    if hasattr(cls, "__relay_data__") or hasattr(cls, "__relay__") or not cls.__dictoffset__:
+        return False
+    return all(_is_written_by_user(base) for base in cls.__mro__ if base is not object)
+
+
+@functools.cache
+def _is_written_by_user(cls: type) -> bool:
+    if any(hasattr(cls, name) for name in ("__array__", "__dlpack__", "__iter__", "__relay_array__")):
+        return False
+    if issubclass(cls, type | BaseException | enum.Enum) or not is_readable_module(cls.__module__):
+        return False
+    return is_user_file(getattr(sys.modules[cls.__module__], "__file__", None) or "<main>")
+
+
+def _is_part(value: object) -> bool:
+    """Whether an attribute of such an object is one that programs can read."""
+    if value is None or isinstance(value, int | float | str | enum.Enum | np.ndarray | np.generic | BaseType | type):
+        return True
+    if isinstance(value, dict):
+        return all(isinstance(key, str) for key in value) and all(map(_is_part, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_part, value))
+    markers = ("__relay__", "__relay_array__", "__relay_data__", "__dlpack__", "__relay_returned__")
+    if callable(value) or type(value).__module__.startswith("relay.") or any(hasattr(value, name) for name in markers):
+        return True
+    return is_record_class(type(value)) or registration(value) is not None or is_plain_class(type(value))
+
+
 def written_record(cls: type) -> SourceRecord | None:
     """The declaration of a dataclass or named tuple that is read from a file without running it."""
     found = getattr(cls, "__relay_record__", None)
@@ -171,15 +205,33 @@ def build(form: Form | None, values: Sequence[object]) -> object:
     return made
 
 
+def is_key(value: object) -> bool:
+    """Whether a dict in a program may have this key."""
+    if isinstance(value, tuple):
+        return all(map(is_key, value))
+    return isinstance(value, str | int | enum.Enum)
+
+
+def ordered_keys(keys: Iterable[Any]) -> tuple[Any, ...]:
+    """The keys of a dict in the order of its leaves: sorted, of several kinds by kind."""
+    given = tuple(keys)
+    try:
+        return tuple(sorted(given))
+    except TypeError:
+        return tuple(sorted(given, key=lambda key: (type(key).__name__, repr(key))))
+
+
 def split(value: object) -> tuple[Form | None, Sequence[Any]] | None:
     """The form of a Python structure, None for a tuple, with its parts, in order; None for a value that is not one.
 
-    Raises FrontendError for keys that are not strings, TypeMismatch for a wrong registration.
+    Raises FrontendError for keys that are no strings, integers and the like, TypeMismatch for a class that is
+    registered wrongly.
     """
     if isinstance(value, dict):
-        wrong = next((key for key in value if not isinstance(key, str)), None)
-        if wrong is not None:
-            raise FrontendError(f"a dict in a program has strings as keys, found {wrong!r}")
+        for key in value:
+            if not is_key(key):
+                keys = "strings, integers, members of enumerations and tuples of these"
+                raise FrontendError(f"the keys of a dict in a program are {keys}, found {key!r}")
         return Form(dict, tuple(value)), list(value.values())
     if isinstance(value, list):
         return Form(list), value
@@ -190,6 +242,9 @@ def split(value: object) -> tuple[Form | None, Sequence[Any]] | None:
     registered = registration(value)
     if registered is not None:
         return _registered_parts(value, cls, registered)
+    if is_plain_class(cls):
+        fields = {name: part for name, part in vars(value).items() if _is_part(part)}
+        return Form(cls, tuple(fields)), list(fields.values())
     return (None, value) if isinstance(value, tuple) else None
 
 

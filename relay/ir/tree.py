@@ -22,7 +22,7 @@ import numpy as np
 
 from relay.errors import TypeMismatch
 from relay.ir.annotations.annotation import Ref
-from relay.ir.structure import build, split
+from relay.ir.structure import build, ordered_keys, split
 from relay.ir.types import BaseType, Form
 
 
@@ -135,10 +135,7 @@ def node_of(value: object) -> tuple[InnerNode, Sequence[Any]] | None:
 
 def _dict_node(value: dict[Any, Any]) -> tuple[InnerNode, Sequence[Any]]:
     given = tuple(value)
-    try:
-        names = tuple(sorted(given))
-    except TypeError:
-        names = tuple(sorted(given, key=lambda key: (type(key).__name__, repr(key))))
+    names = ordered_keys(given)
     place = {name: index for index, name in enumerate(names)}
     order = None if names == given else tuple(place[name] for name in given)
     return InnerNode(Form(dict, names), len(names), order), [value[name] for name in names]

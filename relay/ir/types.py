@@ -17,7 +17,7 @@ import enum
 import functools
 import typing
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 import ml_dtypes
@@ -162,11 +162,12 @@ class TensorType(AnnotationOperators):
 
 @attrs.frozen
 class Form:
-    """The Python structure that a tuple stands for: dict, list, a dataclass or a named tuple, and its fields' names;
-    of a registered class also what it keeps beside its parts (`relay.ir.structure.register_tree`)."""
+    """The Python structure that a tuple stands for: dict, list, a dataclass or a named tuple, and its fields' names,
+    which are strings; keys of dicts are integers, members of enumerations and tuples, too. Of a registered class also
+    what it keeps beside its parts (`relay.ir.structure.register_tree`)."""
 
     cls: type
-    names: tuple[str, ...] = ()
+    names: tuple[Any, ...] = ()
     auxiliary: object = None
 
 

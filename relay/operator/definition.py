@@ -35,7 +35,7 @@ from relay.operator.relation import Relation, apply_types, infer_function_type, 
 from relay.operator.symbolic import Value
 from relay.operator.undetermined import Undetermined
 from relay.support import python_mode
-from relay.support.foreign_names import argument_help
+from relay.support.foreign_names import argument_help, own_name
 
 
 class Pattern(enum.Enum):
@@ -211,7 +211,8 @@ class Operator:
             expected = f"{least} to {len(names)}" if least < len(names) else f"{least}"
             raise TypeMismatch(f"wrong number of arguments to {self.name}: expected {expected}, found {len(arguments)}")
         given = dict(zip(names, arguments, strict=False))
-        for name, value in keywords.items():
+        for written, value in keywords.items():
+            name = own_name(written, names)
             if name not in names:
                 message = f"{self.name} has no argument {name!r}; it has {', '.join(names)}"
                 raise TypeMismatch(message, help=argument_help(name, names))

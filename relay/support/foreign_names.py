@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 _PYTHON_VALUE = "a program has no Python values of tensors; use float(x), int(x) or bool(x), or return x"
 _NO_DEVICE = "leave it out: programs run where their arguments are (relay.device_put)"
 _VALUES = "values never change: assign the result, `x = x + y`"
 
 MODULE = {
-    "scan": "write a `for` that appends, and relay.stack",
-    "fori_loop": "write a `for`",
-    "while_loop": "write a `while`",
-    "cond": "write an `if`",
+    "scan": "write relay.lax.scan, or a `for` that appends, and relay.stack",
+    "fori_loop": "write relay.lax.fori_loop, or a `for`",
+    "while_loop": "write relay.lax.while_loop, or a `while`",
+    "cond": "write relay.lax.cond, or an `if`",
     "switch": "write `if` and `elif`, or `match`",
     "tree_map": "build the structure: {name: f(x) for name, x in tree.items()}, [f(x) for x in xs]",
-    "jit": "decorated functions are compiled",
     "pmap": "one program runs on one machine, with several threads: RELAY_NUM_THREADS",
     "numpy": "write np.name with NumPy itself, or relay.name",
     "np": "write np.name with NumPy itself, or relay.name",
     "nn": "its functions are operators: relay.relu, relay.softmax, relay.conv2d",
-    "lax": "write `if`, `for` and `while`; its functions are operators: relay.conv2d, relay.cumsum",
     "optim": "write the step: params = [w - rate * g for w, g in zip(params, gradients)]",
     "no_grad": "only relay.grad(f) differentiates; relay.stop_gradient(x) holds a value constant",
     "jacfwd": "use relay.jacobian",
@@ -35,9 +33,7 @@ MODULE = {
     "tensor": "use np.array(..)",
     "array": "use np.array(..)",
     "asarray": "use np.array(..)",
-    "cat": "use relay.concatenate",
     "append": "use np.concatenate([xs, [v]]); in a loop, append to a list and call np.array or relay.stack at the end",
-    "unsqueeze": "use relay.expand_dims(x, axis)",
     "mm": "write `@`",
     "bmm": "write `@`",
     "device_put": _NO_DEVICE,
@@ -49,7 +45,6 @@ MODULE = {
 
 METHODS = {
     "at": "assign, `y = x; y[i] = v`; add at several places: relay.scatter_add(x, indices, values)",
-    "item": _PYTHON_VALUE,
     "tolist": _PYTHON_VALUE,
     "numpy": "a tensor in a program is not a NumPy array; return it, and convert the result",
     "detach": "use relay.stop_gradient(x)",
@@ -58,9 +53,6 @@ METHODS = {
     "requires_grad": "relay.grad(f) is the derivative with respect to parameters; leave it out",
     "requires_grad_": "relay.grad(f) is the derivative with respect to parameters; leave it out",
     "value": "only a reference has it: `relay.ref(x)` makes one",
-    "view": "use x.reshape(..)",
-    "permute": "use relay.transpose(x, axes)",
-    "unsqueeze": "use relay.expand_dims(x, axis)",
     "append": "write a list as [..]; tensors have a fixed length",
     "t": "write x.T",
     "mT": "use relay.swapaxes(x, -1, -2)",
@@ -77,7 +69,6 @@ METHODS = {
     "cuda": _NO_DEVICE,
     "cpu": _NO_DEVICE,
     "device": _NO_DEVICE,
-    "contiguous": "leave it out",
     "block_until_ready": "leave it out: a call returns when its result is there",
     "masked_fill": "use relay.where(mask, value, x)",
     "add_": _VALUES,
@@ -90,18 +81,30 @@ METHODS = {
 }
 """Attributes of other libraries' arrays."""
 
-ARGUMENTS = {
+SYNONYMS = {
     "dim": "axis",
-    "dims": "axis",
     "keepdim": "keepdims",
-    "axes": "axis",
+    "kernel_size": "kernel",
     "argnums": "wrt",
+}
+"""Names of arguments of JAX and PyTorch that mean what Relay's or NumPy's do, and are taken for these."""
+
+ARGUMENTS = {
+    **SYNONYMS,
+    "dims": "axis",
+    "axes": "axis",
     "argnum": "wrt",
     "other": "y",
     "input": "x",
     "a": "x",
 }
 """Names of arguments of other libraries, and those that Relay or NumPy have for them."""
+
+
+def own_name(name: str, names: Container[str]) -> str:
+    """The name that a function has for an argument, of which JAX or PyTorch may have another one."""
+    other = SYNONYMS.get(name)
+    return other if other is not None and name not in names and other in names else name
 
 
 def argument_help(name: str, names: Iterable[str]) -> str | None:

@@ -1,6 +1,7 @@
 """The bodies of untyped functions from their text: what the front end hands on, before elaboration.
 
-function    ::= fn f([positional_only | keyword_only] [static] %x [: T] [named "x"] [= a], ..) [-> T] block
+function    ::= fn f([kind] [static] %x [: T] [named "x"] [= a], ..) [-> T] block
+kind        ::= positional_only | keyword_only | var_positional | var_keyword
 expression  ::= apply a(a, .., name=a, ..) | a.name | a.name = a | a[item, ..] [updated] | a[item, .. = a] | a : T
                 | unpack a 3 | loop 'l for %x in a (%y = a, ..) block
                 | match a { pattern [if block] -> block .. } | those of typed programs
@@ -45,7 +46,7 @@ from relay.text.constants import SUFFIXES
 from relay.text.lexer import Cursor, Kind, Token
 from relay.text.type_parser import NUMBERS, TypeParser
 
-_KINDS = ("positional_only", "keyword_only")
+_KINDS = ("positional_only", "keyword_only", "var_positional", "var_keyword")
 _WORDS = ("none", "static", "python", "true", "false", *NUMBERS)
 _T = TypeVar("_T")
 

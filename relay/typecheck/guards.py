@@ -78,6 +78,7 @@ class DataDependentGuard(TypeCheckError):
             " @relay(static_argnames=(..,))",
         )
         self.left, self.relation, self.right = left, relation, right
+        self.needed = (*variables(left), *variables(right))
 
 
 @attrs.frozen

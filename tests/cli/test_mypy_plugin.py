@@ -33,7 +33,7 @@ INTERNAL = (
     *("operator.definition", "operator.composition", "operator.relation", "operator.soundness", "operator.callback"),
     *("frontend.data.*", "frontend.library", "frontend.lower", "frontend.scope", "compilation.*", "support.*"),
     *("calling.arguments", "calling.marshalling", "calling.executable", "calling.data_marshalling"),
-    *("calling.shape_policy", "api.gradient_check", "api.quantization", "api.tuning", "random", "transform"),
+    *("calling.programs.shape_policy", "api.gradient_check", "api.quantization", "api.tuning", "random", "transform"),
 )
 """Modules of Relay that have no part in the types that users see. Without them mypy is done sooner."""
 
@@ -51,7 +51,7 @@ SAMPLES = {
         rl.softmax(1.0, axes=1)  # M: Unexpected keyword argument "axes"
         relay.tanh()  # M: Missing positional argument "x"
         reveal_type(f.lower)  # M: "def (*arguments: Any, **keywords: Any) -> relay.calling.lowering.Lowering"
-        reveal_type(f.programs())  # M: "relay.calling.program_table.Programs"
+        reveal_type(f.programs())  # M: "relay.calling.programs.program_table.Programs"
         """,
     "signatures": """
         import typing

@@ -42,10 +42,10 @@ CLAIMS = [
         7.0,
     ),
     Claim(
-        "`*args` and `**kwargs` as parameters are refused.",
-        "g = lambda *v: v\nreturn g(a)",
+        "As parameters, `*args` is a tuple and `**kwargs` a dict: another number of arguments is another program.",
+        "g = lambda *v, **w: len(v) + sum(v) + w['k']\nreturn g(a, a, k=a) + g(k=a)",
         (1.0,),
-        Fails("a fixed number of parameters"),
+        6.0,
     ),
     # numbers and tensors
     Claim("A scalar is a tensor of rank 0.", "return a.ndim", (2.0,), 0),
@@ -207,7 +207,7 @@ CLAIMS = [
     ),
     Claim("`del name` ends a variable.", "b = a\ndel b\nreturn b", (1.0,), Fails("b")),
     Claim(
-        "A name that is assigned before every `break` and in the `else` can be used after the loop.",
+        "A name that is assigned before every `break` and in the `else` can be used after the loop, and so can one that only a `for` assigns, if its rounds are known to be one or more.",
         "for i in range(5):\n    if i * i > a:\n        b = i\n        break\nelse:\n    b = -1\nreturn b",
         (5,),
         3,
@@ -232,7 +232,7 @@ CLAIMS = [
     ),
     Claim(
         "keeps its dtype and shape",
-        "b = a\nfor i in range(b.shape[0] + 20):\n    b = relay.concatenate([b, a])\nreturn b",
+        "b = a\nfor i in range(b.shape[0] + 90):\n    b = relay.concatenate([b, a])\nreturn b",
         (X,),
         Fails("shape|round|type|Any"),
     ),
@@ -274,8 +274,8 @@ CLAIMS = [
         Fails("two"),
     ),
     Claim(
-        '`raise AssertionError("text")` is the same.',
-        "if a > 1.0:\n    return a\nraise AssertionError('too small')",
+        '`raise ValueError(f"..")` is such an assertion that raises an `ExecutionError`',
+        "if a > 1.0:\n    return a\nraise ValueError(f'{a:.1f} is too small')",
         (0.5,),
         Fails("too small"),
     ),
@@ -285,7 +285,7 @@ CLAIMS = [
         (3,),
         (True, False),
     ),
-    Claim("Any other use of such a text is an error.", "return f'{a}' < '4'", (3,), Fails("f-string")),
+    Claim("Any other use of such a text is an error.", "return f'{a}' < '4'", (np.int32(3),), Fails("f-string")),
     # records
     Claim(
         "Items of a list and values of a dict can be assigned, those of tuples cannot",
@@ -306,18 +306,18 @@ CLAIMS = [
         1,
     ),
     Claim(
-        "`+` concatenates two tuples or two lists, `*` repeats one, `==` compares whole structures of numbers, and `in` searches tuples, lists, dicts, ranges and tensors.",
+        "`+` concatenates two tuples or two lists, `*` repeats one, `==` compares whole structures of numbers, and `in` searches tuples, lists, dicts, sets, ranges and tensors.",
         "return (a,) + (b,), [a] * 2, (a, b) == (1, 2), (a, [b]) == (1, [3]), b in (a, b), b in [a], 'k' in {'k': a}, b in range(2), b in np.array([1, 2])",
         (1, 2),
         ((1, 2), [1, 1], True, False, True, False, True, False, True),
     ),
     Claim(
-        "A set can be written after `in`: `n in {1, 2}`.",
-        "return a in {1, 2}, b not in {1, 3, *(2, 4)}, 'k' in {'j', 'k'}",
+        "The elements of a set are static.",
+        "s = {1, 2}\nreturn a in s, b not in {1, 3, *(2, 4)}, 'k' in {'j', 'k'}",
         (1, 2),
         (True, False, True),
     ),
-    Claim("A set can be written after `in`: `n in {1, 2}`.", "s = {a, b}\nreturn a in s", (1, 2), Fails("tuple")),
+    Claim("The elements of a set are static.", "s = {a, b}\nreturn a in s", (1.0, 2.0), Fails("known at compile time")),
     Claim(
         "`items`, `keys`, `values`, `get`, `pop`, `update`, `copy` and `|` of dicts",
         "d = {'u': a, 'v': b}\ne = d.copy()\np = e.pop('u')\ne.update({'w': 3})\nreturn len(d.keys()), sum([v for k, v in d.items()]), d.get('x', 9), p, e, {'u': 5} | d, sum(d.values())",
@@ -328,7 +328,7 @@ CLAIMS = [
     Claim(
         "A run-time index, `xs[i]`, needs elements of one type.",
         "return (1.0, (2.0,))[a]",
-        (1,),
+        (np.int32(1),),
         Fails("type"),
     ),
     Claim(

@@ -23,7 +23,7 @@ BODIES = {
 def test_the_extent_is_found_or_there_is_none(name: str) -> None:
     f = R.from_source(f"def f(x, n):\n    {BODIES[name]}\n", {"np": np})
     x = np.arange(6.0)
-    for n in (-1, 0, 2, 3, 4):
+    for n in map(np.int32, (-1, 0, 2, 3, 4)):  # those of Python would be static
         try:
             found = np.asarray(f.interpret(x, n))
         except R.ExecutionError as error:

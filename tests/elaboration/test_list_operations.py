@@ -179,7 +179,7 @@ def test_loops_keep_the_keys_of_dicts_and_the_classes_of_records() -> None:
         (flipped, "the loop changes the class of p"),
     ):
         with pytest.raises(TypeMismatch, match=words):
-            function(1.0, 3)
+            function(1.0, np.int32(3))
 
     @relay
     def measured(x):

@@ -240,4 +240,4 @@ def test_a_zip_of_a_tuple_and_a_range_of_the_run_is_refused() -> None:
         return found
 
     with pytest.raises(rl.TypeCheckError, match="lengths that are known"):
-        total(2)
+        total(np.int32(2))

@@ -223,7 +223,7 @@ def test_uncaught_errors_show_the_users_frames_only(mistake: str, tmp_path) -> N
 
 @relay
 def wrong_loss(parameters, x):
-    return (x @ parameters["w"]).sum(dim=0)
+    return (x @ parameters["w"]).sum(dims=0)
 
 
 @relay
@@ -236,6 +236,6 @@ def training_step(parameters, momentum, x, rate):
 def test_a_mistake_in_a_differentiated_function_is_told_once() -> None:
     """What the derivative would have been is not known then, and decides the dtype of no number."""
     parameters = {"w": np.ones(3), "b": np.ones(2)}
-    with pytest.raises(relay_module.TypeCheckError, match="takes no argument 'dim'") as caught:
+    with pytest.raises(relay_module.TypeCheckError, match="takes no argument 'dims'") as caught:
         training_step(parameters, parameters, np.ones((2, 3)), 0.1)
     assert str(caught.value).count("error:") == 1

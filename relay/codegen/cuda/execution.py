@@ -20,6 +20,7 @@ from relay.codegen.cuda.host_program import HostProgram
 from relay.codegen.cuda.launches import GENERAL, GroupKernels
 from relay.codegen.cuda.tensors import Cell, DataValue, DeviceTensor, HostStack
 from relay.errors import ExecutionError, InternalError, Span
+from relay.errors.raised import failure
 from relay.ir import program_output
 from relay.ir.dims import Dim, TypeId, evaluate, no_size
 from relay.ir.expr import (
@@ -284,7 +285,7 @@ class Frame:
                 return (DataValue(definition, constructor, tuple(map(value, arguments))),)
             case Assert(condition, message, span):
                 if not self.run.host(value(condition)):
-                    raise ExecutionError(message, span)
+                    raise failure(message, span)
                 return ()
             case Print(_, atoms) as text:
                 if self.run.gpu.capturing:

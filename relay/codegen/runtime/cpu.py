@@ -39,6 +39,7 @@ from relay.codegen.runtime.marshalling import ArgumentMarshaller, Make, Referenc
 from relay.codegen.runtime.native_stacks import on_large_stack, stack_limit
 from relay.codegen.tiling import Choices
 from relay.errors import CompileError, ExecutionError, InternalError
+from relay.errors.raised import failure
 from relay.ir.dims import Dim, Kind, TypeId, evaluate, substitute, variables
 from relay.ir.expr import Module
 from relay.ir.sizes.data_dependent import made_in_type
@@ -374,7 +375,7 @@ class Program:
             assert isinstance(error, BaseException)
             return error
         message, span = self.native.failures[status - FIRST_FAILURE]
-        return ExecutionError(message, span, help=_HOW_TO_SEE)
+        return failure(message, span, help=_HOW_TO_SEE)
 
 
 def _context(native: NativeModule) -> _Context:

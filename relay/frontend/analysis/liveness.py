@@ -84,6 +84,11 @@ class Liveness:
                     live |= read_names(statement)
                 case ast.Return(value=value):
                     live = read_names(value)
+                case ast.Try(handlers=[], orelse=[], body=body, finalbody=final):
+                    live = self._block([*body, *final], live, breaks, continues, record=record)
+                case ast.With(body=body, items=items):
+                    live = self._block(body, live, breaks, continues, record=record)
+                    live = live.union(*(read_names(item.context_expr) for item in items))
                 case ast.Raise():
                     live = read_names(statement)
                 case ast.Break():
@@ -103,7 +108,7 @@ class Liveness:
     def _target(self, target: ast.expr, live: set[str]) -> None:
         live -= target_names(target)
         live |= read_names(target)  # bases and indices; `x[i] = v` reads x
-        if isinstance(target, ast.Subscript):
+        if isinstance(target, ast.Subscript | ast.Attribute):
             base = subscripted_name(target)
             if base is not None:
                 live.add(base)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from typing import TypeGuard
 
 Names = dict[str, None]
 """A set that keeps the order of first occurrence."""
@@ -21,7 +22,7 @@ def assigned_names(nodes: Iterable[ast.AST]) -> Names:
     for node in _walk_function(nodes):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
             names[node.id] = None
-        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
+        elif isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
             base = subscripted_name(node)
             if base is not None:
                 names[base] = None
@@ -44,7 +45,9 @@ LIST_STATEMENTS = {"append": 1, "extend": 1, "insert": 2, "clear": 0, "reverse":
 
 
 def changes_list(method: str, call: ast.Call) -> bool:
-    """True if a call of a method, written as a statement, changes a list."""
+    """Whether a call of a method, written as a statement, changes a list."""
+    if method == "update":
+        return len(call.args) <= 1
     return LIST_STATEMENTS.get(method) == len(call.args) and (not call.keywords or method == "sort")
 
 
@@ -81,9 +84,11 @@ def _parts_of_tuple(node: ast.expr) -> int | None:
 def _holder(node: ast.AST) -> str | None:
     """The variable of `d["k"].append(v)` and the like; None for anything else."""
     match node:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Subscript() as held, attr=method)) as call):
+        case ast.Expr(
+            value=ast.Call(func=ast.Attribute(value=ast.Subscript() | ast.Attribute() as held, attr=method)) as call
+        ):
             return subscripted_name(held) if changes_list(method, call) else None
-        case ast.Call(func=ast.Attribute(value=ast.Subscript() as held, attr="pop"), keywords=[]):
+        case ast.Call(func=ast.Attribute(value=ast.Subscript() | ast.Attribute() as held, attr="pop"), keywords=[]):
             return subscripted_name(held)
         case _:
             return None
@@ -123,10 +128,16 @@ def nonlocal_names(function: ast.FunctionDef | ast.Lambda) -> set[str]:
     return {name for node in _walk_function(body) if isinstance(node, ast.Nonlocal) for name in node.names}
 
 
+def parameters_in_order(arguments: ast.arguments) -> list[ast.arg]:
+    """The parameters in order: positional ones, `*args`, those that are given by keyword only, `**kwargs`."""
+    spread = [] if arguments.vararg is None else [arguments.vararg]
+    named = [] if arguments.kwarg is None else [arguments.kwarg]
+    return [*arguments.posonlyargs, *arguments.args, *spread, *arguments.kwonlyargs, *named]
+
+
 def local_names(function: ast.FunctionDef | ast.Lambda) -> Names:
     """The names that are local to a function: its parameters, and what its own statements assign."""
-    arguments = function.args
-    names: Names = {a.arg: None for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    names: Names = {a.arg: None for a in parameters_in_order(function.args)}
     body = function.body if isinstance(function, ast.FunctionDef) else [function.body]
     for node in _walk_function(body):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -203,10 +214,16 @@ def changes_inside(nodes: Iterable[ast.expr]) -> Iterator[tuple[str, ast.expr]]:
 
 
 def subscripted_name(node: ast.expr) -> str | None:
-    """The variable that `x[..]`, `x[..][..]` change; None where the base is not a name."""
-    while isinstance(node, ast.Subscript):
+    """The variable that `x[..]`, `x[..][..]`, `x.field`, `x.field[..]` change; None where the base is not a name, and
+    for what a reference holds, `r.value`."""
+    while is_part(node):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
+
+
+def is_part(node: ast.expr) -> TypeGuard[ast.Subscript | ast.Attribute]:
+    """Whether this is an item or a field of something, and not what a reference holds."""
+    return isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr != "value")
 
 
 def target_names(target: ast.expr) -> set[str]:

@@ -13,7 +13,6 @@ _LOOP = "write a loop that fills a tensor by `x[i] = v`, or a tuple with its ite
 EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
     ast.GeneratorExp: ("a generator expression outside of a call", "write it in brackets, `[.. for ..]`: a list"),
     ast.SetComp: ("a set comprehension", _LOOP),
-    ast.Set: ("a set", "use a tuple"),
     ast.Await: ("`await`", "the functions of a program run to their end; call the function without it"),
     ast.Yield: ("`yield`", "return a tuple, or fill a tensor by `x[i] = v`"),
     ast.YieldFrom: ("`yield from`", "return a tuple, or fill a tensor by `x[i] = v`"),
@@ -24,7 +23,6 @@ EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
 STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
     ast.Try: ("`try`", "check the condition before with `if`; errors stop the program"),
     ast.TryStar: ("`try`", "check the condition before with `if`; errors stop the program"),
-    ast.Raise: ("`raise`", 'write `assert condition, "text"`'),
     ast.With: ("`with`", "leave it out, or write it around the call; relay.stop_gradient(x) holds a value constant"),
     ast.AsyncWith: ("`async with`", "call what it needs before and after"),
     ast.AsyncFor: ("`async for`", "write a plain `for`"),

@@ -384,4 +384,6 @@ def stack(tensors: tuple[Tensor, ...], axis: int = 0) -> Tensor:
 
 
 alias("permute", "transpose")
+alias("view", "reshape")
+alias("cat", "concatenate")
 alias("unsqueeze", "expand_dims")

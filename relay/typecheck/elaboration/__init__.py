@@ -74,13 +74,14 @@ from relay.typecheck.elaboration.library import (  # noqa: F401  (their rules ar
     array_methods,
     builtin_functions,
     dtypes,
+    known_texts,
     numpy_names,
     ordering,
     python_builtins,
     relay_functions,
     requirements,
 )
-from relay.typecheck.elaboration.restarts import Assumptions
+from relay.typecheck.elaboration.restarts import ArgumentPlace, Assumptions
 from relay.typecheck.guards import DimSpecialization
 from relay.typecheck.mapping import erase_names_and_effects
 from relay.typecheck.unification import resolve
@@ -150,15 +151,19 @@ class Elaborated:
 
 
 def elaborate_structured(
-    definition: Definition | DerivedDefinition, arguments: Sequence[Argument], symbolic: Collection[Place] = ()
+    definition: Definition | DerivedDefinition,
+    arguments: Sequence[Argument],
+    symbolic: Collection[Place] = (),
+    candidates: frozenset[ArgumentPlace] = frozenset(),
 ) -> Elaborated:
     """The program for these arguments. The axes in `symbolic` stay variables of the program as far as possible: it is
     right for all arguments that have its entry's types and satisfy `Module.where`. Axes of extent 0 and 1 are numbers.
 
     Parts of an argument count as in `relay.ir.sizes.extents`; arguments that specialize the program count, too.
+    `candidates`: numbers of Python among the arguments that may be static; raises ArgumentsSpecialize where some must.
     """
     with collecting() as source_names:
-        checker, module, returned = _with_functions(definition, arguments, frozenset(symbolic))
+        checker, module, returned = _with_functions(definition, arguments, frozenset(symbolic), candidates)
     used = [i.code for i in checker.module.globals.values() if isinstance(i.code, Definition)]
     entry = checker.module.globals[module.entry]
     result = resolve(entry.result)
@@ -180,11 +185,14 @@ def elaborate_structured(
 
 
 def _with_functions(
-    definition: Definition | DerivedDefinition, arguments: Sequence[Argument], symbolic: frozenset[Place]
+    definition: Definition | DerivedDefinition,
+    arguments: Sequence[Argument],
+    symbolic: frozenset[Place],
+    candidates: frozenset[ArgumentPlace],
 ) -> tuple[Checker, Module, Node | None]:
     """The program, which returns what the functions in its result have captured, if it holds any that are known."""
     mistake: RelayError | None = None
-    checker, decisions = None, Assumptions()
+    checker, decisions = None, Assumptions(candidates=candidates)
     engine = load()
     try:
         checker, module = engine.elaborate_program(engine, False, definition, arguments, symbolic, decisions)
@@ -201,7 +209,7 @@ def _with_functions(
         mistake = error
     try:
         packing, packed = engine.elaborate_program(
-            engine, False, definition, arguments, symbolic, Assumptions(returning=True)
+            engine, False, definition, arguments, symbolic, Assumptions(candidates=candidates, returning=True)
         )
         returned = packing.module.globals[packed.entry].returned
         if returned is not None:

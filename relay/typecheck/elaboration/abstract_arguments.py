@@ -29,7 +29,7 @@ from relay.operator.relation import substitute
 from relay.typecheck.elaboration.abstract_values import AbstractValue, Tuple, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.closures.returned_functions import Node, unpack_result
-from relay.typecheck.elaboration.values import bound_methods
+from relay.typecheck.elaboration.values import bound_methods, labels
 from relay.typecheck.elaboration.values.data import fill, fresh_type
 from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.guards import LARGEST, SMALLEST
@@ -117,7 +117,7 @@ def restore_closures(
             assert isinstance(entity, Tuple)
             return unpack_result(checker, out, node, entity.items, span)
         case StaticArg(value) if value is not None:
-            return object_entity(value, span)
+            return labels.with_static_numbers(object_entity(value, span))
         case tuple() | StructureArg() if isinstance(entity, Tuple):
             parts = argument.items if isinstance(argument, StructureArg) else argument
             items = (restore_closures(checker, out, a, e, span) for a, e in zip(parts, entity.items, strict=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
@@ -141,6 +141,10 @@ class Number:
         return isinstance(self.value, float)
 
 
+class StaticNumber(Number):
+    """An integer in a structure that is a part of the structure, as strings are: functions that get it know it."""
+
+
 class Size(Number):
     """A number that symbolic dims decide. Who asks for `value` makes the dims numbers, so what does not know sizes is
     right for the size of the call; what does, asks for `dim`."""
@@ -223,7 +227,7 @@ class Tuple:
     parts: int | None = None
     origin: Span | None = None
 
-    def field(self, name: str) -> AbstractValue | None:
+    def field(self, name: Any) -> AbstractValue | None:
         """A record's field; None if there is none."""
         if self.form is None or name not in self.form.names:
             return None

@@ -227,6 +227,7 @@ class Checker(Constraints):
     def bind(self, out: TypedBlockBuilder, expression: Expr, type_: Type, name: str, span: Span | None) -> DynamicValue:
         """Write `name = expression`."""
         var = self.variable(name, type_, span)
+        self.sources.bind(var, expression, type_)
         out.items.append(Binding((var,), expression))
         return DynamicValue(var, type_)
 

@@ -40,6 +40,7 @@ from relay.typecheck.elaboration.abstract_values import (
     DerivativeFunction,
     DynamicValue,
     GlobalFunction,
+    Tuple,
     TypedBlockBuilder,
     is_of_template,
     surface_function,
@@ -85,9 +86,10 @@ def elaborate_program(
             return checker, _attempt(checker, definition, arguments, symbolic)
         except RelayError:
             differing = (checker.blamed or checker.uncopied) - decisions.copied
-            if not differing:
+            if not differing and not checker.blamed_numbers:
                 raise
             decisions.copied.update(differing)
+            decisions.specializing.update(checker.blamed_numbers)
         except Restart as found:
             before = decisions.content()
             found.note(decisions)
@@ -179,7 +181,9 @@ def _values(
                 checker, symbolic, parameter.span, parameter.name, position, parameter.type, weak
             )
             type_ = reader.type(argument)
-        typed = DynamicValue(checker.variable(parameter.name, type_, parameter.span), type_)
+        received = checker.variable(parameter.name, type_, parameter.span)
+        checker.sources.begin(received, position)
+        typed = DynamicValue(received, type_)
         if holds_returned(argument):
             checker.function_arguments[parameter] = argument
         entities.append(typed)
@@ -274,6 +278,13 @@ def _derived_entry(
         if isinstance(argument, StaticArg) and argument.default:
             skipped = True
             continue  # the callee has it, and it stays a number known to the checker
+        kind = signature[position].kind if position < len(signature) else ""
+        if kind in ("var_positional", "var_keyword") and isinstance(given, Tuple):
+            if kind == "var_positional":
+                positional += given.items
+            else:
+                keywords += zip(given.form.names if given.form is not None else (), given.items, strict=True)
+            continue
         if position < len(signature) and (skipped or signature[position].kind == "keyword_only"):
             keywords.append((function.parameters[position].name, given))
         else:

@@ -237,6 +237,8 @@ class InstanceElaboration:
                     self.checked.append((entity, annotation, parameter))
                 continue
             variable = self.checker.variable(parameter.name, next(remaining), parameter.span)
+            self.checker.sources.pass_on(variable, value.atom)
+            self.checker.sources.pass_on(variable, (function.label, position))
             if is_open:
                 self.checker.sizes.functions_of_any[variable] = function.label, (-1, position)
             self._note_function(position, variable)

@@ -76,15 +76,21 @@ def call_function(
     given = {id(e) for e in arguments} | {id(e) for _, e in keywords}
     passed = {p: e for p, e in enumerate(entities) if id(e) in given and iterables.is_iterable_only(e)}
     static, function = static_positions(callee), surface_function(callee)
+    kinds = [p.kind for p in function.signature] or [""] * len(function.parameters)
     numbers: set[ParameterPlace] = set()
     for position, (entity, parameter) in enumerate(zip(entities, function.parameters, strict=True)):
         if position in static:
             require_static(entity, function, position, span)
-        fixed = position in static or id(entity) not in given  # a default that was not overridden stays what it is
+        is_given = id(entity) in given or kinds[position] in ("var_positional", "var_keyword")
+        fixed = position in static or not is_given  # a default that was not overridden stays what it is
         if not fixed and is_number(entity):
             place = function.label, position
             fixed = place in checker.decisions.specializing
             numbers.add(place)
+        elif not fixed and labels.holds_numbers(entity):
+            numbers.add((function.label, position))
+            if (function.label, position) in checker.decisions.specializing:
+                entity = entities[position] = labels.with_static_numbers(entity)
         if (function.label, position) in checker.decisions.of_several_types and (
             local := local_function(entity)
         ) is not None:

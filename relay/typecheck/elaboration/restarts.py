@@ -20,12 +20,17 @@ ParameterPlace: TypeAlias = tuple[LoopLabel, int]
 """A parameter: the label of its function, which stays when the function is made anew, and its position."""
 
 
+ArgumentPlace: TypeAlias = tuple[int, tuple[int, ...]]
+"""A number among the arguments of a call: the position of the parameter, and the path to it in a structure."""
+
+
 @attrs.frozen(eq=False)
 class Assumptions:
     """Facts that an elaboration found out too late, for the next one: where lists are of dynamic length, and whether
     the lists in such lists are of that kind, too; and for which parameters functions are specialized to the numbers
     that calls write."""
 
+    candidates: frozenset[ArgumentPlace] = frozenset()  # arguments that are static where their values are needed
     growing: set[Place | None] = attrs.field(factory=set)
     varying: dict[Place, set[int]] = attrs.field(factory=dict)  # axes of tensors there whose size changes
     specializing: set[ParameterPlace] = attrs.field(factory=set)

@@ -110,6 +110,8 @@ def _static_items(
     match iterable:
         case Tuple():
             return list(iteration_items(iterable, span))
+        case PythonObject(str() | frozenset()):
+            return elements(checker, out, iterable, span)
         case Zip(parts):
             parts = tuple(expand(checker, out, p, span) if isinstance(p, DynamicValue) else p for p in parts)
             columns = [_static_items(checker, out, p, span) for p in parts]

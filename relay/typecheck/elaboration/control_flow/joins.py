@@ -29,6 +29,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.constant_results import same_number
+from relay.typecheck.elaboration.control_flow import unassigned
 from relay.typecheck.elaboration.diagnostics.mistakes import clash_notes, display_type
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
@@ -109,6 +110,8 @@ class Join:
     ) -> AbstractValue:
         if any(isinstance(e, Poison) for e in entities):
             raise DependsOnPoison
+        if (lack := next(filter(None, map(unassigned.no_value, entities)), None)) is not None:
+            return unassigned.on_some_paths(lack)
         first = entities[0]
         several = len(entities) > 1
         if isinstance(first, Number) and all(isinstance(e, Number) and same_number(e, first) for e in entities):

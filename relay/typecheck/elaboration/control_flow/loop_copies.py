@@ -10,7 +10,8 @@ nothing else has a type:
     many known numbers, computed       rounds * bindings <= SOME_BINDINGS; a loop counts or reads them
     the rounds differ in their types   it is elaborated once, that fails, and elaboration starts again with copies
                                        (`Decisions.copied`), of at most MOST_ROUNDS rounds; loops over
-                                       `reversed(range(n))` with a known n may differ, too
+                                       `reversed(range(n))` with a known n may differ, too, and loops over a known
+                                       range that fill no list, if these are at most MOST_UNROLLED rounds
 """
 
 from __future__ import annotations
@@ -88,6 +89,9 @@ EVALUATED = 4096
 MOST_ROUNDS = 256
 """Of how many rounds a loop is copied whose rounds differ in their types; in nested loops, MOST_COPIES."""
 
+MOST_UNROLLED = 64
+"""The same of a loop that fills no list: its rounds have variables of other types, or read items of other types."""
+
 MOST_COPIES = 1024
 
 _RESIZING = ("append", "spread", "insert", "pop", "clear", "remove", "update")
@@ -102,10 +106,14 @@ DEEPEST = 40
 
 
 def is_copied(checker: Checker, context: Context, node: ForEach, iterable: AbstractValue) -> bool:
-    """True if a loop that changes lists, or goes through numbers backwards, gets a copy of its body for each round."""
-    if not node.resized and not (isinstance(iterable, Range) and iterable.reversed):
-        return False
+    """Whether a loop that changes lists, or goes through numbers backwards, gets a copy of its body for each round."""
     must = node.label in checker.decisions.copied
+    if not node.resized and not (isinstance(iterable, Range) and iterable.reversed):
+        count = count_of(iterable, ask=must) if isinstance(iterable, Range) else None
+        if count is None or not 0 < count <= MOST_UNROLLED or count * checker.frame.copies > MOST_COPIES:
+            return False
+        checker.unrollable.add(node.label)
+        return must
     rounds = count_of(iterable, ask=must)
     if rounds is None:
         if not must and _is_symbolic(iterable):
@@ -152,7 +160,7 @@ def with_ranges(checker: Checker, context: Context, node: ForEach, iterable: Abs
 @contextmanager
 def uncopied_body(checker: Checker, node: ForEach) -> Iterator[None]:
     """While the body of a loop is elaborated that might be copied: mistakes in it may come from that it is not."""
-    if node.label not in checker.uncopied:
+    if node.label not in checker.uncopied and node.label not in checker.unrollable:
         yield
         return
     with checker.within(attrs.evolve(checker.frame, filling=(*checker.frame.filling, node.label))):

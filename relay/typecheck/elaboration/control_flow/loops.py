@@ -26,6 +26,7 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.control_flow import unassigned
 from relay.typecheck.elaboration.control_flow.joins import Join, assign, assign_joined, assignment_span
 from relay.typecheck.elaboration.control_flow.loop_invariants import LoopInvariants
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of, structure_of
@@ -237,16 +238,19 @@ class LoopState:
                 for i, (a, b) in enumerate(zip(items, entity.items, strict=True)):
                     self._fit(out, name, a, b, span, atoms, (*place, i))
             case _:
-                same = entity is expected or (
+                lack = unassigned.no_value(expected)
+                same = entity is expected or (lack is not None and unassigned.no_value(entity) is not None) or (
                     isinstance(entity, PythonObject)
                     and isinstance(expected, PythonObject)
                     and entity.value is expected.value
                 )
                 if same:
                     return
-                begins_with_none = isinstance(expected, PythonObject) and expected.value is None
+                begins_with_none = lack is not None or (isinstance(expected, PythonObject) and expected.value is None)
                 if begins_with_none and self._may_peel and self.label not in self.checker.decisions.peeled:
                     raise FirstRoundDiffers(self.label)
+                if lack is not None:
+                    raise lack.error(span)
                 if begins_with_none and self._note_optional(out, entity, place, span):
                     raise DependsOnPoison  # the elaboration begins again
                 if begins_with_none:

@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.expr import Grad, Static
-from relay.support.foreign_names import argument_help
+from relay.support.foreign_names import argument_help, own_name
 from relay.typecheck.elaboration.abstract_values import AbstractValue, DerivativeFunction, Tuple, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.derivatives import templates
@@ -34,7 +34,8 @@ def grad(with_value: bool) -> Callable[..., AbstractValue]:
         if len(arguments) > len(names):
             raise TypeCheckError(f"grad takes at most {len(names)} arguments, found {len(arguments)}", span)
         given = dict(zip(names, arguments, strict=False))
-        for key, entity in keywords:
+        for written, entity in keywords:
+            key = own_name(written, names)
             if key not in names:
                 raise TypeCheckError(f"grad has no argument {key!r}", span, help=argument_help(key, names))
             if key in given:

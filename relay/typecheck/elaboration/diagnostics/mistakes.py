@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from relay.errors import (
@@ -40,8 +40,9 @@ from relay.typecheck.elaboration.abstract_values import (
     LocalFunction,
     is_of_template,
 )
+from relay.typecheck.elaboration.argument_sources import ArgumentSources, ArgumentsSpecialize, Places
 from relay.typecheck.elaboration.effects.effect_notes import EffectNotes
-from relay.typecheck.elaboration.restarts import Assumptions, NumbersSpecialize
+from relay.typecheck.elaboration.restarts import Assumptions, NumbersSpecialize, ParameterPlace
 from relay.typecheck.guards import DataDependentGuard, Guards
 from relay.typecheck.type_differences import differences, name_unknowns
 from relay.typecheck.unification import Clash, resolve
@@ -122,6 +123,7 @@ class DiagnosticCollector(EffectNotes):
         super().__init__()
         self.generic = generic
         self.decisions = decisions
+        self.sources = ArgumentSources(frozenset() if generic else decisions.candidates)
         self.errors: list[RelayError] = []
         self.failures = 0  # also those that follow from an error
         self.left_open: list[RelayError] = []  # what was left open until a function's result is known
@@ -129,7 +131,9 @@ class DiagnosticCollector(EffectNotes):
         self.is_partial = False  # a scheme's body was not looked at where a call's types decide what it means
         self.unknown: DependsOnPoison | None = None  # of a subclass: what depends on a name that the scope cannot tell
         self.uncopied: set[LoopLabel] = set()  # loops that fill lists, and might be unrolled (loop_copies.py)
+        self.unrollable: set[LoopLabel] = set()  # loops over known numbers that are elaborated once
         self.blamed: set[LoopLabel] = set()  # of those, in whose bodies there are mistakes
+        self.blamed_numbers: set[ParameterPlace] = set()  # known numbers that calls around mistakes pass on
         self._guesses: list[object] = []
         self._meaningless: set[str] = set()  # names and objects without a meaning that are reported already
         self.before_raising: Callable[[], None] = lambda: None  # looks for more of them
@@ -156,13 +160,20 @@ class DiagnosticCollector(EffectNotes):
             if new := instance.numbers - self.decisions.specializing:
                 raise NumbersSpecialize(new)
 
+    def specialize_arguments(self, needed: Iterable[object], error: TypeCheckError | None = None) -> None:
+        """Where the values of these are needed at compile time: let arguments that they come from be static."""
+        found = Places().union(*map(self.sources.of, needed))
+        if found:
+            raise ArgumentsSpecialize(found, error)
+
     def report(self, error: RelayError | DependsOnPoison, labels: tuple[Label, ...] | None = None) -> None:
         """Note a mistake and go on. `labels`: the call in which it arose, if that is not the present one.
 
-        Raises NumbersSpecialize where known numbers may avoid the mistake.
+        Raises NumbersSpecialize or ArgumentsSpecialize where known numbers may avoid the mistake.
         """
         if isinstance(error, TypeCheckError) and error.needs_value:
             self.specialize_to_numbers()
+            self.specialize_arguments(error.needed, error)
         if isinstance(error, DataDependentGuard):  # nobody has found an answer
             error = ShapeError(error.message, error.span, notes=error.notes, help=error.help, labels=error.labels)
         self.failures += 1
@@ -185,6 +196,8 @@ class DiagnosticCollector(EffectNotes):
             calls_of = self.frame.labels() if labels is None else labels
             error.labels = tuple(c for c in calls_of if not is_of_template(c.span))[:1]
         self.blamed.update(self.frame.filling)
+        for instance in self.frame.active:
+            self.blamed_numbers.update(instance.numbers - self.decisions.specializing)
         if isinstance(error, FrontendError):
             if error.message in self._meaningless:
                 return

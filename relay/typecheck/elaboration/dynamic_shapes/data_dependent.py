@@ -71,6 +71,7 @@ def make(
         count = checker.bind(out, call, scalar(INT64), "size", span)
     number = checker.sizes.made[name] = checker.sizes.made.get(name, 0) + 1
     dim = made_dim(name if number == 1 else f"{name}_{number}", is_wide)
+    checker.sources.pass_on(dim, count.atom)
     out.items.append(Binding((), BindDim(dim, count.atom, span)))
     checker.frame.scopes[-1][1].append(dim)
     checker.sizes.places[dim] = out.slot()

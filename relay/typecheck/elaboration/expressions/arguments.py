@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from relay.errors import Label, Span, TypeCheckError, TypeMismatch
 from relay.ir.expr import Atom, Constant, Function, Parameter, Static
-from relay.ir.types import NONE, BaseType, FunctionType, QuantifiedType, TensorType, TypeId, show
+from relay.ir.types import NONE, BaseType, Form, FunctionType, QuantifiedType, TensorType, TypeId, show
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     Context,
@@ -43,7 +43,7 @@ def require_static(entity: AbstractValue, function: Function, position: int, spa
                 f"argument {parameter.name} of {function.name} is static: it must be known at compile time",
                 span,
                 labels=labels,
-            ).needing_value()
+            ).needing_value(part.atom)
 
 
 def require_fitting(entity: AbstractValue, function: Function, position: int, span: Span | None) -> None:
@@ -101,13 +101,21 @@ def bind_arguments(
     function = surface_function(callee)
     signature = function.signature or tuple(Parameter() for _ in function.parameters)
     defined = (Label(function.span, "defined here"),) if function.span is not None else ()
-    positional = [i for i, p in enumerate(signature) if p.kind != "keyword_only"]
-    if len(arguments) > len(positional):
+    positional = [i for i, p in enumerate(signature) if p.kind in ("positional_only", "positional_or_keyword")]
+    several = {p.kind: i for i, p in enumerate(signature) if p.kind in ("var_positional", "var_keyword")}
+    if len(arguments) > len(positional) and "var_positional" not in several:
         least = sum(signature[i].default is None for i in positional)
         counts = (n - bound for n in (least, len(positional), len(arguments)))
         raise TypeCheckError(wrong_count(function.name, *counts), span, labels=defined)
-    found: dict[int, AbstractValue] = dict(enumerate(arguments))
-    names = {p.name: i for i, p in enumerate(function.parameters) if signature[i].kind != "positional_only"}
+    found: dict[int, AbstractValue] = dict(zip(positional, arguments, strict=False))
+    if "var_positional" in several:
+        found[several["var_positional"]] = Tuple(tuple(arguments[len(positional) :]))
+    named = ("positional_or_keyword", "keyword_only")
+    names = {p.name: i for i, p in enumerate(function.parameters) if signature[i].kind in named}
+    if "var_keyword" in several:
+        rest = {name: entity for name, entity in keywords if name not in names}
+        found[several["var_keyword"]] = Tuple(tuple(rest.values()), Form(dict, tuple(rest)))
+        keywords = [(name, entity) for name, entity in keywords if name in names]
     for name, entity in keywords:
         if name not in names:
             close = difflib.get_close_matches(name, names, n=1)

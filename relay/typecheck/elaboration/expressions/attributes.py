@@ -66,7 +66,7 @@ def static_value(entity: AbstractValue, name: str, span: Span | None, *, symboli
                 span,
                 help="an argument is known if its parameter is static: @relay(static_argnames=(..,)),"
                 " or `# relay: static` on the parameter's line",
-            ).needing_value()
+            ).needing_value(entity.atom)
         case Text():
             message = f"{name} must be known at compile time, found an f-string with run-time values"
             raise TypeMismatch(message, span)

@@ -38,6 +38,8 @@ from relay.typecheck.elaboration.library import text_equality
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import data, special_methods
 from relay.typecheck.elaboration.values.expansion import expand, settle
+from relay.typecheck.elaboration.values.objects import object_entity
+from relay.typecheck.elaboration.values.records import key_of
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import resolve
 
@@ -99,12 +101,13 @@ def contains(
     match container:
         case PythonObject(str(text)) if isinstance(item, PythonObject) and isinstance(item.value, str):
             return truth(item.value in text, span)
+        case PythonObject(frozenset() as known):
+            parts = [object_entity(part, span) for part in known]
+            return combine_conditions(checker, out, (equal(checker, out, item, p, span) for p in parts), True, span)
         case Text() | PythonObject(str()) if isinstance(item, Text) or isinstance(container, Text):
             raise text_equality.refusal("`in` does not support", span)
         case Tuple(_, Form(cls, names)) if cls is dict:
-            if not isinstance(item, PythonObject) or not isinstance(item.value, str):
-                raise TypeCheckError("the keys of a dict are strings that are known at compile time", span)
-            return truth(item.value in names, span)
+            return truth(key_of(item, span) in names, span)
         case Tuple(items):
             return combine_conditions(checker, out, (equal(checker, out, item, i, span) for i in items), True, span)
         case DynamicValue() if dynamic_lists.is_growing(container):

@@ -18,7 +18,7 @@ from relay.typecheck.elaboration.abstract_values import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.control_flow import loop_copies
+from relay.typecheck.elaboration.control_flow import loop_copies, unassigned
 from relay.typecheck.elaboration.control_flow.loop_copies import count_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, list_methods
@@ -173,6 +173,53 @@ def _extend(
     return records.with_item(record, records.key_of(key, span), value)
 
 
+def _unassigned(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
+    (name,) = arguments
+    assert isinstance(name, PythonObject)
+    return unassigned.before_loop(str(name.value), span)
+
+
+def _assigned(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
+    (entity,) = arguments
+    if (lack := unassigned.no_value(entity)) is not None:
+        raise lack.error(span)
+    return entity
+
+
+def _set_field(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
+    whole, name, value = arguments
+    assert isinstance(name, PythonObject) and isinstance(name.value, str)
+    record = records.as_record(checker, out, whole, span)
+    if record is not None and record.form is not None and record.form.cls is not dict:
+        return records.with_field(record, name.value, value, span)
+    if checker.is_open(whole):
+        raise SchemeOnly(span, "the record whose field is assigned")
+    help = f'write ["{name.value}"]' if record is not None else "build a new value with relay.replace"
+    message = f"the attribute {name.value!r} cannot be assigned: only a field of a record can, and `.value`"
+    raise TypeCheckError(f"{message} of a reference", span, help=help)
+
+
+def _is_same(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
+    one, other = arguments
+    if isinstance(one, PythonObject) and isinstance(other, PythonObject):
+        same = one.value is other.value or (isinstance(one.value, str) and one.value == other.value)
+        return object_entity(same, span)
+    known = is_constant_bool(one), is_constant_bool(other)
+    if None not in known:
+        return object_entity(known[0] == known[1], span)
+    if any(isinstance(e, PythonObject) for e in arguments):
+        return object_entity(False, span)
+    raise TypeCheckError("values have no identity: `is` is for None, enums and other objects", span, help="write `==`")
+
+
 def _is_none(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
@@ -204,6 +251,14 @@ def _call(
     return checker.engine.call(checker, call.context, out, function, given, words, span, [])
 
 
+@implements(Intrinsic("update"), name="update")
+def _update(call: Call, record: AbstractValue, /, *others: AbstractValue, **named: AbstractValue) -> AbstractValue:
+    if data.data_type(record) is not None:
+        data.call_method(call.checker, call.out, Method(record, "update"), others, call.keywords, call.span)
+        return record
+    return records.make_dict(call.checker, call.out, (record, *others), call.keywords, call.span)
+
+
 @implements(Intrinsic("print"), name="print")
 def _print(call: Call, /, *values: AbstractValue, **options: AbstractValue) -> AbstractValue:
     return formatting.print_(call.checker, call.out, values, call.keywords, call.span)
@@ -218,11 +273,14 @@ _RULES: dict[str, Rule] = {
     "pop": list_methods.pop,
     "insert": list_methods.insert,
     "clear": list_methods.clear,
-    "update": lambda checker, out, arguments, span: records.make_dict(checker, out, arguments, (), span),
     "reverse": list_methods.reverse,
     "keep": _keep,
+    "unassigned": _unassigned,
+    "assigned": _assigned,
     "append": _append,
     "extend": _extend,
+    "set_field": _set_field,
+    "is_same": _is_same,
     "is_none": _is_none,
     "contains": comparisons.contains,
     "format": formatting.make_text,

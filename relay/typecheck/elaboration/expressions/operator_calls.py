@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import product, resolve_dim
-from relay.ir.expr import Assert, Binding
+from relay.ir.expr import Assert, Atom, Binding
 from relay.ir.sizes.facts import mentions_made
 from relay.ir.types import (
     ANY,
@@ -89,6 +89,8 @@ def call_operator(
     if made is not None:
         return made
     for name in operator.sizes & named.keys():
+        if operator.operands:  # the extents of `reshape` have to fit those of its operand
+            checker.specialize_arguments(_run_time_atoms(named[name]))
         named[name] = data_dependent.as_sizes(checker, out, named[name], span)
     if operator is lookup("reshape"):
         named["shape"] = with_found_extent(checker, out, operands[0], named["shape"], span)
@@ -109,6 +111,13 @@ def call_operator(
         axis_names.followed_layout(operator, operands, attributes)
     result = operators.apply(checker, out, operator, operands, attributes, span, described)
     return expand(checker, out, range_numbers.note(checker, operator.name, operands, result), span)
+
+
+def _run_time_atoms(entity: AbstractValue) -> list[Atom]:
+    """The run-time values in a number or tuple."""
+    if isinstance(entity, Tuple):
+        return [atom for item in entity.items for atom in _run_time_atoms(item)]
+    return [entity.atom] if isinstance(entity, DynamicValue) else []
 
 
 def cast(

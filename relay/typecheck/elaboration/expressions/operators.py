@@ -32,7 +32,7 @@ from relay.ir.types import (
     prune,
     show,
 )
-from relay.operator import Emitter, Operator, Relation, Undetermined
+from relay.operator import Emitter, Operator, Relation, Undetermined, lookup
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -148,6 +148,8 @@ def _operand(
         return None
     if isinstance(entity, PythonObject) and isinstance(entity.value, bool):
         return truth(entity.value, span)
+    if isinstance(entity, Tuple) and is_list_of_numbers(entity):
+        return array_of(checker, out, entity, span)
     if isinstance(entity, Tuple | PythonObject) or not isinstance(entity, DynamicValue):
         what = kind_of(entity)
         instead = {"add": "make one of two by `(*a, *b)`", "multiply": "repeat it by `[x for _ in range(n)]`"}
@@ -176,6 +178,24 @@ def _operand(
             span,
         )
     return entity
+
+
+def array_of(checker: Checker, out: TypedBlockBuilder, entity: Tuple, span: Span | None) -> DynamicValue:
+    """A list of numbers as an array."""
+    rows = [array_of(checker, out, item, span) if isinstance(item, Tuple) else item for item in entity.items]
+    return apply(checker, out, lookup("stack"), rows, {"axis": 0}, span, [])
+
+
+def is_list_of_numbers(entity: Tuple) -> bool:
+    """Whether this is a list that stands for an array, as in `np.tanh([1.0, 2.0])`: of numbers, or of such lists."""
+    if entity.form is None or entity.form.cls is not list or not entity.items:
+        return False
+    return all(
+        isinstance(item, Number)
+        or (isinstance(item, DynamicValue) and isinstance(prune(item.type), TensorType))
+        or (isinstance(item, Tuple) and is_list_of_numbers(item))
+        for item in entity.items
+    )
 
 
 def _tensor(typed: DynamicValue) -> TensorType:

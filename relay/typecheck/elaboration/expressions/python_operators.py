@@ -30,7 +30,7 @@ from relay.typecheck.elaboration.diagnostics.descriptions import operator_name
 from relay.typecheck.elaboration.diagnostics.mistakes import MOST_ELEMENTS, SchemeOnly, refuse_many
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent, masks, size_conditions, slice_windows
-from relay.typecheck.elaboration.expressions import comparisons, operators
+from relay.typecheck.elaboration.expressions import comparisons, known_strings, operators
 from relay.typecheck.elaboration.expressions.attributes import dtype_of
 from relay.typecheck.elaboration.expressions.conditions import require_bool
 from relay.typecheck.elaboration.expressions.operand_dtypes import decide_dtype
@@ -225,6 +225,8 @@ def _fold(
             return Number(result, span)
         if name in _COMPARE:
             return truth(bool(_COMPARE[name](*values)), span)
+    if (text := known_strings.operate(name, operands, span)) is not None:
+        return text
     if any(isinstance(o, Text) for o in operands):
         return _of_texts(checker, out, name, operands, span)
     if name in ("equal", "not_equal") and any(isinstance(o, PythonObject) for o in operands):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from relay.errors import TypeCheckError
 from relay.ir.types import Unknown, prune
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Number, PythonObject, Tuple
 from relay.typecheck.elaboration.library.ordering import list_method
 from relay.typecheck.elaboration.library.overloads import Call, implements
 from relay.typecheck.elaboration.library.python_builtins import clip
+from relay.typecheck.elaboration.values.records import key_entity, key_of
 from relay.typecheck.elaboration.values.tensors import tensor_type
 
 
@@ -75,7 +77,7 @@ def _copy_structure(call: Call, xs: AbstractValue, /) -> AbstractValue:
     return xs
 
 
-def _keys_of(record: AbstractValue) -> tuple[str, ...]:
+def _keys_of(record: AbstractValue) -> tuple[Any, ...]:
     assert isinstance(record, Tuple) and record.form is not None
     return record.form.names
 
@@ -88,12 +90,12 @@ def _parts_of(record: AbstractValue) -> tuple[AbstractValue, ...]:
 @implements(dict.items)
 def _items(call: Call, record: AbstractValue, /) -> AbstractValue:
     pairs = zip(_keys_of(record), _parts_of(record), strict=True)
-    return Tuple(tuple(Tuple((PythonObject(key), value)) for key, value in pairs))
+    return Tuple(tuple(Tuple((key_entity(key, call.span), value)) for key, value in pairs))
 
 
 @implements(dict.keys)
 def _keys(call: Call, record: AbstractValue, /) -> AbstractValue:
-    return Tuple(tuple(map(PythonObject, _keys_of(record))))
+    return Tuple(tuple(key_entity(key, call.span) for key in _keys_of(record)))
 
 
 @implements(dict.values)
@@ -105,8 +107,6 @@ def _values(call: Call, record: AbstractValue, /) -> AbstractValue:
 def _get(
     call: Call, record: AbstractValue, key: AbstractValue, default: AbstractValue | None = None, /
 ) -> AbstractValue:
-    if not isinstance(key, PythonObject) or not isinstance(key.value, str):
-        raise TypeCheckError("`get` of a dict takes a string that is known at compile time", call.span)
     assert isinstance(record, Tuple)
-    found = record.field(key.value)
+    found = record.field(key_of(key, call.span))
     return found if found is not None else PythonObject(None) if default is None else default

@@ -47,7 +47,7 @@ def _len(call: Call, obj: AbstractValue, /) -> AbstractValue:
         return Number(len(entity.items), span)
     if isinstance(entity, DynamicValue) and dynamic_lists.is_growing(entity):
         return list_positions.length(checker, out, entity, span)
-    if isinstance(entity, PythonObject) and isinstance(entity.value, str):
+    if isinstance(entity, PythonObject) and isinstance(entity.value, str | frozenset):
         return Number(len(entity.value), span)
     if isinstance(entity, Text):
         raise TypeCheckError(

@@ -62,7 +62,6 @@ _INSTEAD: dict[object, str] = {
     builtins.repr: 'use an f-string in print: print(f"{x}")',
     builtins.map: "call it with a function and an iterable, or write a comprehension: [f(x) for x in xs]",
     builtins.filter: "call it with a function and an iterable, or write a comprehension with `if`",
-    builtins.set: "use a tuple",
     builtins.iter: "write a `for`",
     builtins.next: "write a `for`",
     builtins.input: "pass the input as an argument",
@@ -77,6 +76,5 @@ _INSTEAD: dict[object, str] = {
     math.remainder: "the sign of `x % y` is that of y; IEEE's is x - y * relay.round(x / y)",
     functools.partial: "write a lambda: `lambda v: f(v, k=x)`",
     functools.reduce: "write a loop: `for x in xs: total = f(total, x)`",
-    builtins.slice: "write it in brackets: x[a:b]",
     builtins.setattr: "build a new value with relay.replace",
 }

@@ -18,7 +18,7 @@ from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import ANY, product
 from relay.ir.types import BOOL, INT32, INT64, UINT32, BaseClass, BaseType, TensorType, prune
 from relay.operator import lookup
-from relay.support.foreign_names import argument_help
+from relay.support.foreign_names import argument_help, own_name
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
@@ -117,7 +117,10 @@ class _Call:
 
     def tensor(self, position: int = 0) -> DynamicValue:
         """An operand as a tensor."""
-        value = self.operands[position] = self.checker.materialize(self.out, self.operands[position], self.span)
+        entity = self.operands[position]
+        if isinstance(entity, Tuple) and operators.is_list_of_numbers(entity):
+            entity = operators.array_of(self.checker, self.out, entity, self.span)
+        value = self.operands[position] = self.checker.materialize(self.out, entity, self.span)
         return value
 
     def rank(self, position: int = 0) -> int | None:
@@ -131,7 +134,7 @@ def call(site: Call, function: NumpyFunction, own: Sequence[str] = ()) -> Abstra
     for arguments that NumPy does not take there, or that have no meaning here."""
     checker, out, span = site.site
     arguments = [expand(checker, out, a, span) if isinstance(a, DynamicValue) else a for a in site.arguments]
-    operands, attributes = _bind_arguments(function, arguments, site.keywords, own, span)
+    operands, attributes = _bind_arguments(function, arguments, site.keywords, own, span, site.bound > 0)
     made = _Call(checker, out, function, operands, attributes, span, site.described)
     for name in [n for n in attributes if n not in function.operator.attributes and n not in _CHANGED]:
         _demand_harmless(function, name, attributes.pop(name), span)
@@ -152,6 +155,7 @@ def _bind_arguments(
     keywords: Keywords,
     own: Sequence[str],
     span: Span | None,
+    is_method: bool,
 ) -> tuple[list[AbstractValue], dict[str, AbstractValue]]:
     """The arguments of a call by NumPy's signature as operands and, by the operator's names, attributes."""
     operator, name = function.operator, function.name
@@ -164,7 +168,8 @@ def _bind_arguments(
             f"wrong number of arguments to {name}: it takes {len(positional)} by position, found {len(arguments)}", span
         )
     given: dict[str, AbstractValue] = {} if spread else dict(zip(positional, arguments, strict=False))
-    for key, entity in keywords:
+    for written, entity in keywords:
+        key = own_name(written, kinds) if is_method else written
         accepted = key in own or (key in kinds and kinds[key] is not inspect.Parameter.POSITIONAL_ONLY)
         if not accepted:
             ours = key in operator.attributes and key not in parameters

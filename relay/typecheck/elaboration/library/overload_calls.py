@@ -26,7 +26,7 @@ from relay.ir.types import (
     prune,
     show,
 )
-from relay.support.foreign_names import argument_help
+from relay.support.foreign_names import argument_help, own_name
 from relay.typecheck.elaboration.abstract_values import (
     FUNCTIONS,
     AbstractValue,
@@ -96,7 +96,8 @@ def _apply_rule(overload: Overload, call: Call) -> AbstractValue:
     elif call.keywords:
         taken = {p.name for p in positional[: len(arguments)]}
         names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-        for name, entity in call.keywords:
+        for written, entity in call.keywords:
+            name = own_name(written, names) if call.bound else written
             if name not in names:
                 known = argument_help(name, names) or (f"it has {' and '.join(names)}" if names else None)
                 raise TypeCheckError(f"{overload.name} takes no argument {name!r}", call.span, help=known)

@@ -33,6 +33,11 @@ _grad("grad", False)
 _grad("value_and_grad", True)
 
 
+@_implements("jit")
+def _jit(call: Call, f: AbstractValue, /, **options: AbstractValue) -> AbstractValue:
+    return f
+
+
 @_implements("ref")
 def _ref(call: Call, content: AbstractValue) -> AbstractValue:
     return references.make_reference(call.checker, call.out, content, call.span)

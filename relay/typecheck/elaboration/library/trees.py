@@ -17,6 +17,7 @@ from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir import tree
 from relay.ir.annotations.annotation import Ref
 from relay.ir.definition import DataClass, Definition, complete_definition, data_class
+from relay.ir.structure import ordered_keys
 from relay.ir.tree import LEAF, InnerNode, Node, StaticNode, Structure
 from relay.ir.types import DataType, Form, RefType, StackType, TensorType, prune
 from relay.typecheck.elaboration.abstract_values import (
@@ -148,7 +149,7 @@ class _Trees:
                 return _Inner(InnerNode(Form(tuple), len(entity.items)), entity.items)
             if form.cls is not dict:
                 return _Inner(InnerNode(form, len(entity.items)), entity.items)
-            names = tuple(sorted(form.names))
+            names = ordered_keys(form.names)
             order = None if names == form.names else tuple(names.index(name) for name in form.names)
             items = dict(zip(form.names, entity.items, strict=True))
             return _Inner(InnerNode(Form(dict, names), len(names), order), tuple(items[name] for name in names))

@@ -6,18 +6,12 @@ Functions of installed packages and of Python's own modules are not; nor are tho
 
 from __future__ import annotations
 
-import sys
-import sysconfig
 from collections.abc import Callable
-from pathlib import Path
 from types import FunctionType
 from weakref import WeakKeyDictionary
 
 from relay.ir.definition import Definition
-
-_INSTALLED = ("site-packages", "dist-packages")
-_LIBRARY = (sysconfig.get_path("stdlib"), str(Path(__file__).parents[3]))
-"""The folders of Python's own modules, and of Relay's."""
+from relay.support.user_code import is_readable_module, is_user_file
 
 _definitions: WeakKeyDictionary[FunctionType, Definition] = WeakKeyDictionary()
 _translate: Callable[[FunctionType], Definition]
@@ -30,14 +24,10 @@ def use_translation(translate: Callable[[FunctionType], Definition]) -> None:
 
 
 def is_read(function: FunctionType) -> bool:
-    """True if a program may call this function without a decorator."""
-    module = sys.modules.get(function.__module__)
-    if getattr(module, "__relay_python__", False) or hasattr(function, "__wrapped__"):
+    """Whether a program may call this function without a decorator."""
+    if hasattr(function, "__wrapped__") or not is_readable_module(function.__module__):
         return False
-    if module is None or function.__module__.partition(".")[0] in ("numpy", "torch", "jax"):
-        return False
-    file = function.__code__.co_filename
-    return not file.startswith(_LIBRARY) and not any(part in _INSTALLED for part in Path(file).parts)
+    return is_user_file(function.__code__.co_filename)
 
 
 def definition(function: FunctionType) -> Definition:

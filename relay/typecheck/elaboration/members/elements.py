@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from relay.errors import Span
 from relay.ir.sizes.facts import facts
+from relay.ir.structure import ordered_keys
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
@@ -20,6 +21,7 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_reduct
 from relay.typecheck.elaboration.members.subscripts import index
 from relay.typecheck.elaboration.values import records
 from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.elaboration.values.tensors import tensor_type
 
 
@@ -30,6 +32,9 @@ def elements(
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
     match entity:
+        case PythonObject(str() | frozenset() as known):
+            ordered = known if isinstance(known, str) else ordered_keys(known)
+            return [object_entity(part, span) for part in ordered]
         case Tuple():
             return list(records.iteration_items(entity, span))
         case Range(Number(int(start)), Number(int(stop)), step):

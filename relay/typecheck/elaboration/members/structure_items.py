@@ -34,7 +34,7 @@ def chosen_item(
     """An item of a tuple or list that is selected at run time; all have one type then."""
     if entity.form is not None and entity.form.names:
         message = "the key of a dict and the field of a record must be known at compile time"
-        raise TypeCheckError(message, span).needing_value()
+        raise TypeCheckError(message, span).needing_value(index_.atom)
     stackable = all(
         isinstance(i, Number) or (isinstance(i, DynamicValue) and tensor_type(i) is not None) for i in entity.items
     )
@@ -46,12 +46,12 @@ def chosen_item(
     except TypeMismatch as error:
         kinds = list(dict.fromkeys(map(structure_of, entity.items)))
         if len(kinds) == 1:
-            raise error.needing_value() from None
+            raise error.needing_value(index_.atom) from None
         raise TypeMismatch(
             f"a run-time index needs elements of one type, found {kinds[0]} and {kinds[-1]}",
             span,
             help="an index that is known at compile time may select elements of different types",
-        ).needing_value() from None
+        ).needing_value(index_.atom) from None
     if stackable:
         return checker.engine.index(checker, out, whole, [index_], span)
     return list_items.item(checker, out, whole, index_, span)
@@ -97,9 +97,11 @@ def tuple_item(
     span: Span | None,
 ) -> AbstractValue:
     """`t[i]`, `t[i:j]` and `d["k"]`. A list whose slice is decided at run time becomes one of dynamic length."""
+    is_dict = entity.form is not None and entity.form.cls is dict
+    if is_dict and len(items) > 1:
+        items = [Tuple(tuple(i for i in items if not isinstance(i, SliceItem)))]  # the key is a tuple
     if len(items) == 1:
         item = items[0]
-        is_dict = entity.form is not None and entity.form.cls is dict
         if is_dict or (isinstance(item, PythonObject) and isinstance(item.value, str)):
             key = records.key_of(item, span)
             if entity.form is None or not (is_dict or entity.form.names):

@@ -35,7 +35,7 @@ from relay.typecheck.elaboration.diagnostics.descriptions import kind_of, neares
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import early_elements
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent, masks, slice_windows, slices
-from relay.typecheck.elaboration.expressions import operators
+from relay.typecheck.elaboration.expressions import known_strings, operators
 from relay.typecheck.elaboration.members import index_arrays, structure_items
 from relay.typecheck.elaboration.values import data
 from relay.typecheck.elaboration.values.axis_names import names_of, with_names
@@ -79,6 +79,8 @@ def index(
             return structure_items.chosen_item(checker, out, entity, position, span)
     if isinstance(entity, Tuple):
         return structure_items.tuple_item(checker, out, entity, items, span)
+    if isinstance(entity, PythonObject) and isinstance(entity.value, str):
+        return known_strings.item(entity.value, items, span)
     if not isinstance(entity, DynamicValue):
         raise TypeCheckError("this value cannot be indexed", span)
     if isinstance(prune(entity.type), StackType):

@@ -41,7 +41,9 @@ from relay.typecheck.elaboration.values.python_classes import method_overloads
 from relay.typecheck.elaboration.values.tensors import (
     ATTRIBUTES,
     COPIES,
+    ITEM,
     LIST_METHODS,
+    SPREADING,
     is_attribute,
     is_sized,
     tensor_type,
@@ -85,6 +87,8 @@ def attribute(
             return _value_attribute(checker, out, entity, name, span, described)
         case Places():
             return places.method(entity, name, span)
+        case Tuple(_, form) if form is not None and (read := records.getter(entity, name)) is not None:
+            return checker.engine.call_function(checker, out, read, [entity], (), span, 1)
         case Tuple(_, form) if form is not None and form.names:
             return Method(entity, name) if records.has_method(entity, name) else records.attribute(entity, name, span)
         case Tuple() if entity in checker.gradients:
@@ -179,6 +183,30 @@ def call_method(
         if arguments or keywords:
             raise TypeCheckError(f"{method.name} takes no arguments here", span)
         return method.value
+    if method.name == ITEM:
+        return _item(checker, out, method.value, [*arguments, *(v for _, v in keywords)], span)
     operands = [method.described, *described]
+    if method.name in SPREADING and not keywords and all(_is_number(a) for a in arguments):
+        arguments = [Tuple(tuple(arguments))]
     given = [method.value, *arguments]
     return checker.engine.call_operator(checker, out, lookup(method.name), given, keywords, span, operands)
+
+
+def _item(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    value: AbstractValue,
+    arguments: Sequence[AbstractValue],
+    span: Span | None,
+) -> AbstractValue:
+    """`x.item()`: the one element of an array, as a scalar."""
+    if arguments:
+        raise TypeCheckError("`item` takes no arguments here", span, help="write x[i]")
+    return checker.engine.call_operator(checker, out, lookup("reshape"), [value, Tuple(())], (), span, [])
+
+
+def _is_number(entity: AbstractValue) -> bool:
+    if not isinstance(entity, DynamicValue):
+        return isinstance(entity, Number)
+    type_ = tensor_type(entity)
+    return type_ is not None and type_.rank == 0

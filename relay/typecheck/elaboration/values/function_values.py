@@ -457,6 +457,11 @@ def _call_derived(
             raise
         given = {id(e) for e in ordinary} | {id(e) for _, e in keywords}
         static = static_positions(base)
+        for position, entity in enumerate(entities):
+            place = surface_function(base).label, position
+            if id(entity) in given and labels.holds_numbers(entity) and place in checker.decisions.specializing:
+                entities[position] = labels.with_static_numbers(entity)
+                given.add(id(entities[position]))
         if any(position not in static and labels.holds_functions(e) for position, e in enumerate(entities)):
             callee = labeled_structures.with_labels(checker, out, callee, entities, span)
             base = innermost(callee)
@@ -464,14 +469,19 @@ def _call_derived(
             bare = [labels.without_functions(e) for e in entities]
             given |= {id(b) for e, b in zip(entities, bare, strict=True) if id(e) in given}
             entities = bare
+        kinds = [p.kind for p in surface_function(base).signature] or [""] * len(entities)
         for position, entity in enumerate(entities):
-            if id(entity) not in given or position in static or specializes(entity):
+            checker.sources.enter((surface_function(base).label, position), entity)
+            is_given = id(entity) in given or kinds[position] in ("var_positional", "var_keyword")
+            if not is_given or position in static or specializes(entity):
                 fixed[position] = entity
             elif is_number(entity):
                 place = surface_function(base).label, position
                 numbers.add(place)
                 if place in checker.decisions.specializing:
                     fixed[position] = entity
+            elif labels.holds_numbers(entity):
+                numbers.add((surface_function(base).label, position))
             if position in static:
                 require_static(entity, surface_function(base), position, span)
         seed_arguments = arguments[len(arguments) - seeds :]

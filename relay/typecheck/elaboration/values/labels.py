@@ -1,4 +1,4 @@
-"""Labels: strings, members of enumerations and decorated functions that structures contain beside arrays.
+"""Labels: strings, members of enumerations, decorated functions and static numbers that structures hold beside arrays.
 
 They are not run-time values. A function gets a structure without them, and its body is specialized to them.
 """
@@ -7,7 +7,15 @@ from __future__ import annotations
 
 import enum
 
-from relay.typecheck.elaboration.abstract_values import AbstractValue, GlobalFunction, PythonObject, TensorMethod, Tuple
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    GlobalFunction,
+    Number,
+    PythonObject,
+    StaticNumber,
+    TensorMethod,
+    Tuple,
+)
 from relay.typecheck.elaboration.values.static_keys import static_key
 
 _NONE = PythonObject(None)
@@ -21,8 +29,30 @@ def is_label(value: object) -> bool:
 def holds_labels(entity: AbstractValue) -> bool:
     """True if a structure contains strings or members of enumerations."""
     return isinstance(entity, Tuple) and any(
-        holds_labels(item) or (isinstance(item, PythonObject) and is_label(item.value)) for item in entity.items
+        holds_labels(item)
+        or isinstance(item, StaticNumber)
+        or (isinstance(item, PythonObject) and is_label(item.value))
+        for item in entity.items
     )
+
+
+def holds_numbers(entity: AbstractValue) -> bool:
+    """Whether a structure holds integers that are known."""
+    return isinstance(entity, Tuple) and any(_is_integer(item) or holds_numbers(item) for item in entity.items)
+
+
+def with_static_numbers(entity: AbstractValue) -> AbstractValue:
+    """A structure whose integers, those that are known, are labels."""
+    if isinstance(entity, Tuple):
+        return Tuple(tuple(map(with_static_numbers, entity.items)), entity.form)
+    if _is_integer(entity):
+        assert isinstance(entity, Number)
+        return StaticNumber(entity.value, entity.span)
+    return entity
+
+
+def _is_integer(entity: AbstractValue) -> bool:
+    return type(entity) in (Number, StaticNumber) and not entity.is_float  # type: ignore[union-attr]
 
 
 def holds_functions(entity: AbstractValue) -> bool:
@@ -74,4 +104,6 @@ def labels_key(entity: AbstractValue) -> object:
 
 
 def _is_static(entity: AbstractValue) -> bool:
-    return isinstance(entity, GlobalFunction) or (isinstance(entity, PythonObject) and entity.value is not None)
+    if isinstance(entity, GlobalFunction | StaticNumber):
+        return True
+    return isinstance(entity, PythonObject) and entity.value is not None

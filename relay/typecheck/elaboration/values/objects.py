@@ -96,7 +96,9 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
         return PythonObject(value)
     if value is dict or is_record_class(value) or value is dataclasses.replace:
         return PythonObject(value)
-    if value is Ellipsis or hasattr(value, "__relay_builtin__") or hasattr(value, "__relay_template__"):
+    if isinstance(value, slice | frozenset) or value is Ellipsis:
+        return PythonObject(value)
+    if hasattr(value, "__relay_builtin__") or hasattr(value, "__relay_template__"):
         return PythonObject(value)
     is_array = hasattr(value, "__relay_array__")
     if isinstance(value, type) and (is_array or issubclass(value, np.generic | np.ndarray | str)):
@@ -121,8 +123,9 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
             span,
             help="a size is an attribute of a tensor: `x.shape[0]`",
         )
-    help = "make it a tuple" if isinstance(value, set | frozenset) else None
-    raise FrontendError(f"a Python {type(value).__name__} has no meaning in a Relay program", span, help=help)
+    if isinstance(value, set):
+        return PythonObject(frozenset(value))
+    raise FrontendError(f"a Python {type(value).__name__} has no meaning in a Relay program", span)
 
 
 def _instead(value: object, name: str | None, module: str, is_returned: bool) -> str:

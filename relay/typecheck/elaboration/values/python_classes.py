@@ -14,7 +14,7 @@ def python_class(value: AbstractValue) -> type | None:
     """The Python class of a value, as far as it is known; None for functions and references."""
     match value:
         case PythonObject(content):
-            return str if isinstance(content, str) else None
+            return next((cls for cls in (str, frozenset) if isinstance(content, cls)), None)
         case DynamicValue():
             match prune(value.type):
                 case TensorType():

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import inspect
+import types
 from collections.abc import Sequence
+from typing import Any
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.definition import Definition
-from relay.ir.structure import computes, field_names, is_named_tuple, parameter_names
+from relay.ir.structure import (
+    computes,
+    field_names,
+    is_key,
+    is_named_tuple,
+    is_plain_class,
+    ordered_keys,
+    parameter_names,
+)
 from relay.ir.types import Form
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -20,7 +31,8 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
-from relay.typecheck.elaboration.library import overloads
+from relay.typecheck.elaboration.expressions.known_strings import RunTimeValue, known_value
+from relay.typecheck.elaboration.library import overloads, undecorated
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.objects import object_entity
 
@@ -39,7 +51,7 @@ def iteration_items(entity: Tuple, span: Span | None) -> tuple[AbstractValue, ..
     if entity.form is None or entity.form.cls is list or is_named_tuple(entity.form.cls):
         return entity.items
     if entity.form.cls is dict:
-        return tuple(PythonObject(name) for name in entity.form.names)
+        return tuple(key_entity(name, span) for name in entity.form.names)
     raise TypeCheckError(f"a {entity.form.cls.__name__} cannot be iterated over", span, help="name its fields")
 
 
@@ -75,8 +87,20 @@ def make(cls: type, arguments: Sequence[AbstractValue], keywords: Keywords, span
     bound.apply_defaults()
     given = {id(entity) for entity in (*arguments, *(v for _, v in keywords))}
     found = [bound.arguments[name] for name in parameter_names(cls)]
-    values = [v if id(v) in given else object_entity(v, span) for v in found]
+    values = [v if id(v) in given else _default(cls, n, v, span) for n, v in zip(names, found, strict=True)]
     return Tuple(tuple(values), Form(cls, names))
+
+
+def _default(cls: type, name: str, value: object, span: Span | None) -> AbstractValue:
+    """The default of a field; `field(default_factory=list)` is a new list in each value."""
+    fields = getattr(cls, "__dataclass_fields__", {})
+    factory = fields[name].default_factory if name in fields else dataclasses.MISSING
+    if factory is dataclasses.MISSING:
+        return object_entity(value, span)
+    if factory in (list, dict):
+        return Tuple((), Form(factory), None, span if factory is list else None)
+    help = f"give {name} where the value is made"
+    raise TypeCheckError(f"the field {name} of {cls.__name__} is made by a function", span, help=help)
 
 
 def replace(record: Tuple, keywords: Keywords, span: Span | None) -> AbstractValue:
@@ -93,13 +117,25 @@ def replace(record: Tuple, keywords: Keywords, span: Span | None) -> AbstractVal
 # ---- reading records
 
 
+def getter(record: Tuple, name: str) -> GlobalFunction | None:
+    """The function of a property that the record's class has under this name."""
+    found = member(record, name)
+    return _translated(found.fget) if isinstance(found, property) and record.field(name) is None else None
+
+
 def attribute(record: Tuple, name: str, span: Span | None) -> AbstractValue:
-    """`p.name` of a dataclass or named tuple. Raises TypeCheckError."""
+    """`p.name` of a dataclass, named tuple or plain object. Raises TypeCheckError."""
     assert record.form is not None
     if record.form.cls is dict:
         help = f'write ["{name}"]' if name in record.form.names else None
         raise TypeCheckError(f"a dict has no attribute {name!r}", span, help=help)
     found = record.field(name)
+    if found is None and is_plain_class(record.form.cls):
+        constant = member(record, name)
+        if isinstance(constant, staticmethod):
+            return object_entity(constant.__func__, span)
+        if constant is not None and not callable(constant):
+            return object_entity(constant, span)
     if found is None:
         raise _missing(record, name, span)
     return found
@@ -137,6 +173,10 @@ def method_of_class(cls: type, name: str) -> GlobalFunction | None:
 
 def _translated(method: object) -> GlobalFunction | None:
     """A method that is decorated with @relay, or has an overload, as a function."""
+    if isinstance(method, staticmethod):
+        return None
+    if isinstance(method, types.FunctionType) and not hasattr(method, "__relay__") and undecorated.is_read(method):
+        return GlobalFunction(undecorated.definition(method))
     found = getattr(method, "__relay__", None)
     known = overloads.find(method) if method is not None and found is None else ()
     found = known[0].definition if known else found
@@ -160,14 +200,26 @@ def call_method(
     raise TypeCheckError(f"`{name}` of a record does not take these arguments", span)
 
 
-def key_of(item: object, span: Span | None) -> str:
-    """The key of `d[item]`. Raises TypeCheckError if it is not known."""
-    if isinstance(item, PythonObject) and isinstance(item.value, str):
-        return item.value
-    raise TypeCheckError("the key of a dict must be a string known at compile time", span)
+def key_of(item: object, span: Span | None) -> Any:
+    """The key of `d[item]`. Raises TypeCheckError if it is not known, or none that a dict has."""
+    try:
+        key = known_value(item)  # type: ignore[arg-type]
+    except RunTimeValue:
+        error = TypeCheckError("the key of a dict must be known at compile time", span)
+        atoms = [item.atom] if isinstance(item, DynamicValue) else [v.atom for v in getattr(item, "values", ())]
+        raise error.needing_value(*atoms) from None
+    if not is_key(key):
+        message = f"a dict has strings, integers, members of enumerations and tuples as keys, found {key!r}"
+        raise TypeCheckError(message, span)
+    return key
 
 
-def item(record: Tuple, key: str, span: Span | None) -> AbstractValue:
+def key_entity(key: Any, span: Span | None) -> AbstractValue:
+    """A key of a dict, as a loop over it gives it."""
+    return PythonObject(key) if isinstance(key, str) else object_entity(key, span)
+
+
+def item(record: Tuple, key: Any, span: Span | None) -> AbstractValue:
     """`d["key"]`. Raises TypeCheckError."""
     found = record.field(key)
     if found is None:
@@ -180,12 +232,12 @@ def in_order(entity: AbstractValue, like: AbstractValue) -> AbstractValue:
     if not isinstance(entity, Tuple) or not isinstance(like, Tuple) or entity.form is None or like.form is None:
         return entity
     names, wanted = entity.form.names, like.form.names
-    if entity.form.cls is not dict or names == wanted or sorted(names) != sorted(wanted):
+    if entity.form.cls is not dict or names == wanted or ordered_keys(names) != ordered_keys(wanted):
         return entity
     return Tuple(tuple(entity.items[names.index(name)] for name in wanted), like.form)
 
 
-def with_item(record: Tuple, key: str, value: AbstractValue) -> Tuple:
+def with_item(record: Tuple, key: Any, value: AbstractValue) -> Tuple:
     """The dict after `d["key"] = value`."""
     assert record.form is not None
     fields = dict(zip(record.form.names, record.items, strict=True))
@@ -193,12 +245,27 @@ def with_item(record: Tuple, key: str, value: AbstractValue) -> Tuple:
     return Tuple(tuple(fields.values()), Form(dict, tuple(fields)))
 
 
-def _missing(record: Tuple, name: str, span: Span | None) -> TypeCheckError:
+def with_field(record: Tuple, name: str, value: AbstractValue, span: Span | None) -> Tuple:
+    """The record after `p.name = value`. Raises TypeCheckError for what its class does not have, and for named
+    tuples."""
     assert record.form is not None
-    close = difflib.get_close_matches(name, record.form.names, n=1)
+    if is_named_tuple(record.form.cls):
+        message = f"{record.form.cls.__name__} is a named tuple, whose fields cannot be assigned"
+        raise TypeCheckError(message, span, help=f"write `p = p._replace({name}=..)`")
+    if name not in record.form.names:
+        raise _missing(record, name, span)
+    items = list(record.items)
+    items[record.form.names.index(name)] = value
+    return Tuple(tuple(items), record.form)
+
+
+def _missing(record: Tuple, name: Any, span: Span | None) -> TypeCheckError:
+    assert record.form is not None
+    texts = [n for n in record.form.names if isinstance(n, str)]
+    close = difflib.get_close_matches(name, texts, n=1) if isinstance(name, str) else []
     what = "the dict has no key" if record.form.cls is dict else f"{record.form.cls.__name__} has no field"
-    known = ", ".join(record.form.names)
+    known = ", ".join(map(str, record.form.names))
     help = f"did you mean {close[0]!r}?" if close else f"it has {known}" if known else None
-    if member(record, name) is not None:
+    if isinstance(name, str) and member(record, name) is not None:
         help = f"decorate the method with @relay, or the class with @relay.data: {name} is not translated yet"
     return TypeCheckError(f"{what} {name!r}", span, help=help)

@@ -196,4 +196,4 @@ def slice_number(entity: AbstractValue | None, span: Span | None) -> Dim | None:
                 "the bounds of a slice must be known at compile time",
                 span,
                 help="index with an integer, or relay.take(x, relay.arange(..) + start)",
-            ).needing_value()
+            ).needing_value(getattr(entity, "atom", None))

@@ -13,8 +13,14 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.library import overloads
 from relay.typecheck.unification import flat_shape, is_known, shape_variable
 
-COPIES = ("clone",)
+COPIES = ("clone", "contiguous")
 """Methods of other libraries that give the value itself, as `copy` does."""
+
+SPREADING = ("view", "permute")
+"""Methods of PyTorch's whose sizes or axes need not be in a tuple."""
+
+ITEM = "item"
+"""The method that gives the one element of an array."""
 
 ATTRIBUTES = ("shape", "ndim", "size", "dtype", "T")
 
@@ -29,8 +35,8 @@ def tensor_type(typed: DynamicValue) -> TensorType | None:
 
 
 def is_attribute(name: str) -> bool:
-    """True if tensors have an attribute or a method of this name."""
-    if name in ATTRIBUTES or name in COPIES or resolve_name(name) is not None:
+    """Whether tensors have an attribute or a method of this name."""
+    if name in ATTRIBUTES or name in COPIES or name == ITEM or resolve_name(name) is not None:
         return True
     return bool(overloads.method(np.ndarray, name))
 

@@ -17,13 +17,17 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from relay.calling.arguments import ArgumentDescription
 from relay.calling.data_marshalling import DataCall
-from relay.calling.shape_policy import SizeHistory, SymbolicSignature, axes, kind, of_any_length
-from relay.calling.signature_text import differences, static_text
+from relay.calling.programs.configuration import Configuration
+from relay.calling.programs.shape_policy import SizeHistory, SymbolicSignature, axes, kind, of_any_length
+from relay.calling.programs.signature_text import differences, static_text
 from relay.compilation.stages import CompiledSignature
+from relay.errors import TypeCheckError
 from relay.ir.sizes.extents import Place
 from relay.ir.types import show
 from relay.typecheck.elaboration import Argument
+from relay.typecheck.elaboration.argument_sources import Places
 
 Signature: TypeAlias = tuple[object, ...]
 
@@ -135,8 +139,8 @@ class Shortcuts:
 class ProgramTable:
     """The programs of one function. Its callers hold a lock, but for `exact` and the shortcuts."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        """`names`: the parameters, for messages."""
+    def __init__(self, name: str, names: Sequence[str]) -> None:
+        """`name`: the function's, `names`: the parameters', for messages."""
         self.exact: dict[Signature, CompiledSignature] = {}
         self.shortcuts = Shortcuts()
         self._names = tuple(names)
@@ -146,6 +150,7 @@ class ProgramTable:
         self._history: dict[Signature, SizeHistory] = {}
         self._of_fixed_sizes: set[Signature] = set()
         self._entries: list[_Entry] = []
+        self.configuration = Configuration(name, self._names)
 
     def __bool__(self) -> bool:
         return bool(self.exact or self._entries)
@@ -157,6 +162,24 @@ class ProgramTable:
         self._of_fixed_sizes.clear()
         self._entries.clear()
         self.shortcuts.clear()
+        self.configuration.clear()
+
+    # ---- which numbers of Python are static
+
+    def with_static(self, described: list[ArgumentDescription]) -> list[ArgumentDescription]:
+        """The arguments of a call, of which those are static whose values programs for such calls need."""
+        if not self.configuration.by_kind:
+            return described
+        return self.configuration.static(_kind(tuple(d.key for d in described)), described)
+
+    def configure(
+        self, described: Sequence[ArgumentDescription], places: Places, error: TypeCheckError | None
+    ) -> list[ArgumentDescription]:
+        """The arguments of a call, as they are given, with these static, too; calls like it will be served so."""
+        kind = _kind(tuple(d.key for d in described))
+        self.configuration.add(kind, places, error)
+        self.shortcuts.clear()  # which do not look at values
+        return self.configuration.static(kind, described)
 
     # ---- which program
 
@@ -193,6 +216,7 @@ class ProgramTable:
             history = self._history.setdefault(own, SizeHistory(given))
             history.varying = history.with_call(given)
         self._entries.append(_Entry(compiled, key, entry.reason, entry.seconds, entry.pins))
+        self.configuration.note_compilation(arguments)
 
     def fix_sizes(self, compiled: CompiledSignature) -> None:
         """Forget a program whose symbolic sizes code generation does not take: there is one for each size."""

@@ -1,0 +1,1 @@
+"""Which program serves a call."""

@@ -1,0 +1,104 @@
+"""Methods of strings and sets that are known at compile time, which Python itself computes; `str`, `set`, `slice`."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+
+from relay.errors import TypeCheckError
+from relay.ir.types import BaseType
+from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, PythonObject, Text
+from relay.typecheck.elaboration.expressions.known_strings import RunTimeValue, known_value
+from relay.typecheck.elaboration.library import formatting
+from relay.typecheck.elaboration.library.overloads import Call, implements
+from relay.typecheck.elaboration.library.text_equality import refusal
+from relay.typecheck.elaboration.members.elements import elements
+from relay.typecheck.elaboration.values.objects import object_entity
+
+METHODS = (
+    *("capitalize", "casefold", "center", "count", "endswith", "expandtabs", "find", "format", "index", "isalnum"),
+    *("isalpha", "isascii", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric", "isspace", "istitle"),
+    *("isupper", "join", "ljust", "lower", "lstrip", "partition", "removeprefix", "removesuffix", "replace", "rfind"),
+    *("rindex", "rjust", "rpartition", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip", "swapcase"),
+    *("title", "upper", "zfill"),
+)
+"""The methods of strings; what they return are strings, numbers, truth values, and tuples and lists of strings."""
+
+@implements(builtins.str)
+def _str(call: Call, x: AbstractValue, /) -> AbstractValue:
+    """`str(x)`: as in an f-string."""
+    if isinstance(x, PythonObject) and isinstance(x.value, BaseType):
+        return PythonObject(str(x.value))
+    parts = [PythonObject(""), x, PythonObject(""), PythonObject("")]
+    return formatting.make_text(call.checker, call.out, parts, call.span)
+
+
+def _method(name: str) -> None:
+    def rule(call: Call, text: AbstractValue, /, *arguments: AbstractValue, **named: AbstractValue) -> AbstractValue:
+        if isinstance(text, Text):
+            raise refusal(f"`{name}` does not take", call.span)
+        assert isinstance(text, PythonObject)
+        try:
+            given = [known_value(a) for a in arguments]
+            words = {key: known_value(value) for key, value in named.items()}
+            return object_entity(getattr(text.value, name)(*given, **words), call.span)
+        except RunTimeValue:
+            needed = [a.atom for a in (*arguments, *named.values()) if isinstance(a, DynamicValue)]
+            message = f"the arguments of `{name}` of a string must be known at compile time"
+            raise TypeCheckError(message, call.span, help='write an f-string: f"{x}"').needing_value(*needed) from None
+        except (TypeError, ValueError, IndexError, KeyError) as error:
+            raise TypeCheckError(f"`{name}` of {text.value!r}: {error}", call.span) from None
+
+    implements(getattr(str, name), name=f"str.{name}")(rule)
+
+
+for _name in METHODS:
+    _method(_name)
+
+
+# ---- sets and slices
+
+
+def _known(call: Call, entities: Sequence[AbstractValue], what: str) -> list[object]:
+    try:
+        return [known_value(entity) for entity in entities]
+    except RunTimeValue:
+        needed = [e.atom for e in entities if isinstance(e, DynamicValue)]
+        message = f"{what} must be known at compile time"
+        help = "use a list or a tensor for what the run computes"
+        raise TypeCheckError(message, call.span, help=help).needing_value(*needed) from None
+
+
+@implements(builtins.set, builtins.frozenset)
+def _set(call: Call, items: AbstractValue | None = None, /) -> AbstractValue:
+    """A set of things that are known."""
+    if items is None:
+        return PythonObject(frozenset())
+    parts = elements(call.checker, call.out, items, call.span)
+    if parts is None:
+        raise TypeCheckError("the elements of a set must be known at compile time", call.span, help="use a list")
+    values = _known(call, parts, "the elements of a set")
+    try:
+        return PythonObject(frozenset(values))
+    except TypeError as error:
+        raise TypeCheckError(f"{error}", call.span) from None
+
+
+@implements(builtins.slice)
+def _slice(call: Call, /, *bounds: AbstractValue) -> AbstractValue:
+    """`slice(a, b, c)`, as `a:b:c` in brackets."""
+    if not 1 <= len(bounds) <= 3:
+        raise TypeCheckError("slice takes one to three bounds", call.span)
+    return PythonObject(slice(*_known(call, bounds, "the bounds of a slice object")))
+
+
+def _set_method(name: str) -> None:
+    def rule(call: Call, whole: AbstractValue, /, *others: AbstractValue) -> AbstractValue:
+        values = _known(call, [whole, *others], "a set")
+        return object_entity(getattr(values[0], name)(*values[1:]), call.span)
+
+    implements(getattr(frozenset, name), name=f"set.{name}")(rule)
+
+
+for _name in ("union", "intersection", "difference", "symmetric_difference", "issubset", "issuperset", "isdisjoint"):
+    _set_method(_name)
