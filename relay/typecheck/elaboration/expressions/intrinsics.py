@@ -12,6 +12,7 @@ from relay.typecheck.elaboration.abstract_values import (
     DynamicValue,
     Method,
     Number,
+    PythonObject,
     Tuple,
     TypedBlockBuilder,
     Zip,
