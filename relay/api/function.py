@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import FrameType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -73,6 +73,8 @@ if TYPE_CHECKING:
     from relay.codegen.tiling import Choices
 
 log = logging.getLogger("relay.compile")
+
+_R = TypeVar("_R")
 
 COMPILES_SYMBOLIC_SIZES = True
 """True if code generation takes programs with symbolic sizes."""
@@ -375,14 +377,17 @@ class RelayFunction(ProgramDispatcher):
         Counted is the optimized program for any sizes, of a derivative its forward and backward part
         (`relay.compilation.program_cost`). Raises what a call would raise before it runs.
         """
-        types = self.describe_arguments(arguments, keywords)
+        described = self._described(arguments, keywords)
         with compiling:
             load()
-        given = axes(types)
         with self._lock, without_collection():
-            found = with_room(lambda: self._make_symbolic((), types, set(given))[0])
+            if candidates(described):
+                described, _ = with_room(lambda: self._configured(described, self._elaborate_call))
+            types = [d.argument for d in described]
+            given = axes(types)
+            found = with_room(lambda: self._make_symbolic((), types, set(given), Places())[0])
             is_symbolic = found is not None and self._lowers(found, functools.partial(getattr, found, "core"))
-            lowered = found if found is not None and is_symbolic else with_room(lambda: self._make((), types))
+            lowered = found if found is not None and is_symbolic else with_room(lambda: self._make((), types, Places()))
         core, main = lowered.core, lowered.typed.main
         sizes = {dim: given[place] for dim, place in symbolic_dims(core).items()}
 
@@ -490,7 +495,14 @@ class RelayFunction(ProgramDispatcher):
                 lowered = self._programs.exact.get(key)
                 if lowered is None:
                     with without_collection():
-                        described, lowered = with_room(lambda: self._configured(given, symbolic))
+                        described, lowered = with_room(
+                            lambda: self._configured(
+                                given,
+                                lambda *call: (
+                                    self._of_any_length(*call, symbolic) or self._find_or_make(*call, symbolic)
+                                ),
+                            )
+                        )
         parameters = iter(lowered.typed.main.parameters)
         values = Values(types=True, device=device)
         for d in described:
@@ -525,16 +537,16 @@ class RelayFunction(ProgramDispatcher):
             raise too_deep(given, self._function) from None
 
     def _configured(
-        self, given: list[ArgumentDescription], symbolic: bool
-    ) -> tuple[list[ArgumentDescription], CompiledSignature]:
-        """The program for a call, and its arguments, of which those are static whose values the program needs."""
+        self, given: list[ArgumentDescription], make: Callable[[tuple[object, ...], list[Argument], Places], _R]
+    ) -> tuple[list[ArgumentDescription], _R]:
+        """What `make` makes for a call by its signature, its arguments and those of them that may be static, and the
+        arguments, of which those are static whose values the program needs."""
         described = self._programs.with_static(given)
         while True:
             key, types, places = tuple(d.key for d in described), [d.argument for d in described], candidates(described)
             error = None
             try:
-                made = self._of_any_length(key, types, symbolic, places)
-                return described, made or self._find_or_make(key, types, symbolic, places)
+                return described, make(key, types, places)
             except ArgumentsSpecialize as found:
                 needed, error = found.places, found.error
             except TypeCheckError as mistake:
@@ -544,6 +556,9 @@ class RelayFunction(ProgramDispatcher):
                 error = mistake
             described = self._programs.configure(given, needed, error)
 
+    def _elaborate_call(self, key: tuple[object, ...], arguments: Sequence[Argument], places: Places) -> Elaborated:
+        return self._elaborate(arguments, (), places)
+
     def _elaborate(self, arguments: Sequence[Argument], symbolic: Collection[Place], places: Places) -> Elaborated:
         return elaborate_structured(self.__relay__, arguments, symbolic, places)
 
@@ -551,7 +566,7 @@ class RelayFunction(ProgramDispatcher):
         return COMPILES_SYMBOLIC_SIZES and self._options.dynamic is not False if symbolic is None else symbolic
 
     def _find_or_make(
-        self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool, places: Places
+        self, key: tuple[object, ...], arguments: Sequence[Argument], places: Places, symbolic: bool
     ) -> CompiledSignature:
         """A symbolic program that is for these arguments, or a new program."""
         table = self._programs
@@ -570,7 +585,7 @@ class RelayFunction(ProgramDispatcher):
         return made
 
     def _of_any_length(
-        self, key: tuple[object, ...], arguments: Sequence[Argument], symbolic: bool, places: Places
+        self, key: tuple[object, ...], arguments: Sequence[Argument], places: Places, symbolic: bool
     ) -> CompiledSignature | None:
         """A program for lists of any length, if there was a call like this one with lists of another length; None if
         there was none, and for functions that need to know the length, as derivatives by lists do."""
@@ -581,7 +596,7 @@ class RelayFunction(ProgramDispatcher):
             return None
         own, changed = general
         try:
-            found = self._programs.exact.get(own) or self._find_or_make(own, changed, symbolic, places)
+            found = self._programs.exact.get(own) or self._find_or_make(own, changed, places, symbolic)
         except (RelayError, SymbolicSize, Undetermined) as error:
             reason = error.message if isinstance(error, RelayError) else str(error)
             log.warning("recompiling %s for every new length of its lists: %s", self.__name__, reason)

@@ -145,6 +145,10 @@ class Evaluator:
                 return (OPERATORS[name](*map(at, arguments)),)
             case surface.Apply(expr.Static(Intrinsic("list")), arguments):
                 return (tuple(map(at, arguments)),)
+            case surface.Apply(expr.Static(Intrinsic("unassigned"))):
+                return (None,)
+            case surface.Apply(expr.Static(Intrinsic("assigned")), (atom,)):
+                return (at(atom),)
             case surface.Apply(function, arguments, keywords):
                 return (at(function)(*map(at, arguments), **{name: at(v) for name, v in keywords}),)
             case expr.MakeTuple(items):

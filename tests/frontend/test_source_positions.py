@@ -333,8 +333,14 @@ def test_what_is_no_function_is_told_apart(value: Any, help: str) -> None:
     assert help in str(caught.value)
 
 
-def test_an_instance_of_a_plain_class_is_told_how_to_become_data() -> None:
+class Slotted:
+    """A class whose objects have no attributes that programs read."""
+
+    __slots__ = ()
+
+
+def test_an_instance_without_attributes_is_told_how_to_become_data() -> None:
     identity = from_source("def f(x):\n    return x\n")
     with pytest.raises(RelayError) as caught:
-        identity(Plain())
+        identity(Slotted())
     assert "decorate the class with @relay.data or @dataclass" in str(caught.value)

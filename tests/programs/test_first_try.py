@@ -371,7 +371,7 @@ def test_keys_of_dicts() -> None:
 
     whole, total, *_ = same(tables, X, {7: X})
     assert list(whole) == [1, 2, "last", "first"] and total.tolist() == X.tolist()
-    with pytest.raises(TypeCheckError, match="the key of a dict must be known at compile time"):
+    with pytest.raises(TypeCheckError, match=r"the key of a dict .* must be known at compile time"):
         rl.jit(lambda d, i: d[i])({0: X, 1: X}, np.int32(1))
     with pytest.raises(TypeCheckError, match="the dict has no key 3"):
         rl.jit(lambda d: d[3])({0: X, 1: X})
@@ -383,7 +383,7 @@ WINDOW = slice(1, 3)
 def test_slices_and_lists_of_numbers_as_arrays() -> None:
     @relay
     def parts(x):
-        return x[WINDOW], x[slice(None, 2)], np.tanh([1.0, 2.0]), [3, 4] * x[:2], np.dot([1.0, 2.0], [3.0, 4.0])
+        return x[WINDOW], x[slice(None, 2)], np.tanh([1.0, 2.0]), np.add(x[:2], [3, 4]), np.dot([1.0, 2.0], [3.0, 4.0])
 
     same(parts, X)
 

@@ -32,8 +32,8 @@ def elements(
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
     match entity:
-        case PythonObject(str() | frozenset() as known):
-            ordered = known if isinstance(known, str) else ordered_keys(known)
+        case PythonObject(str() | frozenset() as whole):
+            ordered = whole if isinstance(whole, str) else ordered_keys(whole)
             return [object_entity(part, span) for part in ordered]
         case Tuple():
             return list(records.iteration_items(entity, span))
