@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import FrameType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -34,7 +34,6 @@ from relay.calling.donation import DonatedArguments, donated_names
 from relay.calling.executable import Executable
 from relay.calling.lowering import Lowering
 from relay.calling.parameters import annotated_types, annotation, bind_arguments, has_annotated_sizes
-from relay.calling.programs.configuration import candidates, search
 from relay.calling.programs.program_table import Compilation, Explanation, Programs
 from relay.calling.programs.shape_policy import axes, refuse_sizes
 from relay.calling.results import Values, wrap
@@ -45,7 +44,7 @@ from relay.compilation.options import Options
 from relay.compilation.program_cost import ProgramCost, program_cost, value_bytes
 from relay.compilation.stages import CompiledSignature
 from relay.compilation.texts import general_text, typed_text
-from relay.errors import CompileError, FrontendError, InternalError, RelayError, RelayWarning, TypeCheckError, bugs_of
+from relay.errors import CompileError, FrontendError, InternalError, RelayError, RelayWarning, bugs_of
 from relay.eval import interpreter
 from relay.eval.values import Data
 from relay.frontend import lower
@@ -66,15 +65,13 @@ from relay.text.display.drawing import Drawing
 from relay.text.display.programs import program_html
 from relay.transform.core.derivative_orders import check_orders
 from relay.typecheck.elaboration import Argument, Elaborated, StaticArg, elaborate_structured, load, scheme
-from relay.typecheck.elaboration.argument_sources import ArgumentsSpecialize, Places
+from relay.typecheck.elaboration.argument_sources import Places
 
 if TYPE_CHECKING:
     from relay.codegen.runtime.cpu import Program
     from relay.codegen.tiling import Choices
 
 log = logging.getLogger("relay.compile")
-
-_R = TypeVar("_R")
 
 COMPILES_SYMBOLIC_SIZES = True
 """True if code generation takes programs with symbolic sizes."""
@@ -381,8 +378,7 @@ class RelayFunction(ProgramDispatcher):
         with compiling:
             load()
         with self._lock, without_collection():
-            if candidates(described):
-                described, _ = with_room(lambda: self._configured(described, self._elaborate_call))
+            described = with_room(lambda: self._programs.settled(described, self._elaborate))
             types = [d.argument for d in described]
             given = axes(types)
             found = with_room(lambda: self._make_symbolic((), types, set(given), Places())[0])
@@ -484,8 +480,13 @@ class RelayFunction(ProgramDispatcher):
     ) -> tuple[CompiledSignature, Values]:
         """The program for these arguments, and their run-time values. `symbolic`: it may have symbolic sizes. With
         `device`, tensors on a GPU stay there, and the program is for it; otherwise they are copied to the host."""
-        given, symbolic = self._described(arguments, keywords), self._may_be_symbolic(symbolic)
+        given, is_symbolic = self._described(arguments, keywords), self._may_be_symbolic(symbolic)
         described = self._programs.with_static(given)
+
+        def make(key: tuple[object, ...], types: list[Argument], places: Places) -> CompiledSignature:
+            found = self._of_any_length(key, types, places, is_symbolic)
+            return found or self._find_or_make(key, types, places, is_symbolic)
+
         key = tuple(d.key for d in described)
         lowered = self._programs.exact.get(key)
         if lowered is None:
@@ -495,14 +496,7 @@ class RelayFunction(ProgramDispatcher):
                 lowered = self._programs.exact.get(key)
                 if lowered is None:
                     with without_collection():
-                        described, lowered = with_room(
-                            lambda: self._configured(
-                                given,
-                                lambda *call: (
-                                    self._of_any_length(*call, symbolic) or self._find_or_make(*call, symbolic)
-                                ),
-                            )
-                        )
+                        described, lowered = with_room(lambda: self._programs.configured(given, self._elaborate, make))
         parameters = iter(lowered.typed.main.parameters)
         values = Values(types=True, device=device)
         for d in described:
@@ -535,29 +529,6 @@ class RelayFunction(ProgramDispatcher):
             ]
         except RecursionError:
             raise too_deep(given, self._function) from None
-
-    def _configured(
-        self, given: list[ArgumentDescription], make: Callable[[tuple[object, ...], list[Argument], Places], _R]
-    ) -> tuple[list[ArgumentDescription], _R]:
-        """What `make` makes for a call by its signature, its arguments and those of them that may be static, and the
-        arguments, of which those are static whose values the program needs."""
-        described = self._programs.with_static(given)
-        while True:
-            key, types, places = tuple(d.key for d in described), [d.argument for d in described], candidates(described)
-            error = None
-            try:
-                return described, make(key, types, places)
-            except ArgumentsSpecialize as found:
-                needed, error = found.places, found.error
-            except TypeCheckError as mistake:
-                needed = search(described, places, lambda d: self._elaborate([a.argument for a in d], (), Places()))
-                if not needed:
-                    raise
-                error = mistake
-            described = self._programs.configure(given, needed, error)
-
-    def _elaborate_call(self, key: tuple[object, ...], arguments: Sequence[Argument], places: Places) -> Elaborated:
-        return self._elaborate(arguments, (), places)
 
     def _elaborate(self, arguments: Sequence[Argument], symbolic: Collection[Place], places: Places) -> Elaborated:
         return elaborate_structured(self.__relay__, arguments, symbolic, places)

@@ -53,6 +53,10 @@ REPEATED_TARGETS_WORK = _last_of_two(1) == 1
 """CPython 3.11.2 keeps the first of two values that one assignment gives to the same name."""
 
 
+NO_VALUE = object()
+"""What a variable is before a loop that assigns it first."""
+
+
 class Evaluator:
     """Runs surface functions on Python numbers, tuples and functions. Binding twice is an error."""
 
@@ -146,8 +150,10 @@ class Evaluator:
             case surface.Apply(expr.Static(Intrinsic("list")), arguments):
                 return (tuple(map(at, arguments)),)
             case surface.Apply(expr.Static(Intrinsic("unassigned"))):
-                return (None,)
+                return (NO_VALUE,)
             case surface.Apply(expr.Static(Intrinsic("assigned")), (atom,)):
+                if at(atom) is NO_VALUE:
+                    raise UnboundLocalError
                 return (at(atom),)
             case surface.Apply(function, arguments, keywords):
                 return (at(function)(*map(at, arguments), **{name: at(v) for name, v in keywords}),)

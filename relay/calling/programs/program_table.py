@@ -12,14 +12,14 @@ Calls that are like an earlier one do not come here (`shortcuts`). `entries` tel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias
 
 import attrs
 
 from relay.calling.arguments import ArgumentDescription
 from relay.calling.data_marshalling import DataCall
-from relay.calling.programs.configuration import Configuration
+from relay.calling.programs.configuration import Configuration, candidates, search
 from relay.calling.programs.shape_policy import SizeHistory, SymbolicSignature, axes, kind, of_any_length
 from relay.calling.programs.signature_text import differences, static_text
 from relay.compilation.stages import CompiledSignature
@@ -27,9 +27,12 @@ from relay.errors import TypeCheckError
 from relay.ir.sizes.extents import Place
 from relay.ir.types import show
 from relay.typecheck.elaboration import Argument
-from relay.typecheck.elaboration.argument_sources import Places
+from relay.typecheck.elaboration.argument_sources import ArgumentsSpecialize, Places
 
 Signature: TypeAlias = tuple[object, ...]
+
+Elaborate: TypeAlias = "Callable[[Sequence[Argument], Collection[Place], Places], object]"
+"""Elaborates a function for arguments, with symbolic axes, and with numbers that may be static."""
 
 MANY_SYMBOLIC = 32
 """The largest number of programs with symbolic sizes for one kind of call. Each call tries them in order. Each call
@@ -180,6 +183,41 @@ class ProgramTable:
         self.configuration.add(kind, places, error)
         self.shortcuts.clear()  # which do not look at values
         return self.configuration.static(kind, described)
+
+    def configured(
+        self,
+        given: list[ArgumentDescription],
+        elaborate: Elaborate,
+        make: Callable[[Signature, list[Argument], Places], CompiledSignature],
+    ) -> tuple[list[ArgumentDescription], CompiledSignature]:
+        """What `make` makes for a call by its signature, its arguments and those of them that may be static, and the
+        arguments, of which those are static whose values the program needs."""
+        described = self.with_static(given)
+        while True:
+            key, types, places = tuple(d.key for d in described), [d.argument for d in described], candidates(described)
+            error = None
+            try:
+                return described, make(key, types, places)
+            except ArgumentsSpecialize as found:
+                needed, error = found.places, found.error
+            except TypeCheckError as mistake:
+                needed = search(described, places, lambda d: elaborate([a.argument for a in d], (), Places()))
+                if not needed:
+                    raise
+                error = mistake
+            described = self.configure(given, needed, error)
+
+    def settled(self, given: list[ArgumentDescription], elaborate: Elaborate) -> list[ArgumentDescription]:
+        """The arguments, of which those are static whose values the program needs; nothing is compiled."""
+        described = self.with_static(given)
+        while places := candidates(described):
+            try:
+                elaborate([d.argument for d in described], (), places)
+            except ArgumentsSpecialize as found:
+                described = self.configure(given, found.places, found.error)
+            else:
+                break
+        return described
 
     # ---- which program
 
