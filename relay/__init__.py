@@ -28,12 +28,12 @@ from relay.api import tree
 from relay.api.batching import vmap
 from relay.api.devices import device_put
 from relay.api.differentiation import checkpoint, grad, hessian, jacobian, jvp, value_and_grad, vjp
-from relay.api.function import RelayFunction, explain, from_source
+from relay.api.function import RelayFunction, explain
 from relay.api.function import data_class as _data_class
 from relay.api.function import decorate as _decorate
 from relay.api.gradient_check import check_gradient
 from relay.api.overloading import overload
-from relay.api.plain_functions import jit
+from relay.api.plain_functions import from_source, jit
 from relay.api.python_mode import as_python
 from relay.api.quantization import to_int8
 from relay.api.tuning import tune

@@ -742,6 +742,7 @@ def explain(f: RelayFunction, /, *arguments: Any, **keywords: Any) -> Explanatio
     if not isinstance(f, RelayFunction):
         raise FrontendError(f"explain takes a decorated function, found {type(f).__name__}", help="explain(f, x)")
     return f.explain(*arguments, **keywords)
+<<<<<<< HEAD
 
 
 def from_source(
@@ -755,3 +756,5 @@ def from_source(
     definitions = lower.lower_text(text, filename, dict(globals or {}))
     functions = {name: RelayFunction(definition, Options()) for name, definition in definitions.items()}
     return next(iter(functions.values())) if len(functions) == 1 else functions
+=======
+>>>>>>> 1bf0096 (from_source stands beside relay.jit)

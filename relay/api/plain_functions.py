@@ -1,9 +1,9 @@
-"""Plain Python functions where decorated ones are taken: `relay.grad(lambda x: x ** 2)`, and `relay.jit` as in JAX."""
+"""Functions of plain Python functions, as in `relay.grad(lambda ..)` and `relay.jit`, and of texts."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 from relay.api.function import RelayFunction, decorate
 from relay.compilation.options import Options
 from relay.errors import FrontendError
+from relay.frontend import lower
 from relay.typecheck.elaboration.library import undecorated
 
 _decorated: WeakKeyDictionary[FunctionType, RelayFunction] = WeakKeyDictionary()
@@ -53,3 +54,14 @@ def jit(
 
 
 jit.__relay_builtin__ = "jit"  # type: ignore[attr-defined]
+
+
+def from_source(
+    text: str, globals: Mapping[str, Any] | None = None, filename: str = "<relay>"
+) -> dict[str, RelayFunction] | RelayFunction:
+    """The functions of a text, by name; just the function if there is one. Raises FrontendError."""
+    if not isinstance(text, str):
+        raise FrontendError(f"a program is a text, found {type(text).__name__}", help="pass a str: data.decode()")
+    definitions = lower.lower_text(text, filename, dict(globals or {}))
+    functions = {name: RelayFunction(definition, Options()) for name, definition in definitions.items()}
+    return next(iter(functions.values())) if len(functions) == 1 else functions

@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from relay.api.function import RelayFunction, decorate, from_source
+from relay.api.function import RelayFunction, decorate
+from relay.api.plain_functions import from_source
 from relay.api.python_arrays import PythonArray, dtype_of, unwrapped, wrapped
 from relay.calling.array import Array
 from relay.calling.dlpack import array_from_dlpack

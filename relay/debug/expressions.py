@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from relay.api.function import RelayFunction, from_source
+from relay.api.function import RelayFunction
+from relay.api.plain_functions import from_source
 from relay.calling import marshalling
 from relay.calling.array import Array
 from relay.calling.results import run_time_value

@@ -12,7 +12,8 @@ from typing import Any
 import attrs
 
 from relay.api.differentiation import grad
-from relay.api.function import RelayFunction, from_source
+from relay.api.function import RelayFunction
+from relay.api.plain_functions import from_source
 from relay.cli.repl.inputs import Inputs, value_type
 from relay.compilation.stages import lowering
 from relay.debug.commands import Commands as DebuggerCommands

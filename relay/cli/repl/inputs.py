@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from relay import Array
-from relay.api.function import RelayFunction, from_source
+from relay.api.function import RelayFunction
+from relay.api.plain_functions import from_source
 from relay.errors import RelayError
 from relay.errors.diagnostic import wants_color
 from relay.frontend.lower import lower_text
