@@ -742,19 +742,3 @@ def explain(f: RelayFunction, /, *arguments: Any, **keywords: Any) -> Explanatio
     if not isinstance(f, RelayFunction):
         raise FrontendError(f"explain takes a decorated function, found {type(f).__name__}", help="explain(f, x)")
     return f.explain(*arguments, **keywords)
-<<<<<<< HEAD
-
-
-def from_source(
-    text: str, globals: Mapping[str, Any] | None = None, filename: str = "<relay>"
-) -> dict[str, RelayFunction] | RelayFunction:
-    """The functions of a text, by name; just the function if there is one. Raises FrontendError."""
-    if not isinstance(text, str):
-        raise FrontendError(
-            f"a program must be a string, found {type(text).__name__}", help="pass a str: data.decode()"
-        )
-    definitions = lower.lower_text(text, filename, dict(globals or {}))
-    functions = {name: RelayFunction(definition, Options()) for name, definition in definitions.items()}
-    return next(iter(functions.values())) if len(functions) == 1 else functions
-=======
->>>>>>> 1bf0096 (from_source stands beside relay.jit)

@@ -61,7 +61,9 @@ def from_source(
 ) -> dict[str, RelayFunction] | RelayFunction:
     """The functions of a text, by name; just the function if there is one. Raises FrontendError."""
     if not isinstance(text, str):
-        raise FrontendError(f"a program is a text, found {type(text).__name__}", help="pass a str: data.decode()")
+        raise FrontendError(
+            f"a program must be a string, found {type(text).__name__}", help="pass a str: data.decode()"
+        )
     definitions = lower.lower_text(text, filename, dict(globals or {}))
     functions = {name: RelayFunction(definition, Options()) for name, definition in definitions.items()}
     return next(iter(functions.values())) if len(functions) == 1 else functions
