@@ -11,6 +11,7 @@ from relay.debug.programs import Program
 from relay.errors.diagnostic import Span
 from relay.eval.frames import Frame
 from relay.eval.interpreter import Machine
+from relay.eval.tape import Differentiation
 from relay.eval.values import Box, Closure, primal
 from relay.ir.expr import Constant, OpCall, Var
 from relay.typecheck.elaboration.abstract_values import is_of_template
@@ -54,14 +55,15 @@ def watch(program: Program, notice: Callable[[Computation], None]) -> object:
             (target,) = binding.targets
             result = frame.environment[target]
             parts = result if isinstance(result, tuple) else (result,)
+            function, span = _place(machine.frames, frame, call)
             notice(
                 Computation(
-                    frame.name,
+                    function,
                     call,
                     target,
                     list(map(_array, operands)),
                     list(map(_array, parts)),
-                    _span(frame, call),
+                    span,
                     frame,
                 )
             )
@@ -73,6 +75,12 @@ def _array(value: object) -> np.ndarray:
     return primal(value)
 
 
-def _span(frame: Frame, call: OpCall) -> Span | None:
+def _place(frames: Sequence[Frame | Differentiation], frame: Frame, call: OpCall) -> tuple[str, Span | None]:
+    """The user's function that a call is in, and where; of a function of the library's that which called it."""
     span = call.span if call.span is not None else frame.closure.function.span
-    return None if is_of_template(span) else span
+    if not is_of_template(span):
+        return frame.name, span
+    for caller in reversed(frames[:-1]):
+        if isinstance(caller, Frame) and not is_of_template(caller.span):
+            return caller.name, caller.span
+    return frame.name, None

@@ -140,10 +140,12 @@ class ExecutionError(RelayError):
     """The program failed while it ran: a division by zero, an index out of range, an assertion.
 
     `backtrace`: of a program that was interpreted the calls that led there, the innermost last, each with `function`,
-    `span` and `variables`; these have `name`, `type` and `value`, all as text.
+    `span` and `variables`; these have `name`, `type` and `value`, all as text. `failed_operator`: the operator whose
+    reference on NumPy arrays raised something, or returned another shape than its type says.
     """
 
     backtrace: tuple[Any, ...] = ()
+    failed_operator: str | None = None
 
 
 class RegistrationError(RelayError):

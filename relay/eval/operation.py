@@ -188,7 +188,7 @@ class Operations:
             return array
         if self.checked and not fits(array, type_):
             message = f"the reference of {call.operator} returned shape {array.shape}, its type says {type_}"
-            raise ExecutionError(message, call.span)
+            raise _in_reference(message, call)
         return array
 
     def _require(self, call: OpCall, operator: Operator, operands: Sequence[np.ndarray]) -> None:
@@ -217,4 +217,11 @@ def _failure(operator: Operator, call: OpCall, error: Exception, type_: Type | N
             if isinstance(error, MemoryError) or size > WIDEST_SIZE:  # of which NumPy says several things
                 message = f"there is not enough memory for {show(part)}, which takes {size} bytes"
                 return ExecutionError(message, call.span)
-    return ExecutionError(f"{operator.name} failed: {error}", call.span)
+    return _in_reference(f"{operator.name} failed: {error}", call)
+
+
+def _in_reference(message: str, call: OpCall) -> ExecutionError:
+    """The error of an operator's reference itself."""
+    error = ExecutionError(message, call.span)
+    error.failed_operator = call.operator
+    return error

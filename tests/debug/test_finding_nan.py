@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import relay
 from relay import debug
+from relay.debug import causes
 from relay.errors import CompileError, ExecutionError, FrontendError
+from relay.operator import lookup
 
 
 @relay
@@ -146,3 +150,37 @@ def test_compiled_calls_can_be_checked(low_effort: None) -> None:
         relay.relay(check="inf")
     with pytest.raises(CompileError, match="cannot donate them"):
         relay.relay(check="nan", donate_argnums=0)
+
+
+def test_causes_are_of_operators_that_there_are() -> None:
+    names = {cause.operator for cause in causes._FORWARD} | causes._SINGULAR.keys() | causes._GROWING
+    assert {name for name in names if lookup(name).name != name} == set()
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "cause"),
+    [
+        (lambda x: relay.arccos(x).sum(), [1.0, 0.0], "the derivative of arccos is infinite at -1 and 1"),
+        (lambda x: relay.arccos(x).sum(), [2.0, 0.0], "arccos outside of -1 .. 1"),
+        (lambda x: relay.arctan2(x, x).sum(), [1.0, 0.0], "arctan2 has no derivative at 0, 0"),
+        (lambda x: (1.0 % x).sum(), [1.0, 0.0], "a remainder of a division by 0"),
+        (lambda x: x[x > 5.0].mean(), [1.0, 0.0], "the mean of no elements"),
+        (lambda x: (x * x).sum(), [1e200, 0.0], "the result is larger than a float64 can be, 1.8e+308"),
+        (lambda x: x.astype("float32").sum(), [1e200, 0.0], "the result is larger than a float32 can be, 3.4e+38"),
+        (lambda x: relay.maximum(x, np.nan).sum(), [1.0, 0.0], "a constant of the program is no finite number: nan"),
+        (lambda x: np.linalg.cholesky(-relay.diag(x)).sum(), [1.0, 0.0], "a matrix that is not positive definite"),
+    ],
+)
+def test_further_causes(function: Any, x: list[float], cause: str) -> None:
+    found = debug.find_nan(relay(function), np.array(x))
+    assert found is not None and found.cause == cause and found.help
+
+
+def test_a_place_in_the_library_is_where_it_is_called() -> None:
+    @relay
+    def inverted(x):
+        return np.linalg.inv(x).sum()
+
+    found = debug.find_nan(inverted, np.zeros((2, 2)))
+    assert found is not None and found.origin.function == "inverted"
+    assert found.line == inverted.__relay__.function.span.line + 1  # type: ignore[union-attr]

@@ -37,7 +37,7 @@ from relay.debug.differences.reduction import Reduced, Reduction
 from relay.debug.differences.reproduction import directory_for, write
 from relay.debug.differences.search import Change, Comparison, Search
 from relay.debug.programs import program_of
-from relay.errors import FrontendError
+from relay.errors import ExecutionError, FrontendError
 from relay.errors.diagnostic import Diagnostic, Span
 from relay.eval.sizes import sizes_of
 from relay.eval.values import map_leaves
@@ -93,7 +93,7 @@ class Difference:
             notes = [] if self.gradient is None else [f"but the gradient is wrong: {self.gradient}"]
             return Diagnostic("note", message, self.span if self.gradient else None, notes=(*notes, *self.notes))
         if self.binding is None:
-            message = f"{name} gives another result when compiled: {self.place}{at}"
+            message = f"{name} gives another result when compiled{': ' * bool(self.place)}{self.place}{at}"
         else:
             by = f", by {self.operator}," if self.operator else ""
             message = f"the first value that differs is {self.binding}{by} in {name}{at and ':'}{at}"
@@ -144,6 +144,10 @@ def diff(
             gradient, span = _gradient(function, arguments, keywords)
             notes = () if expected.error is None else (f"both end with an error: {expected.error.message}",)
             return _result(signature, deviation, gradient=gradient, span=span, notes=notes)
+        if expected.error is not None and isinstance(expected.error, ExecutionError) and expected.error.failed_operator:
+            error = expected.error
+            blamed = Cause("reference", str(error.failed_operator), level=signature.level)
+            return _result(signature, deviation, cause=blamed, operator=blamed.name, span=error.span)
         cause, change = find_cause(signature, values, expected, tolerance)
         rounding = _rounding(signature.typed, values, expected)
         if cause.before is None:

@@ -27,7 +27,8 @@ LIMIT = 100_000
 @attrs.frozen(eq=False)
 class Cause:
     """The cause of the difference. `kind` is "pass", "kernel", "code" (around the kernels: loops, calls, memory) or
-    "program" (that of earlier calls: a newly compiled one is right) or "target" (an accelerator). `name`: of the
+    "program" (that of earlier calls: a newly compiled one is right), "target" (an accelerator) or "reference" (an
+    operator's, which fails where its compiled code gives a result). `name`: of the
     pass, or the operators of the kernel; `rule` and `reason`: the schedule rule of the kernel's loops, and why it
     was chosen. `position` counts the passes from 1 on; `before` is the program that differs after this step.
     `inner`: of differentiation, the pass between two orders that is wrong."""
@@ -51,6 +52,8 @@ class Cause:
                 return f"the kernel of {self.name}, by the schedule rule {self.rule}: {self.reason}"
             case "code":
                 return f"code generation, around the kernels{f' of {self.name}' if self.name else ''}"
+            case "reference":
+                return f"the reference of {self.name}, which fails: the interpreter cannot run it, compiled code can"
             case "target":
                 return f"the target {self.name}: compiled for the processor it is right"
             case _:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from relay.debug.differences.definitions import definitions_of
 from relay.debug.differences.introduction import Cause
 from relay.debug.differences.outcomes import TOLERANCES, Tolerance, allowed
 from relay.debug.differences.pieces import Piece
@@ -36,7 +37,7 @@ from relay.cli.inputs import arguments_for, read_arrays
 from relay.debug.differences.outcomes import Outcome, compare
 from relay.eval import interpreter
 from relay.text.parser import parse
-{imports}
+{imports}{definitions}
 PROGRAM = r"""
 {program}
 """
@@ -84,10 +85,12 @@ def write(piece: Piece, cause: Cause, tolerance: Tolerance, directory: Path, nam
         found.update(arrays_of(parameter.name, value))
     imports, run = _COMPILED if cause.kind != "pass" else _PASSED
     run = run.format(level=cause.level, position=cause.position - 1, end=cause.position, name=cause.name)
+    definitions = definitions_of(module)
     script = _SCRIPT.format(
         title=_title(cause),
         arrays=path.with_suffix(".npz").name,
         imports=imports,
+        definitions=f"\n{definitions}\n" if definitions else "",
         program=to_text(module, sources=True).replace('"""', "'''"),
         run=run,
         tolerance=repr({dtype: allowed(tolerance, dtype) for dtype in TOLERANCES}),
