@@ -48,11 +48,8 @@ def run(options: argparse.Namespace) -> int:
     found = profile(function, runs=options.runs, **arguments)
     print(found)
     if folder is not None:
-        try:
-            found.save_flame_graph(folder / "flame.svg")
-            found.save_flame_graph(folder / "flame.html")
-            found.save_trace(folder / "trace.json")
-            found.save_memory_plot(folder / "memory.svg")
-        except OSError as error:
-            raise Refusal(f"cannot write {error.filename}: {error.strerror}") from None
+        found.save_flame_graph(folder / "flame.svg")
+        found.save_flame_graph(folder / "flame.html")
+        found.save_trace(folder / "trace.json")
+        found.save_memory_plot(folder / "memory.svg")
     return 0

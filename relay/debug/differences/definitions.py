@@ -92,5 +92,5 @@ def _used(table: symtable.SymbolTable) -> Iterator[str]:
 
 def _first_line(statement: ast.stmt) -> int:
     """The first line of a statement, its decorators included."""
-    decorators = getattr(statement, "decorator_list", ())
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     return min([statement.lineno, *(d.lineno for d in decorators)])

@@ -89,18 +89,18 @@ class Profile:
 
     def save_flame_graph(self, path: str | os.PathLike[str]) -> None:
         """Write a flame graph of lines and kernels: an .svg picture, or an .html page that enlarges what is clicked and
-        has the tables. Raises FrontendError for another name, OSError."""
+        has the tables. Raises FrontendError for another name, or no access."""
         makers = {".svg": pictures.flame_svg, ".html": pictures.flame_html}
         _save(path, makers[_suffix(path, makers)](self))
 
     def save_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the runs of kernels over time, memory, and the phases of the compilation, as .json for ui.perfetto.dev.
-        Raises FrontendError for another name, OSError."""
+        Raises FrontendError for another name, or no access."""
         _suffix(path, [".json"])
         _save(path, pictures.trace(self))
 
     def save_memory_plot(self, path: str | os.PathLike[str]) -> None:
-        """Write memory over time as an .svg picture. Raises FrontendError for another name, OSError."""
+        """Write memory over time as an .svg picture. Raises FrontendError for another name, or no access."""
         _suffix(path, [".svg"])
         _save(path, pictures.memory_svg(self))
 
@@ -121,14 +121,13 @@ class Profile:
         for kernel in self.kernels[:SHOWN]:
             fraction = kernel.fraction
             peak = "" if fraction is None else f"{100 * fraction:.0f} % {kernel.bound}"
+            rates = _rate(kernel.flops, kernel.seconds), _rate(kernel.bytes, kernel.seconds), peak
             rows.append(
                 (
                     f"{'about ' * kernel.is_divided}{duration(kernel.seconds)}",
                     self._share(kernel.seconds),
                     str(kernel.calls),
-                    _rate(kernel.flops, kernel.seconds),
-                    _rate(kernel.bytes, kernel.seconds),
-                    peak,
+                    *(("", "", "") if kernel.is_divided else rates),
                     kernel.name + {"kernel": "", "Python": " (Python)", "device": " (device)"}[kernel.kind],
                     _numbers(kernel.lines) + " backward" * kernel.is_backward,
                 )
@@ -198,4 +197,7 @@ def _suffix(path: str | os.PathLike[str], known: object) -> str:
 
 
 def _save(path: str | os.PathLike[str], content: str) -> None:
-    Path(path).write_text(content, encoding="utf-8")
+    try:
+        Path(path).write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise FrontendError(f"{os.fspath(path)} cannot be written: {error.strerror}") from None
