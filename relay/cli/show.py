@@ -115,7 +115,10 @@ def _batched_text(options: argparse.Namespace, typed: Module) -> str:
     if options.level < 2:
         raise Refusal("loops become calls on all rounds from --level 2 on")
     batched = Pipeline.for_level(options.level, ("lower", "prepare"))(typed)
-    notes = [f"# {_place(loop.span)}the loop {loop.name} stays: {loop.reason}" for loop in remaining_loops(batched)]
+    notes = [
+        f"# {_place(loop.span)}the loop {loop.name} {f'stays: {loop.reason}' if loop.reason else 'runs in lanes'}"
+        for loop in remaining_loops(batched)
+    ]
     return "\n".join([*notes, to_text(batched)])
 
 

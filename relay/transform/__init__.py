@@ -25,6 +25,7 @@ from relay.transform.loops.batching import batch_products
 from relay.transform.loops.distribution import distribute_loops
 from relay.transform.loops.induction_variables import fold_induction_variables
 from relay.transform.loops.invariants import hoist_invariants
+from relay.transform.loops.recomputation import recompute_rounds
 from relay.transform.loops.tail_calls import loop_tail_calls
 from relay.transform.loops.unrolling import unroll_loops
 from relay.transform.loops.vectorization import vectorize_loops
@@ -81,6 +82,7 @@ __all__ = [
     "loop_tail_calls",
     "optimize",
     "prepare",
+    "recompute_rounds",
     "reduce_strength",
     "reorder_products",
     "simplify",

@@ -42,6 +42,7 @@ from relay.transform.loops.batching import batch_products
 from relay.transform.loops.distribution import distribute_loops
 from relay.transform.loops.induction_variables import fold_induction_variables
 from relay.transform.loops.invariants import hoist_invariants
+from relay.transform.loops.recomputation import recompute_rounds
 from relay.transform.loops.tail_calls import loop_tail_calls
 from relay.transform.loops.unrolling import unroll_loops
 from relay.transform.loops.vectorization import vectorize_loops
@@ -96,6 +97,7 @@ PASSES: dict[str, Pass] = {
     "fold_induction_variables": fold_induction_variables,
     "hoist_invariants": hoist_invariants,
     "batch_products": batch_products,
+    "recompute_rounds": recompute_rounds,
     "vectorize_loops": vectorize_loops,
     "distribute_loops": distribute_loops,
     "sink_accumulators": sink_accumulators,

@@ -23,7 +23,11 @@ _CLEAN = ("simplify", "fold_constants", "eliminate_common_subexpressions", "simp
 _FLAT = ("flatten_sums", "allocate_tapes", "flatten_tuples", *_CLEAN)
 _LOOPS = ("fold_induction_variables", "simplify", "hoist_invariants", "vectorize_loops", "batch_products")
 _LOOPS_BEFORE = tuple(
-    "vectorize_loops{will_be_differentiated}" if name == "vectorize_loops" else name for name in _LOOPS
+    step
+    for name in _LOOPS
+    for step in (
+        ("recompute_rounds", "vectorize_loops{will_be_differentiated}") if name == "vectorize_loops" else (name,)
+    )
 )
 _FIRST = (
     *("expand_composites", "flatten_records", "inline", "simplify", "evaluate_partially", "inline", "reduce_strength"),

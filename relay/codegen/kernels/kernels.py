@@ -108,7 +108,7 @@ class Kernels:
         self.schedules: list[KernelSchedule] = []
         self._explores = explores
         self.calls = 0  # the places that call kernels
-        self._threads = threads
+        self.threads = threads
         self._choices = choices
         self._known: dict[object, tuple[Any, tuple[Dim, ...], Mapping[int, Packing], bool]] = {}
 
@@ -124,9 +124,9 @@ class Kernels:
             choice = self._choices.get(kernel_name(key), DEFAULT) if self._choices else DEFAULT
             with refusals_of(*_lines(group)), phase("kernels", str(name.name_hint)):
                 if self._explores or is_recorded():
-                    built = _build(group, operands, sizes, self._threads, choice, explores=self._explores)
+                    built = _build(group, operands, sizes, self.threads, choice, explores=self._explores)
                 else:
-                    built = _cached_build(group, operands, sizes, self._threads, choice, key)
+                    built = _cached_build(group, operands, sizes, self.threads, choice, key)
             self.functions[name] = built.function
             if built.options is not None:
                 self.options[kernel_name(key)] = built.options
@@ -134,7 +134,7 @@ class Kernels:
             self.schedules.append(KernelSchedule(str(name.name_hint), operators, results, tuple(built.decisions)))
             # In terms of the first dim, the second, ..: other groups with this kernel have others.
             general = tuple(in_terms(size, sizes, _DIMS) for size in built.temporaries)
-            self._known[key] = name, general, built.packed, self._threads > 1 and _starts_threads(built.function)
+            self._known[key] = name, general, built.packed, self.threads > 1 and _starts_threads(built.function)
         function, general, packed, may_fail = self._known[key]
         temporaries = tuple(in_terms(size, _DIMS, sizes) for size in general)
         return Kernel(function, operands, packed, sizes, temporaries, may_fail)
@@ -373,21 +373,21 @@ def group_stages(
     group: FusionGroup, operands: Sequence[Atom], extents: Extents, overwrites: bool = True
 ) -> tuple[list[Any], list[Any], dict[Atom, Any]]:
     """The te stages of a group: its inputs, its outputs, and those of all values. `overwrites`: as for `signature`."""
-    inputs = [_placeholder(i, _type(atom), extents) for i, atom in enumerate(operands)]
+    inputs = [placeholder(i, _type(atom), extents) for i, atom in enumerate(operands)]
     tensors: dict[Atom, Any] = dict(zip(operands, inputs, strict=True))
     for binding in group.bindings:
         call = binding.value
         assert isinstance(call, OpCall)
         in_place = _in_place(group, binding) if overwrites else None
         arguments = [
-            _placeholder(i, _type(a), extents)
+            placeholder(i, _type(a), extents)
             if in_place is not None and i == in_place.operand
             else tensors[a]
             if a in tensors
             else _number(a)
             for i, a in enumerate(call.arguments)
         ]
-        tensors[binding.targets[0]] = _stage(call, arguments, _type(binding.targets[0]), in_place, extents)
+        tensors[binding.targets[0]] = operator_stage(call, arguments, _type(binding.targets[0]), in_place, extents)
     outputs: list[Any] = []
     for variable in group.outputs:
         made = tensors[variable]
@@ -525,7 +525,7 @@ _ARITHMETIC: dict[type, Callable[[Dim, Dim], Dim]] = {
 }  # fmt: skip
 
 
-def _placeholder(position: int, type_: TensorType, extents: Extents) -> Any:
+def placeholder(position: int, type_: TensorType, extents: Extents) -> Any:
     return te.placeholder(tuple(map(extents.expression, type_.shape)), _base(type_).name, name=f"operand{position}")
 
 
@@ -540,7 +540,7 @@ def _number(atom: Atom) -> Any:
     return te.compute((), lambda: tir.literal(value.item(), base), name="number")
 
 
-def _stage(
+def operator_stage(
     call: OpCall, arguments: Sequence[Any], type_: TensorType, in_place: InPlace | None, extents: Extents
 ) -> Any:
     operator = lookup(call.operator)

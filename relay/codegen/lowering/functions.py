@@ -17,6 +17,7 @@ from relay.codegen.lowering.calls import emit_call, emit_status_check
 from relay.codegen.lowering.function_builder import KernelCall
 from relay.codegen.lowering.function_state import FunctionState, ProgramContext
 from relay.codegen.lowering.interrupts import Interrupts
+from relay.codegen.lowering.lane_calls import LaneKernels
 from relay.codegen.lowering.layout import ROW, DataLayout, Layout, RowLayout, SizedLayout, TensorLayout, TupleLayout
 from relay.codegen.lowering.memory.aliasing import MemorySharing, has_exits
 from relay.codegen.lowering.memory.ownership import Ownership
@@ -67,6 +68,7 @@ from relay.ir.sizes.data_dependent import dims_of_binding
 from relay.ir.traverse import walk
 from relay.ir.types import BOOL, UINT8, FunctionType, TensorType
 from relay.operator import lookup
+from relay.transform.analysis.lanes import LaneLoop
 from relay.transform.fusion.fusion_groups import FusionGroup, in_place_operands
 
 CONDITION = TensorLayout(BOOL, ())
@@ -85,9 +87,17 @@ class _LoopState:
 class FunctionGenerator(FunctionState):
     """Generates the body of one function."""
 
-    def __init__(self, shared: ProgramContext, name: str, sharing: MemorySharing, ownership: Ownership) -> None:
+    def __init__(
+        self,
+        shared: ProgramContext,
+        name: str,
+        sharing: MemorySharing,
+        ownership: Ownership,
+        lanes: Mapping[Loop, LaneLoop],
+    ) -> None:
         super().__init__(shared, name)
         self.sharing = sharing
+        self.lanes = LaneKernels(lanes)
         self.ownership = ownership
         self.homes: dict[Var, Value] = {}  # the memory of each class of variables that share it
         self.taken: set[Place] = set()  # all of it: nothing else is made there
@@ -190,7 +200,7 @@ class FunctionGenerator(FunctionState):
                     pass
         return wanted
 
-    def _target(self, target: Var, wanted: Mapping[Var, Value]) -> Value:
+    def target(self, target: Var, wanted: Mapping[Var, Value]) -> Value:
         """New places for a variable, or the ones where it is wanted."""
         home = self.sharing.home.get(target)
         if home is not None:
@@ -210,7 +220,7 @@ class FunctionGenerator(FunctionState):
     def group(self, group: FusionGroup, wanted: Mapping[Var, Value]) -> None:
         """Emit the kernel call of a group."""
         code = self.code
-        targets = [self._target(output, wanted) for output in group.outputs]
+        targets = [self.target(output, wanted) for output in group.outputs]
         for leaf in (leaf for target in targets if isinstance(target, tuple) for leaf in parts(target)):
             code.store(leaf, integer(0))  # a tensor that nobody reads, of no elements
         outputs = [output for output in targets if isinstance(output, Leaf)]
@@ -268,13 +278,13 @@ class FunctionGenerator(FunctionState):
                 assert isinstance(value, tuple)
                 self.variables[targets[0]] = value[index]
             case If() as branch:
-                self._branch(branch, [self._target(t, wanted) for t in targets])
+                self._branch(branch, [self.target(t, wanted) for t in targets])
             case Match() as match:
-                self._match(match, [self._target(t, wanted) for t in targets])
+                self._match(match, [self.target(t, wanted) for t in targets])
             case Loop() as loop:
                 self._loop(loop, targets, wanted)
             case Call() as call:
-                emit_call(self, call, self._target(targets[0], wanted))
+                emit_call(self, call, self.target(targets[0], wanted))
             case Assert(condition, message, span):
                 with code.collect() as statements:
                     code.emit(*code.failure(self.shared.failures.status(message, span)))
@@ -424,14 +434,16 @@ class FunctionGenerator(FunctionState):
     # ---- loops
 
     def _loop(self, loop: Loop, targets: Sequence[Var], wanted: Mapping[Var, Value]) -> None:
+        if self.lanes.emit(self, loop, targets, wanted):
+            return
         code, counter = self.code, loop.counter
         exits = has_exits(loop)
         if counter is None or exits:
-            results = tuple(self._target(t, wanted) for t in targets)
-            parameters = tuple(self._target(p, {}) for p in loop.parameters)
+            results = tuple(self.target(t, wanted) for t in targets)
+            parameters = tuple(self.target(p, {}) for p in loop.parameters)
         else:
             # Such a loop ends with its parameters as results, so they are the same places.
-            results = parameters = tuple(self._target(t, wanted) for t in targets)
+            results = parameters = tuple(self.target(t, wanted) for t in targets)
         code.assign_parallel(parameters, [self.value(initial) for initial in loop.initial])
         running = index = count = None
         if counter is None or exits:

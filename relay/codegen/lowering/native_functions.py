@@ -25,13 +25,14 @@ from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, GlobalVar, integer, tirx
 from relay.ir.dims import Dim, TypeId
 from relay.ir.expr import Function
+from relay.transform.analysis.lanes import lane_loops
 
 
 def generate(
     function: Function, shared: ProgramContext, recursive: bool, sharing: MemorySharing, donation: Donation = NOTHING
 ) -> dict[Any, Any]:
     """The native functions for a core function. A caller provides `shared.frames` bytes, set here, of workspace."""
-    generator = FunctionGenerator(shared, function.name, sharing, stack_ownership(function))
+    generator = FunctionGenerator(shared, function.name, sharing, stack_ownership(function), lane_loops(function))
     code, layouts = generator.code, shared.layouts
     parameters: list[Any] = []
     given: list[Leaf] = []

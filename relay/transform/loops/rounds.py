@@ -61,6 +61,7 @@ class Limits:
         self.integers = ValueRanges(body)
         self.choices, self.max_size = choices, max_size
         self.remaining: list[tuple[Loop, str]] = []  # the loops that stay, and why
+        self.in_lanes: list[Loop] = []  # those whose rounds run in lanes
 
     def has_rounds(self, loop: Loop) -> bool:
         """True if a loop has always at least one round."""

@@ -39,6 +39,7 @@ from relay.ir.rebuild import map_blocks, rebind, rebuild_block
 from relay.ir.sizes.data_dependent import bound_dims
 from relay.ir.traverse import free_variables, walk
 from relay.operator import Emitter, Undetermined
+from relay.transform.analysis.lanes import NoLanes, lane_loop, prefers_lanes
 from relay.transform.analysis.loop_analysis import bound_in
 from relay.transform.core.rebuilding import map_bodies
 from relay.transform.loops.rounds import Limits, Rounds, Unsupported, number_of
@@ -62,10 +63,11 @@ def vectorize_loops(module: Module, will_be_differentiated: bool = False, max_si
 
 @attrs.frozen
 class RemainingLoop:
-    """A loop that is not computed for all rounds at once: its name, where it is in the source, and why."""
+    """A loop that is not computed for all rounds at once: its name, where it is in the source, and why. Without a reason
+    it is one whose rounds run in lanes."""
 
     name: str
-    reason: str
+    reason: str | None
     span: Span | None
 
 
@@ -78,6 +80,7 @@ def remaining_loops(module: Module) -> list[RemainingLoop]:
             limits = Limits(function.body, choices, MAX_SIZE)
             made = _block(function.body, limits)
             left = {b.value.label for b in walk(made) if isinstance(b.value, Loop)}
+            found += [RemainingLoop(loop.label.name, None, loop.span) for loop in limits.in_lanes]
             found += [RemainingLoop(o.label.name, reason, o.span) for o, reason in limits.remaining if o.label in left]
     return found
 
@@ -85,6 +88,9 @@ def remaining_loops(module: Module) -> list[RemainingLoop]:
 def _block(block: Block, limits: Limits) -> Block:
     bindings: list[Binding] = []
     for binding in block.bindings:
+        if isinstance(binding.value, Loop) and _runs_in_lanes(binding.value, limits):
+            bindings.append(binding)
+            continue
         value: Expr = map_blocks(binding.value, lambda inner: _block(inner, limits))
         if isinstance(value, Loop):
             try:
@@ -98,6 +104,17 @@ def _block(block: Block, limits: Limits) -> Block:
                 limits.remaining.append((value, str(error)))
         bindings.append(rebind(binding, value))
     return rebuild_block(block, bindings, block.terminator)
+
+
+def _runs_in_lanes(loop: Loop, limits: Limits) -> bool:
+    """Whether a loop stays, since code generation runs its rounds in the lanes of vector registers."""
+    try:
+        found = prefers_lanes(lane_loop(loop, limits.integers))
+    except NoLanes:
+        return False
+    if found:
+        limits.in_lanes.append(loop)
+    return found
 
 
 def _vectorized(loop: Loop, targets: Sequence[Var], limits: Limits) -> list[Binding]:

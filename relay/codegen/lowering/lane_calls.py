@@ -1,0 +1,72 @@
+"""Calls of the kernels of loops that run in the lanes of vector registers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from relay.codegen.kernels.lanes.kernel import LaneKernel, lane_kernel
+from relay.codegen.lowering.function_builder import Code
+from relay.codegen.lowering.function_state import ProgramContext
+from relay.codegen.lowering.layout import TensorLayout
+from relay.codegen.lowering.values import Leaf, Value
+from relay.codegen.tvm import tir
+from relay.codegen.tvm.tir import tirx
+from relay.ir.expr import Atom, Loop, Var
+from relay.ir.types import UINT8
+from relay.transform.analysis.lanes import LaneLoop
+
+
+class LaneCaller(Protocol):
+    """What the call of such a kernel needs of the function that it stands in."""
+
+    shared: ProgramContext
+    code: Code
+
+    def value(self, atom: Atom) -> Value:
+        """Where an atom is."""
+        ...
+
+    def leaf(self, atom: Atom) -> Leaf:
+        """Where a tensor is."""
+        ...
+
+    def target(self, target: Var, wanted: Mapping[Var, Value]) -> Value:
+        """New places for a variable."""
+        ...
+
+
+class LaneKernels:
+    """The kernels of one function's loops."""
+
+    def __init__(self, plans: Mapping[Loop, LaneLoop]) -> None:
+        self._plans = plans
+
+    def emit(self, caller: LaneCaller, loop: Loop, targets: Sequence[Var], wanted: Mapping[Var, Value]) -> bool:
+        """Emit a loop as a call, if it can run in lanes."""
+        plan = self._plans.get(loop)
+        if plan is None:
+            return False
+        kernels = caller.shared.kernels
+        kernel = lane_kernel(plan, f"lanes{len(kernels.functions)}", kernels.threads, caller.shared.failures.status)
+        if kernel is None:
+            return False
+        kernels.functions.update(kernel.functions)
+        results = tuple(caller.target(t, wanted) for t in targets)
+        caller.code.assign_parallel(results, [caller.value(initial) for initial in loop.initial])
+        _call(caller, loop, kernel, results)
+        return True
+
+
+def _call(caller: LaneCaller, loop: Loop, kernel: LaneKernel, results: Sequence[Value]) -> None:
+    code = caller.code
+    assert loop.counter is not None
+    operands = [caller.leaf(atom) for atom in kernel.operands]
+    changed = [leaf for position in kernel.changed if isinstance(leaf := results[position], Leaf)]
+    memory = code.leaf(TensorLayout(UINT8, (kernel.memory,)))
+    for leaf in (*changed, memory, *operands, *changed, memory):  # what is written lives with all that is read
+        code.touch(leaf)
+    count = code.value(caller.leaf(loop.counter.count))
+    count = count if str(count.ty) == "int64" else tirx.Cast("int64", count)
+    given = [*map(code.tensor_argument, operands), *map(code.address, changed), *map(code.size, kernel.sizes)]
+    code.check(tir.call(kernel.function, [code.context, *given, count, code.address(memory)]))
