@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from relay.codegen.kernels.lanes.kernel import LaneKernel, lane_kernel
@@ -12,9 +13,12 @@ from relay.codegen.lowering.layout import TensorLayout
 from relay.codegen.lowering.values import Leaf, Value
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import tirx
+from relay.errors import Span
 from relay.ir.expr import Atom, Loop, Var
+from relay.ir.traverse import walk
 from relay.ir.types import UINT8
 from relay.transform.analysis.lanes import LaneLoop
+from relay.transform.fusion.fusion_groups import FusionGroup
 
 
 class LaneCaller(Protocol):
@@ -33,6 +37,12 @@ class LaneCaller(Protocol):
 
     def target(self, target: Var, wanted: Mapping[Var, Value]) -> Value:
         """New places for a variable."""
+        ...
+
+    def measured(
+        self, kind: str, name: str, group: FusionGroup | None, span: Span | None = None
+    ) -> AbstractContextManager[None]:
+        """What is emitted inside stands between readings of the clock."""
         ...
 
 
@@ -69,4 +79,6 @@ def _call(caller: LaneCaller, loop: Loop, kernel: LaneKernel, results: Sequence[
     count = code.value(caller.leaf(loop.counter.count))
     count = count if str(count.ty) == "int64" else tirx.Cast("int64", count)
     given = [*map(code.tensor_argument, operands), *map(code.address, changed), *map(code.size, kernel.sizes)]
-    code.check(tir.call(kernel.function, [code.context, *given, count, code.address(memory)]))
+    inner = next(b.value.span for b in walk(loop.body) if isinstance(b.value, Loop))  # where time goes
+    with caller.measured("kernel", str(kernel.function.name_hint), None, inner):
+        code.check(tir.call(kernel.function, [code.context, *given, count, code.address(memory)]))

@@ -12,6 +12,7 @@ Loops of a round may end at different times, and branches be taken differently; 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import attrs
@@ -44,8 +45,9 @@ from relay.ir.expr import (
 from relay.ir.sizes.data_dependent import bound_dims
 from relay.ir.traverse import all_blocks, blocks, bound_variables, operands, terminator_operands, walk
 from relay.ir.types import BaseType, StackType, TensorType, TupleType, Type
-from relay.operator import ADDITION, Pattern, lookup
+from relay.operator import Pattern, lookup
 from relay.operator.facets import IndexKind
+from relay.transform.analysis.accumulation import accumulates, terminators
 from relay.transform.analysis.value_ranges import ValueRanges
 
 MOST_ELEMENTS = 8
@@ -70,13 +72,14 @@ class NoLanes(Exception):
 class LaneLoop:
     """A loop that can run in lanes. `arrays` and `sums` are the positions of parameters; the others stay as they are.
     Round i has row i of the arrays, or, if `descending`, row count - 1 - i. `reads` are the variables that are rows of
-    the round from arrays outside of the loop."""
+    the round from arrays outside of the loop, `tapes` arrays that the loops of a round fill."""
 
     loop: Loop
     arrays: tuple[int, ...]
     sums: tuple[int, ...]
     descending: bool
     reads: frozenset[Var]
+    tapes: frozenset[Var]
 
 
 def lane_loops(function: Function) -> dict[Loop, LaneLoop]:
@@ -120,7 +123,8 @@ class _LaneAnalysis:
         self.count: Dim = 0
         self.directions: tuple[set[Var], set[Var]] = (set(), set())
         self.reads: set[Var] = set()
-        self.accumulators: set[Var] = set()
+        self.uniform: set[Var] = set()  # numbers that are the same in all lanes
+        self.tapes = _tapes(loop)
         self.empty = {b.targets[0] for b in walk(loop.body) if isinstance(b.value, StackNew)}
 
     def run(self) -> LaneLoop:
@@ -139,9 +143,8 @@ class _LaneAnalysis:
         for number, (parameter, value) in enumerate(zip(loop.parameters, end.values, strict=True)):
             if value is parameter:
                 continue
-            if isinstance(parameter.type, TensorType) and self._is_sum(parameter, value):
+            if _is_small(parameter.type) and accumulates(loop.body, parameter, value):
                 sums.append(number)
-                self.accumulators.add(parameter)
             elif isinstance(parameter.type, TensorType) and parameter.type.shape:
                 self.rows[parameter] = number
                 arrays.append(number)
@@ -156,26 +159,7 @@ class _LaneAnalysis:
             value = end.values[number]
             if not isinstance(value, Var) or self.rows.get(value) != number:
                 raise NoLanes("a round passes on more than the rows that it has written")
-        self._check_sums([end.values[number] for number in sums])
-        return LaneLoop(loop, tuple(arrays), tuple(sums), bool(self.descending), frozenset(self.reads))
-
-    def _check_sums(self, results: Sequence[Atom]) -> None:
-        """Nothing but the addition reads a sum, and nothing its result."""
-        used = [a for b in walk(self.loop.body) for a in operands(b.value)]
-        used += [a for inner in all_blocks(self.loop.body) for a in terminator_operands(inner.terminator)]
-        for sum_ in (*self.accumulators, *results):
-            if used.count(sum_) != 1:
-                raise NoLanes("a round uses a sum")
-
-    def _is_sum(self, parameter: Var, value: Atom) -> bool:
-        """Whether a round only adds something to a parameter."""
-        if not _is_small(parameter.type):
-            return False
-        made = {b.targets[0]: b.value for b in self.loop.body.bindings if len(b.targets) == 1}
-        call = made.get(value) if isinstance(value, Var) else None
-        if not isinstance(call, OpCall) or call.operator != ADDITION or parameter not in call.arguments:
-            return False
-        return value.type == parameter.type and call.arguments[0] is not call.arguments[1]  # type: ignore[union-attr]
+        return LaneLoop(loop, tuple(arrays), tuple(sums), bool(self.descending), frozenset(self.reads), self.tapes)
 
     def _find_places(self) -> None:
         """The integers that are the number of the round, and those that count down to it."""
@@ -257,7 +241,13 @@ class _LaneAnalysis:
                 if initial not in self.empty:
                     raise NoLanes("a stack is filled in several loops")
                 self._check_stack(loop, parameter)
+        if loop.counter is not None and self._is_uniform(loop.counter.count):
+            self.uniform.add(loop.counter.index)
         self._block(loop.body, [*labels, loop.label])
+
+    def _is_uniform(self, atom: Atom) -> bool:
+        """Whether a number is the same in all lanes."""
+        return atom in self.uniform or atom not in self.inside
 
     def _check_stack(self, loop: Loop, parameter: Var) -> None:
         """Each round of a loop inside pushes one entry, or hands on the stack as it is in all of them."""
@@ -275,19 +265,18 @@ class _LaneAnalysis:
         assert isinstance(type_, StackType)
         if stack not in self.inside:
             raise NoLanes("a round reads the tape of another loop")
-        items = type_.element.items if isinstance(type_.element, TupleType) else (type_.element,)
-        if not all(_is_small(item) for item in items):
+        if not _is_entry(type_):
             raise NoLanes("a tape has large entries")
 
     def _check_type(self, variable: Var, made_by_call: bool) -> None:
         type_ = variable.type
         if isinstance(type_, TensorType) and (_is_small(type_) or made_by_call):
             return  # a call may make an array of the loop: `_call` looks
-        if isinstance(type_, TupleType) and all(map(_is_small, type_.items)):
+        if isinstance(type_, TupleType) and all(map(_is_entry, type_.items)):
             return
         if isinstance(type_, StackType):
             return
-        if variable in self.rows:
+        if variable in self.rows or variable in self.tapes:
             return
         raise NoLanes(f"{variable.name} of a round is large")
 
@@ -296,6 +285,10 @@ class _LaneAnalysis:
         first = call.arguments[0] if call.arguments else None
         if operator.indexing.kind is IndexKind.ROW and first is not None:
             self._read(first, call.arguments[1], target)
+            return
+        if target in self.tapes:
+            if first is not None and not self._is_uniform(call.arguments[1]):
+                raise NoLanes("a tape has another place in each lane")
             return
         if first in self.rows:
             if call.operator not in ("index_update", "index_add") or not self._is_place(call.arguments[1]):
@@ -310,9 +303,12 @@ class _LaneAnalysis:
             raise NoLanes("a round uses the whole of an array that the loop changes")
         atoms = (*call.arguments, target)
         small = all(_is_small(a.type) for a in atoms if isinstance(a, Var | Constant))
-        kinds = (Pattern.ELEMENTWISE, Pattern.BROADCAST, Pattern.INJECTIVE)
+        kinds = (Pattern.ELEMENTWISE, Pattern.BROADCAST, Pattern.INJECTIVE, Pattern.REDUCTION)
         if not small or operator.pattern not in kinds or operator.compute is None:
             raise NoLanes(f"{call.operator} is not computed in lanes")
+        scalars = all(_is_scalar(a.type) for a in atoms if isinstance(a, Var | Constant))
+        if scalars and not operator.requirements and all(map(self._is_uniform, call.arguments)):
+            self.uniform.add(target)
 
     def _read(self, array: Atom, place: Atom, target: Var) -> None:
         if not _is_small(target.type):
@@ -321,6 +317,9 @@ class _LaneAnalysis:
             if not self._is_place(place):
                 raise NoLanes("a round reads another row than its own")
             self._check_extent(array)
+        elif array in self.tapes:
+            if not self._is_uniform(place):
+                raise NoLanes("a tape has another place in each lane")
         elif array in self.inside:
             raise NoLanes("an array of a round is read at an index")
         elif not self._extent_is(array, 1):
@@ -329,7 +328,8 @@ class _LaneAnalysis:
             self.reads.add(target)
 
     def _check_extent(self, array: Atom) -> None:
-        if not self._extent_is(array, self.count):
+        """Where an array has fewer rows than there are rounds, an assertion does not hold, and nothing is written."""
+        if not self._extent_is(array, 1):
             raise NoLanes("a round may write a row that is not there")
 
     def _extent_is(self, array: Atom, least: Dim) -> bool:
@@ -340,17 +340,49 @@ class _LaneAnalysis:
         return self.ranges.at_least(type_.shape[0], least) is True
 
 
-def terminators(block: Block, label: LoopLabel) -> list[Next | Exit]:
-    """The ends of rounds of a loop in a block of it."""
-    found: list[Next | Exit] = []
-    pending = [block]
-    while pending:
-        here = pending.pop()
-        if isinstance(here.terminator, Next | Exit) and here.terminator.label is label:
-            found.append(here.terminator)
-        for binding in here.bindings:
-            pending += blocks(binding.value)
-    return found
+def _tapes(loop: Loop) -> frozenset[Var]:
+    """Arrays of one round that a loop inside fills row by row, and that are read only after it: undefined at the start,
+    carried by the loop, after each write, and at its end."""
+    uses: Counter[Atom] = Counter(a for b in walk(loop.body) for a in operands(b.value))
+    uses.update(a for inner in all_blocks(loop.body) for a in terminator_operands(inner.terminator))
+    made = {t: b.value for b in walk(loop.body) for t in b.targets if isinstance(b.value, OpCall)}
+    rows = Counter(c.arguments[0] for c in made.values() if lookup(c.operator).indexing.kind is IndexKind.ROW)
+    found: set[Var] = set()
+    for binding in walk(loop.body):
+        inner = binding.value
+        if not isinstance(inner, Loop) or inner.counter is None:
+            continue
+        ends = terminators(inner.body, inner.label)
+        if len(ends) != 1 or not isinstance(ends[0], Next):
+            continue
+        for number, (parameter, initial) in enumerate(zip(inner.parameters, inner.initial, strict=True)):
+            start = made.get(initial) if isinstance(initial, Var) else None
+            after, result = ends[0].values[number], binding.targets[number]
+            update = made.get(after) if isinstance(after, Var) else None
+            if start is None or update is None or not lookup(start.operator).memory.uninitialized:
+                continue
+            if update.operator != "index_update" or update.arguments[0] is not parameter:
+                continue
+            assert isinstance(initial, Var)
+            assert isinstance(after, Var)
+            once = uses[initial] == uses[parameter] == uses[after] == 1 and uses[result] == rows[result]
+            if once and _has_small_rows(parameter.type):
+                found |= {initial, parameter, after, result}
+    return frozenset(found)
+
+
+def _is_entry(type_: Type) -> bool:
+    """Whether a part of an entry is small, or a stack of such entries."""
+    if not isinstance(type_, StackType):
+        return _is_small(type_)
+    items = type_.element.items if isinstance(type_.element, TupleType) else (type_.element,)
+    return all(map(_is_entry, items))
+
+
+def _has_small_rows(type_: Type | None) -> bool:
+    if not isinstance(type_, TensorType) or not type_.shape or ANY in type_.shape:
+        return False
+    return _is_small(TensorType(type_.base, type_.shape[1:]))
 
 
 def _is_small(type_: Type | None) -> bool:
@@ -363,3 +395,7 @@ def _is_small(type_: Type | None) -> bool:
         return False
     elements = product(type_.shape)
     return isinstance(elements, int) and 1 <= elements <= (1 if type_.base.name == "bool" else MOST_ELEMENTS)
+
+
+def _is_scalar(type_: Type | None) -> bool:
+    return isinstance(type_, TensorType) and type_.shape == ()

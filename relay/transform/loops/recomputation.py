@@ -43,6 +43,9 @@ from relay.transform.analysis.value_ranges import ValueRanges
 from relay.transform.core.rebuilding import with_body, with_functions
 from relay.transform.module_pass import module_pass
 
+_ROUND = "round"
+"""The name of these functions' labels."""
+
 
 @module_pass
 def recompute_rounds(module: Module) -> Module:
@@ -56,6 +59,11 @@ def recompute_rounds(module: Module) -> Module:
             rounds = _Rounds(function, functions)
             functions[name] = with_body(function, rounds.block(function.body))
     return with_functions(module, functions)
+
+
+def is_round(function: Function) -> bool:
+    """Whether a function is the round of a loop that runs in lanes."""
+    return isinstance(function.rule, Recompute) and function.label.name == _ROUND
 
 
 class _Rounds:
@@ -95,7 +103,7 @@ class _Rounds:
     def _function(self, loop: Loop, inner: Sequence[Binding], results: Sequence[Var]) -> tuple[Binding, list[Binding]]:
         """The call of a new function for bindings, and what takes its results apart."""
         span = loop.span
-        label = LoopLabel("round")
+        label = LoopLabel(_ROUND)
         whole: Atom = results[0]
         type_ = results[0].type
         ending: list[Binding] = []

@@ -16,7 +16,7 @@ Where a body has something else, or arrays of all rounds would be too large, the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import attrs
 
@@ -25,9 +25,11 @@ from relay.ir.expr import (
     Atom,
     Binding,
     Block,
+    Call,
     Derivative,
     Expr,
     Function,
+    Global,
     Loop,
     Module,
     Next,
@@ -42,6 +44,7 @@ from relay.operator import Emitter, Undetermined
 from relay.transform.analysis.lanes import NoLanes, lane_loop, prefers_lanes
 from relay.transform.analysis.loop_analysis import bound_in
 from relay.transform.core.rebuilding import map_bodies
+from relay.transform.loops.recomputation import is_round
 from relay.transform.loops.rounds import Limits, Rounds, Unsupported, number_of
 from relay.transform.module_pass import module_pass
 
@@ -63,8 +66,8 @@ def vectorize_loops(module: Module, will_be_differentiated: bool = False, max_si
 
 @attrs.frozen
 class RemainingLoop:
-    """A loop that is not computed for all rounds at once: its name, where it is in the source, and why. Without a reason
-    it is one whose rounds run in lanes."""
+    """A loop that is not computed for all rounds at once: its name, where it is in the source, and why. Without a
+    reason it is one whose rounds run in lanes."""
 
     name: str
     reason: str | None
@@ -75,14 +78,25 @@ def remaining_loops(module: Module) -> list[RemainingLoop]:
     """The loops of a structured module that `vectorize_loops` leaves, in order."""
     found: list[RemainingLoop] = []
     choices = not any(isinstance(function, Derivative) for function in module.functions.values())
-    for function in module.functions.values():
-        if isinstance(function, Function):
+    rounds = {name for name, f in module.functions.items() if isinstance(f, Function) and is_round(f)}
+    for name, function in module.functions.items():
+        if isinstance(function, Function) and name not in rounds:
             limits = Limits(function.body, choices, MAX_SIZE)
             made = _block(function.body, limits)
             left = {b.value.label for b in walk(made) if isinstance(b.value, Loop)}
             found += [RemainingLoop(loop.label.name, None, loop.span) for loop in limits.in_lanes]
-            found += [RemainingLoop(o.label.name, reason, o.span) for o, reason in limits.remaining if o.label in left]
+            found += [
+                RemainingLoop(o.label.name, None if _calls(o, rounds) else reason, o.span)
+                for o, reason in limits.remaining
+                if o.label in left
+            ]
     return found
+
+
+def _calls(loop: Loop, names: Set[str]) -> bool:
+    """Whether a loop calls one of some functions."""
+    calls = [b.value for b in loop.body.bindings if isinstance(b.value, Call)]
+    return any(isinstance(call.function, Global) and call.function.name in names for call in calls)
 
 
 def _block(block: Block, limits: Limits) -> Block:

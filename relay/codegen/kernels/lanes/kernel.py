@@ -12,7 +12,8 @@ from typing import Any
 
 import attrs
 
-from relay.codegen.kernels.lanes.program import LaneProgram, Surroundings
+from relay.codegen.kernels.lanes.program import LaneProgram
+from relay.codegen.kernels.lanes.values import Surroundings
 from relay.codegen.kernels.lanes.vectors import (
     NoLaneCode,
     Operand,
@@ -20,6 +21,7 @@ from relay.codegen.kernels.lanes.vectors import (
     Vector,
     VectorCode,
     elements_of,
+    itemsize,
     storage,
 )
 from relay.codegen.kernels.loops import loop as for_loop
@@ -69,12 +71,16 @@ def lane_kernel(
 
 
 def _width(plan: LaneLoop) -> int:
-    """Lanes for two registers of the widest floats."""
+    """Lanes for two registers of the widest floats, and fewer for arrays that are too large for the stack."""
     size, _ = tir.vector_registers()
     types = [t.type for b in walk(plan.loop.body) for t in b.targets if isinstance(t.type, TensorType)]
-    small = [t for t in types if isinstance(t.base, BaseType) and t.base.is_float]
-    widest = max((BaseType(storage(t)).dtype.itemsize for t in small), default=4)
-    return max(2 * size // widest, 4)
+    small = [t for t in types if isinstance(t.base, BaseType) and isinstance(n := product(t.shape), int) and n <= 64]
+    floats = [t for t in small if isinstance(t.base, BaseType) and t.base.is_float]
+    width = 2 * size // max((itemsize(t) for t in floats), default=4)
+    largest = max((elements_of(t) * itemsize(t) for t in small), default=8)
+    while width > 4 and width * largest >= tir.STACK_BYTES:
+        width //= 2
+    return width
 
 
 class _Builder:
@@ -189,7 +195,7 @@ class _Builder:
         for total in totals.values():
             self._sum_up(code, total, words + integer(8 * position))
             position += total.elements
-        for memory in program.memories:
+        for memory in program.tapes.memories:
             code.emit(tirx.Evaluate(tir.extern("free", code.load(memory.address))))
         return [*self.declarations, *code.allocations, *code.statements]
 

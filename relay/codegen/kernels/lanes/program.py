@@ -8,12 +8,14 @@ backward loop         the lanes end together, so that all read the same entry
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, assert_never
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 
 from relay.codegen.kernels.kernels import is_inlined
+from relay.codegen.kernels.lanes.tapes import Tapes
+from relay.codegen.kernels.lanes.values import LaneArray, LaneStack, LaneValue, StackMemory, Surroundings, leaves
 from relay.codegen.kernels.lanes.vectors import (
     LANES,
     NoLaneCode,
@@ -21,14 +23,10 @@ from relay.codegen.kernels.lanes.vectors import (
     Uniform,
     Vector,
     VectorCode,
-    elements_of,
     storage,
-    stored,
 )
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, Statement, integer, tirx
-from relay.errors import Span
-from relay.ir.dims import Dim
 from relay.ir.expr import (
     Assert,
     Atom,
@@ -58,33 +56,14 @@ from relay.transform.analysis.lanes import LaneLoop
 
 
 @attrs.frozen(eq=False)
-class LaneStack:
-    """A stack of each lane: its memory and the entries that are in it, and how many of these a lane has."""
+class _Countdown:
+    """A loop each lane of which has its own number of rounds: that, the round, the largest number, and whether the
+    lanes end together, or start together."""
 
-    memory: StackMemory
-    length: Operand
-
-
-@attrs.frozen(eq=False)
-class StackMemory:
-    """Memory that grows: cells of its address, its bytes, and the number of vectors in it."""
-
-    address: Any
-    capacity: Any
-    top: Any
-    types: tuple[TensorType, ...]
-    width: int
-
-    @property
-    def offsets(self) -> list[int]:
-        """Where the parts of an entry begin, and the bytes of an entry."""
-        found = [0]
-        for type_ in self.types:
-            found.append(found[-1] + -(-elements_of(type_) * self.width * _bytes(type_) // 64) * 64)
-        return found
-
-
-LaneValue: TypeAlias = "Operand | LaneStack | tuple[LaneValue, ...]"
+    count: Atom
+    round: Expression
+    most: Expression
+    late: bool
 
 
 @attrs.frozen(eq=False)
@@ -93,23 +72,6 @@ class _Running:
 
     loop: Loop
     ends: list[tuple[Vector | None, Next | Exit]] = attrs.field(factory=list)
-
-
-@attrs.frozen(eq=False)
-class Surroundings:
-    """What a lane program needs of its kernel: the operand for an atom of outside, the number for a size, the status
-    of an assertion that fails, and cells: `left`, how many rounds of loops may still be run before signals are looked
-    at, `alive`, 0 where the program ends, and `status`. `refill` emits what happens where no rounds are left."""
-
-    operand: Callable[[Atom], Operand]
-    size: Callable[[Dim], Expression]
-    failure: Callable[[str, Span | None], int]
-    refill: Callable[[VectorCode], None]
-    left: Any
-    alive: Any
-    status: Any
-    memory_limit: Expression
-    out_of_memory: int
 
 
 class LaneProgram:
@@ -121,10 +83,12 @@ class LaneProgram:
         self.values: dict[Var, LaneValue] = {}
         self.rows: dict[Var, tuple[int, Vector | None]] = {}  # the loop's arrays: which, and the row if it is written
         self.added: dict[int, Operand] = {}
-        self.memories: list[StackMemory] = []
+        self.tapes = Tapes(code, around)
         self.running: list[_Running] = []
-        self.uniform: dict[Var, Expression] = {}  # positions in stacks that are the same in all lanes
-        self.countdown: dict[Var, tuple[Atom, Expression]] = {}  # counters of loops that end together: count, last
+        self.nested = any(
+            isinstance(b.value, StackPush) and _has_stacks(b.targets[0].type) for b in walk(self.loop.body)
+        )  # whether stacks are parts of entries
+        self.countdowns: dict[Var, _Countdown] = {}  # by the counters of loops whose lanes have rounds of their own
         self.offsets: dict[Var, tuple[Var, int]] = {}
 
     def emit(self, base: Expression, rest: Expression, count: Expression, arrays: Mapping[int, Any]) -> None:
@@ -136,7 +100,11 @@ class LaneProgram:
         for number, (parameter, initial) in enumerate(zip(loop.parameters, loop.initial, strict=True)):
             if number in arrays:
                 self.rows[parameter] = number, None
-            elif number not in self.plan.sums:
+            elif number in self.plan.sums:
+                type_ = parameter.type
+                assert isinstance(type_, TensorType)
+                self.values[parameter] = Uniform(type_, tirx.const(0, storage(type_)))
+            else:
                 self.values[parameter] = self._find(initial)
         index = loop.counter.index
         if any(index in operands(b.value) for b in walk(loop.body)) or index in loop.body.terminator.values:  # type: ignore[union-attr]
@@ -152,6 +120,8 @@ class LaneProgram:
 
             self.code.each_lane(number_)
         self._bindings(loop.body, None)
+        for number in self.plan.sums:
+            self.added[number] = self._operand(loop.body.terminator.values[number])  # type: ignore[union-attr]
 
     def store(self) -> None:
         """Write the rows, after `emit`."""
@@ -188,7 +158,9 @@ class LaneProgram:
                 code.copy(staged, row)
                 lane = tirx.Var("lane", LANES)
                 code.emit(tirx.For(lane, integer(0), self.rest, tirx.ForKind.SERIAL, tir.sequence(write(staged, lane))))
-            code.emit_if(full, whole, part)
+            with code.collect() as written:
+                code.emit_if(full, whole, part)
+            code.emit_if(tirx.LE(self.base + self.rest, self._extent(number)), written)
 
     # ---- values
 
@@ -224,6 +196,11 @@ class LaneProgram:
             for left, right in zip(target, value, strict=True):
                 self._assign(left, right, mask)
             return
+        if isinstance(target, LaneArray):
+            assert isinstance(value, LaneArray)
+            if value.memory is not target.memory:
+                raise NoLaneCode
+            return
         if isinstance(target, LaneStack):
             assert isinstance(value, LaneStack)
             if value.memory is not target.memory:
@@ -241,8 +218,8 @@ class LaneProgram:
         if isinstance(value, tuple):
             return tuple(map(self._copy, value))
         if isinstance(value, LaneStack):
-            return LaneStack(value.memory, self._vector(value.length))
-        return self._vector(value)
+            return LaneStack(value.memory, value.start, self._vector(value.length), value.late, value.end)
+        return value if isinstance(value, LaneArray) else self._vector(value)
 
     def _vector(self, value: Operand) -> Vector:
         made = self.code.vector(value.type)
@@ -328,7 +305,11 @@ class LaneProgram:
     def _call(self, call: OpCall, target: Var, mask: Vector | None) -> None:
         operator = lookup(call.operator)
         first = call.arguments[0] if call.arguments else None
-        if operator.indexing.kind is IndexKind.ROW and first is not None and first not in self.inside:
+        if (
+            operator.indexing.kind is IndexKind.ROW
+            and first is not None
+            and (first not in self.inside or first in self.plan.tapes)
+        ):
             self.values[target] = self._read(call, target)
             return
         if isinstance(first, Var) and first in self.rows:
@@ -340,18 +321,18 @@ class LaneProgram:
                 new = self.code.call(emitted, (row, new), row.type, None)
             self.rows[target] = number, self._vector(new)
             return
-        if call.operator == ADDITION and target in self.loop.body.terminator.values:  # type: ignore[union-attr]
-            for number in self.plan.sums:
-                parameter = self.loop.parameters[number]
-                if parameter in call.arguments:
-                    other = call.arguments[1 if call.arguments[0] is parameter else 0]
-                    self.added[number] = self._operand(other)
-                    return
+        if target in self.plan.tapes:
+            self.values[target] = self._tape(call, target, first)
+            return
         type_ = target.type
         assert isinstance(type_, TensorType)
         self._note_offset(call, target)
         guard = mask if operator.requirements else None
-        self.values[target] = self.code.call(call, [self._operand(a) for a in call.arguments], type_, guard)
+        operands_ = [self._operand(a) for a in call.arguments]
+        if not operator.requirements and type_.shape == () and all(map(_is_number, operands_)):
+            self.values[target] = self.code.scalar_call(call, operands_, type_)
+        else:
+            self.values[target] = self.code.call(call, operands_, type_, guard)
 
     def _read(self, call: OpCall, target: Var) -> Vector:
         array, place = call.arguments
@@ -360,6 +341,9 @@ class LaneProgram:
         if isinstance(array, Var) and array in self.rows:
             number, row = self.rows[array]
             return self._own_row(number, type_, row)
+        found = self._find(array)
+        if isinstance(found, LaneArray):
+            return self.tapes.read_row(found, self._operand(place), type_)
         source = self._operand(array)
         if source.buffer is None:
             raise NoLaneCode
@@ -382,7 +366,12 @@ class LaneProgram:
         return made
 
     def _own_row(self, number: int, type_: TensorType, row: Vector | None) -> Vector:
-        return self._row(self.arrays[number], type_, self.count) if row is None else row
+        return self._row(self.arrays[number], type_, self._extent(number)) if row is None else row
+
+    def _extent(self, number: int) -> Expression:
+        type_ = self.loop.parameters[number].type
+        assert isinstance(type_, TensorType)
+        return self.around.size(type_.shape[0])
 
     def _row(self, array: Any, type_: TensorType, extent: Expression) -> Vector:
         """The rows of the rounds, of the last one where there is none; the array has `extent` rows."""
@@ -432,33 +421,29 @@ class LaneProgram:
 
     def _inner_loop(self, loop: Loop, targets: Sequence[Var], mask: Vector | None) -> None:
         code = self.code
-        parameters = [self._copy(self._find(initial)) for initial in loop.initial]
+        own = loop.counter is not None and isinstance(self._find(loop.counter.count), Vector)
+        late = own and self._ends_together(loop)
+        parameters = [self._parameter(self._find(initial), late) for initial in loop.initial]
         self.values.update(zip(loop.parameters, parameters, strict=True))
         running = _Running(loop)
         run = self._vector(mask) if mask is not None else code.mask(lambda _: tirx.const(True, "bool"))
-        for parameter in parameters:
-            if isinstance(parameter, LaneStack):
-                code.store(parameter.memory.top, integer(0))
         going = code.cell(0, "int32")
         count, stop = self._counter(loop, run)
-        together = count is not None and isinstance(self._find(loop.counter.count), Vector)  # type: ignore[union-attr]
         code.store(going, code.reduce("or", run))
-        memories = len(self.memories)
         exits: list[LaneValue] = []
         with code.collect() as body:
             within: Vector = run
             if count is not None:
-                within = self._begin_round(loop, run, count, stop, together)
+                within = self._begin_round(loop, run, count, stop, late) if own else self._count_round(loop, run, count)
             self.running.append(running)
             self._block(loop.body, within)
             self.running.pop()
-            exits = self._end_round(running, parameters, run, targets, masked=together)
+            exits = self._end_round(running, parameters, run, targets, masked=own)
             if count is not None:
                 code.store(count, code.load(count) + integer(1))
             if exits or count is None:
                 code.store(going, code.reduce("or", run))
             code.store(self.around.left, code.load(self.around.left) - integer(1))
-        assert len(self.memories) >= memories
         more = tirx.NE(code.load(going), integer(0, "int32"))
         if count is not None:
             more = tirx.And(more, tirx.LT(code.load(count), code.load(stop)))
@@ -470,6 +455,20 @@ class LaneProgram:
         code.emit(tirx.While(tirx.And(more, self._goes_on()), tir.sequence(some)))
         self._finish_loop(loop, targets, parameters, exits, run)
 
+    def _parameter(self, value: LaneValue, late: bool) -> LaneValue:
+        """Where a loop keeps a parameter that is a value at its start. A stack, which is empty then, begins where
+        others end, or at the start of its memory."""
+        made = self._copy(value)
+        if not isinstance(made, LaneStack):
+            return made
+        code = self.code
+        if not self.nested:
+            code.store(made.memory.top, integer(0))
+            return LaneStack(made.memory, made.start, made.length, late)
+        start = code.cell()
+        code.store(start, code.load(made.memory.top))
+        return LaneStack(made.memory, code.load(start), made.length, late)
+
     def _finish_loop(
         self,
         loop: Loop,
@@ -480,12 +479,20 @@ class LaneProgram:
     ) -> None:
         """The results of a loop: those of exits, or, of a loop with a counter, what its parameters are."""
         if not exits:
-            self.values.update(zip(targets, parameters, strict=False))
+            self.values.update(zip(targets, map(self._filled, parameters), strict=False))
             return
         if loop.counter is not None:
             for result, parameter in zip(exits, parameters, strict=True):
                 self._assign(result, parameter, run)
         self.values.update(zip(targets, exits, strict=True))
+
+    def _filled(self, value: LaneValue) -> LaneValue:
+        """A parameter of a loop after it."""
+        if not isinstance(value, LaneStack) or not value.late:
+            return value
+        code, end = self.code, self.code.cell()
+        code.store(end, code.load(value.memory.top) - value.start)
+        return LaneStack(value.memory, value.start, value.length, True, code.load(end))
 
     def _counter(self, loop: Loop, run: Vector) -> tuple[Any, Any]:
         """Cells for the number of the round and of rounds, of a loop with a counter."""
@@ -506,7 +513,7 @@ class LaneProgram:
         code.store(stop, most if str(most.ty) == "int64" else tirx.Cast("int64", most))
         return count, stop
 
-    def _begin_round(self, loop: Loop, run: Vector, count: Any, stop: Any, together: bool) -> Vector:
+    def _begin_round(self, loop: Loop, run: Vector, count: Any, stop: Any, late: bool) -> Vector:
         """Give the index of a loop its value; returns the lanes that are in the round."""
         code, counter = self.code, loop.counter
         assert counter is not None
@@ -517,17 +524,46 @@ class LaneProgram:
         def converted(value: Expression) -> Expression:
             return value if dtype == "int64" else tirx.Cast(dtype, value)
 
-        if not together:
-            self.values[counter.index] = Uniform(type_, converted(code.load(count)))
-            return run
-        index = self.values[counter.index] = code.vector(type_)
+        index: Operand
         rounds = self._operand(counter.count)
+        now, most = code.load(count), code.load(stop)
+        self.countdowns[counter.index] = _Countdown(counter.count, now, most, late)
+        if not late:
+            self.values[counter.index] = Uniform(type_, converted(now))
+            started = code.mask(lambda lane: tirx.LT(converted(now), code.element(rounds, 0, lane)))
+            return code.both(run, started)
+        index = self.values[counter.index] = code.vector(type_)
         # Round k of a lane is round k + most - rounds of all.
-        shift = converted(code.load(count)) - converted(code.load(stop))
+        shift = converted(now) - converted(most)
         code.each_lane(lambda lane: [code.write(index, 0, lane, code.element(rounds, 0, lane) + shift)])
-        self.countdown[counter.index] = counter.count, code.load(stop) - integer(1) - code.load(count)
         started = code.mask(lambda lane: tirx.GE(code.element(index, 0, lane), tirx.const(0, dtype)))
         return code.both(run, started)
+
+    def _count_round(self, loop: Loop, run: Vector, count: Any) -> Vector:
+        """Give the index of a loop with as many rounds for all lanes its value."""
+        counter = loop.counter
+        assert counter is not None
+        type_ = counter.index.type
+        assert isinstance(type_, TensorType)
+        number = self.code.load(count)
+        dtype = storage(type_)
+        self.values[counter.index] = Uniform(type_, number if dtype == "int64" else tirx.Cast(dtype, number))
+        return run
+
+    def _ends_together(self, loop: Loop) -> bool:
+        """Whether the lanes of a loop end together: it reads stacks, from the last entry to the first."""
+        assert loop.counter is not None
+        stacks = [
+            self.values.get(b.value.stack)  # type: ignore[arg-type]
+            for b in walk(loop.body)
+            if isinstance(b.value, StackGet) and self._counts_down(b.value.index) is loop.counter.index
+        ]
+        if not all(isinstance(stack, LaneStack) for stack in stacks):
+            raise NoLaneCode
+        kinds = {stack.late for stack in stacks if isinstance(stack, LaneStack)}
+        if len(kinds) > 1:
+            raise NoLaneCode
+        return False in kinds
 
     def _end_round(
         self, running: _Running, parameters: Sequence[LaneValue], run: Vector, targets: Sequence[Var], masked: bool
@@ -569,32 +605,32 @@ class LaneProgram:
         return results
 
     def _result_places(self, loop: Loop, type_: Type | None, atoms: Sequence[Atom]) -> LaneValue:
-        if isinstance(type_, StackType):
-            found = self._find(atoms[0])
-            assert isinstance(found, LaneStack)
+        found = self._find(atoms[0])
+        if isinstance(found, LaneStack):
+            if found.late:
+                raise NoLaneCode
             own = [value.memory for p in loop.parameters if isinstance(value := self.values[p], LaneStack)]
             if found.memory not in own or any(value.memory is not found.memory for value in map(self._find, atoms)):  # type: ignore[union-attr]
                 raise NoLaneCode
-            return LaneStack(found.memory, self.code.vector(scalar(INT64)))
+            return LaneStack(found.memory, found.start, self.code.vector(scalar(INT64)))
         return self._new(type_)
 
     def _moved(self, value: LaneValue, own: LaneValue, parameters: Sequence[LaneValue]) -> LaneValue | None:
         """What a parameter becomes, in other places than those of parameters; None if it stays."""
         if value is own:
             return None
-        taken = {id(leaf) for parameter in parameters for leaf in _leaves(parameter)}
-        return self._copy(value) if any(id(leaf) in taken for leaf in _leaves(value)) else value
+        taken = {id(leaf) for parameter in parameters for leaf in leaves(parameter)}
+        return self._copy(value) if any(id(leaf) in taken for leaf in leaves(value)) else value
 
     # ---- stacks
 
     def _stack(self, element: Type) -> LaneStack:
         code = self.code
         types = element.items if isinstance(element, TupleType) else (element,)
-        assert all(isinstance(t, TensorType) for t in types)
-        memory = StackMemory(code.cell(), code.cell(), code.cell(), types, code.width)  # type: ignore[arg-type]
-        self.memories.append(memory)
-        code.store(memory.top, integer(0))
-        return LaneStack(memory, Uniform(scalar(INT64), integer(0)))
+        memory = self.tapes.memory(types)
+        if not self.running:
+            code.store(memory.top, integer(0))
+        return LaneStack(memory, integer(0), Uniform(scalar(INT64), integer(0)))
 
     def _pushed(self, loop: Loop) -> list[StackMemory]:
         """The stacks that a round of a loop pushes to."""
@@ -608,83 +644,31 @@ class LaneProgram:
         return list(found.values())
 
     def _push(self, stack: Atom, pushed: Atom, mask: Vector | None) -> LaneStack:
-        code, found = self.code, self._find(stack)
+        found, value = self._find(stack), self._find(pushed)
         assert isinstance(found, LaneStack)
-        assert isinstance(found.length, Vector)
-        memory, value = found.memory, self._find(pushed)
         items = value if isinstance(value, tuple) else (value,)
-        end = (code.load(memory.top) + integer(1)) * integer(memory.offsets[-1])
-        with code.collect() as grow:
-            self._grow(memory)
-        code.emit_if(tirx.GT(end, code.load(memory.capacity)), grow)
         several = sum(isinstance(b.value, StackPush) and b.value.stack is stack for b in walk(self.loop.body)) > 1
-        with code.collect() as write:
-            for item, buffer in zip(items, self._entry(memory, code.load(memory.top)), strict=True):
-                assert isinstance(item, Vector | Uniform)
-                for n in range(elements_of(item.type)):
-
-                    def part(
-                        lane: Expression, item: Operand = item, n: int = n, buffer: Any = buffer
-                    ) -> list[Statement]:
-                        at = [code.place(n, lane)]
-                        new = stored(code.element(item, n, lane))
-                        if several and mask is not None:
-                            new = tirx.Select(code.element(mask, 0, lane), new, tirx.BufferLoad(buffer, at))
-                        return [tirx.BufferStore(buffer, new, at)]
-
-                    code.each_lane(part)
-        code.emit_if(tirx.LE(end, code.load(memory.capacity)), write)
-        length = code.vector(scalar(INT64))
-        code.each_lane(lambda lane: [code.write(length, 0, lane, code.element(found.length, 0, lane) + integer(1))])
-        return LaneStack(memory, length)
-
-    def _grow(self, memory: StackMemory) -> None:
-        """Emit that memory gets twice as large, or the program ends."""
-        code, around = self.code, self.around
-        least = integer(max(memory.offsets[-1], 1 << 14))
-        size, made = tirx.Var("size", "int64"), tirx.Var("made", "int64")
-        code.emit(tirx.Bind(size, tirx.max(code.load(memory.capacity) * integer(2), least)))
-        with code.collect() as exhausted:
-            code.store(around.status, integer(around.out_of_memory))
-            code.store(around.alive, integer(0))
-            code.store(around.left, integer(0))
-        with code.collect() as enough:
-            code.emit(tirx.Bind(made, tir.extern("realloc", code.load(memory.address), size)))
-            with code.collect() as kept:
-                code.store(memory.address, made)
-                code.store(memory.capacity, size)
-            code.emit_if(tirx.NE(made, integer(0)), kept, exhausted)
-        code.emit_if(tirx.LE(size, around.memory_limit), enough, exhausted)
-
-    def _entry(self, memory: StackMemory, position: Expression) -> list[Any]:
-        """Emit buffers for the parts of an entry."""
-        buffers = []
-        for type_, offset in zip(memory.types, memory.offsets, strict=False):
-            address = self.code.load(memory.address) + position * integer(memory.offsets[-1]) + integer(offset)
-            buffer, statements = tir.view("entry", (elements_of(type_) * self.code.width,), storage(type_), address)
-            self.code.emit(*statements)
-            buffers.append(buffer)
-        return buffers
+        return self.tapes.push(found, items, mask if several else None)
 
     def _get(self, stack: Atom, index: Atom, target: Var) -> LaneValue:
-        code, found = self.code, self._find(stack)
+        found = self._find(stack)
         assert isinstance(found, LaneStack)
-        position = self._common_position(index)
+        position = self._common_position(found, index)
         if position is None:
             raise NoLaneCode
-        made = []
-        for type_, buffer in zip(found.memory.types, self._entry(found.memory, position), strict=True):
-            vector = code.vector(type_)
-            for n in range(vector.elements):
-                code.each_lane(
-                    lambda lane, n=n, vector=vector, buffer=buffer: [  # type: ignore[misc]
-                        tirx.BufferStore(
-                            vector.buffer, tirx.BufferLoad(buffer, [code.place(n, lane)]), [code.place(n, lane)]
-                        )
-                    ]
-                )
-            made.append(vector)
+        made = self.tapes.get(found, position)
         return tuple(made) if isinstance(target.type, TupleType) else made[0]
+
+    def _tape(self, call: OpCall, target: Var, array: Atom | None) -> LaneArray:
+        """An array of a round at its start, or after a row has been written."""
+        type_ = target.type
+        assert isinstance(type_, TensorType)
+        if array is None:
+            return self.tapes.array(_row_type(target), self.around.size(type_.shape[0]))
+        found = self._find(array)
+        assert isinstance(found, LaneArray)
+        self.tapes.write_row(found, self._operand(call.arguments[1]), self._operand(call.arguments[2]))
+        return found
 
     def _note_offset(self, call: OpCall, target: Var) -> None:
         """Note integers that are one less than the number of rounds of a loop, and that less the loop's counter."""
@@ -694,33 +678,38 @@ class LaneProgram:
         if isinstance(left, Var) and isinstance(right, Constant) and right.value.ndim == 0:
             self.offsets[target] = left, int(right.value) if right.value.dtype.kind in "iu" else 0
 
-    def _common_position(self, index: Atom) -> Expression | None:
-        """The entry that all lanes read, if an index counts down to 0 in a loop whose lanes end together."""
+    def _common_position(self, stack: LaneStack, index: Atom) -> Expression | None:
+        """The entry that all lanes read, if an index counts down to 0 in a loop that suits the stack."""
+        counter = self._counts_down(index)
+        loop = self.countdowns.get(counter) if counter is not None else None
+        if loop is None or loop.late is stack.late:
+            return None
+        end = stack.end if stack.late else loop.most
+        return None if end is None else end - integer(1) - loop.round
+
+    def _counts_down(self, index: Atom) -> Var | None:
+        """The counter of a loop, if an index is the number of its rounds less one less the counter."""
         call = self._definition(index)
         if call is None or call.operator != "subtract":
             return None
         last, counter = call.arguments
-        if not isinstance(counter, Var) or counter not in self.countdown or not isinstance(last, Var):
+        count = self._counts().get(counter) if isinstance(counter, Var) else None
+        if count is None or not isinstance(last, Var) or self.offsets.get(last) != (count, 1):
             return None
-        count, position = self.countdown[counter]
-        return position if self.offsets.get(last) == (count, 1) else None
+        assert isinstance(counter, Var)
+        return counter
+
+    def _counts(self) -> dict[Var, Atom]:
+        """The numbers of rounds of loops by their counters."""
+        if not hasattr(self, "_known_counts"):
+            loops = [b.value for b in walk(self.loop.body) if isinstance(b.value, Loop)]
+            self._known_counts = {n.counter.index: n.counter.count for n in loops if n.counter is not None}
+        return self._known_counts
 
     def _definition(self, atom: Atom) -> OpCall | None:
         if not hasattr(self, "_calls"):
             self._calls = {b.targets[0]: b.value for b in walk(self.loop.body) if isinstance(b.value, OpCall)}
         return self._calls.get(atom) if isinstance(atom, Var) else None
-
-
-def _leaves(value: LaneValue) -> list[Operand]:
-    match value:
-        case tuple():
-            return [leaf for item in value for leaf in _leaves(item)]
-        case LaneStack(_, length):
-            return [length]
-        case Vector() | Uniform():
-            return [value]
-        case _:
-            assert_never(value)
 
 
 def _row_type(array: Var) -> TensorType:
@@ -734,5 +723,11 @@ def _kept(value: Expression, type_: TensorType) -> Expression:
     return value if str(value.ty) == dtype else tirx.Cast(dtype, value)
 
 
-def _bytes(type_: TensorType) -> int:
-    return BaseType(storage(type_)).dtype.itemsize
+def _has_stacks(type_: Type | None) -> bool:
+    assert isinstance(type_, StackType)
+    items = type_.element.items if isinstance(type_.element, TupleType) else (type_.element,)
+    return any(isinstance(item, StackType) for item in items)
+
+
+def _is_number(operand: Operand) -> bool:
+    return isinstance(operand, Uniform) and operand.number is not None and operand.type.shape == ()

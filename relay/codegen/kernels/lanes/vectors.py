@@ -16,6 +16,7 @@ from tvm import te
 
 from relay.codegen.kernels.emission import Emission, Place, key
 from relay.codegen.kernels.kernels import Extents, operator_stage, placeholder
+from relay.codegen.kernels.stage import substitute_variables
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, Statement, integer, tirx
 from relay.ir.dims import product
@@ -64,6 +65,11 @@ def storage(type_: TensorType) -> str:
     """The dtype that elements are kept in."""
     assert isinstance(type_.base, BaseType)
     return "int32" if type_.base.name == "bool" else type_.base.name
+
+
+def itemsize(type_: TensorType) -> int:
+    """The bytes that an element takes."""
+    return BaseType(storage(type_)).dtype.itemsize
 
 
 def stored(value: Expression) -> Expression:
@@ -118,7 +124,7 @@ class VectorCode:
     def cell(self, value: int = 0, dtype: str = "int64") -> Any:
         """A number that is one for all lanes, with a value at the start."""
         made = self._buffer(dtype, 1)
-        self.allocations.append(tirx.BufferStore(made, integer(value, dtype), [0]))
+        self.allocations.append(tirx.BufferStore(made, tirx.const(value, dtype), [0]))
         return made
 
     @staticmethod
@@ -216,6 +222,18 @@ class VectorCode:
             )
         return target
 
+    def scalar_call(self, call: OpCall, operands: Sequence[Operand], type_: TensorType) -> Uniform:
+        """The result of an operator on numbers that are the same in all lanes."""
+        extents = Extents((), True)
+        stages = [placeholder(n, operand.type, extents) for n, operand in enumerate(operands)]
+        made = operator_stage(call, stages, type_, None, extents)
+        for stage, operand in zip(stages, operands, strict=True):
+            self.emission.values[key(stage)] = self.element(operand, 0, integer(0))
+        cell = self.cell(0, storage(type_))
+        self.store(cell, stored(self._result(made, ())))
+        number = self.load(cell)
+        return Uniform(type_, tirx.NE(number, integer(0, "int32")) if type_.base == BOOL else number)
+
     def _give(self, stage: Any, operand: Operand, lane: Expression, mask: Vector | None) -> None:
         """Say what an operand of an operator is in a lane."""
         e = self.emission
@@ -229,13 +247,31 @@ class VectorCode:
         e.places[key(stage)] = Place(operand.buffer, tuple(map(int, operand.type.shape)), lanes=lanes)  # type: ignore[arg-type]
 
     def _result(self, tensor: Any, index: tuple[int, ...]) -> Expression:
-        e = self.emission
-        pending: list[Any] = [tensor]
+        """An element of what an operator computes."""
+        if not isinstance(tensor.op, te.ComputeOp):
+            raise NoLaneCode
+        pending: list[Any] = list(tensor.op.input_tensors)
         while pending:
             one = pending.pop()
-            if key(one) in e.values or key(one) in e.places:
+            if key(one) in self.emission.values or key(one) in self.emission.places:
                 continue
             if not isinstance(one.op, te.ComputeOp) or one.op.reduce_axis:
                 raise NoLaneCode
             pending += list(one.op.input_tensors)
-        return e.load(tensor, [integer(i) for i in index])
+        if tensor.op.reduce_axis:
+            return self._reduced(tensor, index)
+        return self.emission.load(tensor, [integer(i) for i in index])
+
+    def _reduced(self, tensor: Any, index: tuple[int, ...]) -> Expression:
+        """An element of a reduction, term by term."""
+        e, op = self.emission, tensor.op
+        node = op.body[tensor.value_index]
+        own = e.axis_values([a.var for a in op.axis], index)
+        extents = [int(a.dom.extent.value) for a in op.reduce_axis]
+        known = list(node.combiner.identity_element)
+        for place in np.ndindex(*extents):
+            variables = {**own, **e.axis_values([a.var for a in op.reduce_axis], place)}
+            terms = [e.element(source, variables) for source in node.source]
+            pairs = dict(zip((*node.combiner.lhs, *node.combiner.rhs), (*known, *terms), strict=True))
+            known = [substitute_variables(result, pairs) for result in node.combiner.result]
+        return known[int(node.value_index)]
