@@ -16,7 +16,17 @@ import attrs
 import numpy as np
 
 from relay.calling.array import Array
-from relay.codegen.lowering.layout import DataLayout, Layout, Pool, RowLayout, TensorLayout, TupleLayout, leaves
+from relay.calling.data_plans import Assembly, Plan, Plans, Values, is_fixed
+from relay.codegen.lowering.layout import (
+    DataLayout,
+    Layout,
+    Pool,
+    RowLayout,
+    StackLayout,
+    TensorLayout,
+    TupleLayout,
+    leaves,
+)
 from relay.codegen.runtime.marshalling import reallocate
 from relay.errors import ExecutionError
 from relay.ir.types import INT64, BaseType, DataDefinition
@@ -29,6 +39,10 @@ _type_of_array = attrgetter("dtype", "shape")
 
 ROWS = "rows"
 """The mark of a recursive value in the kinds of arguments, followed by its data type."""
+
+LIST_OF_ROWS = "list of rows"
+"""The mark of a list of recursive values whose length does not matter, followed by their data type. Its leaf is the
+list."""
 
 
 class Unpackable(Exception):
@@ -82,10 +96,13 @@ class PoolFiller:
     def __init__(
         self, pools: Sequence[Pool], classes: Callable[[DataDefinition], Sequence[tuple[type, Sequence[str]]]]
     ) -> None:
-        self._columns = {pool: [_Column.from_layout(leaf) for leaf in leaves(pool.element)] for pool in pools}
+        self._columns = {pool: [_Column.from_layout(leaf) for leaf in pool.leaves()] for pool in pools}
+        self._lists = [pool for pool in pools if _is_list_of_rows(pool)]
         self._constructors: dict[type, _Constructor] = {}
         self._of: dict[Pool, list[_Constructor]] = {}
         for pool in pools:
+            if pool in self._lists:
+                continue
             if not isinstance(pool.element, DataLayout) or pool.cells:
                 raise Unpackable
             found = self._of[pool] = []
@@ -101,17 +118,28 @@ class PoolFiller:
                 if cls in self._constructors:
                     raise Unpackable
                 self._constructors[cls] = found[-1]
+        self._all = list(self._constructors.values())
+        self._positions = {each.cls: position for position, each in enumerate(self._all)}
+        self._plans = Plans(self._plan)
         self._below = {cls: tuple(f.name for f in each.rows) for cls, each in self._constructors.items()}
 
-    def fill(self, table: np.ndarray, roots: Sequence[tuple[Any, Pool]]) -> tuple[list[int], object] | None:
-        """Write all parts of the roots into their pools, which hold nothing else.
+    def fill(
+        self, table: np.ndarray, roots: Sequence[tuple[Any, Pool]], lists: Sequence[tuple[list[Any], Pool]] = ()
+    ) -> tuple[list[int], list[int], object] | None:
+        """Write all parts of the roots and of the lists into their pools, which hold nothing else.
 
-        Returns the roots' rows, and the constructors and types of fields that were met; None if something is not of the
-        dtype, shape or class that the program is for. Raises ExecutionError if memory runs out.
+        Returns the roots' rows, the rows where the lists begin, and the constructors and types of fields that were met;
+        None if something is not of the dtype, shape or class that the program is for. Raises ExecutionError if memory
+        runs out.
         """
+        elements = [value for values, _ in lists for value in values]
+        values = [*(value for value, _ in roots), *elements]
+        plans = self._plans.find(values)
+        if plans is not None:
+            return self._assemble(table, roots, lists, plans, values)
         groups: dict[type, list[Any]] = {cls: [] for cls in self._constructors}
         numbers: dict[int, int] = {}
-        if not self._visit([value for value, _ in roots], groups, numbers):
+        if not self._visit(list(values), groups, numbers):
             return None
         starts: dict[type, int] = {}
         for pool, constructors in self._of.items():
@@ -130,7 +158,108 @@ class PoolFiller:
                 seen.append((each.cls, kinds))
         if any(self._constructors[type(value)].pool is not pool for value, pool in roots):
             return None
-        return [starts[type(value)] + numbers[id(value)] for value, _ in roots], tuple(seen)
+        found = {id(value): starts[type(value)] + numbers[id(value)] for value in values}
+        begins = self._write_lists(table, lists, found)
+        return None if begins is None else ([found[id(value)] for value, _ in roots], begins, tuple(seen))
+
+    def _write_lists(
+        self, table: np.ndarray, lists: Sequence[tuple[list[Any], Pool]], found: dict[int, int]
+    ) -> list[int] | None:
+        """Write the rows of the lists' elements, which are `found` by their identity; gives the rows where the lists
+        begin, or None where they do not fit."""
+        rows: dict[Pool, list[int]] = {pool: [] for pool in self._lists}
+        begins: list[int] = []
+        for values, pool in lists:
+            assert isinstance(pool.element, RowLayout)
+            if any(self._constructors[cls].pool is not pool.element.pool for cls in set(map(type, values))):
+                return None
+            begins.append(len(rows[pool]))
+            rows[pool] += [found[id(value)] for value in values]
+        for pool, given in rows.items():
+            self._reserve(table, pool, len(given))
+            self._rows(table, pool, 0, 0, len(given))[...] = given
+        return begins
+
+    # ---- values that were passed before
+
+    def _plan(self, value: Any) -> Plan | None:
+        """How a value lies in pools; None if it does not fit."""
+        groups: dict[type, list[Any]] = {cls: [] for cls in self._constructors}
+        numbers: dict[int, int] = {}
+        if not self._visit([value], groups, numbers):
+            return None
+        rows, tensors = [], []
+        for each in self._all:
+            objects = groups[each.cls]
+            fields = []
+            for field in each.rows:
+                parts = [o.__dict__[field.name] for o in objects]
+                if not self._are_rows_of(parts, field.layout):
+                    return None
+                kinds = np.fromiter((self._positions[type(p)] for p in parts), np.int64, len(parts))
+                fields.append((kinds, np.fromiter((numbers[id(p)] for p in parts), np.int64, len(parts))))
+            rows.append(fields)
+            held: list[tuple[Values, frozenset[type]]] = []
+            for field in each.tensors:
+                values: Values = [o.__dict__[field.name] for o in objects]
+                types = frozenset(map(type, values))
+                if values and is_fixed(types):
+                    column = self._columns[each.pool][field.column]
+                    elements = np.empty((len(values), *column.dims), column.dtype)
+                    if not write_tensors(elements, list(values), types):
+                        return None
+                    values = elements
+                held.append((values, types))
+            tensors.append(held)
+        counts = np.array([len(groups[each.cls]) for each in self._all], np.int64)
+        root = self._positions[type(value)], numbers[id(value)]
+        return Plan(counts, rows, tensors, root, len(numbers))
+
+    def _are_rows_of(self, values: Sequence[Any], layout: TensorLayout | RowLayout) -> bool:
+        """Whether values have rows in the pool of a field."""
+        assert isinstance(layout, RowLayout)
+        return all(self._constructors[cls].pool is layout.pool for cls in set(map(type, values)))
+
+    def _assemble(
+        self,
+        table: np.ndarray,
+        roots: Sequence[tuple[Any, Pool]],
+        lists: Sequence[tuple[list[Any], Pool]],
+        plans: Sequence[Plan],
+        values: Sequence[Any],
+    ) -> tuple[list[int], list[int], object] | None:
+        """As `fill`, for values with plans."""
+        pools = [[self._positions[each.cls] for each in constructors] for constructors in self._of.values()]
+        whole = Assembly.of_plans(plans, pools)
+        totals = whole.counts.sum(axis=0)
+        for pool, positions in zip(self._of, pools, strict=True):
+            self._reserve(table, pool, int(totals[positions].sum()))
+        seen: list[object] = []
+        for position, each in enumerate(self._all):
+            start, count = int(whole.base[0, position]), int(totals[position])
+            if not count:
+                continue
+            self._rows(table, each.pool, 0, start, count)[...] = each.tag
+            for number, field in enumerate(each.rows):
+                self._rows(table, each.pool, field.column, start, count)[...] = whole.rows(position, number)
+            kinds: list[object] = []
+            for number, field in enumerate(each.tensors):
+                given, types = whole.tensors(position, number)
+                kinds.append(types)
+                column = self._rows(table, each.pool, field.column, start, count)
+                if isinstance(given, np.ndarray):
+                    column[...] = given
+                elif not write_tensors(column, given, types):
+                    return None
+            seen.append((each.cls, tuple(kinds)))
+        if any(self._constructors[type(value)].pool is not pool for value, pool in roots):
+            return None
+        distinct = dict.fromkeys(map(id, values))
+        found = {identity: whole.root(number) for number, identity in enumerate(distinct)}
+        begins = self._write_lists(table, lists, found)
+        return None if begins is None else ([found[id(value)] for value, _ in roots], begins, tuple(seen))
+
+    # ---- memory
 
     def _reserve(self, table: np.ndarray, pool: Pool, count: int) -> None:
         """Make room for this many rows of a pool, which has no others."""
@@ -186,9 +315,8 @@ class PoolFiller:
         start, count = starts[each.cls], len(objects)
         self._rows(table, each.pool, 0, start, count)[...] = each.tag
         for field in each.rows:
-            assert isinstance(field.layout, RowLayout)
             parts = [o.__dict__[field.name] for o in objects]
-            if any(self._constructors[cls].pool is not field.layout.pool for cls in set(map(type, parts))):
+            if not self._are_rows_of(parts, field.layout):
                 return None
             rows = [starts[type(p)] + numbers[id(p)] for p in parts]
             self._rows(table, each.pool, field.column, start, count)[...] = rows
@@ -201,6 +329,14 @@ class PoolFiller:
             if not write_tensors(self._rows(table, each.pool, field.column, start, count), values, kind):
                 return None
         return tuple(kinds)
+
+
+def _is_list_of_rows(pool: Pool) -> bool:
+    """Whether the rows of a pool are elements of lists that are recursive values, which the program does not change."""
+    element = pool.element
+    if pool.cells or not isinstance(element, RowLayout):
+        return False
+    return isinstance(element.pool.element, DataLayout) and not element.pool.cells
 
 
 def _packable_layout(layout: Layout) -> TensorLayout | RowLayout:
@@ -265,6 +401,7 @@ class DataCall:
         self._constants: list[np.ndarray | None] = []
         self._given: list[tuple[int, int]] = []  # places among the program's leaves, and the arguments' leaves there
         self._roots: list[tuple[int, int, Pool]] = []  # the same for those that are rows
+        self._lists: list[tuple[int, int, Pool]] = []  # the same for lists of such: the places of begin and length
         self._allowed: set[object] = set()
         self._bases: list[BaseType] = []
         rest = iter(kinds)
@@ -289,6 +426,13 @@ class DataCall:
                 next(kinds)
                 self._roots.append((len(self._constants), len(self._bases), pool))
                 self._constants.append(None)
+                self._bases.append(INT64)
+            case StackLayout(pool=pool):
+                if kind != LIST_OF_ROWS or not _is_list_of_rows(pool):
+                    raise Unpackable
+                next(kinds)
+                self._lists.append((len(self._constants), len(self._bases), pool))
+                self._constants += None, None
                 self._bases.append(INT64)
             case TupleLayout(items):
                 if kind in ("tuple", "list", "dict") or kind is None:
@@ -319,18 +463,22 @@ class DataCall:
         """Note that the program is for values with these constructors and types of fields. Raises Unpackable if the
         values of the call do not fit."""
         context = self.program.take()
-        found = self._packing.fill(context.table, [(leaves[i], pool) for _, i, pool in self._roots])
+        found = self._fill(context.table, leaves)
         self.program.give(context)
         if found is None:
             raise Unpackable
-        self._allowed.add(found[1])
+        self._allowed.add(found[2])
+
+    def _fill(self, table: np.ndarray, leaves: Sequence[Any]) -> tuple[list[int], list[int], object] | None:
+        roots = [(leaves[i], pool) for _, i, pool in self._roots]
+        return self._packing.fill(table, roots, [(leaves[i], pool) for _, i, pool in self._lists])
 
     def __call__(self, leaves: Sequence[Any]) -> tuple[Any] | None:
         """The run-time value of the result; None if the program is not for these arguments."""
         program = self.program
         context = program.take()
-        found = self._packing.fill(context.table, [(leaves[i], pool) for _, i, pool in self._roots])
-        if found is None or found[1] not in self._allowed:
+        found = self._fill(context.table, leaves)
+        if found is None or found[2] not in self._allowed:
             program.give(context)
             return None
         given: list[Any] = self._constants.copy()
@@ -338,6 +486,8 @@ class DataCall:
             given[place] = leaves[position]
         for (place, _, _), row in zip(self._roots, found[0], strict=True):
             given[place] = np.asarray(row, np.int64)
+        for (place, position, _), begin in zip(self._lists, found[1], strict=True):
+            given[place : place + 2] = np.asarray(begin, np.int64), np.asarray(len(leaves[position]), np.int64)
         try:
             outputs = program.run(given, context)
             return None if outputs is None else (program.read(outputs, context),)

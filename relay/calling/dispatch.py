@@ -231,13 +231,19 @@ class ProgramDispatcher(abc.ABC):
     def _remember_data(self, kinds: tuple[object, ...], leaves: Sequence[Any], lowered: CompiledSignature) -> None:
         """The same for calls with values of data types."""
         shortcuts = self._shortcuts
+        table = shortcuts.nested
+        if any(map(holds_lists, lowered.parameters)):
+            together = lists_as_leaves(kinds, leaves)
+            if together is None:
+                return
+            (kinds, leaves), table = together, shortcuts.lists
         known = shortcuts.data.get(kinds)
         values = kinds[2:] if kinds[0] == _KEYWORDS else kinds
         try:
             if known is None or known.program is not lowered.program:
                 known, call = repeat_with_data(lowered.program, values, lowered.result)
                 known.learn(leaves)
-                shortcuts.data[kinds], shortcuts.nested[kinds] = known, call
+                shortcuts.data[kinds], table[kinds] = known, call
             else:
                 known.learn(leaves)
         except (NotCacheable, Unpackable):

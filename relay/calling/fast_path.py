@@ -18,7 +18,7 @@ from relay.calling import marshalling, results
 from relay.calling.arguments import is_function, python_value, static_key
 from relay.calling.array import Array
 from relay.calling.closures import ReturnedFunction
-from relay.calling.data_marshalling import ROWS, DataCall, Unpackable
+from relay.calling.data_marshalling import LIST_OF_ROWS, ROWS, DataCall, Unpackable
 from relay.calling.devices.device_array import DeviceArray
 from relay.calling.dlpack import array_from_dlpack
 from relay.calling.reference_marshalling import LIST, REFERENCE, ReferenceCall
@@ -69,7 +69,7 @@ def repeat_with_data(program: Program, kinds: Sequence[object], result: Type) ->
 
     Raises Unsuited for arguments that must be described again in each call.
     """
-    leaves = [kind for kind in kinds if type(kind) is type or kind == ROWS]
+    leaves = [kind for kind in kinds if type(kind) is type or kind in (ROWS, LIST_OF_ROWS)]
     try:
         call = DataCall(program, kinds, marshalling.classes)
     except Unpackable:
@@ -82,7 +82,7 @@ def repeat_with_data(program: Program, kinds: Sequence[object], result: Type) ->
         found = call(given)
         return GUARD_FAILURE if found is None else wrap(found[0], result)
 
-    numbers = [i for i, kind in enumerate(leaves) if kind is not np.ndarray and kind != ROWS]
+    numbers = [i for i, kind in enumerate(leaves) if kind is not np.ndarray and kind not in (ROWS, LIST_OF_ROWS)]
     return call, _with_numbers(run, numbers, leaves, bases) if numbers else run
 
 

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from relay.calling.array import Array
-from relay.calling.data_marshalling import ROWS, Unpackable, write_tensors
+from relay.calling.data_marshalling import LIST_OF_ROWS, ROWS, Unpackable, write_tensors
 from relay.calling.results import wrap
 from relay.codegen.lowering.layout import (
     Layout,
@@ -50,27 +50,46 @@ the list of them."""
 
 
 def lists_as_leaves(kinds: Sequence[object], leaves: Sequence[Any]) -> tuple[tuple[object, ...], list[Any]] | None:
-    """Kinds and leaves with lists of arrays, or of numbers, as one leaf; None where there are none."""
-    if "list" not in kinds or REFERENCE in kinds or ROWS in kinds:
+    """Kinds and leaves with lists of arrays, of numbers, or of recursive values, as one leaf; None where there are
+    none."""
+    if "list" not in kinds or REFERENCE in kinds:
         return None
     found_kinds: list[object] = []
     found: list[Any] = []
     position = leaf = 0
+    changed = False
     while position < len(kinds):
         kind = kinds[position]
         count = kinds[position + 1] if kind == "list" else 0
-        inside = kinds[position + 2 : position + 2 + count] if isinstance(count, int) else ()
-        if inside and len(set(inside)) == 1 and type(inside[0]) is type:
-            found_kinds += LIST, inside[0]
-            found.append(list(leaves[leaf : leaf + len(inside)]))
-            position, leaf = position + 2 + len(inside), leaf + len(inside)
+        made = _list_kind(kinds, position + 2, count) if isinstance(count, int) and count else None
+        if made is not None:
+            assert isinstance(count, int)
+            found_kinds += made
+            found.append(list(leaves[leaf : leaf + count]))
+            position, leaf = position + 2 + count * (2 if made[0] == LIST_OF_ROWS else 1), leaf + count
+            changed = True
             continue
         found_kinds.append(kind)
         position += 1
-        if type(kind) is type:
+        if type(kind) is type or kind == ROWS:
             found.append(leaves[leaf])
             leaf += 1
-    return (tuple(found_kinds), found) if LIST in found_kinds else None
+            if kind == ROWS:  # its data type is no kind of a leaf
+                found_kinds.append(kinds[position])
+                position += 1
+    return (tuple(found_kinds), found) if changed else None
+
+
+def _list_kind(kinds: Sequence[object], start: int, count: int) -> tuple[object, object] | None:
+    """The kind of a list of so many elements whose kinds begin there, if they are alike."""
+    first = kinds[start]
+    if type(first) is type:
+        return (LIST, first) if set(kinds[start : start + count]) == {first} else None
+    if first == ROWS:
+        inside = kinds[start : start + 2 * count]
+        if len(set(inside[::2])) == len(set(inside[1::2])) == 1:
+            return LIST_OF_ROWS, inside[1]
+    return None
 
 
 class ReferenceCall:
