@@ -16,7 +16,6 @@ import attrs
 import numpy as np
 
 from relay.calling.array import Array
-from relay.calling.data_plans import Assembly, Plan, Plans, Values, is_fixed
 from relay.codegen.lowering.layout import (
     DataLayout,
     Layout,
@@ -27,6 +26,7 @@ from relay.codegen.lowering.layout import (
     TupleLayout,
     leaves,
 )
+from relay.codegen.runtime.data_plans import Assembly, Plan, Plans, Values, is_fixed
 from relay.codegen.runtime.marshalling import reallocate
 from relay.errors import ExecutionError
 from relay.ir.types import INT64, BaseType, DataDefinition

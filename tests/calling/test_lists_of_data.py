@@ -10,7 +10,8 @@ import pytest
 
 import relay
 from relay import Float, Tensor
-from relay.calling import data_marshalling, data_plans
+from relay.calling import data_marshalling
+from relay.codegen.runtime import data_plans
 from relay.codegen.runtime.marshalling import ArgumentMarshaller
 
 
