@@ -15,7 +15,7 @@ SEPARATOR = ": "
 
 
 def raisable(value: object) -> bool:
-    """Whether a program may raise this: one of Python's own classes of exceptions, of which the name tells."""
+    """True if a program may raise this: one of Python's own classes of exceptions, of which the name tells."""
     name = getattr(value, "__name__", "")
     return isinstance(value, type) and issubclass(value, Exception) and getattr(builtins, name, None) is value
 

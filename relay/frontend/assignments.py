@@ -217,7 +217,7 @@ def update_item(
 
 
 def _part(context: Context, whole: Atom, step: Step, updated: bool) -> Atom:
-    """What a step reads."""
+    """The value that a step reads."""
     items, place = step
     if isinstance(items, str):
         return context.bind(Attribute(whole, items, place), items, place)

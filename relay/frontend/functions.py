@@ -156,7 +156,7 @@ def _refuse_lost_changes(context: Context) -> None:
 
 
 def _returns(node: FunctionNode, name: str) -> bool:
-    """Whether a function returns a variable as a whole, alone, in a structure, or as the argument of a call."""
+    """True if a function returns a variable as a whole, alone, in a structure, or as the argument of a call."""
     returned = [n.value for n in ast.walk(node) if isinstance(n, ast.Return)]
     pending: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else [n for n in returned if n is not None]
     while pending:

@@ -154,7 +154,7 @@ def _lower_rounds(
 
 
 def _is_new(context: Context, name: str) -> bool:
-    """Whether a loop is the first to assign a name that no other function uses."""
+    """True if a loop is the first to assign a name that no other function uses."""
     if name in context.cells or name in context.early or name not in context.locals:
         return False
     return not isinstance(context.block.environment.lookup(name), Var)

@@ -218,12 +218,12 @@ def _assert_false(context: Context, node: ast.Raise) -> ast.Assert:
 
 
 def _leaves_early(statements: Sequence[ast.stmt]) -> bool:
-    """Whether statements may be left by `return`, `break` or `continue`, so that what stands behind them is skipped."""
+    """True if statements may be left by `return`, `break` or `continue`, so that what stands behind them is skipped."""
     return any(isinstance(n, ast.Return | ast.Break | ast.Continue) for s in statements for n in ast.walk(s))
 
 
 def _changes_nothing(context: Context, item: ast.withitem) -> bool:
-    """Whether the context of a `with` changes nothing of what a program computes: NumPy's `errstate`, and
+    """True if the context of a `with` changes nothing of what a program computes: NumPy's `errstate`, and
     `contextlib.nullcontext()`."""
     if item.optional_vars is not None or not isinstance(item.context_expr, ast.Call):
         return False

@@ -113,7 +113,7 @@ def is_record_class(value: object) -> bool:
 
 
 def is_plain_class(cls: type) -> bool:
-    """Whether a class is the user's, written in Python alone, whose objects programs read by their attributes."""
+    """True if a class is the user's, written in Python alone, whose objects programs read by their attributes."""
     if hasattr(cls, "__relay_data__") or hasattr(cls, "__relay__") or not cls.__dictoffset__:
         return False
     return all(_is_written_by_user(base) for base in cls.__mro__ if base is not object)
@@ -129,7 +129,7 @@ def _is_written_by_user(cls: type) -> bool:
 
 
 def _is_part(value: object) -> bool:
-    """Whether an attribute of such an object is one that programs can read."""
+    """True if an attribute of such an object is one that programs can read."""
     if value is None or isinstance(value, int | float | str | enum.Enum | np.ndarray | np.generic | BaseType | type):
         return True
     if isinstance(value, dict):
@@ -206,7 +206,7 @@ def build(form: Form | None, values: Sequence[object]) -> object:
 
 
 def is_key(value: object) -> bool:
-    """Whether a dict in a program may have this key."""
+    """True if a dict in a program may have this key."""
     if isinstance(value, tuple):
         return all(map(is_key, value))
     return isinstance(value, str | int | enum.Enum)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 _INSTALLED = ("site-packages", "dist-packages")
 _LIBRARY = (sysconfig.get_path("stdlib"), str(Path(__file__).parents[1]))
-"""Where Python's own modules are, and Relay's."""
+"""The folders of Python's own modules, and of Relay's."""
 
 
 def is_readable_module(name: str) -> bool:
-    """Whether programs read the functions and classes of a module: not those of one with `__relay_python__ = True`."""
+    """True if programs read the functions and classes of a module: not those of one with `__relay_python__ = True`."""
     module = sys.modules.get(name)
     if module is None or getattr(module, "__relay_python__", False):
         return False
@@ -21,5 +21,5 @@ def is_readable_module(name: str) -> bool:
 
 
 def is_user_file(name: str) -> bool:
-    """Whether a file is neither Python's nor Relay's nor that of an installed package."""
+    """True if a file is neither Python's nor Relay's nor that of an installed package."""
     return not name.startswith(_LIBRARY) and not any(part in _INSTALLED for part in Path(name).parts)

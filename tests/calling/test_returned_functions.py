@@ -250,7 +250,7 @@ def test_functions_that_the_run_chooses(way: Way) -> None:
         return (lambda x: x + n) if up else (lambda x: x * n)
 
     with pytest.raises(TypeCheckError, match="is selected at run time, so its type cannot be inferred"):
-        way(unannotated)(1.0, True)
+        way(unannotated)(1.0, np.bool_(True))
 
 
 @ways

@@ -1,1 +1,1 @@
-"""Which program serves a call."""
+"""The choice of the program that serves a call."""

@@ -30,7 +30,7 @@ MANY_VALUES = 8
 
 @attrs.define(eq=False)
 class Configuration:
-    """Which arguments of one function are static, by the kinds of its calls; the callers hold a lock to change it."""
+    """The arguments of one function that are static, by the kinds of its calls; callers hold a lock to change it."""
 
     name: str
     parameters: Sequence[str]
@@ -110,7 +110,7 @@ def search(
     places: Places,
     elaborate: Callable[[Sequence[ArgumentDescription]], object],
 ) -> Places:
-    """Which of these have to be static for the program to have a type: booleans if these suffice, no more than needed.
+    """Those of these places that have to be static for the program to have a type: booleans if these suffice, no more than needed.
     None of them if it has none anyway."""
 
     def has_type(static: Places) -> bool:

@@ -190,7 +190,7 @@ class ProgramTable:
         elaborate: Elaborate,
         make: Callable[[Signature, list[Argument], Places], CompiledSignature],
     ) -> tuple[list[ArgumentDescription], CompiledSignature]:
-        """What `make` makes for a call by its signature, its arguments and those of them that may be static, and the
+        """The result of `make` for a call by its signature, its arguments and those of them that may be static, and the
         arguments, of which those are static whose values the program needs."""
         described = self.with_static(given)
         while True:

@@ -45,7 +45,7 @@ LIST_STATEMENTS = {"append": 1, "extend": 1, "insert": 2, "clear": 0, "reverse":
 
 
 def changes_list(method: str, call: ast.Call) -> bool:
-    """Whether a call of a method, written as a statement, changes a list."""
+    """True if a call of a method, written as a statement, changes a list."""
     if method == "update":
         return len(call.args) <= 1
     return LIST_STATEMENTS.get(method) == len(call.args) and (not call.keywords or method == "sort")
@@ -222,7 +222,7 @@ def subscripted_name(node: ast.expr) -> str | None:
 
 
 def is_part(node: ast.expr) -> TypeGuard[ast.Subscript | ast.Attribute]:
-    """Whether this is an item or a field of something, and not what a reference holds."""
+    """True if this is an item or a field of something, and not what a reference holds."""
     return isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr != "value")
 
 

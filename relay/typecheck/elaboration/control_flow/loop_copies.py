@@ -106,7 +106,7 @@ DEEPEST = 40
 
 
 def is_copied(checker: Checker, context: Context, node: ForEach, iterable: AbstractValue) -> bool:
-    """Whether a loop that changes lists, or goes through numbers backwards, gets a copy of its body for each round."""
+    """True if a loop that changes lists, or goes through numbers backwards, gets a copy of its body for each round."""
     must = node.label in checker.decisions.copied
     if not node.resized and not (isinstance(iterable, Range) and iterable.reversed):
         count = count_of(iterable, ask=must) if isinstance(iterable, Range) else None

@@ -161,7 +161,7 @@ class DiagnosticCollector(EffectNotes):
                 raise NumbersSpecialize(new)
 
     def specialize_arguments(self, needed: Iterable[object], error: TypeCheckError | None = None) -> None:
-        """Where the values of these are needed at compile time: let arguments that they come from be static."""
+        """Begin again with static arguments, if the values that are needed at compile time come from arguments."""
         found = Places().union(*map(self.sources.of, needed))
         if found:
             raise ArgumentsSpecialize(found, error)

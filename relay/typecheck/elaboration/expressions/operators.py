@@ -187,7 +187,7 @@ def array_of(checker: Checker, out: TypedBlockBuilder, entity: Tuple, span: Span
 
 
 def is_list_of_numbers(entity: Tuple) -> bool:
-    """Whether this is a list that stands for an array, as in `np.tanh([1.0, 2.0])`: of numbers, or of such lists."""
+    """True if this is a list that stands for an array, as in `np.tanh([1.0, 2.0])`: of numbers, or of such lists."""
     if entity.form is None or entity.form.cls is not list or not entity.items:
         return False
     return all(

@@ -24,7 +24,7 @@ def use_translation(translate: Callable[[FunctionType], Definition]) -> None:
 
 
 def is_read(function: FunctionType) -> bool:
-    """Whether a program may call this function without a decorator."""
+    """True if a program may call this function without a decorator."""
     if hasattr(function, "__wrapped__") or not is_readable_module(function.__module__):
         return False
     return is_user_file(function.__code__.co_filename)

@@ -37,7 +37,7 @@ def holds_labels(entity: AbstractValue) -> bool:
 
 
 def holds_numbers(entity: AbstractValue) -> bool:
-    """Whether a structure holds integers that are known."""
+    """True if a structure holds integers that are known."""
     return isinstance(entity, Tuple) and any(_is_integer(item) or holds_numbers(item) for item in entity.items)
 
 

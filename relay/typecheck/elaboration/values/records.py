@@ -43,7 +43,9 @@ def as_record(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, s
     """The entity as a tuple with named fields, or None."""
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
-    return entity if isinstance(entity, Tuple) and entity.form is not None and entity.form.names else None
+    if not isinstance(entity, Tuple) or entity.form is None:
+        return None
+    return entity if entity.form.names or entity.form.cls is dict else None
 
 
 def iteration_items(entity: Tuple, span: Span | None) -> tuple[AbstractValue, ...]:

@@ -35,7 +35,7 @@ def tensor_type(typed: DynamicValue) -> TensorType | None:
 
 
 def is_attribute(name: str) -> bool:
-    """Whether tensors have an attribute or a method of this name."""
+    """True if tensors have an attribute or a method of this name."""
     if name in ATTRIBUTES or name in COPIES or name == ITEM or resolve_name(name) is not None:
         return True
     return bool(overloads.method(np.ndarray, name))
