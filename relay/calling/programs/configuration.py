@@ -110,8 +110,8 @@ def search(
     places: Places,
     elaborate: Callable[[Sequence[ArgumentDescription]], object],
 ) -> Places:
-    """Those of these places that have to be static for the program to have a type: booleans if these suffice, no more than needed.
-    None of them if it has none anyway."""
+    """Those of these places that have to be static for the program to have a type: booleans if these suffice, no more
+    than needed. None of them if it has none anyway."""
 
     def has_type(static: Places) -> bool:
         try:
