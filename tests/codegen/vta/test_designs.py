@@ -40,6 +40,7 @@ BROKEN = [
     ("GEMM uop=0..1 in=8 dst=0,1\nGEMM reset uop=1..2\nSTORE out {out} x=8", "stale-output", HLS),
     ("GEMM uop=0..1 in=8 dst=0,1\nGEMM reset uop=1..2\nSTORE out {out} x=8", "stale-output", CHISEL),
     ("LOAD uop {uop} y=2 x=1\n" + STORE, "micro-op-load", HLS),
+    ("LOAD uop sram=2 dram=0x403 x=2\nGEMM uop=1..2\n" + STORE, "micro-op-load", CHISEL),
     ("LOAD wgt {wgt} x=1 pad=0,1,0,0\n" + STORE, "padded-load", HLS),
     ("LOAD inp x=0 y=0 pad=1,0,1,0\n" + STORE, "padded-load", HLS),
 ]

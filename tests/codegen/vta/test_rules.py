@@ -119,6 +119,7 @@ BROKEN = [
     ),
     ("LOAD uop {UOP} y=2 x=1", "micro-op-load", "loads micro-ops in 2 rows"),
     ("LOAD uop {UOP} x=1 pad=0,0,1,0", "micro-op-load", "loads micro-ops with padding"),
+    ("LOAD uop sram=2 dram=0x401 x=2", "micro-op-load", "from an odd place, 0x401, to an even one, 2"),
     ("LOAD wgt {WGT} x=1 pad=0,1,0,0", "padded-load", "loads WGT with padding"),
     ("LOAD acc {ACC} x=1 pad=0,0,1,0", "padded-load", "loads ACC with padding"),
     ("LOAD inp x=0 y=0 pad=1,0,1,0", "padded-load", "loads nothing with padding"),

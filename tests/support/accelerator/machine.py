@@ -7,7 +7,8 @@ It is one of three designs, which differ where a stream may tell them apart:
     hls         a step does not see those of the two before it; a store sees what GEMM and ALU wrote last, and a reset
                 writes the sum there that it does not keep; shifts are by five bits with a sign
     chisel      likewise, but GEMM sees the step before, a reset writes nothing there, and the ALU with an immediate
-                reads the source; a micro-op's weight counts for the ALU; there are 2048 micro-ops
+                reads the source; a micro-op's weight counts for the ALU; there are 2048 micro-ops, and loads of these
+                from odd places to even ones write the place before, too (the first design)
 
 Of the units that can go on one is chosen by chance, and at most 512 instructions wait for each. With a seed memories
 begin with random numbers. What hardware does not do is a Failure.
@@ -200,6 +201,8 @@ class Machine:
             require(memory != UOP or f["y"] == 1, "micro-ops in rows")
         if self.design == CHISEL:
             require(memory != UOP or at + f["x"] <= 2048, "Chisel's buffer has 2048 micro-ops")
+            if memory == UOP and at % 2 == 0 and f["dram"] % 2:  # two come at once, and both are written
+                self.uop[at - 1] = self.element(UOP, f["dram"] - 1).view("<u4")[0]
         pads = {UOP: self.uop, WGT: self.wgt, INP: self.inp, ACC: self.acc, ACC8: self.acc}
         types = {UOP: "<u4", WGT: "i1", INP: "i1", ACC: "<i4", ACC8: "i1"}
         for y in range(-f["top"], f["y"] + f["bottom"]):

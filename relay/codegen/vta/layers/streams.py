@@ -127,7 +127,9 @@ class StreamBuilder:
         if start is None:
             start = self._lists[uops] = len(self._uops)
             self._uops += [MicroOp(*uop) for uop in uops]
-        self._out.append(_UopPlace(start, start + len(uops)))
+            if len(uops) % 2:  # so that all lists begin at even places, as the first Chisel design needs them
+                self._uops.append(MicroOp(0))
+        self._out.append(_UopPlace(start, start + len(uops) + len(uops) % 2))
         self._buffers.append(None)
         self.emit(attrs.evolve(instruction, uop_begin=start, uop_end=start + len(uops)))
 

@@ -33,7 +33,8 @@ LINTS: Mapping[str, str] = {
     "empty-rows": "a transfer of something has at least one row, without which hardware counters run away",
     "repeated-destination": "no step reads a row that one of the two steps before it writes",
     "stale-output": "the last to write a row that is stored was the ALU, or GEMM without reset",
-    "micro-op-load": "micro-ops are loaded in one row without padding: HLS copies no more",
+    "micro-op-load": "micro-ops are loaded in one row without padding: HLS copies no more; and not from an odd place "
+    "to an even one, where the first Chisel design writes the place before, too",
     "padded-load": "only activations are loaded with padding, and not none of them: HLS ignores that of weights and "
     "accumulators, and fills that of a load of nothing",
     "token-capacity": "at most 255 tokens wait in a queue: Chisel's counters lose the next one",

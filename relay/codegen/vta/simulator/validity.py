@@ -59,6 +59,9 @@ def _check_load(position: int, load: Load, report: Report) -> None:
     if load.memory is Memory.UOP and (load.y_size > 1 or load.is_padded):
         what = f"in {load.y_size} rows" if load.y_size > 1 else "with padding"
         report.add("micro-op-load", f"instruction {position} loads micro-ops {what}", position)
+    if load.memory is Memory.UOP and load.dram % 2 and not load.sram % 2:
+        places = f"from an odd place, {load.dram:#x}, to an even one, {load.sram}"
+        report.add("micro-op-load", f"instruction {position} loads micro-ops {places}", position)
 
 
 def _check_store(position: int, store: Store, report: Report) -> None:
