@@ -565,14 +565,14 @@ def _single_exit(function: Function) -> tuple[tuple[Var, ...], Block, Atom]:
     body = copy.body
     if tail_of(body) is not None:
         result = Var("result", function.result)
-        body = _yielding(body, result)
+        body = _with_yields(body, result)
         body = Block(body.bindings, Exit(copy.label, (result,)))
     if not isinstance(body.terminator, Exit):
         raise InternalError(f"the body of {function.name} does not return")
     return copy.parameters, body, body.terminator.values[0]
 
 
-def _yielding(block: Block, result: Var) -> Block:
+def _with_yields(block: Block, result: Var) -> Block:
     """A block whose arms return, changed to one whose arms yield. `result` is bound to what they returned."""
     tail = tail_of(block)
     if tail is None:
@@ -581,7 +581,7 @@ def _yielding(block: Block, result: Var) -> Block:
     conditions = {a.condition for a in tail.arms} if isinstance(tail, If) else set()
 
     def arm(body: Block) -> Block:
-        return body if body in conditions else _yielding(body, Var(result.name, result.type))
+        return body if body in conditions else _with_yields(body, Var(result.name, result.type))
 
     changed = Binding((result,), map_blocks(tail, arm))
     return Block((*block.bindings[:-1], changed), Yield((result,)))

@@ -33,11 +33,11 @@ def without_prints(module: Module) -> Module:
     return Module(functions, module.entry, module.data, module.where)
 
 
-def _same(atom: Atom) -> Atom:
+def _same_atom(atom: Atom) -> Atom:
     return atom
 
 
-def _erase(block: Block, atom: Callable[[Atom], Atom] = _same) -> Block:
+def _erase(block: Block, atom: Callable[[Atom], Atom] = _same_atom) -> Block:
     """A block without its prints, reading other atoms."""
 
     def visit(part: Block) -> Block:

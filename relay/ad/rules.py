@@ -81,7 +81,7 @@ def reverse_custom(
             Binding((target,), Project(both, 0, call.span)),
             Binding((saved,), Project(both, 1, call.span)),
         ]
-    own, rest = _first(seed, rule.depth)
+    own, rest = _first_component(seed, rule.depth)
     if own is not None:
         result: Atom = target
         for _ in range(rule.depth):
@@ -102,13 +102,13 @@ def reverse_custom(
     return [*reversal.effects(run, rest, scope), *parts]
 
 
-def _first(seed: Cotangent, depth: int) -> tuple[Cotangent, Cotangent]:
+def _first_component(seed: Cotangent, depth: int) -> tuple[Cotangent, Cotangent]:
     """The cotangent of a value's first component, or the first one of that, and so on; and that of the rest."""
     if depth == 0:
         return seed, None
     if not isinstance(seed, tuple):
         return None, None
-    own, rest = _first(seed[0], depth - 1)
+    own, rest = _first_component(seed[0], depth - 1)
     return own, (rest, *seed[1:])
 
 

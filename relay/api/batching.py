@@ -55,13 +55,13 @@ def _is_axis(axes: object) -> bool:
     return isinstance(axes, int) and not isinstance(axes, bool)
 
 
-def _fronts(axes: object, value: str, name: str) -> str:
+def _examples_first(axes: object, value: str, name: str) -> str:
     """The text of a value whose mapped axes are first; None in place of what is the same for all examples."""
     if axes is None:
         return "None"
     if _is_axis(axes):
         return f"tree_map__(lambda leaf__: front__(leaf__, {axes}, {name!r}), {value})"
-    return _structure(axes, value, name, "in_axes", _fronts)
+    return _structure(axes, value, name, "in_axes", _examples_first)
 
 
 def _examples(axes: object, fronts: str, value: str) -> str:
@@ -92,11 +92,11 @@ def _structure(axes: object, value: str, name: str, option: str, part: Any) -> s
     raise TypeCheckError(f"{option}: the axes of {name} are a number, None, or a tuple, list or dict of these")
 
 
-def _backs(axes: object, value: str, name: str) -> str:
+def _examples_moved_back(axes: object, value: str, name: str) -> str:
     """The text of a result with the axis of examples where `axes` say."""
     if _is_axis(axes):
         return value if axes == 0 else f"tree_map__(lambda leaf__: back__(leaf__, {axes}), {value})"
-    return _structure(axes, value, name, "out_axes", _backs)
+    return _structure(axes, value, name, "out_axes", _examples_moved_back)
 
 
 def _vmap_text(parameters: Parameters, options: Mapping[str, object]) -> str:
@@ -105,7 +105,7 @@ def _vmap_text(parameters: Parameters, options: Mapping[str, object]) -> str:
     if size is not None and not (_is_axis(size) and int(str(size)) >= 0):
         raise TypeCheckError(f"axis_size is the number of examples, found {size!r}")
     mapped = [(name, axis) for name, axis in axes if axis is not None]
-    fronts = "".join(f"    front_{name}__ = {_fronts(axis, name, name)}\n" for name, axis in mapped)
+    fronts = "".join(f"    front_{name}__ = {_examples_first(axis, name, name)}\n" for name, axis in mapped)
     wholes = "".join(f"    whole_{name}__ = {name}\n" for name, axis in mapped if not _is_axis(axis))
     examples = "".join(
         f"        {name} = {_examples(axis, f'front_{name}__', f'whole_{name}__')}\n" for name, axis in mapped
@@ -125,7 +125,7 @@ def vmapped({parameter_names(parameters)}):
             rows__[index__] = tensor__(row__)
             return rows__
         rows__ = tree_map__(put__, rows__, example__(index__))
-    return {_backs(options.get("out_axes", 0), "rows__", "the result")}
+    return {_examples_moved_back(options.get("out_axes", 0), "rows__", "the result")}
 """
 
 

@@ -190,7 +190,7 @@ def types_by_place(functions: Sequence[CheckedFunction], filename: str) -> Mappi
     return {key: list(texts) for key, texts in found.items()}
 
 
-def once(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+def without_duplicates(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Diagnostics without duplicates at the same place."""
     told: dict[object, Diagnostic] = {}
     for diagnostic in diagnostics:

@@ -126,12 +126,12 @@ value_and_grad.__relay_builtin__ = "value_and_grad"  # type: ignore[attr-defined
 # ---- templates
 
 
-def _declared(parameters: Parameters) -> str:
+def _parameter_lines(parameters: Parameters) -> str:
     """Parameters, each in a line of its own, as static ones are written."""
     return "".join(f"    {name},{'  # relay: static' if s.static else ''}\n" for name, s in parameters)
 
 
-def _pulled(parameters: Parameters) -> tuple[str, str]:
+def _dynamic_parameters(parameters: Parameters) -> tuple[str, str]:
     """The parameters that are not static, and the text that takes their cotangents out of `found__`, those of all."""
     chosen = [name for name, s in parameters if not s.static]
     parts = iter(["found__"] if len(chosen) == 1 else [f"found__[{i}]" for i in range(len(chosen))])
@@ -141,10 +141,10 @@ def _pulled(parameters: Parameters) -> tuple[str, str]:
 
 
 def _vjp_text(parameters: Parameters, options: Mapping[str, object]) -> str:
-    names, (chosen, found) = parameter_names(parameters), _pulled(parameters)
+    names, (chosen, found) = parameter_names(parameters), _dynamic_parameters(parameters)
     return f"""\
 def vjp(
-{_declared(parameters)}):
+{_parameter_lines(parameters)}):
     def pullback(seed__):
         def paired({chosen}):
             return dot__(f__({names}), seed__)
@@ -155,10 +155,10 @@ def vjp(
 
 
 def _pullback_text(parameters: Parameters, options: Mapping[str, object]) -> str:
-    names, (chosen, found) = parameter_names(parameters), _pulled(parameters)
+    names, (chosen, found) = parameter_names(parameters), _dynamic_parameters(parameters)
     return f"""\
 def pullback(
-{_declared(parameters)}    seed__,
+{_parameter_lines(parameters)}    seed__,
 ):
     def paired({chosen}):
         return dot__(f__({names}), seed__)

@@ -671,7 +671,7 @@ class _Checking(RelayFunction):
         __tracebackhide__ = True
         if python_mode.active.get() is not None:
             return super().__call__(*arguments, **keywords)
-        before = checks.kept((arguments, keywords))
+        before = checks.argument_copies((arguments, keywords))
         result = super().__call__(*arguments, **keywords)
         checks.require_finite(self, result, *before)
         return result

@@ -137,7 +137,7 @@ class _IntegerRewriter:
             return [*emitter.bindings, last], True
         scale = self.scale(target)
         if (uses > 1 or foreign) and not made.is_kept and scale is not None:
-            made = _kept(emitter, made, _exponent(scale))
+            made = _in_8_bits(emitter, made, _exponent(scale))
         known[target] = made
         if foreign:
             last = self._as_float(emitter, target, made)
@@ -148,7 +148,7 @@ class _IntegerRewriter:
         assert isinstance(target.type, TensorType) and isinstance(target.type.base, BaseType)
         scale = emitter.constant(2.0**-made.exponent, target.type.base)
         zero = emitter.constant(0, INT32)
-        emitter.call(lookup("dequantize"), (_wide(emitter, made, made.exponent), scale, zero), {"axis": -1})
+        emitter.call(lookup("dequantize"), (_in_32_bits(emitter, made, made.exponent), scale, zero), {"axis": -1})
         last = emitter.bindings.pop()
         return Binding((target,), last.value)
 
@@ -161,7 +161,7 @@ def _call(emitter: Emitter, name: str, *given: object, **attributes: AttributeVa
     return emitter.call(lookup(name), given, attributes)
 
 
-def _kept(emitter: Emitter, made: _Integers, exponent: int) -> _Integers:
+def _in_8_bits(emitter: Emitter, made: _Integers, exponent: int) -> _Integers:
     """The numbers in 8 bits, with another exponent."""
     value = emitter.value(made.value)
     shift = made.exponent - exponent
@@ -186,7 +186,7 @@ def _note_quantized(target: Var, call: OpCall, known: dict[Var, _Integers]) -> N
         known[call.arguments[0]] = _Integers(target, _exponent(size), is_kept=True)
 
 
-def _wide(emitter: Emitter, made: _Integers, exponent: int) -> Value:
+def _in_32_bits(emitter: Emitter, made: _Integers, exponent: int) -> Value:
     """The numbers in 32 bits, with an exponent that is not smaller."""
     value = emitter.value(made.value)
     if value.base != INT32:
@@ -240,7 +240,7 @@ def _quantize(
         return None
     if made.is_kept and made.exponent == _exponent(size):
         return Binding((target,), made.value)
-    kept = _kept(emitter, made, _exponent(size))
+    kept = _in_8_bits(emitter, made, _exponent(size))
     assert kept.value is emitter.bindings[-1].targets[0]
     return Binding((target,), emitter.bindings.pop().value)
 
@@ -258,7 +258,7 @@ def _add(r: _IntegerRewriter, emitter: Emitter, target: Var, call: OpCall, known
         scaled = np.round(other.value.astype(np.float64) * 2.0**first.exponent)
         if not np.isfinite(scaled).all() or np.abs(scaled).max(initial=0) > _LARGEST:
             return None
-        total = _call(emitter, "add", _wide(emitter, first, first.exponent), emitter.constant(scaled, INT32))
+        total = _call(emitter, "add", _in_32_bits(emitter, first, first.exponent), emitter.constant(scaled, INT32))
         return _Integers(total.atom, first.exponent, is_sum=first.is_sum)
     if getattr(one, "type", None) is None or one.type.shape != other.type.shape:  # type: ignore[union-attr]
         return None
@@ -268,10 +268,10 @@ def _add(r: _IntegerRewriter, emitter: Emitter, target: Var, call: OpCall, known
         scale = r.scale(early)
         if scale is None:
             return None
-        second = _kept(emitter, known[early], _exponent(scale))
+        second = _in_8_bits(emitter, known[early], _exponent(scale))
         first = known[late]
     exponent = max(first.exponent, second.exponent)
-    total = _call(emitter, "add", _wide(emitter, first, exponent), _wide(emitter, second, exponent))
+    total = _call(emitter, "add", _in_32_bits(emitter, first, exponent), _in_32_bits(emitter, second, exponent))
     return _Integers(total.atom, exponent, is_sum=first.is_sum and second.is_sum)
 
 
@@ -284,7 +284,7 @@ def _relu(
     return attrs.evolve(made, is_positive=True, is_kept=False, is_sum=False)
 
 
-def _bound(
+def _extremum_with_number(
     r: _IntegerRewriter, emitter: Emitter, target: Var, call: OpCall, known: _Known
 ) -> _Integers | Binding | None:
     """The larger or smaller of a value and a number."""
@@ -294,7 +294,9 @@ def _bound(
     if made is None or number is None or abs(number) * 2.0**made.exponent > _LARGEST:
         return None
     scaled = emitter.constant(round(number * 2.0**made.exponent), INT32)
-    return _Integers(_call(emitter, call.operator, _wide(emitter, made, made.exponent), scaled).atom, made.exponent)
+    return _Integers(
+        _call(emitter, call.operator, _in_32_bits(emitter, made, made.exponent), scaled).atom, made.exponent
+    )
 
 
 def _max_pool(
@@ -308,7 +310,7 @@ def _max_pool(
     scale = r.scale(value)
     if scale is None and not made.is_kept:
         return None
-    kept = made if scale is None or made.is_kept else _kept(emitter, made, _exponent(scale))
+    kept = made if scale is None or made.is_kept else _in_8_bits(emitter, made, _exponent(scale))
     pooled = emitter.call(lookup(call.operator), (emitter.value(kept.value),), call.attributes)
     return _Integers(pooled.atom, kept.exponent, is_kept=True)
 
@@ -331,8 +333,8 @@ _RULES: Mapping[str, _Rule] = {
     "quantize": _quantize,
     "add": _add,
     "relu": _relu,
-    "maximum": _bound,
-    "minimum": _bound,
+    "maximum": _extremum_with_number,
+    "minimum": _extremum_with_number,
     "max_pool2d": _max_pool,
 }
 """The operators that integers have."""

@@ -39,10 +39,10 @@ class PythonArray(Array):
     def __setitem__(self, items: Any, value: Any) -> None:
         if not self._own:
             self._value, self._own = self._value.copy(), True
-        self._value[unwrapped(items)] = unwrapped(value)
+        self._value[unwrap_arrays(items)] = unwrap_arrays(value)
 
     def __getitem__(self, items: Any) -> PythonArray:
-        found = self._value[unwrapped(items)]
+        found = self._value[unwrap_arrays(items)]
         if isinstance(found, np.ndarray) and found.base is not None:
             self._own = False
         return PythonArray(np.asarray(found))
@@ -55,10 +55,10 @@ class PythonArray(Array):
         return super().__array__(dtype, copy)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        return wrapped(super().__array_ufunc__(ufunc, method, *inputs, **options))
+        return wrap_arrays(super().__array_ufunc__(ufunc, method, *inputs, **options))
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
-        return wrapped(function(*unwrapped(arguments), **unwrapped(keywords)))
+        return wrap_arrays(function(*unwrap_arrays(arguments), **unwrap_arrays(keywords)))
 
     def __copy__(self) -> PythonArray:
         return PythonArray(self._value.copy(), True)
@@ -79,7 +79,7 @@ def dtype_of(dtype: Any) -> Any:
     return dtype.dtype if isinstance(dtype, BaseType) else dtype
 
 
-def unwrapped(value: Any) -> Any:
+def unwrap_arrays(value: Any) -> Any:
     """NumPy's arrays in place of ours, also in tuples, lists and dicts."""
     if isinstance(value, PythonArray):
         return value.shared()
@@ -88,13 +88,13 @@ def unwrapped(value: Any) -> Any:
     if isinstance(value, BaseType):
         return value.dtype
     if type(value) in (tuple, list):
-        return type(value)(map(unwrapped, value))
+        return type(value)(map(unwrap_arrays, value))
     if type(value) is dict:
-        return {key: unwrapped(part) for key, part in value.items()}
+        return {key: unwrap_arrays(part) for key, part in value.items()}
     return value
 
 
-def wrapped(value: Any) -> Any:
+def wrap_arrays(value: Any) -> Any:
     """The reverse, for what NumPy returns."""
     if isinstance(value, np.ndarray | np.generic):
         return PythonArray(np.asarray(value))
@@ -103,9 +103,9 @@ def wrapped(value: Any) -> Any:
     if isinstance(value, Array):
         return PythonArray(value.numpy())
     if isinstance(value, tuple):
-        parts = tuple(map(wrapped, value))
+        parts = tuple(map(wrap_arrays, value))
         return type(value)(*parts) if hasattr(value, "_fields") else parts
-    return list(map(wrapped, value)) if type(value) is list else value
+    return list(map(wrap_arrays, value)) if type(value) is list else value
 
 
 _DIVISIONS = ("__floordiv__", "__mod__", "__divmod__")
@@ -113,7 +113,7 @@ _DIVISIONS = ("__floordiv__", "__mod__", "__divmod__")
 
 def _refuse_zero(divisor: Any) -> None:
     """Integers are not divided by zero, which NumPy only warns of."""
-    array = np.asarray(unwrapped(divisor))
+    array = np.asarray(unwrap_arrays(divisor))
     if array.dtype.kind in "iu" and not array.all():
         raise ZeroDivisionError("division of integers by zero")
 
@@ -128,7 +128,7 @@ def _of_array(name: str) -> Callable[..., Any]:
         if divides and operands:
             _refuse_zero(operands[0] if name in _DIVISIONS else self)
         self._own = False  # the result may be a view
-        return wrapped(method(self, *unwrapped(operands), **unwrapped(options)))
+        return wrap_arrays(method(self, *unwrap_arrays(operands), **unwrap_arrays(options)))
 
     apply_method.__name__, apply_method.__doc__ = name, method.__doc__
     return apply_method
@@ -139,7 +139,7 @@ def _attribute(name: str) -> property:
 
     def read(self: PythonArray) -> Any:
         self._own = False
-        return wrapped(found.__get__(self))
+        return wrap_arrays(found.__get__(self))
 
     return property(read, doc=found.__doc__)
 

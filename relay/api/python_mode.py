@@ -22,7 +22,7 @@ import numpy as np
 
 from relay.api.function import RelayFunction, decorate
 from relay.api.plain_functions import from_source
-from relay.api.python_arrays import PythonArray, dtype_of, unwrapped, wrapped
+from relay.api.python_arrays import PythonArray, dtype_of, unwrap_arrays, wrap_arrays
 from relay.calling.array import Array
 from relay.calling.dlpack import array_from_dlpack
 from relay.compilation.options import Options
@@ -65,10 +65,12 @@ class _Python(python_mode.Mode):
         """Run a decorated function. The outermost call takes what the caller has, and returns `Array`s."""
         __tracebackhide__ = True
         if _inside.get():
-            return _run(function, [_passed(a) for a in arguments], {k: _passed(v) for k, v in keywords.items()})
+            return _run(
+                function, [_argument_copy(a) for a in arguments], {k: _argument_copy(v) for k, v in keywords.items()}
+            )
         references: dict[int, tuple[Ref, Any, Any]] = {}
-        given = [_entering(a, references) for a in arguments]
-        named = {k: _entering(v, references) for k, v in keywords.items()}
+        given = [_program_argument(a, references) for a in arguments]
+        named = {k: _program_argument(v, references) for k, v in keywords.items()}
         token = _inside.set(True)
         try:
             return _leaving(_run(function, given, named))
@@ -99,7 +101,7 @@ class _Python(python_mode.Mode):
                 raise error.with_traceback(None) from None
         if weak and isinstance(result, np.ndarray) and result.ndim == 0:
             return result.item()
-        return wrapped(result)
+        return wrap_arrays(result)
 
     def decorated(self, function: Any) -> Any:
         """A local Python function or an operator, as one of the language."""
@@ -108,7 +110,7 @@ class _Python(python_mode.Mode):
             return from_source(
                 f"def {function.name}({names}):\n    return operator__({names})", {"operator__": function}
             )
-        return _decorated(function, {}) if isinstance(function, FunctionType) else function
+        return _as_decorated(function, {}) if isinstance(function, FunctionType) else function
 
     def checkpointed(self, function: Any) -> Any:
         """The function itself: nothing is stored."""
@@ -144,7 +146,7 @@ def _stop(frame: Any) -> None:
         sys.breakpointhook()
 
 
-def _decorated(function: FunctionType, made: dict[CodeType, CellType]) -> RelayFunction:
+def _as_decorated(function: FunctionType, made: dict[CodeType, CellType]) -> RelayFunction:
     """A local function as one of the language, and with it the local functions that it calls."""
     own = made[function.__code__] = CellType()
     cells = []
@@ -152,7 +154,7 @@ def _decorated(function: FunctionType, made: dict[CodeType, CellType]) -> RelayF
         inside = cell.cell_contents if _is_set(cell) else None
         if isinstance(inside, FunctionType):
             if inside.__code__ not in made:
-                _decorated(inside, made)
+                _as_decorated(inside, made)
             cell = made[inside.__code__]
         cells.append(cell)
     copy = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, tuple(cells))
@@ -192,8 +194,8 @@ def _interpret(function: RelayFunction, arguments: Sequence[Any], keywords: Mapp
         named = {k: _for_program(v, references) for k, v in keywords.items()}
         result = function.interpret(*given, **named)
     for reference, _, _ in references.values():
-        reference.value = _mapped(reference.value, wrapped)
-    return _mapped(result, wrapped)
+        reference.value = _mapped(reference.value, wrap_arrays)
+    return _mapped(result, wrap_arrays)
 
 
 def _typed(value: Any, type_: Type, sizes: dict[TypeId, Any]) -> Any:
@@ -292,7 +294,7 @@ def _mapped(value: Any, change: Any) -> Any:
     return tree.unflatten(structure, [leaf if isinstance(leaf, Ref) else change(leaf) for leaf in leaves])
 
 
-def _entering(value: Any, references: dict[int, tuple[Ref, Any, Any]]) -> Any:
+def _program_argument(value: Any, references: dict[int, tuple[Ref, Any, Any]]) -> Any:
     """An argument as the program has it. What references hold is noted."""
 
     def change(leaf: Any) -> Any:
@@ -325,7 +327,7 @@ def _leaving(value: Any) -> Any:
 
     def change(leaf: Any) -> Any:
         if isinstance(leaf, Array):
-            return Array(unwrapped(leaf))
+            return Array(unwrap_arrays(leaf))
         if isinstance(leaf, bool | float | np.ndarray | np.generic):
             return Array(np.asarray(leaf))
         if isinstance(leaf, int):
@@ -335,16 +337,16 @@ def _leaving(value: Any) -> Any:
     return _mapped(value, change)
 
 
-def _passed(value: Any) -> Any:
+def _argument_copy(value: Any) -> Any:
     """An argument of a call inside of a program: assignments in the function do not change the caller's."""
     if isinstance(value, PythonArray):
         return PythonArray(value.shared())
     if isinstance(value, np.ndarray | np.generic):
         return PythonArray(np.asarray(value))
     if type(value) in (tuple, list):
-        return type(value)(map(_passed, value))
+        return type(value)(map(_argument_copy, value))
     if type(value) is dict:
-        return {key: _passed(part) for key, part in value.items()}
+        return {key: _argument_copy(part) for key, part in value.items()}
     return value
 
 
@@ -363,7 +365,7 @@ def _for_program(value: Any, references: dict[int, tuple[Ref, Any, Any]]) -> Any
 def _operand(value: Any) -> Any:
     if isinstance(value, bool | int | float) and not isinstance(value, np.generic):
         return value
-    return np.asarray(unwrapped(value))
+    return np.asarray(unwrap_arrays(value))
 
 
 def _attribute(value: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from relay.api.calls_at_top import calls_at_top, elaborate_call
-from relay.api.checked_file import CheckedFile, CheckedFunction, CheckMemory, FileMemory, in_order, once
+from relay.api.checked_file import CheckedFile, CheckedFunction, CheckMemory, FileMemory, in_order, without_duplicates
 from relay.api.differentiation import grad
 from relay.api.function import RelayFunction
 from relay.api.place_types import of_call, with_types
@@ -103,7 +103,9 @@ class Check:
             mistakes = [d for error in files.errors for d in error.diagnostics]
             found += [d for f in functions for d in f.diagnostics if d.severity != "error"]
             mistakes += [d for f in functions for d in f.diagnostics if d.severity == "error"]
-            return CheckedFile(tuple(in_order([*found, *once(mistakes)], filename)), tuple(functions), renewed)
+            return CheckedFile(
+                tuple(in_order([*found, *without_duplicates(mistakes)], filename)), tuple(functions), renewed
+            )
 
     def _calls(
         self, files: Files, text: str, filename: str, kept: FileMemory, places: SourcePlaces, names: Container[str]

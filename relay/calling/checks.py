@@ -51,7 +51,7 @@ def is_finite(value: Any) -> bool:
     return True
 
 
-def kept(arguments: Any) -> Any:
+def argument_copies(arguments: Any) -> Any:
     """The arguments as they are before a call, which may change what references in them hold."""
     return copy.deepcopy(arguments) if _holds_references(arguments) else arguments
 

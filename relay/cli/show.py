@@ -105,7 +105,7 @@ def _render(options: argparse.Namespace, function: RelayFunction) -> str:
         return text(core, default_threads()) if stage == "tir" else _schedules_text(core, default_threads())
     if stage == "batched":
         return _batched_text(options, typed)
-    return _written(options, at_stage(typed, stage, options.level))
+    return _program_text(options, at_stage(typed, stage, options.level))
 
 
 def _batched_text(options: argparse.Namespace, typed: Module) -> str:
@@ -126,7 +126,7 @@ def _place(span: Span | None) -> str:
     return "" if span is None else f"{Path(span.source.filename).name}:{span.line}: "
 
 
-def _written(options: argparse.Namespace, module: Module) -> str:
+def _program_text(options: argparse.Namespace, module: Module) -> str:
     """A program as text, or as a graph."""
     if options.dot or options.svg:
         drawn = graph(module)
@@ -147,7 +147,7 @@ def _offloaded_text(options: argparse.Namespace, typed: Module, stage: str) -> s
     if stage not in ("typed", "core", "optimized"):
         raise Refusal(f"--target vta has the stages typed, core, optimized and streams, found {stage}")
     module = signature.offloaded.module if stage == "optimized" else at_stage(typed, stage, options.level)
-    return _written(options, module)
+    return _program_text(options, module)
 
 
 def _cuda_text(options: argparse.Namespace, typed: Module, stage: str) -> str:
@@ -157,7 +157,7 @@ def _cuda_text(options: argparse.Namespace, typed: Module, stage: str) -> str:
     if stage in ("kernels", "tir", "streams"):
         raise Refusal(f"--target cuda has the stages typed, core, optimized, fused and cuda, found {stage}")
     if stage != "cuda":
-        return _written(options, at_stage(typed, stage, options.level))
+        return _program_text(options, at_stage(typed, stage, options.level))
     if options.dot or options.svg:
         raise Refusal("a graph is drawn of the stages typed to fused")
     from relay.codegen.cuda.program import kernels_of

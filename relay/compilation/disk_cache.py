@@ -108,7 +108,7 @@ def native(
     wanted = key(program, level, threads, choices, donated, target)
     path = directory() / wanted.file(program.main.name)
     is_trusted = _is_trusted(path.parent)
-    found = _read(path, program) if is_trusted else None
+    found = _read_program(path, program) if is_trusted else None
     if found is None and is_trusted:
         log.info("%s is not on disk: %s", program.main.name, _reason(program.main.name, wanted))
     if found is not None:
@@ -122,7 +122,7 @@ def native(
         library.write(made, program, path)
         log.info("compiled code is kept in %s", path)
         _shrink(limit())
-        kept = _read(path, program) if _is_trusted(path.parent) else None
+        kept = _read_program(path, program) if _is_trusted(path.parent) else None
         return kept or made  # which becomes machine code once more when it is called
     except library.ExportError as reason:
         log.info("not kept on disk: %s", reason)
@@ -132,7 +132,7 @@ def native(
     return made
 
 
-def _read(path: Path, program: Module) -> NativeModule | None:
+def _read_program(path: Path, program: Module) -> NativeModule | None:
     """The program in a file, if it is there, whole, and of this user."""
     try:
         found = library.read(path, program)

@@ -204,10 +204,10 @@ def _of_kernels(groups: Sequence[FusionGroup], module: Module) -> Module:
         results += [own[output] for output in group.outputs]
     parameters += [Var(dim.name, TensorType(BOOL, (dim,))) for dim in dims]
     where = tuple(c for c in module.where if all(v in dims for v in (*variables(c.left), *variables(c.right))))
-    return _returning(results, parameters, bindings, where)
+    return _with_results(results, parameters, bindings, where)
 
 
-def _returning(results: Sequence[Var], parameters: Sequence[Var], bindings: Sequence[Binding], where: Any) -> Module:
+def _with_results(results: Sequence[Var], parameters: Sequence[Var], bindings: Sequence[Binding], where: Any) -> Module:
     type_ = TupleType(tuple(r.type for r in results if r.type is not None))
     whole, label = Var("results", type_), LoopLabel("tried")
     body = Block((*bindings, Binding((whole,), MakeTuple(tuple(results)))), Exit(label, (whole,)))
@@ -241,7 +241,7 @@ class _ReferenceRun:
     def error(self) -> float:
         """The error that roundings may cause in results."""
         found = self.floats
-        largest = max((float(np.abs(w[np.isfinite(w)]).max(initial=1.0)) for w in map(_wide, found)), default=1.0)
+        largest = max((float(np.abs(w[np.isfinite(w)]).max(initial=1.0)) for w in map(_as_float64, found)), default=1.0)
         roundings = max((ROUNDINGS[a.dtype.name] for a in found), default=0.0)
         additions = max((ADDITION[name] * terms for name, terms in self.terms.items()), default=0.0)
         return (roundings + additions) * largest
@@ -310,7 +310,7 @@ def _agree(found: Array, expected: Array, run: _ReferenceRun, more: float = 0.0)
         return False
     if expected.dtype.name not in ROUNDINGS:
         return bool(np.array_equal(found, expected))
-    one, other = _wide(found), _wide(expected)
+    one, other = _as_float64(found), _as_float64(expected)
     counts = np.isfinite(other)
     with np.errstate(invalid="ignore"):
         return bool((np.abs(one[counts] - other[counts]) <= run.error + more).all())
@@ -322,12 +322,12 @@ def _is_rounding_error(
     """True if roundings of the arguments change a result as much, or a number in it to another one."""
     if expected.dtype.name not in ROUNDINGS:
         return any(not np.array_equal(leaves[position], expected) for leaves in changed)
-    changes = [np.abs(_wide(leaves[position]) - _wide(expected)) for leaves in changed]
+    changes = [np.abs(_as_float64(leaves[position]) - _as_float64(expected)) for leaves in changed]
     largest = max((float(c[np.isfinite(c)].max(initial=0.0)) for c in changes), default=0.0)
     return _agree(found, expected, run, CHANGES * largest)
 
 
-def _wide(array: Array) -> Array:
+def _as_float64(array: Array) -> Array:
     return array.astype(np.float64)
 
 
@@ -399,7 +399,7 @@ def _perturb_arguments(arguments: Sequence[Any], seed: int) -> list[Any]:
         if value.dtype.name not in ROUNDINGS:
             return value
         step = float(ml_dtypes.finfo(value.dtype).eps)
-        return (_wide(value) * (1 + step * rng.uniform(-2, 2, value.shape))).astype(value.dtype)
+        return (_as_float64(value) * (1 + step * rng.uniform(-2, 2, value.shape))).astype(value.dtype)
 
     return [perturb(argument) for argument in arguments]
 
@@ -484,7 +484,7 @@ def _wrong_kernel_error(module: Module, threads: int, wrong: int) -> MachineCode
         from relay.codegen.runtime.cpu import DataResult, Program
 
         parts = [b for b in main.body.bindings if b.targets]
-        whole = _returning(values, main.parameters, parts, module.where)
+        whole = _with_results(values, main.parameters, parts, module.where)
         for value, one in zip(
             values, Program(_compile_module(whole, threads), DataResult)(_copies(arguments)), strict=True
         ):

@@ -58,9 +58,9 @@ def kernel_cost(bindings: Sequence[Binding], outputs: Sequence[Var], size: Sizes
     for place, binding in enumerate(bindings):
         call, target = binding.value, binding.targets[0]
         assert isinstance(call, OpCall)
-        operator, result = lookup(call.operator), _sized(target, size)
-        types = [_sized(a, size) for a in _tensors(call)]
-        updated = _updated(operator)
+        operator, result = lookup(call.operator), _sized_type(target, size)
+        types = [_sized_type(a, size) for a in _tensors(call)]
+        updated = _updated_position(operator)
         elements = wanted[target]
         for position, (atom, type_) in enumerate(zip(_tensors(call), types, strict=True)):
             if atom not in wanted and position != updated and _is_array(type_):
@@ -91,16 +91,16 @@ def _wanted_elements(bindings: Sequence[Binding], outputs: Sequence[Var], size: 
     for binding in reversed(bindings):
         call, target = binding.value, binding.targets[0]
         assert isinstance(call, OpCall)
-        operator, whole = lookup(call.operator), _elements(_sized(target, size))
-        updated = _updated(operator)
+        operator, whole = lookup(call.operator), _elements(_sized_type(target, size))
+        updated = _updated_position(operator)
         if target in outputs:
             wanted[target] = whole
         if updated is not None:  # the part that changes is as large as what is written there
-            others = [_elements(_sized(a, size)) for i, a in enumerate(_tensors(call)) if i != updated]
+            others = [_elements(_sized_type(a, size)) for i, a in enumerate(_tensors(call)) if i != updated]
             wanted[target] = minimum(whole, maximum(*others)) if others else whole
         for atom in _tensors(call):
             if atom in wanted:
-                all_ = _elements(_sized(atom, size))
+                all_ = _elements(_sized_type(atom, size))
                 taken = minimum(all_, wanted[target]) if operator.pattern in _ELEMENT_BY_ELEMENT else all_
                 wanted[atom] = maximum(wanted[atom], taken)
     return wanted
@@ -110,7 +110,7 @@ def _tensors(call: OpCall) -> list[Var | Constant]:
     return [atom for atom in call.arguments if isinstance(atom, Var | Constant)]
 
 
-def _updated(operator: Operator) -> int | None:
+def _updated_position(operator: Operator) -> int | None:
     """The position of the operand that the result is written over, if there is one."""
     return operator.memory.in_place.operand if operator.memory.in_place is not None else None
 
@@ -130,7 +130,7 @@ def _flops(operator: Operator, types: Sequence[TensorType], result: TensorType, 
     return multiply(found, POLYNOMIAL) if is_elementwise and operator.numerics.expensive_to_recompute else found
 
 
-def _sized(atom: Var | Constant, size: Sizes) -> TensorType:
+def _sized_type(atom: Var | Constant, size: Sizes) -> TensorType:
     """The type of a tensor, its sizes as the caller says."""
     type_ = atom.type
     assert isinstance(type_, TensorType) and isinstance(type_.base, BaseType)

@@ -189,7 +189,7 @@ class _Comparison:
     def with_finite_differences(self, arguments: tuple[Any, ...]) -> _Difference | None:
         """The difference of gradients from finite differences, near these arguments, where the function and its
         gradient are finite; None if there is none. Raises _NotTaken."""
-        moved = _moved(arguments)
+        moved = _perturbed_arguments(arguments)
         seeds = _seeds(self._interpreted(moved))
         if not seeds or not any(map(_is_float, leaves(arguments))):
             return None
@@ -225,7 +225,9 @@ class _Comparison:
                 return _Difference(what, f"{type(error).__name__}: {error}", arguments)
             if isinstance(found, ExecutionError) or isinstance(reference, ExecutionError):
                 if type(found) is not type(reference):
-                    return _Difference(what, f"compiled: {_told(found)}\ninterpreted: {_told(reference)}", arguments)
+                    return _Difference(
+                        what, f"compiled: {_outcome_text(found)}\ninterpreted: {_outcome_text(reference)}", arguments
+                    )
                 continue
             try:
                 assert_agree(found, reference, self.rtol, self.atol)
@@ -253,7 +255,7 @@ def _outcome(run: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         return error
 
 
-def _told(outcome: Any) -> str:
+def _outcome_text(outcome: Any) -> str:
     return f"{type(outcome).__name__}: {outcome.message}" if isinstance(outcome, ExecutionError) else str(outcome)
 
 
@@ -280,7 +282,7 @@ def _seeds(value: Any) -> list[tuple[int | None, np.ndarray]]:
     return found
 
 
-def _moved(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+def _perturbed_arguments(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments with all their floats moved a little, and each by another distance."""
     count = 0
 

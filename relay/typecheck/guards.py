@@ -274,7 +274,7 @@ class Guards(Facts):
                     self._bind(dim, solved[1], f"it must equal {solved[1]}")
                     return
         if constraint.relation == AT_LEAST:
-            constraint = tidy(constraint)
+            constraint = tidy_inequality(constraint)
         noted = attrs.evolve(constraint, span=self.span)
         self.add(noted)
         self.assumed.append(noted)
@@ -309,7 +309,7 @@ class Guards(Facts):
             yield attrs.evolve(c, left=resolve_dim(c.left), right=resolve_dim(c.right))
 
 
-def tidy(constraint: DimConstraint) -> DimConstraint:
+def tidy_inequality(constraint: DimConstraint) -> DimConstraint:
     """An inequality with what is subtracted on the other side: `n >= 4` for `n - 4 >= 0`."""
     left: Dim = 0
     right: Dim = 0

@@ -293,7 +293,7 @@ def reshape(source: Shape, *, shape: Sequence[Dim] | Dim) -> Shape:
         raise ShapeError(f"only one extent of a new shape may be -1, found {show_shape(wanted)}")
     fixed = product(tuple(dim for dim in wanted if dim != -1))
     if free:
-        extent = _remaining(source, wanted, fixed)
+        extent = _remaining_extent(source, wanted, fixed)
         return (*wanted[: free[0]], extent, *wanted[free[0] + 1 :])
     by_axes = _likely_same(source, wanted) and not any(map(is_product_of_made, source, wanted))
     if not (equal_shapes(source, wanted) if by_axes else needs_equal(product(source), fixed)):
@@ -305,7 +305,7 @@ def _likely_same(source: Shape, wanted: Shape) -> bool:
     return len(source) == len(wanted) and all(likely_equal(a, b) for a, b in zip(source, wanted, strict=True))
 
 
-def _remaining(source: Shape, wanted: Shape, fixed: Dim) -> Dim:
+def _remaining_extent(source: Shape, wanted: Shape, fixed: Dim) -> Dim:
     source = resolve_shape(source)
     rest = [dim for dim in source if dim is ANY]
     if len(rest) == 1 and product(tuple(dim for dim in source if dim is not ANY)) == fixed and fixed != 0:

@@ -243,7 +243,7 @@ class Solver:
         if isinstance(base, BaseType):
             for literal in unknown.literals:
                 if not holds(base, literal.value):
-                    raise Clash(unknown, base, _misfit(base, literal.value))
+                    raise Clash(unknown, base, _misfit_reason(base, literal.value))
             if unknown.classes is not None and base.base_class not in unknown.classes:
                 raise Clash(unknown, base)
         self.bind(unknown, base)
@@ -369,7 +369,7 @@ def _mentions(dim: Dim, variable: Unknown) -> bool:
 _ANY_OF = {Kind.Type: "type", Kind.BaseType: "element type", Kind.Shape: "shape", Kind.Dim: "size"}
 
 
-def _misfit(base: BaseType, value: int | float) -> str:
+def _misfit_reason(base: BaseType, value: int | float) -> str:
     """The reason why a base type does not hold a number. A float may represent others, as that of `zeros(3)` and
     `float(n)`."""
     if isinstance(value, float) and value == 0.0 and not base.is_float:

@@ -126,6 +126,7 @@ def test_cholesky_of_other_matrices_is_nan() -> None:
         found = np.asarray(run(np.float64([[1, 2], [2, 1]])))
         assert np.isnan(found[1, 1]) and found[0, 0] == 1
 
+
 CONTRACTED = {
     "slices": 'R.einsum("oihw,ihw->ohw", m[:, :3], image)',
     "slices of a reshape": 'R.einsum("oihw,ihw->ohw", m.reshape(2, 6, 8, 8)[:, :3], image)',

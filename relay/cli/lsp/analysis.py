@@ -15,7 +15,7 @@ import attrs
 from relay.api.checked_file import CheckedFile, CheckedFunction, CheckMemory, Place, types_by_place
 from relay.api.static_check import Check
 from relay.cli.lsp.documents import Text
-from relay.cli.lsp.recovery import Repaired, repaired
+from relay.cli.lsp.recovery import Repaired, repaired_text
 from relay.errors.diagnostic import Diagnostic, Source, Span
 from relay.frontend.source import SourceFile
 from relay.frontend.static.import_graph import ImportGraph
@@ -104,7 +104,7 @@ class Analyzer:
             empty = SourceFile(Source(filename, ""), ast.Module([], []))
             told = Diagnostic("note", "this file is too large to be checked", code="not-checked")
             return Analysis(filename, text, Repaired("", empty.tree), check, CheckedFile((told,)), empty)
-        repair = repaired("\n".join(text.lines))
+        repair = repaired_text("\n".join(text.lines))
         surroundings = self._imports.surroundings(repair.tree, filename)
         checked = check.file(repair.text, filename, self._memory, surroundings)
         return Analysis(filename, text, repair, check, checked, check.source_file(repair.text, filename))

@@ -29,7 +29,7 @@ class Repaired:
     error: SyntaxError | None = None
 
 
-def repaired(text: str) -> Repaired:
+def repaired_text(text: str) -> Repaired:
     """The text without what keeps Python from reading it."""
     lines = text.split("\n")
     first: SyntaxError | None = None

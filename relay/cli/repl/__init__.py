@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
             if (error.name or "").partition(".")[0] != "prompt_toolkit":
                 raise
             print(EXTRA)
-            _run_lines(inputs, Lines(_prompted))
+            _run_lines(inputs, Lines(_read_line))
             return 0
         terminal.run(inputs)
     except SystemExit as leaving:
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _prompted(prompt: str) -> str:
+def _read_line(prompt: str) -> str:
     """A line from the terminal; empty at the end."""
     while True:
         try:

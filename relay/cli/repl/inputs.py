@@ -100,7 +100,7 @@ class Inputs(code.InteractiveInterpreter):
                 sys.displayhook = shown
             if not done:
                 return
-            for name in _bound(statement):
+            for name in _assigned_names(statement):
                 self._show_type(name, self.locals.get(name))
 
     def _runs(self, program: Any) -> bool:
@@ -156,7 +156,7 @@ class Inputs(code.InteractiveInterpreter):
         return show(inner.result)
 
 
-def _bound(statement: ast.stmt) -> list[str]:
+def _assigned_names(statement: ast.stmt) -> list[str]:
     """The names that a statement gives values, or functions, of which the types are shown."""
     match statement:
         case ast.Assign(targets):

@@ -64,7 +64,7 @@ def _read(size: Any, read: Any, program: Any) -> bytes:
     return text
 
 
-def exceeded(resources: Resources, threads: int, architecture: Architecture) -> str | None:
+def exceeded_resource(resources: Resources, threads: int, architecture: Architecture) -> str | None:
     """The resource of which a kernel needs more than the architecture has; None if it fits."""
     for what, used, most in (
         ("threads", threads, architecture.threads),

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from relay.codegen.cuda.compiler import MachineCode, exceeded
+from relay.codegen.cuda.compiler import MachineCode, exceeded_resource
 from relay.codegen.cuda.driver import Gpu, open_gpu
 from relay.codegen.cuda.execution import Run, stays_on_host
 from relay.codegen.cuda.graphs import Graph, Graphs
@@ -214,7 +214,7 @@ def gpu_code(program: HostProgram, source: str, architecture: Architecture, gpu:
     """Machine code, whose kernels take no more than the architecture has."""
     made = gpu.toolchain.compile(source, architecture)
     for launch in program.launches:
-        problem = exceeded(made.resources[launch.name], launch.threads, architecture)
+        problem = exceeded_resource(made.resources[launch.name], launch.threads, architecture)
         if problem is not None:
             raise InternalError(f"{launch.name} takes {problem}")
     return made

@@ -120,7 +120,7 @@ def _is_below(count: Extent, limit: int) -> bool:
 # ---- rules
 
 
-def _each(
+def _thread_per_element(
     e: Emission, stage: Stage, element: Callable[[list[Expression]], Sequence[Statement]], threads: int = THREADS
 ) -> Blocks:
     """A thread for each element of a stage's space."""
@@ -144,7 +144,7 @@ def _match_elements(e: Emission, subject: StageSubject) -> Plan | None:
         bodies = [e.body_at(body, stage.op.axis, indices) for body in stage.op.body]
         return store(e, stage, indices, bodies)
 
-    return _plan("a thread for each element", subject, lambda: _each(e, stage, element))
+    return _plan("a thread for each element", subject, lambda: _thread_per_element(e, stage, element))
 
 
 class Accumulators:
@@ -196,7 +196,7 @@ def _match_thread_each(e: Emission, subject: StageSubject) -> Plan | None:
         steps = nested_loops(stage.reduced, e.index, lambda steps: sums.step(indices, steps))
         return [*sums.declared, *sums.clear(), *steps, *store(e, stage, indices, sums.values)]
 
-    return _plan("a thread for each result", subject, lambda: _each(e, stage, element))
+    return _plan("a thread for each result", subject, lambda: _thread_per_element(e, stage, element))
 
 
 def _match_block_each(e: Emission, subject: StageSubject) -> Plan | None:

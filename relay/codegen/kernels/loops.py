@@ -124,10 +124,10 @@ def shared_loop(
             *part(number_, begin, end),
         ]
 
-    return enough(work, least, lambda: loop(threads, "int32", on_thread, "PARALLEL"), serial)
+    return choose_by_work(work, least, lambda: loop(threads, "int32", on_thread, "PARALLEL"), serial)
 
 
-def enough(
+def choose_by_work(
     work: Extent, least: int, then: Callable[[], Sequence[Statement]], orelse: Callable[[], Sequence[Statement]]
 ) -> list[Statement]:
     """One of two, by whether there is so much work: decided now if it is known."""
@@ -142,4 +142,14 @@ def range_loop(begin: Expression, end: Expression, dtype: str, body: Body) -> li
     return loop(end - begin, dtype, lambda i: body(begin + i))
 
 
-__all__ = ["cast", "enough", "loop", "nested_loops", "number", "range_loop", "shared_loop", "unravel_index", "vectors"]
+__all__ = [
+    "cast",
+    "choose_by_work",
+    "loop",
+    "nested_loops",
+    "number",
+    "range_loop",
+    "shared_loop",
+    "unravel_index",
+    "vectors",
+]

@@ -100,7 +100,8 @@ def _store_with_registers(
 
     def read(part: Expression) -> Expression:
         return structural_map(
-            _bare(part), ((tirx.Var, lambda v: tirx.BufferLoad(registers[v], [at]) if v in registers else v),)
+            _without_definitions(part),
+            ((tirx.Var, lambda v: tirx.BufferLoad(registers[v], [at]) if v in registers else v),),
         )
 
     stores = [tirx.BufferStore(registers[name], read(value), [at]) for name, value in names]
@@ -116,10 +117,10 @@ def _hoist_names(expression: Expression) -> Expression:
         if not is_choice(choice):
             return choice
         condition, *arms = choice.args[:3]
-        whole = tirx.if_then_else(condition, *map(_bare, arms))
+        whole = tirx.if_then_else(condition, *map(_without_definitions, arms))
         for arm, chosen in zip(arms, (condition, tirx.Not(condition)), strict=True):
             for name, value in reversed(_definitions([arm])):
-                bare = _bare(value)
+                bare = _without_definitions(value)
                 if not _is_safe(bare):
                     bare = tirx.if_then_else(chosen, bare, tirx.const(0, str(name.ty)))
                 whole = tirx.Let(name, bare, whole)
@@ -136,7 +137,7 @@ def _is_safe(expression: Expression) -> bool:
     return not found
 
 
-def _bare(expression: Expression) -> Expression:
+def _without_definitions(expression: Expression) -> Expression:
     """An expression without the definitions of its names."""
     return structural_map(expression, ((tirx.Let, lambda let: let.body),))
 

@@ -56,7 +56,7 @@ def _named(root: Expression) -> Expression:
             for position, child in enumerate(_children(node))
         ]
         same = all(new is old for new, old in zip(children, _children(node), strict=True))
-        made[node] = node if same else _rebuilt(node, children)
+        made[node] = node if same else _rebuild(node, children)
         if node in places:
             name = tirx.Var("shared", node.ty)
             names.setdefault(places[node], []).append((name, made[node]))
@@ -89,7 +89,7 @@ def _places(root: Expression, order: Sequence[Expression]) -> tuple[dict[Any, _S
     for node in reversed(order):  # each after all that it is a part of
         scope, certain = needed[node] = _smallest_scope(uses[node], needed)
         while scope.choice is not None and copied[scope.choice]:  # where a name would be made more than once
-            scope, certain = _lifted(scope, certain, False, needed)
+            scope, certain = _outer_scope(scope, certain, False, needed)
         several = len(uses[node]) > 1
         nameable = bool(_children(node)) and not _is_read(node) and str(node.ty) != "bool"
         if several and nameable and (certain or not unsafe[node]):
@@ -115,12 +115,14 @@ def _smallest_scope(uses: Sequence[tuple[_Scope, bool]], needed: dict[Any, tuple
         certain = found.pop(inner)
         other = next((s for s in found if s.choice is inner.choice and s.arm != inner.arm), None)
         both = certain and other is not None and is_choice(inner.choice) and found[other]
-        outer, certain = _lifted(inner, certain, both, needed)
+        outer, certain = _outer_scope(inner, certain, both, needed)
         found[outer] = found.get(outer, False) or certain
     return next(iter(found.items()))
 
 
-def _lifted(scope: _Scope, certain: bool, both: bool, needed: dict[Any, tuple[_Scope, bool]]) -> tuple[_Scope, bool]:
+def _outer_scope(
+    scope: _Scope, certain: bool, both: bool, needed: dict[Any, tuple[_Scope, bool]]
+) -> tuple[_Scope, bool]:
     """The scope around one, and whether it needs what that needs: only if the choice's other arm does, too."""
     assert scope.parent is not None
     return scope.parent, both and needed[scope.choice][1]
@@ -175,7 +177,7 @@ def _is_read(node: Expression) -> bool:
     return isinstance(node, Call) and getattr(node.op, "name", "") == LOAD
 
 
-def _rebuilt(node: Expression, children: Sequence[Expression]) -> Expression:
+def _rebuild(node: Expression, children: Sequence[Expression]) -> Expression:
     if isinstance(node, tirx.Cast):
         return tirx.Cast(str(node.ty), *children)
     if isinstance(node, Call):

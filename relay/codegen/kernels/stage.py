@@ -159,7 +159,7 @@ def with_fresh_names(part: Any) -> Any:
         body = structural_map(let.body, ((tirx.Var, lambda v: variable if v.same_as(let.var) else v),))
         return tirx.Let(variable, let.value, body)
 
-    return structural_map(part, ((tirx.Cast, _opaque), (tirx.Select, _resolve_select), (tirx.Let, fresh)))
+    return structural_map(part, ((tirx.Cast, _opaque_constant), (tirx.Select, _resolve_select), (tirx.Let, fresh)))
 
 
 _BITS = {"float32": "int32", "float64": "int64"}
@@ -174,7 +174,7 @@ def _is_constant_integer(expression: Any) -> bool:
     return isinstance(expression, tirx.IntImm)
 
 
-def _opaque(cast: Any) -> Any:
+def _opaque_constant(cast: Any) -> Any:
     """A constant integer as a float that the simplifier does not look into; any other conversion as it is."""
     target = str(cast.ty)
     if target not in _BITS or not _is_constant_integer(cast.value):

@@ -32,7 +32,7 @@ def emit_call(state: FunctionState, call: Call, target: Value) -> None:
     for leaf in (*result_leaves, frame):
         code.touch(leaf)
     arguments = [
-        code.tensor_argument(leaf) if leaf is not None else _absent(layout)
+        code.tensor_argument(leaf) if leaf is not None else _absent_argument(layout)
         for atom in call.arguments
         for leaf, layout in _flat(state.value(atom), shared.layouts.atom(atom))
     ]
@@ -90,6 +90,6 @@ def _flat(value: Value, layout: Layout) -> Iterator[tuple[Leaf | None, TensorLay
             raise AssertionError("a value that does not fit its layout")
 
 
-def _absent(layout: TensorLayout) -> Expression:
+def _absent_argument(layout: TensorLayout) -> Expression:
     """The argument for a field of a constructor that is not the active one."""
     return tir.literal(0, layout.base) if tir.by_value(layout.base, layout.elements) else integer(0)

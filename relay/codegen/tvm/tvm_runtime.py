@@ -35,7 +35,7 @@ class _AbsentPackage(MetaPathFinder):
 
 
 @contextmanager
-def absent(package: str) -> Iterator[None]:
+def package_absent(package: str) -> Iterator[None]:
     """Let imports of a package fail, unless it is imported already."""
     if package in sys.modules:
         yield
@@ -48,7 +48,7 @@ def absent(package: str) -> Iterator[None]:
         sys.meta_path.remove(finder)
 
 
-with absent("torch"):
+with package_absent("torch"):
     import tvm_ffi  # loads the library that the runtime is linked with
 
 

@@ -1,8 +1,8 @@
 """TVM's compiler, imported without PyTorch, as `runtime` does it. It must come before all else that imports TVM."""
 
-from relay.codegen.tvm.tvm_runtime import absent
+from relay.codegen.tvm.tvm_runtime import package_absent
 
-with absent("torch"):
+with package_absent("torch"):
     import tvm
 
 __all__ = ["tvm"]

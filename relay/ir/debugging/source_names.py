@@ -148,7 +148,7 @@ def collecting() -> Iterator[SourceNames]:
         names.finish()
 
 
-def collected() -> SourceNames | None:
+def name_collector() -> SourceNames | None:
     """The collector of names; None if nobody wants them."""
     return _collected.get()
 

@@ -97,12 +97,12 @@ def unknown_parts(value: Atom, content: KnownConstructor | None, known: Known) -
             yield from unknown_parts(field, inside, known)
 
 
-def rebuilt(structure: KnownConstructor, name: str, parameters: list[Var], out: list[Binding]) -> Var:
+def rebuilt_value(structure: KnownConstructor, name: str, parameters: list[Var], out: list[Binding]) -> Var:
     """A value of this structure, made of new parameters for the parts that are known only at run time."""
     fields: list[Atom] = []
     for field, type_ in zip(structure.fields, structure.types, strict=True):
         if isinstance(field, KnownConstructor):
-            fields.append(rebuilt(field, name, parameters, out))
+            fields.append(rebuilt_value(field, name, parameters, out))
         else:
             parameters.append(Var(name, type_))
             fields.append(parameters[-1])

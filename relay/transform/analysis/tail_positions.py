@@ -79,7 +79,7 @@ def replace_leaves(block: Block, change: Callable[[Leaf], Block]) -> Block:
     return Block((*block.bindings[:-1], Binding((), changed)), block.terminator)
 
 
-def yielding(branch: Branch, join: LoopLabel, targets: tuple[Var, ...]) -> Branch:
+def with_yields(branch: Branch, join: LoopLabel, targets: tuple[Var, ...]) -> Branch:
     """The branch, all of whose leaves lead to `join`, with their values yielded to `targets`.
 
     Branches inside it get fresh targets like these.
@@ -97,4 +97,4 @@ def yielding_block(block: Block, join: LoopLabel, targets: tuple[Var, ...]) -> B
             return block
         raise InternalError("a leaf of a branch leads elsewhere")
     inner = tuple(Var(t.name, t.type, t.span) for t in targets)
-    return Block((*block.bindings[:-1], Binding(inner, yielding(branch, join, inner))), Yield(inner))
+    return Block((*block.bindings[:-1], Binding(inner, with_yields(branch, join, inner))), Yield(inner))

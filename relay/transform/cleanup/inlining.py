@@ -13,7 +13,7 @@ from relay.ir.rebuild import copy_block, map_blocks, rebind, rebuild_block
 from relay.ir.traverse import all_blocks, count_bindings
 from relay.transform.analysis.graph import call_graph, strong_components
 from relay.transform.analysis.implicit_dims import given_sizes, gives_sizes
-from relay.transform.analysis.tail_positions import leaves, tail_branch, yielding
+from relay.transform.analysis.tail_positions import leaves, tail_branch, with_yields
 from relay.transform.cleanup.dead_code import drop_unreachable
 from relay.transform.core.rebuilding import with_body, with_functions
 from relay.transform.module_pass import module_pass
@@ -84,4 +84,4 @@ def _body_for(target: Var, function: Function, call: Call) -> list[Binding]:
         return [*copy.bindings, Binding((target,), copy.terminator.values[0])]
     branch = tail_branch(copy)
     assert branch is not None
-    return [*copy.bindings[:-1], Binding((target,), yielding(branch, label, (target,)))]
+    return [*copy.bindings[:-1], Binding((target,), with_yields(branch, label, (target,)))]

@@ -24,7 +24,7 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.types import Constructor, DataDefinition, DataType, Type
-from relay.transform.analysis.tail_positions import Branch, Leaf, leaves, map_branch, replace_leaves, yielding
+from relay.transform.analysis.tail_positions import Branch, Leaf, leaves, map_branch, replace_leaves, with_yields
 
 DONE = "Done"
 
@@ -94,7 +94,7 @@ class ReifiedExits:
             return Block((Binding((value,), made),), Exit(join, (value,), leaf.span))
 
         chosen = map_branch(branch, lambda b: replace_leaves(b, construct))
-        before = [Binding((way,), yielding(chosen, join, (way,)))]
+        before = [Binding((way,), with_yields(chosen, join, (way,)))]
         return before, self.match(way, found, constructors, join, targets, branch.span)
 
     def match(

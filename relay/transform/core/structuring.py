@@ -53,7 +53,7 @@ from relay.ir.expr import (
 from relay.ir.rebuild import copy_expression, map_terminator
 from relay.ir.traverse import all_blocks, blocks, bound_variables, free_variables, operands, terminator_operands, walk
 from relay.ir.types import DataDefinition
-from relay.transform.analysis.tail_positions import Branch, Leaf, leaves, map_branch, replace_leaves, yielding
+from relay.transform.analysis.tail_positions import Branch, Leaf, leaves, map_branch, replace_leaves, with_yields
 from relay.transform.core.exits import ReifiedExits, variable_types
 from relay.transform.core.rebuilding import map_bodies, with_functions
 from relay.transform.module_pass import module_pass
@@ -156,7 +156,7 @@ class _Structurer:
                 out.append(Binding((), branch))
                 return self._close(levels, out, Dead())
             if not foreign:
-                out.append(Binding(targets, yielding(branch, join, targets)))
+                out.append(Binding(targets, with_yields(branch, join, targets)))
             elif len(own_leaves) == 1:
                 levels.append(_PendingBranch(out, branch, join))
                 out = _aliases(targets, own_leaves[0].values)
@@ -191,7 +191,7 @@ class _Structurer:
         assert isinstance(branch, If | Match)
         first = next(leaves(branch)).values[0]
         holds = Var("holds", None if isinstance(first, Static) else first.type)
-        return Block((*made.bindings[:-1], Binding((holds,), yielding(branch, join, (holds,)))), Yield((holds,)))
+        return Block((*made.bindings[:-1], Binding((holds,), with_yields(branch, join, (holds,)))), Yield((holds,)))
 
     def _peel(
         self, branch: If, join: LoopLabel, levels: list[_PendingBranch], out: list[Binding]

@@ -41,7 +41,7 @@ from relay.transform.aggregates.known_structures import (
     Known,
     KnownConstructor,
     is_embedded,
-    rebuilt,
+    rebuilt_value,
     structure_of,
     unknown_parts,
     unroll_over_structure,
@@ -220,7 +220,7 @@ class _PartialEvaluation:
                     left.append(Var(parameter.name, parameter.type, parameter.span))
                     mapping[parameter] = left[-1]
                 case KnownConstructor():
-                    mapping[parameter] = rebuilt(content, parameter.name, left, before)
+                    mapping[parameter] = rebuilt_value(content, parameter.name, left, before)
                 case _:
                     mapping[parameter] = _constant(content)
         parameters = tuple(left)

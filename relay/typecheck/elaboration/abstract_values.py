@@ -23,7 +23,7 @@ from relay.ir.debugging.source_names import (
     PythonValue,
     SizeValue,
     SourceName,
-    collected,
+    name_collector,
 )
 from relay.ir.definition import Definition, Scope
 from relay.ir.dims import DataDependentDim, Dim, add, resolve_dim, variables
@@ -66,7 +66,7 @@ class TypedBlockBuilder(BlockBuilder):
     def block(self, end: Terminator | None = None) -> Block:
         """The finished block."""
         block = super().block(end)
-        if (names := collected()) is not None:
+        if (names := name_collector()) is not None:
             names.add(block, self._source_names(0))
         return block
 

@@ -74,7 +74,7 @@ def of_counts(result: Type, known: AbstractValue | None) -> AbstractValue | None
     return _COUNT if known is None and is_number else known
 
 
-def overlaid(result: AbstractValue, known: AbstractValue | None) -> AbstractValue:
+def with_known_numbers(result: AbstractValue, known: AbstractValue | None) -> AbstractValue:
     """A result of a call with its known numbers in place of those that are computed at run time."""
     if known is _COUNT and isinstance(result, DynamicValue):
         return range_numbers.of_range(result)
@@ -89,7 +89,7 @@ def overlaid(result: AbstractValue, known: AbstractValue | None) -> AbstractValu
         return attrs.evolve(result, length=known.length) if _is_growing(result) else result
     if isinstance(known, Tuple) and isinstance(result, Tuple) and len(known.items) == len(result.items):
         pairs = zip(result.items, known.items, strict=True)
-        return Tuple(tuple(overlaid(r, None if k is _UNKNOWN else k) for r, k in pairs), result.form)
+        return Tuple(tuple(with_known_numbers(r, None if k is _UNKNOWN else k) for r, k in pairs), result.form)
     return result
 
 

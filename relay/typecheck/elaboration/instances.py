@@ -132,7 +132,7 @@ def call_function(
     if instance.returned is not None:
         assert isinstance(found, Tuple)
         return returned_functions.unpack_result(checker, out, instance.returned, found.items, span)
-    return constant_results.overlaid(found, instance.known)
+    return constant_results.with_known_numbers(found, instance.known)
 
 
 def _calls_itself(checker: Checker, callee: GlobalFunction | LocalFunction) -> bool:

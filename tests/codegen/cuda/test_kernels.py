@@ -13,7 +13,7 @@ from zoo import Program, programs
 
 import relay
 from relay import Relation, Tensor
-from relay.codegen.cuda.compiler import Resources, exceeded, machine_code
+from relay.codegen.cuda.compiler import Resources, exceeded_resource, machine_code
 from relay.codegen.cuda.driver import using
 from relay.codegen.cuda.host_program import HostProgram
 from relay.codegen.cuda.program import kernels_of
@@ -137,15 +137,15 @@ def test_machine_code(architecture: Any) -> None:
     assert made.code.startswith(b"\x7fELF")
     assert set(made.resources) == {launch.name for launch in program.launches}
     for launch in program.launches:
-        assert exceeded(made.resources[launch.name], launch.threads, architecture) is None
+        assert exceeded_resource(made.resources[launch.name], launch.threads, architecture) is None
     (tiled,) = (launch for launch in program.launches if launch.rule == "tiled_product")
     assert made.resources[tiled.name].shared_bytes == 2 * 32 * 16 * 4  # two tiles of float32
 
 
 def test_limits() -> None:
-    assert exceeded(Resources(128, 0), 1024, DEFAULT) == "131072 registers of a block of 65536"
-    assert exceeded(Resources(8, 49153), 32, DEFAULT) == "49153 bytes of shared memory of 49152"
-    assert exceeded(Resources(64, 49152), 1024, DEFAULT) is None
+    assert exceeded_resource(Resources(128, 0), 1024, DEFAULT) == "131072 registers of a block of 65536"
+    assert exceeded_resource(Resources(8, 49153), 32, DEFAULT) == "49153 bytes of shared memory of 49152"
+    assert exceeded_resource(Resources(64, 49152), 1024, DEFAULT) is None
 
 
 def test_targets() -> None:

@@ -32,7 +32,7 @@ from relay.codegen.kernels.gemm.recognition import (
 )
 from relay.codegen.kernels.gemm.symbolic_tiles import SymbolicProductGenerator, few_rows
 from relay.codegen.kernels.gemm.tiles import ProductGenerator
-from relay.codegen.kernels.loops import enough
+from relay.codegen.kernels.loops import choose_by_work
 from relay.codegen.kernels.reduction.reductions import Finish, finish
 from relay.codegen.kernels.rules import Plan, Rule
 from relay.codegen.tiling import Tilings
@@ -93,14 +93,14 @@ def _symbolic_statements(e: Emission, product: Product, done: Finish) -> list[St
 
     if not few:
         return tiles()
-    return enough(rows, few + 1, tiles, lambda: _where_threads_pay(e, product, lambda t: statements(t, few)))
+    return choose_by_work(rows, few + 1, tiles, lambda: _where_threads_pay(e, product, lambda t: statements(t, few)))
 
 
 def _where_threads_pay(e: Emission, product: Product, statements: Callable[[int], list[Statement]]) -> list[Statement]:
     """The statements for all threads or for one."""
     if e.threads == 1:
         return statements(1)
-    return enough(product.stage.work, PARALLEL_PRODUCTS, lambda: statements(e.threads), lambda: statements(1))
+    return choose_by_work(product.stage.work, PARALLEL_PRODUCTS, lambda: statements(e.threads), lambda: statements(1))
 
 
 def _tilings(e: Emission, product: Product) -> Tilings:

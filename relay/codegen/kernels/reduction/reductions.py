@@ -13,7 +13,7 @@ from relay.codegen.kernels.clusters import Cluster
 from relay.codegen.kernels.elementwise.pointwise import computed_elements, elements_at, lanes
 from relay.codegen.kernels.elementwise.transposition import halves, run
 from relay.codegen.kernels.emission import Emission, key
-from relay.codegen.kernels.loops import NARROW, cast, enough, loop, nested_loops, number, unravel_index
+from relay.codegen.kernels.loops import NARROW, cast, choose_by_work, loop, nested_loops, number, unravel_index
 from relay.codegen.kernels.registers import bind_name
 from relay.codegen.kernels.stage import Extent, Stage, extent, has_equal_extents, is_one, mentions, volume
 from relay.codegen.tvm.tir import Expression, Statement, tirx
@@ -464,7 +464,7 @@ def along_rows(
 
         first = [*ahead, *(tirx.const(0, e.index) for _ in last)]
         boundary = _boundary(e, cluster.lead, [*fixed, *rows[0]], first) if len(rows) > 1 else None
-        return unaligned_row() if boundary is None else enough(inner, VERY_LONG, aligned_row, unaligned_row)
+        return unaligned_row() if boundary is None else choose_by_work(inner, VERY_LONG, aligned_row, unaligned_row)
 
     statements += nested_loops([first_axis, *outer[1:]] if outer else (), e.index, row)
     for whole, left_over, indices in zip(totals, rests, rows, strict=True):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from relay.codegen.kernels.clusters import Cluster, LoneCluster
 from relay.codegen.kernels.emission import Emission
-from relay.codegen.kernels.loops import PARALLEL_WORK, cast, enough, loop, shared_loop
+from relay.codegen.kernels.loops import PARALLEL_WORK, cast, choose_by_work, loop, shared_loop
 from relay.codegen.kernels.reduction.reductions import (
     Finish,
     along_rows,
@@ -88,7 +88,7 @@ def in_parts(
         results = finish(e, cluster, ())(indices, [tirx.BufferLoad(total_, [0]) for total_ in totals])
         return [*statements, *shares, *made_, *loop(e.threads, e.index, add), *results]
 
-    return enough(cluster.lead.work, PARALLEL_WORK, parallel, serial)
+    return choose_by_work(cluster.lead.work, PARALLEL_WORK, parallel, serial)
 
 
 RULE = Rule("tree_reduction", 30, match)

@@ -88,7 +88,7 @@ class Pools:
 
     def drop_element(self, code: Code, pool: Pool, stack: StackValue, place: Expression) -> None:
         """Note that the stacks in an element are of no more use, which is replaced if the stack is alone."""
-        if any(True for _ in _inner(pool.element)):
+        if any(True for _ in _inner_stacks(pool.element)):
             with code.collect() as replaced:
                 row = code.bind(code.value(stack.offset) + place, name="row")
                 _release_inner(code, pool, row, self.releases)
@@ -260,14 +260,14 @@ def _release(pool: Pool, places: Mapping[TypeId, int], releases: Mapping[Pool, A
 # ---- stacks in stacks
 
 
-def _inner(layout: Layout, first: int = 0) -> Iterator[tuple[int, Pool]]:
+def _inner_stacks(layout: Layout, first: int = 0) -> Iterator[tuple[int, Pool]]:
     """The stacks that an element is, or has as components: the number of the leaf with the offset, and the pool."""
     match layout:
         case StackLayout():
             yield first, layout.pool
         case TupleLayout(items):
             for item in items:
-                yield from _inner(item, first)
+                yield from _inner_stacks(item, first)
                 first += sum(1 for _ in leaves(item))
         case _:
             return
@@ -277,7 +277,7 @@ def _each_row(
     code: Code, pool: Pool, offset: Expression, rows: Expression, visit: Callable[[Expression], None]
 ) -> None:
     """Do something with each of some rows, if there are stacks in them."""
-    if not any(True for _ in _inner(pool.element)):
+    if not any(True for _ in _inner_stacks(pool.element)):
         return
     at = code.leaf_at(None)
     code.store(at, integer(0))
@@ -296,7 +296,7 @@ def _row_stack(code: Code, pool: Pool, leaf: int, row: Expression) -> tuple[Expr
 
 def _release_inner(code: Code, pool: Pool, row: Expression, releases: Mapping[Pool, Any]) -> None:
     """The stacks in a row are of no more use."""
-    for leaf, inner in _inner(pool.element):
+    for leaf, inner in _inner_stacks(pool.element):
         offset, length = _row_stack(code, pool, leaf, row)
         with code.collect() as some:
             code.emit(tirx.Evaluate(tir.call(releases[inner], [code.context, offset, length])))
@@ -307,7 +307,7 @@ def _share_inner(code: Code, pool: Pool, offset: Expression, rows: Expression) -
     """The stacks in some rows are in others, too."""
 
     def share(row: Expression) -> None:
-        for leaf, inner in _inner(pool.element):
+        for leaf, inner in _inner_stacks(pool.element):
             held, length = _row_stack(code, pool, leaf, row)
             with code.collect() as some:
                 word = _word(code, inner, held)

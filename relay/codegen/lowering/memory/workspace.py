@@ -81,8 +81,8 @@ class Workspace:
         for size in sizes:
             rounded = multiply(floor_divide(add(size, ALIGNMENT - 1), ALIGNMENT), ALIGNMENT)
             ends: list[int] = []  # when the last slot in each place of this size dies
-            for slot in sorted((s for s in self.slots if s.bytes == size and s.first is not None), key=_birth):
-                position = next((i for i, end in enumerate(ends) if end < _birth(slot)), len(ends))
+            for slot in sorted((s for s in self.slots if s.bytes == size and s.first is not None), key=_birth_time):
+                position = next((i for i, end in enumerate(ends) if end < _birth_time(slot)), len(ends))
                 ends[position : position + 1] = [slot.last]
                 slot.offset = add(end, multiply(rounded, position))
             end = add(end, multiply(rounded, len(ends)))
@@ -105,7 +105,7 @@ class Workspace:
 
 def live_bytes(slots: Sequence[Slot]) -> int:
     """The most bytes of slots of known size that are alive together: no plan needs less."""
-    events = [(time, size) for s in slots for time, size in ((_birth(s), _size(s)), (s.last + 0.5, -_size(s)))]
+    events = [(time, size) for s in slots for time, size in ((_birth_time(s), _size(s)), (s.last + 0.5, -_size(s)))]
     live = most = 0
     for _, size in sorted(events):
         live += size
@@ -123,7 +123,7 @@ def _place_in_order(slots: Sequence[Slot]) -> int:
     """First fit, in the order of first use. Returns the end of the last one."""
     free: list[tuple[int, int]] = []  # (offset, bytes), by offset
     top = 0
-    events = sorted(event for i, s in enumerate(slots) for event in ((_birth(s), 1, i), (s.last, 2, i)))
+    events = sorted(event for i, s in enumerate(slots) for event in ((_birth_time(s), 1, i), (s.last, 2, i)))
     for _, kind, i in events:
         slot, size = slots[i], _size(slots[i])
         if kind == 2:
@@ -145,11 +145,11 @@ def _place_largest_first(slots: Sequence[Slot]) -> int:
     """Each at the lowest offset where it overlaps none that is alive with it and was placed before. Quadratic."""
     placed: list[Slot] = []
     top = 0
-    for slot in sorted(slots, key=lambda s: (-_size(s), _birth(s))):
+    for slot in sorted(slots, key=lambda s: (-_size(s), _birth_time(s))):
         taken = sorted(
             (other.offset, _size(other))
             for other in placed
-            if isinstance(other.offset, int) and _birth(other) <= slot.last and _birth(slot) <= other.last
+            if isinstance(other.offset, int) and _birth_time(other) <= slot.last and _birth_time(slot) <= other.last
         )
         offset = 0
         for start, size in taken:
@@ -162,7 +162,7 @@ def _place_largest_first(slots: Sequence[Slot]) -> int:
     return top
 
 
-def _birth(slot: Slot) -> int:
+def _birth_time(slot: Slot) -> int:
     return slot.first or 0
 
 

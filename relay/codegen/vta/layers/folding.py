@@ -87,7 +87,7 @@ def fold(nest: Nest, limits: Limits) -> tuple[FoldedLoops, ...]:
     )
 
 
-def _merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+def _merge_axes(axes: Sequence[Axis]) -> tuple[Axis, ...]:
     """Two loops of which the outer one goes on where the inner one ends are one loop."""
     rest = [axis for axis in axes if axis.extent != 1]
     while True:
@@ -102,7 +102,7 @@ def _merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _fold(axes: tuple[Axis, ...], limits: Limits) -> tuple[FoldedLoops, ...]:
-    axes = _merged(axes)
+    axes = _merge_axes(axes)
     for folded in sorted(_candidates(axes, limits), key=lambda f: len(f[2])):
         outer, inner, inside = folded
         if _size(inside) > limits.uops:

@@ -313,11 +313,11 @@ def apply(
             case Minimum(number):
                 value = np.minimum(value, np.int32(number))
             case MaxPool():
-                value = _pooled(step, value, layer.extents)
+                value = _max_pool(step, value, layer.extents)
     return value.astype(np.int8)
 
 
-def _pooled(step: MaxPool, value: np.ndarray, extents: tuple[int, int]) -> np.ndarray:
+def _max_pool(step: MaxPool, value: np.ndarray, extents: tuple[int, int]) -> np.ndarray:
     (kh, kw), (sh, sw), (h, w) = step.kernel, step.stride, extents
     top, left, bottom, right = step.padding
     wide = ((0, 0), (0, 0), (top, bottom), (left, right))

@@ -317,11 +317,13 @@ class Matcher:
         if channels * 2 < self.config.block:
             return None  # most of a block would be zeros: the host computes it
         if _base(x) != INT8 or _base(weights) != INT8:
-            raise _refused(call, f"it multiplies {_base(x)} and {_base(weights)}", "the accelerator has int8 only")
+            raise _refusal_error(
+                call, f"it multiplies {_base(x)} and {_base(weights)}", "the accelerator has int8 only"
+            )
         if not isinstance(weights, Constant):
             why = "weights are packed when the program is compiled"
             how = "bind them before: relay(lambda x: f(WEIGHTS, x)), or compile the function for target='cpu'"
-            raise _refused(call, "its weights are computed at run time", why, how)
+            raise _refusal_error(call, "its weights are computed at run time", why, how)
         if is_dense:
             kernel = np.asarray(weights.value)[:, :, None, None]
             draft = Layer(kernel.shape[1], kernel.shape[0], images=images, batch=batch, block=block)
@@ -424,7 +426,7 @@ class Matcher:
         try:
             layer = attrs.evolve(draft, epilogue=tuple(epilogue), name=call.operator)
         except ValueError as error:
-            raise _refused(call, str(error), None) from None
+            raise _refusal_error(call, str(error), None) from None
         shape = _shape(result)
         assert shape is not None
         if AXES[result_axes].extents(shape) != (layer.images, layer.channels_out, *layer.extents):
@@ -481,7 +483,7 @@ def _convolution(
             block=config.block,
         )
     except ValueError as error:
-        raise _refused(call, str(error), None) from None
+        raise _refusal_error(call, str(error), None) from None
     return kernel, layer
 
 
@@ -584,7 +586,7 @@ def _shape(atom: Atom) -> tuple[int, ...] | None:
     return tuple(d for d in type_.shape if isinstance(d, int))
 
 
-def _refused(
+def _refusal_error(
     call: OpCall,
     what: str,
     why: str | None,

@@ -43,7 +43,7 @@ def unpack(emitter: Emitter, value: Value, type_: Type | None, axes: str, config
         whole = _numbers(value.tensor)
         value = _call(emitter, "transpose", value, axes=(0, 4, 1, 2, 3, 5))
         value = _call(emitter, "reshape", value, shape=(whole[0] * batch, *whole[1:4], whole[5]))
-        value = _first(emitter, value, (_numbers(type_)[0], *_numbers(value.tensor)[1:]))
+        value = _first_elements(emitter, value, (_numbers(type_)[0], *_numbers(value.tensor)[1:]))
     return value if order.block is not None else _without_blocks(emitter, value, _numbers(type_), order, config.block)
 
 
@@ -100,7 +100,7 @@ def _without_blocks(emitter: Emitter, value: Value, shape: list[int], order: Axe
         places = [*(axis + (axis > order.channel) for axis in order.order()), order.channel + 1]
         value = _call(emitter, "transpose", value, axes=tuple(places.index(axis) for axis in range(5)))
     value = _call(emitter, "reshape", value, shape=tuple(whole))
-    return _first(emitter, value, tuple(shape))
+    return _first_elements(emitter, value, tuple(shape))
 
 
 def _with_zeros(emitter: Emitter, value: Value, axis: int, count: int) -> Value:
@@ -109,7 +109,7 @@ def _with_zeros(emitter: Emitter, value: Value, axis: int, count: int) -> Value:
     return emitter.call(lookup("pad"), (value,), {"widths": widths, "mode": "constant", "value": 0})
 
 
-def _first(emitter: Emitter, value: Value, shape: tuple[int, ...]) -> Value:
+def _first_elements(emitter: Emitter, value: Value, shape: tuple[int, ...]) -> Value:
     """The first elements along each axis; the same value if that is all of them."""
     if math.prod(shape) == math.prod(_numbers(value.tensor)):
         return value

@@ -87,7 +87,7 @@ def to_svg(timing: Timing, *, first: int = 0, last: int | None = None) -> str:
             for name, begin, stop in _lane_spans(event)
             if name == lane and begin < end and stop > first
         ]
-        for begin, stop, kind in _merged(spans, span / _WIDTH):
+        for begin, stop, kind in _merge_spans(spans, span / _WIDTH):
             x, width = _LEFT + (begin - first) / span * _WIDTH, (stop - begin) / span * _WIDTH
             title = f"{kind}: {begin} to {stop}"
             picture.rectangle(x, row * _ROW + 8, max(width, 0.3), _BAR, _COLORS[kind], title)
@@ -103,7 +103,7 @@ def _lane_spans(event: Event) -> Iterator[tuple[str, int, int]]:
         yield _PORT, event.service, event.end
 
 
-def _merged(spans: Sequence[tuple[int, int, str]], pixel: float) -> Iterator[tuple[int, int, str]]:
+def _merge_spans(spans: Sequence[tuple[int, int, str]], pixel: float) -> Iterator[tuple[int, int, str]]:
     """Stretches of one kind with less than a pixel between them as one."""
     current: tuple[int, int, str] | None = None
     for begin, stop, kind in sorted(spans):

@@ -203,9 +203,9 @@ class Join:
         ]
         common = values[0].type
         for other in values[1:]:
-            met = data_dependent.meeting(common, other.type, of_all_sizes=self.by_sizes)
+            met = data_dependent.common_type(common, other.type, of_all_sizes=self.by_sizes)
             if met is None and data_dependent.varying_axes(other.type, common, may):
-                met = data_dependent.meeting(common, other.type, of_all_sizes=True)
+                met = data_dependent.common_type(common, other.type, of_all_sizes=True)
             common = met or common
         return [
             data_dependent.packed_value(self.checker, out, value, (), common, span)

@@ -8,7 +8,7 @@ from relay.ir.types import FunctionType, Kind, TupleType, Type, Unknown, prune
 from relay.typecheck.elaboration.checker import Checker
 
 
-def foreseen(checker: Checker, function: Type, grad: Grad) -> FunctionType | None:
+def expected_type(checker: Checker, function: Type, grad: Grad) -> FunctionType | None:
     """The type of a derivative as far as it follows from the structures of the parameters, whose dtypes and sizes may
     be found later; None where they are not known. `g["w"]` needs no more."""
     if not isinstance(function, FunctionType):

@@ -97,7 +97,7 @@ def instantiate(
     span: Span | None,
 ) -> LocalFunction:
     """The function that a template makes of a function. `count`: the number of arguments, if it is called at once."""
-    parameters = parameters_of(function, template.name, span) if count is None else _given(function, count)
+    parameters = parameters_of(function, template.name, span) if count is None else _call_parameters(function, count)
     try:
         code = template.function(parameters, options)
     except TypeCheckError as error:
@@ -116,7 +116,7 @@ def static_parameters(count: int, static: Sequence[bool]) -> list[tuple[str, Par
     return [(f"x{i}", Parameter(static=i < len(static) and static[i])) for i in range(count)]
 
 
-def _given(function: AbstractValue, count: int) -> list[tuple[str, Parameter]]:
+def _call_parameters(function: AbstractValue, count: int) -> list[tuple[str, Parameter]]:
     """The parameters of a call with this many arguments."""
     known = isinstance(function, GlobalFunction | LocalFunction)
     signature = surface_function(function).signature if known else None  # type: ignore[arg-type]
@@ -505,7 +505,7 @@ def _dot(
             if part is not None:
                 total = part if total is None else _operator(checker, out, "add", [total, part], span)
             continue
-        if data_dependent.meeting(other.type, one.type) is None:  # or the product checks that they are equal
+        if data_dependent.common_type(other.type, one.type) is None:  # or the product checks that they are equal
             checker.unify_at(other.type, one.type, span, "the tangent or cotangent")
         product = _operator(checker, out, "multiply", [one, other], span)
         part = _operator(checker, out, "sum", [product], span)

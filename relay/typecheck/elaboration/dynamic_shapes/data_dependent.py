@@ -302,7 +302,7 @@ def pack_argument(
     return pack_sizes(checker, out, value, None if is_open else (), known, span)  # type: ignore[arg-type]
 
 
-def meeting(left: Type, right: Type, of_all_sizes: bool = False) -> Type | None:
+def common_type(left: Type, right: Type, of_all_sizes: bool = False) -> Type | None:
     """The type that a value has which is of one type on one path and of another on another, if they differ in
     data-dependent sizes, or in any (`of_all_sizes`); None if they do not, or differ in more."""
     a, b = prune(left), prune(right)
@@ -332,8 +332,8 @@ def any_axes(annotation: Type | None) -> list[int]:
 def varying_axes(found: Type, expected: Type, may: Collection[int] | None = ()) -> set[int]:
     """The axes at which a value does not have the size that a place has, since one of them is data-dependent, or
     they may vary in any case (None: all)."""
-    met = meeting(found, expected, of_all_sizes=may is None or bool(may))
-    own = meeting(found, expected)
+    met = common_type(found, expected, of_all_sizes=may is None or bool(may))
+    own = common_type(found, expected)
     at = prune(expected)
     if met is None or not isinstance(met, TensorType) or not isinstance(at, TensorType):
         return set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from relay.errors import InternalError, RelayError, Span, TypeCheckError, TypeMismatch
-from relay.ir.debugging.source_names import collected, is_written
+from relay.ir.debugging.source_names import is_written, name_collector
 from relay.ir.debugging.source_places import collected_values
 from relay.ir.expr import (
     Arm,
@@ -102,7 +102,7 @@ def elaborate_block(
 def _elaborate_block(
     checker: Checker, context: Context, block: Block, out: TypedBlockBuilder, on_yield: OnYield | None, depth: int
 ) -> None:
-    names, values = collected(), collected_values()
+    names, values = name_collector(), collected_values()
     if names is not None:
         introduced = names.introduced(block, context.environment)
         _note_names(out, context, introduced)

@@ -34,7 +34,7 @@ def base_of(value: DynamicValue | None) -> Base | None:
     return prune(type_.base) if isinstance(type_, TensorType) else None  # type: ignore[return-value]
 
 
-def promoted(
+def promoted_operands(
     checker: Checker,
     out: TypedBlockBuilder,
     operator: Operator,
@@ -77,7 +77,7 @@ def convert(
     return checker.bind(out, call, attrs.evolve(type_, base=base), "converted", span)
 
 
-def stored(
+def stored_value(
     checker: Checker, out: TypedBlockBuilder, value: DynamicValue, holder: TensorType, span: Span | None
 ) -> DynamicValue:
     """A value as an element of a tensor: integers become floats or larger integers, nothing else changes."""

@@ -219,7 +219,7 @@ def _relation(
     bound: dict[str, object] = {}
     if any(value is not None and value.of_range for value in found):
         found[:] = range_numbers.adapt_operands(checker, out, signature, operands, found)
-    found[:] = dtype_promotion.promoted(checker, out, operator, signature, operands, found, span)
+    found[:] = dtype_promotion.promoted_operands(checker, out, operator, signature, operands, found, span)
     if any(value is not None and weak_types.is_weak(value) for value in found):
         found[:] = weak_types.promote_operands(checker, out, signature, operands, found, span)
     for position, value in enumerate(found):

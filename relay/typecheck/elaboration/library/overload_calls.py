@@ -72,7 +72,7 @@ def call(found: Sequence[Overload], call: Call) -> AbstractValue:
     definitions = [o.definition for o in found if o.definition is not None]
     places = tuple(Label(d.function.span, "takes other arguments") for d in definitions if d.function.span is not None)
     kinds = ", ".join(map(structure_of, given))
-    takes = " or ".join(f"({', '.join(map(_shown, d.function.parameters))})" for d in definitions)
+    takes = " or ".join(f"({', '.join(map(_parameter_text, d.function.parameters))})" for d in definitions)
     message = f"no overload of {found[0].name} takes ({kinds})"
     raise TypeCheckError(message, call.span, labels=places, help=f"there is one for {takes}")
 
@@ -118,7 +118,7 @@ def _wrong_count(overload: Overload, call: Call, positional: Sequence[inspect.Pa
     return TypeCheckError(f"{overload.name} takes {takes}, found {found - call.bound}", call.span)
 
 
-def _shown(parameter: object) -> str:
+def _parameter_text(parameter: object) -> str:
     name, type_ = parameter.name, parameter.type  # type: ignore[attr-defined]
     return str(name) if type_ is None else f"{name}: {show(type_)}"
 

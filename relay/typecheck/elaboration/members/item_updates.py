@@ -79,7 +79,7 @@ def index_update(
     items = plain_items(items)
     if isinstance(new, DynamicValue):
         new = range_numbers.fitting(checker, out, new, type_)
-        new = dtype_promotion.stored(checker, out, new, type_, span)
+        new = dtype_promotion.stored_value(checker, out, new, type_, span)
     _require_dtype(type_, new, span)
 
     masked = masks.update(checker, out, entity, type_, items, new, span)
@@ -230,7 +230,9 @@ def add_at(
     items = constant_indices(checker, items, flat_shape(type_.shape), span)
     if index_arrays.count_of_arrays(items) > 0 and masks.mask_of(items) is None:
         if isinstance(new, DynamicValue):
-            new = dtype_promotion.stored(checker, out, range_numbers.fitting(checker, out, new, type_), type_, span)
+            new = dtype_promotion.stored_value(
+                checker, out, range_numbers.fitting(checker, out, new, type_), type_, span
+            )
         _require_dtype(type_, new, span)
         return _arrays_update(checker, out, entity, items, new, span, adds=True)
     old = masks.masked_elements(checker, out, entity, items, span) or index(checker, out, entity, items, span)

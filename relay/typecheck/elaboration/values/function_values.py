@@ -164,7 +164,7 @@ def function_value(
     def leave_out() -> None:
         if isinstance(prune(result), Unknown):
             checker.unify_at(result, scalar(FLOAT32), span, "the result")
-        place.items.append(DeferredBinding((var,), lambda: Lambda(_never(function, checker.final(type_)))))
+        place.items.append(DeferredBinding((var,), lambda: Lambda(_uncalled_function(function, checker.final(type_)))))
 
     def note_effects() -> None:
         with checker.effects_of(effects):
@@ -184,7 +184,7 @@ def function_value(
     return DynamicValue(var, type_)
 
 
-def _never(function: Function, type_: Type) -> Function:
+def _uncalled_function(function: Function, type_: Type) -> Function:
     """A function in place of one that nobody calls, whose parameters have no types. It would fail."""
     assert isinstance(type_, FunctionType)
     parameters = tuple(Var(p.name, t, p.span) for p, t in zip(function.parameters, type_.parameters, strict=False))
@@ -240,7 +240,7 @@ def _derived_value(
     def attempt() -> Sequence[Unknown] | None:
         nonlocal is_foreseen
         if not is_foreseen and not checker.generic:
-            foreseen = gradient_types.foreseen(checker, inner_type, node)
+            foreseen = gradient_types.expected_type(checker, inner_type, node)
             if foreseen is not None:
                 is_foreseen = True
                 checker.unify_at(foreseen, type_, span, "the derivative")
@@ -559,7 +559,7 @@ def _cotangent(
         known: Type = prune(expected)  # type: ignore[assignment]
         if isinstance(known, Unknown) and not checker.generic:
             return [known]
-        met = data_dependent.meeting(value.type, known)
+        met = data_dependent.common_type(value.type, known)
         help = "it has the type of the result that is differentiated"
         checker.unify_at(value.type if met is None else met, known, span, "the incoming cotangent", help=help)
         return None

@@ -62,17 +62,17 @@ def holds_functions(entity: AbstractValue) -> bool:
 
 def without_labels(entity: AbstractValue) -> AbstractValue:
     """A structure that holds labels, with None in their place and in that of functions."""
-    return _without(entity) if holds_labels(entity) else entity
+    return _without_labels(entity) if holds_labels(entity) else entity
 
 
 def without_functions(entity: AbstractValue) -> AbstractValue:
     """The same of a structure that holds functions or labels."""
-    return _without(entity) if holds_functions(entity) else entity
+    return _without_labels(entity) if holds_functions(entity) else entity
 
 
-def _without(entity: AbstractValue) -> AbstractValue:
+def _without_labels(entity: AbstractValue) -> AbstractValue:
     if isinstance(entity, Tuple):
-        return Tuple(tuple(_NONE if _is_static(item) else _without(item) for item in entity.items), entity.form)
+        return Tuple(tuple(_NONE if _is_static(item) else _without_labels(item) for item in entity.items), entity.form)
     return entity
 
 

@@ -170,10 +170,10 @@ def _class_attribute(cls: type, name: str) -> object:
 
 def method_of_class(cls: type, name: str) -> GlobalFunction | None:
     """`Class.method`, for a method that is decorated with @relay, as a function of `self` and the rest."""
-    return _translated(_class_attribute(cls, name))
+    return _translated_method(_class_attribute(cls, name))
 
 
-def _translated(method: object) -> GlobalFunction | None:
+def _translated_method(method: object) -> GlobalFunction | None:
     """A method that is decorated with @relay, or has an overload, as a function."""
     if isinstance(method, staticmethod):
         return None
@@ -187,7 +187,7 @@ def _translated(method: object) -> GlobalFunction | None:
 
 def own_method(record: Tuple, name: str) -> GlobalFunction | None:
     """A method of a record's class that is decorated with @relay, or has an overload."""
-    return _translated(member(record, name))
+    return _translated_method(member(record, name))
 
 
 def call_method(
