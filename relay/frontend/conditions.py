@@ -43,6 +43,7 @@ COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.GtE: "greater_equal",
 }
 
+
 def truth(value: bool, span: Span | None) -> Constant:
     """True or False."""
     return Constant(np.asarray(value), span)

@@ -239,10 +239,14 @@ class LoopState:
                     self._fit(out, name, a, b, span, atoms, (*place, i))
             case _:
                 lack = unassigned.no_value(expected)
-                same = entity is expected or (lack is not None and unassigned.no_value(entity) is not None) or (
-                    isinstance(entity, PythonObject)
-                    and isinstance(expected, PythonObject)
-                    and entity.value is expected.value
+                same = (
+                    entity is expected
+                    or (lack is not None and unassigned.no_value(entity) is not None)
+                    or (
+                        isinstance(entity, PythonObject)
+                        and isinstance(expected, PythonObject)
+                        and entity.value is expected.value
+                    )
                 )
                 if same:
                     return

@@ -24,6 +24,7 @@ METHODS = (
 )
 """The methods of strings; what they return are strings, numbers, truth values, and tuples and lists of strings."""
 
+
 @implements(builtins.str)
 def _str(call: Call, x: AbstractValue, /) -> AbstractValue:
     """`str(x)`: as in an f-string."""

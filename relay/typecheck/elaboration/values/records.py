@@ -122,7 +122,7 @@ def replace(record: Tuple, keywords: Keywords, span: Span | None) -> AbstractVal
 def getter(record: Tuple, name: str) -> GlobalFunction | None:
     """The function of a property that the record's class has under this name."""
     found = member(record, name)
-    return _translated(found.fget) if isinstance(found, property) and record.field(name) is None else None
+    return _translated_method(found.fget) if isinstance(found, property) and record.field(name) is None else None
 
 
 def attribute(record: Tuple, name: str, span: Span | None) -> AbstractValue:
