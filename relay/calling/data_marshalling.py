@@ -216,7 +216,7 @@ class PoolFiller:
         return Plan(counts, rows, tensors, root, len(numbers))
 
     def _are_rows_of(self, values: Sequence[Any], layout: TensorLayout | RowLayout) -> bool:
-        """Whether values have rows in the pool of a field."""
+        """True if values have rows in the pool of a field."""
         assert isinstance(layout, RowLayout)
         return all(self._constructors[cls].pool is layout.pool for cls in set(map(type, values)))
 
@@ -332,7 +332,7 @@ class PoolFiller:
 
 
 def _is_list_of_rows(pool: Pool) -> bool:
-    """Whether the rows of a pool are elements of lists that are recursive values, which the program does not change."""
+    """True if the rows of a pool are elements of lists that are recursive values, which the program does not change."""
     element = pool.element
     if pool.cells or not isinstance(element, RowLayout):
         return False

@@ -128,5 +128,5 @@ def _elements(values: Values) -> Iterator[Any]:
 
 
 def is_fixed(kinds: frozenset[type]) -> bool:
-    """Whether values of these types never change: numbers."""
+    """True if values of these types never change: numbers."""
     return all(kind in (float, int, bool) or issubclass(kind, np.generic) for kind in kinds)

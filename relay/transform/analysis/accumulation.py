@@ -14,7 +14,7 @@ from relay.operator import ADDITION
 
 
 def accumulates(body: Block, parameter: Var, value: Atom) -> bool:
-    """Whether a value that a block ends with is a parameter plus something, and nothing else depends on it."""
+    """True if a value that a block ends with is a parameter plus something, and nothing else depends on it."""
     sums: set[Atom] = {parameter}
     return _adds_only(body, sums) and value in sums
 
@@ -26,7 +26,7 @@ def terminators(block: Block, label: LoopLabel) -> list[Next | Exit]:
 
 
 def _adds_only(block: Block, sums: set[Atom]) -> bool:
-    """Whether the bindings of a block only add to `sums`, which gets what they make of them."""
+    """True if the bindings of a block only add to `sums`, which gets what they make of them."""
     return all(_binding(binding, sums) for binding in block.bindings)
 
 
@@ -52,7 +52,7 @@ def _binding(binding: Binding, sums: set[Atom]) -> bool:
 
 
 def _reads(parts: Sequence[Block], sums: set[Atom]) -> bool:
-    """Whether blocks mention any of the sums."""
+    """True if blocks mention any of the sums."""
     inside = [a for block in parts for b in walk(block) for a in operands(b.value)]
     ends = [a for block in parts for inner in all_blocks(block) for a in terminator_operands(inner.terminator)]
     return any(a in sums for a in (*inside, *ends))
@@ -84,7 +84,7 @@ def _branch(branch: If, targets: Sequence[Var], sums: set[Atom]) -> bool:
 
 
 def _results(ends: Sequence[Sequence[Atom]], targets: Sequence[Var], sums: set[Atom]) -> bool:
-    """Whether each result is a sum wherever it is made, or nowhere."""
+    """True if each result is a sum wherever it is made, or nowhere."""
     for number, target in enumerate(targets):
         found = {values[number] in sums for values in ends}
         if len(found) > 1:

@@ -102,8 +102,8 @@ def lane_loops(function: Function) -> dict[Loop, LaneLoop]:
 
 
 def prefers_lanes(plan: LaneLoop) -> bool:
-    """Whether a loop is better off in lanes than with arrays of all rounds for each of its values: where loops inside
-    run for long, or not equally long in all rounds."""
+    """True if a loop is better off in lanes than with arrays of all rounds for each of its values: where loops
+    inside run for long, or not equally long in all rounds."""
     inner = [b.value for b in walk(plan.loop.body) if isinstance(b.value, Loop)]
     counts = [loop.counter.count if loop.counter is not None else None for loop in inner]
     return not all(isinstance(count, Constant) and int(count.value) <= FEW_ROUNDS for count in counts)
@@ -179,7 +179,7 @@ class _LaneAnalysis:
         self.directions = up, down
 
     def _is_place(self, atom: Atom) -> bool:
-        """Whether an index is that of the round's own row: all are in one direction."""
+        """True if an index is that of the round's own row: all are in one direction."""
         if not isinstance(atom, Var):
             return False
         for descending, places in enumerate(self.directions):
@@ -246,7 +246,7 @@ class _LaneAnalysis:
         self._block(loop.body, [*labels, loop.label])
 
     def _is_uniform(self, atom: Atom) -> bool:
-        """Whether a number is the same in all lanes."""
+        """True if a number is the same in all lanes."""
         return atom in self.uniform or atom not in self.inside
 
     def _check_stack(self, loop: Loop, parameter: Var) -> None:
@@ -333,7 +333,7 @@ class _LaneAnalysis:
             raise NoLanes("a round may write a row that is not there")
 
     def _extent_is(self, array: Atom, least: Dim) -> bool:
-        """Whether an array has at least so many rows."""
+        """True if an array has at least so many rows."""
         type_ = array.type if isinstance(array, Var | Constant) else None
         if not isinstance(type_, TensorType) or ANY in type_.shape:
             return False
@@ -372,7 +372,7 @@ def _tapes(loop: Loop) -> frozenset[Var]:
 
 
 def _is_entry(type_: Type) -> bool:
-    """Whether a part of an entry is small, or a stack of such entries."""
+    """True if a part of an entry is small, or a stack of such entries."""
     if not isinstance(type_, StackType):
         return _is_small(type_)
     items = type_.element.items if isinstance(type_.element, TupleType) else (type_.element,)
@@ -386,7 +386,7 @@ def _has_small_rows(type_: Type | None) -> bool:
 
 
 def _is_small(type_: Type | None) -> bool:
-    """Whether an array has few elements, of a dtype that machines have."""
+    """True if an array has few elements, of a dtype that machines have."""
     if (
         not isinstance(type_, TensorType)
         or not isinstance(type_.base, BaseType)

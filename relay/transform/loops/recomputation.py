@@ -62,7 +62,7 @@ def recompute_rounds(module: Module) -> Module:
 
 
 def is_round(function: Function) -> bool:
-    """Whether a function is the round of a loop that runs in lanes."""
+    """True if a function is the round of a loop that runs in lanes."""
     return isinstance(function.rule, Recompute) and function.label.name == _ROUND
 
 

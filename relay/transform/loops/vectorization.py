@@ -94,7 +94,7 @@ def remaining_loops(module: Module) -> list[RemainingLoop]:
 
 
 def _calls(loop: Loop, names: Set[str]) -> bool:
-    """Whether a loop calls one of some functions."""
+    """True if a loop calls one of some functions."""
     calls = [b.value for b in loop.body.bindings if isinstance(b.value, Call)]
     return any(isinstance(call.function, Global) and call.function.name in names for call in calls)
 
@@ -121,7 +121,7 @@ def _block(block: Block, limits: Limits) -> Block:
 
 
 def _runs_in_lanes(loop: Loop, limits: Limits) -> bool:
-    """Whether a loop stays, since code generation runs its rounds in the lanes of vector registers."""
+    """True if a loop stays, since code generation runs its rounds in the lanes of vector registers."""
     try:
         found = prefers_lanes(lane_loop(loop, limits.integers))
     except NoLanes:

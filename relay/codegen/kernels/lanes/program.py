@@ -551,7 +551,7 @@ class LaneProgram:
         return run
 
     def _ends_together(self, loop: Loop) -> bool:
-        """Whether the lanes of a loop end together: it reads stacks, from the last entry to the first."""
+        """True if the lanes of a loop end together: it reads stacks, from the last entry to the first."""
         assert loop.counter is not None
         stacks = [
             self.values.get(b.value.stack)  # type: ignore[arg-type]
