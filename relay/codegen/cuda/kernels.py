@@ -124,8 +124,7 @@ def _build_counting(
     allocated = len(buffers)
     launches: list[Launch] = []
     for op in steps:
-        made = schedule(e, op)
-        if made is not None:
+        for made in schedule(e, op):
             body = _with_memory(made, buffers, bytes_of)
             parameters = [extents.variables[dim] for dim in sizes]
             decision = e.decisions[-1]

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
-from tvm_ffi import structural_map
 
-from relay.codegen.cuda.products import Factors, factors
+from relay.codegen.cuda.distribution import Nest, nests
+from relay.codegen.cuda.products import Axes, Factors, factors
 from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.loops import cast, loop, nested_loops, number, unravel_index
 from relay.codegen.kernels.reduction.reductions import combine_elements, sources
 from relay.codegen.kernels.rules import Plan, Rule, Table
-from relay.codegen.kernels.stage import Extent, Stage, is_compute, stage_of, volume
+from relay.codegen.kernels.stage import Extent, Stage, is_compute, mentions, stage_of, volume
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, Statement, tirx
 
@@ -44,11 +44,11 @@ class Blocks:
 
 @attrs.define(eq=False)
 class StageSubject:
-    """A stage that is kept in memory. `made` is its kernel, once a rule has made it."""
+    """A stage that is kept in memory. `made` are its kernels, once a rule has made them."""
 
     op: Any
     stage: Stage | None  # None for a te.extern
-    made: Blocks | None = None
+    made: list[Blocks] = attrs.field(factory=list)
 
     def __str__(self) -> str:
         if self.stage is None:
@@ -57,19 +57,19 @@ class StageSubject:
         return f"{space} over {' x '.join(map(str, self.stage.reduced))}" if self.stage.reduced else space
 
 
-def schedule(e: Emission, op: Any) -> Blocks | None:
-    """The kernel of a stage; None if there is nothing to compute."""
+def schedule(e: Emission, op: Any) -> list[Blocks]:
+    """The kernels of a stage, one after another; none if there is nothing to compute."""
     subject = StageSubject(op, stage_of(op) if is_compute(op) else None)
     if subject.stage is not None and _is_below(volume(subject.stage.extents), 1):
-        return None
+        return []
     RULES.emit(e, subject)
     return subject.made
 
 
 def _plan(reason: str, subject: StageSubject, make: Callable[[], Blocks]) -> Plan:
     def emit() -> list[Statement]:
-        subject.made = make()
-        return list(subject.made.statements)
+        subject.made = [make()]
+        return list(subject.made[0].statements)
 
     return Plan(reason, emit)
 
@@ -245,14 +245,36 @@ def _block_each(e: Emission, stage: Stage) -> Blocks:
     return Blocks(statements, thread, block, threads, total)
 
 
-TILE = 32
-"""Rows and columns of a product that a block computes."""
+@attrs.frozen
+class Tile:
+    """The part of a product that a block computes: `size` rows and columns, of which each thread has `each` by `each`,
+    with `depth` terms of the sums in shared memory at once."""
 
-DEPTH = 16
-"""The number of terms of the sums that are in shared memory at once."""
+    size: int
+    each: int
+    depth: int = 16
 
-EACH = 2
-"""Rows, and columns, that a thread computes."""
+    @property
+    def pitch(self) -> int:
+        """The elements between two terms in shared memory: one more than there are, so that neighboring threads find
+        neighboring rows, and also neighboring terms, in different banks."""
+        return self.size + 1
+
+
+SMALL, MIDDLE, LARGE = Tile(32, 2), Tile(64, 4), Tile(128, 8)
+
+MANY_TILES = 64
+"""Large tiles from which on they keep a GPU busy: it has about a hundred multiprocessors."""
+
+
+def tile(rows: Extent, columns: Extent, outer: Extent) -> Tile:
+    """The tile of a product. Larger ones read each number more often from shared memory and registers."""
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        return MIDDLE
+    large = parts(rows, LARGE.size) * parts(columns, LARGE.size)
+    if min(rows, columns) >= LARGE.size and (not isinstance(outer, int) or large * outer >= MANY_TILES):
+        return LARGE
+    return MIDDLE if min(rows, columns) > SMALL.size else SMALL
 
 
 def _match_product(e: Emission, subject: StageSubject) -> Plan | None:
@@ -260,30 +282,45 @@ def _match_product(e: Emission, subject: StageSubject) -> Plan | None:
     found = None if subject.stage is None else factors(e, subject.stage)
     if found is None:
         return None
-    reason = f"tiles of {TILE} x {TILE}, of which {DEPTH} terms are in shared memory"
-    return _plan(reason, subject, lambda: _product(e, found))
+    rows, columns, _, outer = (volume([d for _, d in part]) for part in found.parts)
+    chosen = tile(rows, columns, outer)
+    reason = f"tiles of {chosen.size} x {chosen.size}, of which {chosen.depth} terms are in shared memory"
+    return _plan(reason, subject, lambda: _product(e, found, chosen))
 
 
-def _product(e: Emission, product: Factors) -> Blocks:
-    """A block for each tile. Its threads fetch the factors of DEPTH terms together, then each has EACH x EACH sums."""
-    stage, across = product.stage, TILE // EACH
+def _runs_along(e: Emission, factor: Expression, axes: Axes) -> bool:
+    """True if neighbors along the last of these axes are neighbors in the memory of a factor."""
+    reads = e.memory_reads(factor)
+    return bool(axes) and bool(reads) and all(i and mentions(i[-1], axes[-1][0]) for _, i in reads)
+
+
+def _product(e: Emission, product: Factors, tile: Tile) -> Blocks:
+    """A block for each tile. Its threads fetch the factors of some terms together, neighbors in memory by neighboring
+    threads, then each has `each` by `each` sums."""
+    stage, across = product.stage, tile.size // tile.each
     threads = across * across
     thread, block = indices_of_thread()
     rows, columns, terms, outer = (volume([d for _, d in part]) for part in product.parts)
-    row_tiles, column_tiles = parts(rows, TILE), parts(columns, TILE)
+    row_tiles, column_tiles = parts(rows, tile.size), parts(columns, tile.size)
     batch, row_tile, column_tile = unravel_index(cast(block, e.index), (outer, row_tiles, column_tiles), e.index)
     t = cast(thread, e.index)
     own_row, own_column = unravel_index(t, (across, across), e.index)
     dtype = stage.dtypes[0]
-    left, right = (_buffer(name, TILE * DEPTH, dtype, "shared") for name in ("left", "right"))
-    sums = _buffer("sum", EACH * EACH, dtype, "local")
+    left, right = (_buffer(name, tile.pitch * tile.depth, dtype, "shared") for name in ("left", "right"))
+    sums = _buffer("sum", tile.each * tile.each, dtype, "local")
+    own = [_buffer(name, tile.each, dtype, "local") for name in ("row", "column")]
     batch_values = product.values(product.outer, batch, e)
 
-    def fetch(into: Any, factor: Expression, axes: Any, size: int, first: Expression, chunk: Expression) -> Any:
+    def fetch(into: Any, factor: Expression, axes: Any, size: Extent, first: Expression, chunk: Expression) -> Any:
+        by_line = _runs_along(e, factor, axes) and not _runs_along(e, factor, product.inner)
+
         def one(i: Expression) -> list[Statement]:
-            place = i * threads + t
-            line, depth = unravel_index(place, (TILE, DEPTH), e.index)
-            at, term = first * TILE + line, chunk * DEPTH + depth
+            if by_line:
+                depth, line = unravel_index(i * threads + t, (tile.depth, tile.size), e.index)
+            else:
+                line, depth = unravel_index(i * threads + t, (tile.size, tile.depth), e.index)
+            place = depth * tile.pitch + line
+            at, term = first * tile.size + line, chunk * tile.depth + depth
             values = {**batch_values, **product.values(axes, at, e), **product.values(product.inner, term, e)}
             there = tirx.And(at < number(size, e.index), term < number(terms, e.index))
             element = cast(e.element(factor, values), dtype)
@@ -292,16 +329,19 @@ def _product(e: Emission, product: Factors) -> Blocks:
                 guarded(there, [tirx.BufferStore(into, element, [place])]),
             ]
 
-        return loop(TILE * DEPTH // threads, e.index, one)
+        return loop(tile.size * tile.depth // threads, e.index, one)
 
     def accumulate(depth: Expression) -> list[Statement]:
         made = []
-        for r in range(EACH):
-            for c in range(EACH):
-                a = tirx.BufferLoad(left, [(own_row + r * across) * DEPTH + depth])
-                b = tirx.BufferLoad(right, [(own_column + c * across) * DEPTH + depth])
-                old = tirx.BufferLoad(sums, [r * EACH + c])
-                made.append(tirx.BufferStore(sums, product.add(old, a, b), [r * EACH + c]))
+        for part, buffer, mine in zip(own, (left, right), (own_row, own_column), strict=True):
+            for n in range(tile.each):
+                value = tirx.BufferLoad(buffer, [depth * tile.pitch + mine + n * across])
+                made.append(tirx.BufferStore(part, value, [n]))
+        for r in range(tile.each):
+            for c in range(tile.each):
+                old = tirx.BufferLoad(sums, [r * tile.each + c])
+                added = product.add(old, tirx.BufferLoad(own[0], [r]), tirx.BufferLoad(own[1], [c]))
+                made.append(tirx.BufferStore(sums, added, [r * tile.each + c]))
         return made
 
     def chunk(number_: Expression) -> list[Statement]:
@@ -309,44 +349,56 @@ def _product(e: Emission, product: Factors) -> Blocks:
             *fetch(left, product.left, product.rows, rows, row_tile, number_),
             *fetch(right, product.right, product.columns, columns, column_tile, number_),
             barrier(),
-            *loop(DEPTH, e.index, accumulate),
+            *loop(tile.depth, e.index, accumulate),
             barrier(),
         ]
 
-    statements: list[Statement] = [tirx.AllocBuffer(buffer) for buffer in (left, right, sums)]
-    statements += [tirx.BufferStore(sums, tirx.const(0, dtype), [n]) for n in range(EACH * EACH)]
-    statements += loop(parts(terms, DEPTH), e.index, chunk)
-    for r in range(EACH):
-        for c in range(EACH):
-            row, column = row_tile * TILE + own_row + r * across, column_tile * TILE + own_column + c * across
+    statements: list[Statement] = [tirx.AllocBuffer(buffer) for buffer in (left, right, sums, *own)]
+    statements += [tirx.BufferStore(sums, tirx.const(0, dtype), [n]) for n in range(tile.each * tile.each)]
+    statements += loop(parts(terms, tile.depth), e.index, chunk)
+    for r in range(tile.each):
+        for c in range(tile.each):
+            row, column = row_tile * tile.size + own_row + r * across, column_tile * tile.size + own_column + c * across
             values = {**batch_values, **product.values(product.rows, row, e)}
             values |= product.values(product.columns, column, e)
-            stored = store(e, stage, [values[axis] for axis in stage.axes], [tirx.BufferLoad(sums, [r * EACH + c])])
+            result = [tirx.BufferLoad(sums, [r * tile.each + c])]
+            stored = store(e, stage, [values[axis] for axis in stage.axes], result)
             there = tirx.And(row < number(rows, e.index), column < number(columns, e.index))
             statements.append(guarded(there, stored))
     return Blocks(statements, thread, block, threads, outer * row_tiles * column_tiles)
 
 
 def _match_statement(e: Emission, subject: StageSubject) -> Plan | None:
-    """The plan for operators that bring their own loops: sorts, scans, scatters."""
+    """Loops that operators bring along: sorts, scans, scatters, random numbers."""
     if subject.stage is not None:
         return None
-    return _plan("the operator brings loops of its own: one thread", subject, lambda: _statement(e, subject.op))
+    found = nests(subject.op.body)
+    single = all(not nest.variables for nest in found)
+    reason = "the operator's own loops" + (": one thread" if single else ", those with independent rounds on threads")
+
+    def emit() -> list[Statement]:
+        subject.made = [_statement(e, subject.op, nest) for nest in found]
+        return [statement for made in subject.made for statement in made.statements]
+
+    return Plan(reason, emit)
 
 
-def _statement(e: Emission, op: Any) -> Blocks:
-    """The statement of a te.extern on one thread."""
-    thread, block = indices_of_thread()
+def _statement(e: Emission, op: Any, nest: Nest) -> Blocks:
+    """A nest of a te.extern."""
     pairs = [(b, e.places[t.op, int(t.value_index)]) for b, t in zip(op.input_placeholders, op.inputs, strict=True)]
     pairs += [(b, e.places[op, n]) for n, b in enumerate(op.output_placeholders)]
     declared = [tirx.DeclBuffer(buffer, data=place.buffer.data) for buffer, place in pairs]
-    body = structural_map(op.body, ((tirx.For, _serial),))
-    return Blocks([*declared, body], thread, block, 1, 1)
-
-
-def _serial(loop_: Any) -> Any:
-    """A loop without what only processors make of it."""
-    return tirx.For(loop_.loop_var, loop_.min, loop_.extent, tirx.ForKind.SERIAL, loop_.body)
+    thread, block = indices_of_thread()
+    if not nest.variables:
+        return Blocks([*declared, nest.body], thread, block, 1, 1)
+    count, threads = nest.threads, THREADS
+    if isinstance(count, int):
+        threads = min(threads, max(32, -(-count // 32) * 32))
+    position = cast(block, e.index) * threads + cast(thread, e.index)
+    body = nest.at(position, e.index)
+    if not _divides(threads, count):
+        body = guarded(position < number(count, e.index), [body])
+    return Blocks([*declared, body], thread, block, threads, parts(count, threads))
 
 
 RULES = Table(

@@ -139,7 +139,7 @@ def test_machine_code(architecture: Any) -> None:
     for launch in program.launches:
         assert exceeded_resource(made.resources[launch.name], launch.threads, architecture) is None
     (tiled,) = (launch for launch in program.launches if launch.rule == "tiled_product")
-    assert made.resources[tiled.name].shared_bytes == 2 * 32 * 16 * 4  # two tiles of float32
+    assert made.resources[tiled.name].shared_bytes == 2 * 16 * (64 + 1) * 4  # 16 terms of two tiles, in float32
 
 
 def test_limits() -> None:
@@ -206,3 +206,41 @@ def test_half_precision(dtype: str) -> None:
     assert_agree(found, halves.interpret(*arguments), rtol=4 * step, atol=step)
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     machine_code(program.code.code.decode(), DEFAULT)
+
+
+@relay
+def scattered(table: Any, rows: Any, key: Any) -> Any:
+    return (relay.take(table, rows, axis=0) ** 2).sum() + relay.random.normal(key, (70,)).sum()
+
+
+@needs_compiler
+def test_independent_rounds_of_loops_are_threads() -> None:
+    """Scatters add in the order of the processor, bit by bit: rows one after another, columns side by side."""
+    arguments = normal(6, 40), np.array([1, 2, 2, 1, 0], np.int32), relay.random.key(1)
+    gradient = relay.grad(scattered, wrt=(0,))
+    found, program = run_emulated(gradient, arguments)
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(gradient.interpret(*arguments)))
+    statements = [(launch.blocks, launch.threads) for launch in program.host.launches if launch.rule == "statement"]
+    assert statements == [(1, 256), (1, 64)]  # copies of elements, and sums of columns
+    sums = relay.relay(lambda x: (relay.cumsum(x, axis=0), relay.cumsum(x, axis=1)))
+    _, program = run_emulated(sums, (normal(7, 50),))
+    assert {launch.threads for launch in program.host.launches} == {64, 32}
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("shapes", "size"), [(((130, 20), (20, 129)), 128), (((70, 9), (9, 65)), 64), (((9, 33), (33, 12)), 32)]
+)
+def test_tiles_of_products(shapes: Any, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each size of tile, with edges, and factors whose neighbors lie along the terms, and along rows and columns."""
+    monkeypatch.setattr("relay.codegen.cuda.schedules.MANY_TILES", 1)
+    left, right = (normal(*shape) for shape in shapes)
+    products = relay.relay(lambda x, y, xt, yt: (x @ y, xt.T @ yt.T))
+    arguments = left, right, left.T.copy(), right.T.copy()
+    found, program = run_emulated(products, arguments)
+    assert [launch.reason.split()[2] for launch in program.host.launches] == [str(size)] * 2
+    assert_agree(found, products.interpret(*arguments), rtol=1e-5, atol=1e-5)
+    if size == 128:
+        pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+        made = machine_code(program.code.code.decode(), DEFAULT)
+        assert all(exceeded(r, 256, DEFAULT) is None and r.registers <= 128 for r in made.resources.values())
