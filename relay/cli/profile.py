@@ -9,6 +9,7 @@ from relay.api.differentiation import grad
 from relay.cli.debug import arguments_of
 from relay.cli.inputs import read_arrays, read_function
 from relay.cli.refusal import Refusal
+from relay.debug.profiling.gpu import GpuProfile
 from relay.debug.profiling.profile import profile
 
 NAME = "profile"
@@ -47,6 +48,10 @@ def run(options: argparse.Namespace) -> int:
             raise Refusal(f"cannot write to {options.output}: {error.strerror}") from None
     found = profile(function, runs=options.runs, **arguments)
     print(found)
+    if isinstance(found, GpuProfile):
+        if folder is not None:
+            raise Refusal("pictures are drawn of programs for the processor; leave --output out")
+        return 0
     if folder is not None:
         found.save_flame_graph(folder / "flame.svg")
         found.save_flame_graph(folder / "flame.html")

@@ -262,6 +262,10 @@ class CompiledSignature:
         made = {name: self._made[name] for name in ("core",) if name in self._made}
         return attrs.evolve(self, target=target, lock=Lock(), made=made, uses=[0])
 
+    def with_core(self, core: Module) -> CompiledSignature:
+        """The same with another first-order program, which is not compiled yet."""
+        return attrs.evolve(self, lock=Lock(), made={"core": core}, uses=[0])
+
     def on_gpu(self) -> CompiledSignature:
         """The same program for the GPU that there is, the same each time."""
         if self.is_for_gpu:

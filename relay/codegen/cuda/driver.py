@@ -17,7 +17,7 @@ import numpy as np
 from relay.codegen.cuda.compiler import INSTALL, MachineCode, machine_code
 from relay.codegen.cuda.memory import CHUNK, Arena, Memory
 from relay.codegen.cuda.target import Architecture
-from relay.errors import CompileError, ExecutionError, InternalError
+from relay.errors import CompileError, ExecutionError, InternalError, Span
 
 OUT_OF_MEMORY = 2
 """CUDA_ERROR_OUT_OF_MEMORY."""
@@ -115,8 +115,8 @@ class Gpu:
         """True if what is started becomes part of a graph, and does not run yet."""
         self.launches = 0
         """The number of kernels that were started."""
-        self.timer: Callable[[str], Any] | None = None
-        """The timer of a profile: called with the name of each before and after it."""
+        self.timer: Callable[[str, Sequence[Span]], Callable[[], None]] | None = None
+        """The timer of a profile: called with each kernel's name and lines before it starts; what it returns, after."""
 
     def enter(self) -> None:
         """Let this thread use the GPU."""
@@ -188,15 +188,31 @@ class Gpu:
         module = self.call("cuModuleLoadData", code)
         return LoadedKernels(module, {name: self.call("cuModuleGetFunction", module, name.encode()) for name in names})
 
-    def launch(self, name: str, function: Any, blocks: int, threads: int, words: Sequence[int]) -> None:
-        """Start a kernel behind what was started before, with these pointers and sizes."""
+    def launch(
+        self, name: str, function: Any, blocks: int, threads: int, words: Sequence[int], lines: Sequence[Span] = ()
+    ) -> None:
+        """Start a kernel behind what was started before, with these pointers and sizes. `lines`: its operators'."""
         self.launches += 1
         given = np.array(words, np.int64)
         places = given.ctypes.data + 8 * np.arange(len(words), dtype=np.uint64)
-        done = self.timer(name) if self.timer is not None else None
+        done = self.timer(name, lines) if self.timer is not None else None
         self.call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, 0, self.stream, places.ctypes.data, 0)
         if done is not None:
             done()
+
+    def timed(self) -> Any:
+        """An event of the driver at this place in the stream, which tells when it was reached."""
+        event = self.call("cuEventCreate", 0)
+        self.call("cuEventRecord", event, self.stream)
+        return event
+
+    def seconds(self, start: Any, end: Any) -> float:
+        """The seconds between two events, which are gone then."""
+        self.call("cuEventSynchronize", end)
+        passed = float(self.call("cuEventElapsedTime", start, end)) / 1e3
+        for event in (start, end):
+            self.call("cuEventDestroy", event)
+        return passed
 
     # ---- other streams
 

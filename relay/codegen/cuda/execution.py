@@ -216,7 +216,9 @@ class Frame:
             blocks = launch.blocks if isinstance(launch.blocks, int) else evaluate(launch.blocks, general)
             if blocks > 0:
                 words = [addresses[n] for n in launch.buffers] + numbers[: launch.sizes]
-                run.gpu.launch(launch.name, run.kernels.functions[launch.name], blocks, launch.threads, words)
+                run.gpu.launch(
+                    launch.name, run.kernels.functions[launch.name], blocks, launch.threads, words, group.lines
+                )
         environment.update(zip(group.outputs, results, strict=True))
 
     def _on_host(self, group: GroupKernels, given: Sequence[np.ndarray]) -> bool:

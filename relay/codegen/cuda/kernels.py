@@ -56,6 +56,7 @@ class DeviceKernels:
             results=results,
             sizes=sizes,
             calls=host_calls(group),
+            lines=tuple(call.span for call in calls if call.span is not None),
         )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from relay.errors import Span
 from relay.ir.dims import Dim, DimExpr, Kind, TypeId, product
 from relay.ir.expr import Atom, Constant, OpCall, Var
 from relay.ir.types import TensorType
@@ -37,7 +38,7 @@ class Launch:
 class GroupKernels:
     """The launches that compute a group, one after another. `temporaries`: the bytes of buffers between them, and
     `sizes`: the dims that the kernels know as GENERAL, in this order. `calls`: the operators, and what they make, if
-    the host may compute them where it has all operands."""
+    the host may compute them where it has all operands. `lines`: where the program has the operators."""
 
     operands: tuple[Atom, ...]
     outputs: tuple[Var, ...]
@@ -46,6 +47,7 @@ class GroupKernels:
     temporaries: tuple[Dim, ...]
     launches: tuple[Launch, ...]
     calls: tuple[tuple[Var, OpCall], ...] | None = None
+    lines: tuple[Span, ...] = ()
 
 
 SMALL = 16

@@ -15,6 +15,7 @@ from relay.codegen.runtime.cpu import default_threads
 from relay.debug.profiling.attribution import kernels, lines, times
 from relay.debug.profiling.builds import ProbedBuild, RunRecord
 from relay.debug.profiling.events import events_of
+from relay.debug.profiling.gpu import GpuProfile, gpu_profile
 from relay.debug.profiling.machine import machine_peak
 from relay.debug.profiling.memory import memory_use
 from relay.debug.profiling.report import Phase, Profile
@@ -32,16 +33,21 @@ _SECONDS, _FEWEST, _MOST = 0.5, 5, 200
 _TOGETHER, _ROUNDS = 0.0005, 100
 """Seconds of short calls that are timed together to compare measured ones with ordinary ones, and how often."""
 
+_GPU_RUNS = 10
+"""Calls of a program for a GPU, unless it is said how many."""
+
 _WARM = 3
 """Calls before those that count."""
 
 
-def profile(function: RelayFunction, *arguments: Any, runs: int | None = None, **keywords: Any) -> Profile:
+def profile(function: RelayFunction, *arguments: Any, runs: int | None = None, **keywords: Any) -> Profile | GpuProfile:
     """Measure where the time of a call goes: kernels, lines, memory, and how long compiling took.
 
     The program that the call would run is compiled again with probes: the clock is read around kernels, inside of the
     native program. It is called in turns with the ordinary one, so that the cost of measuring is known. Where probes
     would cost more than 3 %, a second build has none around short kernels; these share what they take together.
+
+    Of a program for a GPU the driver's events tell how long each kernel takes, and what the host adds (`GpuProfile`).
 
     References keep their contents, donated arrays stay as they are, and nothing is printed.
 
@@ -58,6 +64,9 @@ def profile(function: RelayFunction, *arguments: Any, runs: int | None = None, *
         raise FrontendError(f"profile takes a decorated function, found {found}", help="debug.profile(f, x)")
     if runs is not None and (not isinstance(runs, int) or isinstance(runs, bool) or runs < 1):
         raise FrontendError(f"runs is a number from 1 on, found {runs!r}")
+    signature, _ = function.prepare_compiled(arguments, keywords)
+    if signature.is_for_gpu:
+        return gpu_profile(function, signature, arguments, keywords, runs or _GPU_RUNS)
     return _Profiler(function, arguments, keywords).profile(runs)
 
 

@@ -293,3 +293,21 @@ def test_what_reads_the_gpu_is_no_graph(driver: EmulatedDriver) -> None:
         assert_agree(halved(relay.device_put(x)), halved.interpret(x), rtol=1e-6)
     assert driver.calls["cuStreamBeginCapture"] == driver.calls["cuStreamEndCapture"] == 1  # it was tried once
     assert not driver.calls["cuGraphLaunch"]
+
+
+def test_profile(driver: EmulatedDriver) -> None:
+    @relay
+    def powers(x):
+        for _ in range(3):
+            x = relay.tanh(x)
+        return x.sum()
+
+    found = relay.debug.profile(powers, relay.device_put(X), runs=2)
+    first = powers.__relay__.function.span.line
+    repeated, total = sorted(found.kernels, key=lambda kernel: -kernel.calls)
+    assert (repeated.rule, repeated.calls, repeated.lines) == ("elements", 3, (first + 2,))
+    assert (total.calls, total.lines) == (1, (first + 3,))
+    assert found.runs == 2 and found.seconds > 0 and found.memory > 0
+    assert "on emulated GPU" in str(found) and "elements" in str(found)
+    with pytest.raises(CompileError, match="changes its arguments"):
+        relay.debug.profile(relay.relay(target="cuda")(lambda r: r.value), relay.ref(X))
