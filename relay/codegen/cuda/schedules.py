@@ -17,7 +17,7 @@ from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.loops import cast, loop, nested_loops, number, unravel_index
 from relay.codegen.kernels.reduction.reductions import combine_elements, sources
 from relay.codegen.kernels.rules import Plan, Rule, Table
-from relay.codegen.kernels.stage import Extent, Stage, is_compute, mentions, stage_of, volume
+from relay.codegen.kernels.stage import Extent, Stage, is_choice, is_compute, mentions, stage_of, volume
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, Statement, tirx
 
@@ -199,12 +199,41 @@ def _match_thread_each(e: Emission, subject: StageSubject) -> Plan | None:
     return _plan("a thread for each result", subject, lambda: _thread_per_element(e, stage, element))
 
 
+def is_associative(combiner: Any) -> bool:
+    """True if a reduction may surely be computed in parts: each result is a sum, a product and the like of the two
+    elements, or a choice among them. Others, as the squares and products of a power by the bits of its exponent, are
+    computed in their order."""
+    pairs = list(zip(combiner.lhs, combiner.rhs, strict=True))
+    return all(_is_plain(result, *pair) for result, pair in zip(combiner.result, pairs, strict=True))
+
+
+_ASSOCIATIVE = (tirx.Add, tirx.Mul, tirx.Min, tirx.Max, tirx.And, tirx.Or)
+
+
+def _is_plain(result: Expression, left: Any, right: Any) -> bool:
+    if isinstance(result, _ASSOCIATIVE):
+        return bool(
+            (result.a.same_as(left) and result.b.same_as(right)) or (result.a.same_as(right) and result.b.same_as(left))
+        )
+    return _is_choice(result, left, right)
+
+
+def _is_choice(result: Expression, left: Any, right: Any) -> bool:
+    if isinstance(result, tirx.Select):
+        return _is_choice(result.true_value, left, right) and _is_choice(result.false_value, left, right)
+    if hasattr(result, "op") and is_choice(result):
+        return all(_is_choice(part, left, right) for part in result.args[1:])
+    return bool(result.same_as(left) or result.same_as(right))
+
+
 def _match_block_each(e: Emission, subject: StageSubject) -> Plan | None:
     """Reductions of many elements, with few results."""
     stage = subject.stage
     if stage is None or not stage.is_reduction:
         return None
     reduced, results = volume(stage.reduced), volume(stage.extents)
+    if not is_associative(stage.op.body[0].combiner):
+        return None
     if _is_below(reduced, LONG) or (not _is_below(results, SERIAL) and _is_below(reduced, THREADS)):
         return None
     return _plan("many elements for each result: a block of threads", subject, lambda: _block_each(e, stage))

@@ -33,7 +33,7 @@ class GpuKernel:
 
 @attrs.frozen(eq=False)
 class GpuProfile:
-    """Where the time of a call on a GPU goes. `seconds`: of a call without events, from its start until the result is
+    """The times of a call on a GPU. `seconds`: of a call without events, from its start until the result is
     there; `host`: until the call returns, while kernels may still run. Measured kernel by kernel a call is not a CUDA
     graph, which ordinary calls may be. `memory`: the bytes of tensors at most, beside what was there before."""
 

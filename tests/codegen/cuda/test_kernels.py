@@ -244,3 +244,17 @@ def test_tiles_of_products(shapes: Any, size: int, monkeypatch: pytest.MonkeyPat
         pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
         made = machine_code(program.code.code.decode(), DEFAULT)
         assert all(exceeded(r, 256, DEFAULT) is None and r.registers <= 128 for r in made.resources.values())
+
+
+@needs_compiler
+def test_reductions_whose_order_matters_stay_in_order() -> None:
+    """Integer powers go through the bits of the exponent; `all`, maxima and sums are computed in parts."""
+    reductions = relay.relay(
+        lambda x, n, y: (x**n, y.max(axis=1), y.sum(axis=1), (y > 0).all(axis=1), y.argmax(axis=1))
+    )
+    arguments = np.array([1, 2, 3, -5]), np.array([4, 10, 7, 3]), normal(3, 300)
+    found, program = run_emulated(reductions, arguments)
+    assert_agree(found, reductions.interpret(*arguments), rtol=1e-5, atol=1e-5)
+    rules_ = {launch.name.partition("_")[2]: launch.rule for launch in program.host.launches}
+    assert next(rule for name, rule in rules_.items() if "power" in name) == "thread_reduction"
+    assert sum(rule == "block_reduction" for rule in rules_.values()) == 4
