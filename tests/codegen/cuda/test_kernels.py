@@ -243,7 +243,7 @@ def test_tiles_of_products(shapes: Any, size: int, monkeypatch: pytest.MonkeyPat
     if size == 128:
         pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
         made = machine_code(program.code.code.decode(), DEFAULT)
-        assert all(exceeded(r, 256, DEFAULT) is None and r.registers <= 128 for r in made.resources.values())
+        assert all(exceeded_resource(r, 256, DEFAULT) is None and r.registers <= 128 for r in made.resources.values())
 
 
 @needs_compiler
