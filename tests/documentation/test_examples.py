@@ -79,6 +79,7 @@ def test_samples_have_the_mean_of_their_density(tmp_path: Path) -> None:
     [
         ("treelstm", ["100"], r"error ([\d.]+)"),
         ("language_model", ["20", "16"], r"([\d.]+) bits"),
+        ("orbit", ["500"], r"error ([\d.]+)"),
         pytest.param(
             "train_in_c",
             ["200"],
