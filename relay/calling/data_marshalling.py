@@ -183,7 +183,7 @@ class PoolFiller:
     # ---- values that were passed before
 
     def _plan(self, value: Any) -> Plan | None:
-        """How a value lies in pools; None if it does not fit."""
+        """The plan of a value in pools; None if it does not fit."""
         groups: dict[type, list[Any]] = {cls: [] for cls in self._constructors}
         numbers: dict[int, int] = {}
         if not self._visit([value], groups, numbers):

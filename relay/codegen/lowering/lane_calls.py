@@ -22,17 +22,17 @@ from relay.transform.fusion.fusion_groups import FusionGroup
 
 
 class LaneCaller(Protocol):
-    """What the call of such a kernel needs of the function that it stands in."""
+    """The function around the call of such a kernel."""
 
     shared: ProgramContext
     code: Code
 
     def value(self, atom: Atom) -> Value:
-        """Where an atom is."""
+        """The place of an atom."""
         ...
 
     def leaf(self, atom: Atom) -> Leaf:
-        """Where a tensor is."""
+        """The place of a tensor."""
         ...
 
     def target(self, target: Var, wanted: Mapping[Var, Value]) -> Value:
@@ -42,7 +42,7 @@ class LaneCaller(Protocol):
     def measured(
         self, kind: str, name: str, group: FusionGroup | None, span: Span | None = None
     ) -> AbstractContextManager[None]:
-        """What is emitted inside stands between readings of the clock."""
+        """A context: code that is emitted inside is between readings of the clock."""
         ...
 
 

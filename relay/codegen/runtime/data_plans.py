@@ -17,7 +17,8 @@ import attrs
 import numpy as np
 
 LARGEST = 1 << 20
-"""How many rows plans make in one call; more, which may be copies of shared parts, are walked over."""
+"""The largest number of rows that plans make in one call; more, which may be copies of shared parts, are walked
+over."""
 
 SMALLEST = 128
 """Fewer rows are walked over sooner than put together."""
@@ -27,10 +28,10 @@ Values: TypeAlias = "np.ndarray | list[Any]"
 
 @attrs.frozen(eq=False)
 class Plan:
-    """How one value lies in pools, by the position of each constructor: how many objects there are; what each field
-    with rows holds, as positions of constructors and numbers among their objects; and what each field with tensors
-    holds, as elements, or the arrays themselves, with their Python types. `root` is the value's own position and
-    number, `size` the number of all objects."""
+    """The plan of one value in pools, by the position of each constructor: how many objects there are; what each
+    field with rows holds, as positions of constructors and numbers among their objects; and what each field with
+    tensors holds, as elements, or the arrays themselves, with their Python types. `root` is the value's own position
+    and number, `size` the number of all objects."""
 
     counts: np.ndarray
     rows: Sequence[Sequence[tuple[np.ndarray, np.ndarray]]]
@@ -110,7 +111,7 @@ class Assembly:
         return rows
 
     def tensors(self, constructor: int, field: int) -> tuple[Values, frozenset[type]]:
-        """What a field holds, and the Python types of that."""
+        """The content of a field, and its Python types."""
         parts = [plan.tensors[constructor][field] for plan in self.plans]
         kinds = frozenset[type]().union(*(kind for _, kind in parts))
         if all(isinstance(values, np.ndarray) for values, _ in parts):

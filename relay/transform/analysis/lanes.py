@@ -51,13 +51,13 @@ from relay.transform.analysis.accumulation import accumulates, terminators
 from relay.transform.analysis.value_ranges import ValueRanges
 
 MOST_ELEMENTS = 8
-"""How many elements an array of one round has at most."""
+"""The largest number of elements of an array of one round."""
 
 LEAST_ROUNDS = 64
-"""How many rounds a loop has at least, if the number is known."""
+"""The smallest number of rounds of a loop, if the number is known."""
 
 FEW_ROUNDS = 8
-"""How many rounds of a loop inside are few."""
+"""The number of rounds of an inner loop up to which they are few."""
 
 MACHINE_TYPES = frozenset(
     {"float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "bool"}
@@ -110,7 +110,7 @@ def prefers_lanes(plan: LaneLoop) -> bool:
 
 
 def lane_loop(loop: Loop, ranges: ValueRanges) -> LaneLoop:
-    """How a loop can run in lanes. Raises NoLanes if it cannot."""
+    """The plan of a loop that runs in lanes. Raises NoLanes if it cannot."""
     return _LaneAnalysis(loop, ranges).run()
 
 
@@ -328,7 +328,7 @@ class _LaneAnalysis:
             self.reads.add(target)
 
     def _check_extent(self, array: Atom) -> None:
-        """Where an array has fewer rows than there are rounds, an assertion does not hold, and nothing is written."""
+        """Raises NoLanes if an array may be empty. With fewer rows than rounds an assertion fails before any write."""
         if not self._extent_is(array, 1):
             raise NoLanes("a round may write a row that is not there")
 

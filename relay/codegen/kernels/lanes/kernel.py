@@ -305,7 +305,7 @@ class _Builder:
         return body + self._collect_sums(memory, sums)
 
     def _collect_sums(self, memory: Any, sums: dict[int, Any]) -> list[Statement]:
-        """What adds the threads' sums to those of the loop."""
+        """The statements that add the threads' sums to those of the loop."""
         body: list[Statement] = []
         position = _SUMS
         for number, address in sums.items():

@@ -229,7 +229,7 @@ class LaneProgram:
     # ---- blocks
 
     def _block(self, block: Block, mask: Vector | None) -> list[LaneValue] | None:
-        """What a block yields; None if it ends a round."""
+        """The values that a block yields; None if it ends a round."""
         mask = self._bindings(block, mask)
         match block.terminator:
             case Yield(values):
@@ -456,7 +456,7 @@ class LaneProgram:
         self._finish_loop(loop, targets, parameters, exits, run)
 
     def _parameter(self, value: LaneValue, late: bool) -> LaneValue:
-        """Where a loop keeps a parameter that is a value at its start. A stack, which is empty then, begins where
+        """The place of a loop's parameter that is a value at its start. A stack, which is empty then, begins where
         others end, or at the start of its memory."""
         made = self._copy(value)
         if not isinstance(made, LaneStack):
@@ -616,7 +616,7 @@ class LaneProgram:
         return self._new(type_)
 
     def _moved(self, value: LaneValue, own: LaneValue, parameters: Sequence[LaneValue]) -> LaneValue | None:
-        """What a parameter becomes, in other places than those of parameters; None if it stays."""
+        """The next value of a parameter, in other places than those of parameters; None if it stays."""
         if value is own:
             return None
         taken = {id(leaf) for parameter in parameters for leaf in leaves(parameter)}

@@ -51,7 +51,7 @@ class StackMemory:
 
     @property
     def offsets(self) -> list[int]:
-        """Where the parts of an entry begin, and the bytes of an entry."""
+        """The offsets of an entry's parts, and the bytes of an entry."""
         found = [0]
         for type_ in self.types:
             found.append(found[-1] + -(-_entry_bytes(type_, self.width) // 64) * 64)
@@ -63,9 +63,10 @@ LaneValue: TypeAlias = "Operand | LaneStack | LaneArray | tuple[LaneValue, ...]"
 
 @attrs.frozen(eq=False)
 class Surroundings:
-    """What a lane program needs of its kernel: the operand for an atom of outside, the number for a size, the status
-    of an assertion that fails, and cells: `left`, how many rounds of loops may still be run before signals are looked
-    at, `alive`, 0 where the program ends, and `status`. `refill` emits what happens where no rounds are left."""
+    """The parts of a kernel that a lane program needs: the operand for an atom of outside, the number for a size,
+    the status of an assertion that fails, and cells: `left`, how many rounds of loops may still be run before
+    signals are checked, `alive`, 0 where the program ends, and `status`. `refill` emits the code for the case that
+    no rounds are left."""
 
     operand: Callable[[Atom], Operand]
     size: Callable[[Dim], Expression]

@@ -94,7 +94,7 @@ class VectorCode:
 
     @contextmanager
     def collect(self) -> Iterator[list[Statement]]:
-        """What is emitted inside goes to a list of its own."""
+        """A context: statements that are emitted inside are collected in a separate list."""
         outer, self.statements = self.statements, []
         yield self.statements
         self.statements = outer
