@@ -13,8 +13,7 @@ from relay.errors import InternalError
 from relay.eval.values import Data
 from relay.frontend.data.values import is_value, make
 from relay.ir.annotations.annotation import Ref
-from relay.ir.definition import DataClass, complete_definition, data_class
-from relay.ir.optional import is_optional
+from relay.ir.definition import DataClass, complete_definition, data_class, is_optional
 from relay.ir.types import (
     Constructor,
     DataDefinition,

@@ -29,6 +29,7 @@ import attrs
 from relay.codegen.runtime import library
 from relay.codegen.runtime.native import NativeModule
 from relay.codegen.tiling import Choices
+from relay.compilation import verification
 from relay.ir.analysis.alpha import alpha_hash
 from relay.ir.expr import Function, Module, OpCall
 from relay.ir.traverse import walk
@@ -258,9 +259,10 @@ _DIFFERENCES = (
 def key(
     program: Module, level: int, threads: int, choices: Choices, donated: frozenset[int], target: str = "cpu"
 ) -> Key:
+    verified = "verified" if verification.is_enabled() else ""  # of what is found then, it was, too
     return Key(
         _digest((alpha_hash(program), *_names(program))),
-        _digest((str(level), str(threads), str(sorted(donated)), target, *_texts(choices))),
+        _digest((str(level), str(threads), str(sorted(donated)), target, verified, *_texts(choices))),
         _digest((_surroundings(),)),
     )
 

@@ -7,9 +7,10 @@ this process has tried before are not tried again.
 
 Results agree if they differ by what roundings may do: those of a few kernels, or what becomes of a rounding of the
 arguments. What may be decided by a rounding (places, comparisons and steps of computed floats) is not compared.
-Programs with more than `MOST` elements are not tried, nor calls in loops that read at places which are computed, nor
-kernels for data-dependent sizes, since the rest of the program decides what these may be. Nor are operators that
-are Python functions, since these may notice that they are called.
+Integers are drawn until the program accepts them, as indices of short axes; what operators require of their operands
+is asserted before each kernel. Programs with more than `MOST` elements are not tried, nor kernels for data-dependent
+sizes, since the rest of the program decides what these may be. Nor are operators that are Python functions, since
+these may notice that they are called.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from relay.ir.expr import (
 from relay.ir.sizes.extents import symbolic_dims
 from relay.ir.traverse import all_blocks
 from relay.ir.types import BOOL, BaseType, TensorType, TupleType, Type
-from relay.operator import Operator, Pattern, lookup
+from relay.operator import Emitter, Operator, Pattern, lookup
 from relay.support import progress
 from relay.transform.fusion.fusion_groups import FusionGroup, plan
 
@@ -62,6 +63,13 @@ MOST = 200_000
 
 TOGETHER = 30
 """Kernels that are tried in one program."""
+
+APART = 8
+"""Of at most so many kernels that are refused together each is tried by itself."""
+
+INTEGERS = ((0, 4), (0, 2), (1, 2), (0, 1))
+"""Ranges of the integers among arguments, until a program accepts some: indices of short axes, divisors that are not
+0."""
 
 ROUNDINGS = {"float64": 1e-10, "float32": 3e-5, "float16": 2.0**-5, "bfloat16": 2.0**-2}
 """Errors of a few kernels, relative to the largest number that is computed; the coarsest dtype among them counts."""
@@ -93,15 +101,26 @@ def verify(module: Module, native: NativeModule, threads: int) -> None:
     if native.externals is None and _is_straight(module):
         _try(module, native, threads)
         return
-    kernels = list(_unverified_kernels(module))
-    for start in range(0, len(kernels), TOGETHER):
-        made = _of_kernels(kernels[start : start + TOGETHER], module)
-        try:
-            compiled = _compile_module(made, threads)
-        except RelayError as error:
-            log.info("some kernels of %s are not verified: %s", module.entry, error.message)
-            continue
-        _try(made, compiled, threads)
+    free: list[FusionGroup] = []
+    demanding: list[FusionGroup] = []  # whose operands have to fit each other, as indices do
+    for kernel in _unverified_kernels(module):
+        (free if all(map(_is_free, kernel.bindings)) else demanding).append(kernel)
+    for kernels in (free, demanding):
+        for start in range(0, len(kernels), TOGETHER):
+            _try_kernels(kernels[start : start + TOGETHER], module, threads)
+
+
+def _try_kernels(kernels: Sequence[FusionGroup], module: Module, threads: int) -> None:
+    """Try kernels in one program; each by itself, if arguments of some are refused."""
+    made = _of_kernels(kernels, module)
+    try:
+        compiled = _compile_module(made, threads)
+    except RelayError as error:
+        log.info("some kernels of %s are not verified: %s", module.entry, error.message)
+        return
+    if not _try(made, compiled, threads) and 1 < len(kernels) <= APART:
+        for kernel in kernels:
+            _try_kernels([kernel], module, threads)
 
 
 def _compile_module(module: Module, threads: int) -> NativeModule:
@@ -131,7 +150,7 @@ def _is_of_tensors(type_: Type | None) -> bool:
 
 
 def _unverified_kernels(module: Module) -> Iterator[FusionGroup]:
-    """The kernels of a program that have not been tried, without the calls that cannot be by themselves."""
+    """The kernels of a program that have not been tried, without the calls of Python functions."""
     from relay.codegen.kernels.kernels import signature
 
     for function in module.functions.values():
@@ -139,26 +158,30 @@ def _unverified_kernels(module: Module) -> Iterator[FusionGroup]:
             continue
         for block in all_blocks(function.body):
             for group in plan(block).values():
-                free = tuple(binding for binding in group.bindings if _is_free(binding))
-                left = {binding.targets[0] for binding in free}
+                ours = tuple(binding for binding in group.bindings if not _is_external(binding))
+                left = {binding.targets[0] for binding in ours}
                 outputs = tuple(v for v in group.outputs if v in left)
                 if not outputs:
                     continue
-                part = FusionGroup(free, outputs, tuple(v for v in group.kept if v in left))
+                part = FusionGroup(ours, outputs, tuple(v for v in group.kept if v in left))
                 _, sizes, key = signature(part)
                 if key not in _tried and not any(isinstance(size, DataDependentDim) for size in sizes):
                     _tried.add(key)
                     yield part
 
 
+def _is_external(binding: Binding) -> bool:
+    """True if a call is one of a Python function, which may notice it."""
+    assert isinstance(binding.value, OpCall)
+    return lookup(binding.value.operator).external is not None
+
+
 def _is_free(binding: Binding) -> bool:
-    """True if a call may have any operands of its types, any number of times: it has no requirements of them, does
-    not use them as indices, and is not a Python function."""
+    """True if a call may have any operands of its types: it has no requirements of them, and does not use them as
+    indices."""
     call = binding.value
     assert isinstance(call, OpCall)
     operator = lookup(call.operator)
-    if operator.external is not None:
-        return False
     whole = [a for a in call.arguments if not (isinstance(t := _type(a), TensorType) and _is_float(t))]
     if not whole:
         return True
@@ -200,11 +223,24 @@ def _of_kernels(groups: Sequence[FusionGroup], module: Module) -> Module:
             changed = OpCall(call.operator, tuple(map(rename_atom, call.arguments)), call.attributes, call.span)
             (target,) = binding.targets
             own[target] = Var(target.name, target.type)
+            bindings += _requirements(changed)
             bindings.append(Binding((own[target],), changed))
         results += [own[output] for output in group.outputs]
     parameters += [Var(dim.name, TensorType(BOOL, (dim,))) for dim in dims]
     where = tuple(c for c in module.where if all(v in dims for v in (*variables(c.left), *variables(c.right))))
     return _with_results(results, parameters, bindings, where)
+
+
+def _requirements(call: OpCall) -> list[Binding]:
+    """What an operator requires of its operands, as elaboration writes it before the call."""
+    operator = lookup(call.operator)
+    emitter = Emitter(call.span)
+    for requirement in operator.requirements:
+        symbols = [emitter.value(a) for a in call.arguments]
+        holds = requirement.holds(*((tuple(symbols),) if operator.variadic else symbols), **call.attributes)
+        if holds is not None:
+            emitter.bindings.append(Binding((), Assert(holds.atom, requirement.message, call.span)))
+    return emitter.bindings
 
 
 def _with_results(results: Sequence[Var], parameters: Sequence[Var], bindings: Sequence[Binding], where: Any) -> Module:
@@ -259,24 +295,24 @@ class _ReferenceRun:
                 self.terms[part.dtype.name] = max(self.terms.get(part.dtype.name, 0.0), terms)
 
 
-def _try(module: Module, native: NativeModule, threads: int) -> None:
-    """Run a program on random arguments. Raises MachineCodeError if what it gives is wrong, each time."""
-    wrong: set[int] = set()
-    for attempt in range(2):
-        found = _attempt(module, native, attempt)
-        if found is None:
-            return
-        wrong = found if attempt == 0 else wrong & found
-        if not wrong:
-            return
-    raise _wrong_kernel_error(module, threads, min(wrong))
+def _try(module: Module, native: NativeModule, threads: int) -> bool:
+    """Run a program on random arguments, if it accepts any. Raises MachineCodeError if what it gives is wrong, each
+    time."""
+    for integers in INTEGERS:
+        wrong = _attempt(module, native, 0, integers)
+        if wrong is None:
+            continue
+        if wrong and (again := _attempt(module, native, 1, integers)) is not None and wrong & again:
+            raise _wrong_kernel_error(module, threads, min(wrong & again), integers)
+        return True
+    return False
 
 
-def _attempt(module: Module, native: NativeModule, attempt: int) -> set[int] | None:
+def _attempt(module: Module, native: NativeModule, attempt: int, integers: tuple[int, int]) -> set[int] | None:
     """The results, by position, that differ from those of the references; None if the program was not run."""
     from relay.codegen.runtime.cpu import DataResult, Program
 
-    chosen = _arguments(module, attempt)
+    chosen = _arguments(module, attempt, integers)
     if chosen is None:
         return None
     sizes, arguments = chosen
@@ -344,7 +380,7 @@ def _copies(value: Any) -> Any:
 # ---- arguments
 
 
-def _arguments(module: Module, attempt: int) -> tuple[dict[TypeId, int], list[Any]] | None:
+def _arguments(module: Module, attempt: int, integers: tuple[int, int]) -> tuple[dict[TypeId, int], list[Any]] | None:
     """Sizes that the program is for, and random arguments; None if there are too many elements, or no sizes found."""
     choose = random.Random(attempt)
     dims = list(symbolic_dims(module))
@@ -363,7 +399,7 @@ def _arguments(module: Module, attempt: int) -> tuple[dict[TypeId, int], list[An
     if total > MOST:
         return None
     rng = np.random.default_rng(attempt)
-    return sizes, [_argument(p.type, sizes, rng) for p in module.main.parameters]
+    return sizes, [_argument(p.type, sizes, rng, integers) for p in module.main.parameters]
 
 
 def _elements(type_: Type | None, sizes: Mapping[TypeId, int]) -> int:
@@ -379,14 +415,16 @@ def _shape(type_: Type | None, sizes: Mapping[TypeId, int]) -> tuple[int, ...]:
     return known.dims
 
 
-def _argument(type_: Type | None, sizes: Mapping[TypeId, int], rng: np.random.Generator) -> Any:
+def _argument(
+    type_: Type | None, sizes: Mapping[TypeId, int], rng: np.random.Generator, integers: tuple[int, int]
+) -> Any:
     if isinstance(type_, TupleType):
-        return tuple(_argument(item, sizes, rng) for item in type_.items)
+        return tuple(_argument(item, sizes, rng, integers) for item in type_.items)
     assert isinstance(type_, TensorType) and isinstance(type_.base, BaseType)
     shape = _shape(type_, sizes)
     if type_.base.is_float:
         return np.asarray(rng.uniform(-1.5, 1.5, shape)).astype(type_.dtype)
-    return np.asarray(rng.integers(0, 2 if type_.base == BOOL else 4, shape)).astype(type_.dtype)
+    return np.asarray(rng.integers(*((0, 2) if type_.base == BOOL else integers), shape)).astype(type_.dtype)
 
 
 def _perturb_arguments(arguments: Sequence[Any], seed: int) -> list[Any]:
@@ -468,12 +506,12 @@ def _flags(module: Module, run: _ReferenceRun, atom: Atom) -> Iterator[tuple[boo
 # ---- the error
 
 
-def _wrong_kernel_error(module: Module, threads: int, wrong: int) -> MachineCodeError:
+def _wrong_kernel_error(module: Module, threads: int, wrong: int, integers: tuple[int, int]) -> MachineCodeError:
     """The error for a program with a wrong result: it names the first kernel that gives another answer where all
     values are results, or else those that make this result."""
     main = module.main
     (result,) = main.body.terminator.values  # type: ignore[union-attr]
-    sizes, arguments = _arguments(module, 0) or ({}, [])
+    sizes, arguments = _arguments(module, 0, integers) or ({}, [])
     run = _run_references(module, sizes, arguments)
     assert run is not None
     _, atom = list(_flags(module, run, result))[wrong]

@@ -25,9 +25,8 @@ from relay.eval.values import Box, Closure, Data, GradientFunction, Reference, S
 from relay.eval.variables import Structure, Variable, Variables, short_text, type_text
 from relay.ir.annotations.annotation import Ref
 from relay.ir.debugging.source_names import FunctionName, Parts
-from relay.ir.definition import MISSING, Definition, data_class
+from relay.ir.definition import MISSING, Definition, data_class, is_optional
 from relay.ir.expr import Var
-from relay.ir.optional import is_optional
 from relay.ir.structure import build, split
 from relay.ir.types import DataType, TensorType, TupleType, Type, prune, show
 

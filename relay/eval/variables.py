@@ -25,9 +25,9 @@ from relay.ir.debugging.source_names import (
     function_name,
     words_of,
 )
+from relay.ir.definition import is_optional
 from relay.ir.dims import evaluate
 from relay.ir.expr import Constant, Global, If, Loop, Match, Var
-from relay.ir.optional import is_optional
 from relay.ir.traverse import bound_variables
 from relay.ir.types import DataType, Form
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import attrs
 
 from relay.ir.expr import Function, Grad
-from relay.ir.types import DataDefinition
+from relay.ir.types import Constructor, DataDefinition, DataType, Kind, Type, TypeId, prune
 
 MISSING = object()
 """The result of `Scope.resolve` for a name that is not defined."""
@@ -109,3 +109,44 @@ def complete_definition(definition: DataDefinition) -> DataDefinition:
     if origin is not None:
         origin.complete()
     return definition
+
+
+# ---- optional values
+
+
+NOTHING, SOME = "Nothing", "Some"
+"""The constructors of optional values: of a variable that is None on one path and has a value on another.
+
+Programs do not write them. A value is wrapped where it meets None, and read where it is used; to Python it is None or
+the value.
+"""
+
+
+class OptionalOrigin:
+    """The origin of monomorphic definitions of optional values."""
+
+
+def _definition() -> DataDefinition:
+    content = TypeId("A", Kind.Type)
+    made = DataDefinition("Optional", parameters=(content,), origin=OptionalOrigin())
+    made.constructors = (Constructor(NOTHING, ()), Constructor(SOME, (content,), ("value",)))
+    return made
+
+
+OPTIONAL = _definition()
+
+
+def is_optional(type_: Type) -> bool:
+    """True if values of a type may be None at run time."""
+    known = prune(type_)
+    return isinstance(known, DataType) and isinstance(known.definition.origin, OptionalOrigin)
+
+
+def content_type(type_: Type) -> Type:
+    """The type that values of an optional type have where they are not None."""
+    known = prune(type_)
+    assert isinstance(known, DataType)
+    if known.arguments:
+        (content,) = known.arguments
+        return content  # type: ignore[return-value]
+    return known.definition.constructors[1].fields[0]

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from relay.errors import DifferentiationError
+from relay.ir.definition import is_optional
 from relay.ir.expr import Grad
-from relay.ir.optional import is_optional
 from relay.ir.types import (
     NONE,
     UNIT,

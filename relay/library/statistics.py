@@ -135,13 +135,17 @@ def median(
     *,
     keepdims=False,  # relay: static
 ):
-    """The element in the middle of the sorted ones; of an even number of them the mean of the two in the middle."""
+    """The element in the middle of the sorted ones; of an even number of them the mean of the two in the middle. That
+    of nothing is NaN, as its mean is."""
     x = np.ravel(a) if axis is None else np.moveaxis(np.asarray(a), axis, -1)
     rows = np.sort(x, axis=-1)
     count = x.shape[-1]
-    middle = rows[..., (count - 1) // 2] / 2 + rows[..., count // 2] / 2  # the sum of short integers could overflow
-    last = rows[..., -1]
-    middle = np.where(last == last, middle, np.nan)  # NaN comes last
+    if count == 0:
+        middle = np.mean(x / 2, axis=-1)
+    else:
+        middle = rows[..., (count - 1) // 2] / 2 + rows[..., count // 2] / 2  # the sum of short integers could overflow
+        last = rows[..., -1]
+        middle = np.where(last == last, middle, np.nan)  # NaN comes last
     if not keepdims:
         return middle
     return np.expand_dims(middle, axis) if axis is not None else np.reshape(middle, (1,) * a.ndim)

@@ -47,6 +47,15 @@ def test_what_was_compiled_is_found_again(folder, compilations):
     assert len(disk_cache.entries()) == 1
 
 
+def test_code_on_disk_was_verified(folder, compilations, monkeypatch):
+    """What was compiled without verification is not found with it."""
+    text = "def f(x):\n    return x * 3.5 + 1.25\n"
+    for asked, count in (("0", 1), ("1", 2), ("1", 2), ("0", 2)):
+        monkeypatch.setenv("RELAY_VERIFY", asked)
+        define(text)(X)
+        assert len(compilations) == count
+
+
 def test_another_constant_name_or_type_is_another_program(folder, compilations):
     define(TWICE)(X)
     np.testing.assert_array_equal(define(TWICE.replace("2.0", "3.0"))(X), X * 3)

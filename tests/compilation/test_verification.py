@@ -14,6 +14,7 @@ from relay.codegen.kernels import kernels
 from relay.codegen.lowering import module_builder
 from relay.compilation import verification
 from relay.errors import InternalError, MachineCodeError
+from relay.ir.expr import Module, OpCall
 from relay.operator import Operator, lookup
 from relay.typecheck.relations import same_shape
 
@@ -81,7 +82,7 @@ def test_kernels_are_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     function_of(LOOP)(*arguments)
     first = len(tried)
     function_of(LOOP.replace("total = relay", "unused = 1\n    total = relay"))(*arguments)
-    assert (first, len(tried)) == (2, 3)  # the program, and its kernels
+    assert (first, len(tried)) == (3, 4)  # the program, its kernels, and those that demand something of indices
 
 
 @pytest.mark.parametrize(
@@ -128,6 +129,44 @@ def test_a_sum_that_leaves_out_a_part_is_a_mistake(monkeypatch: pytest.MonkeyPat
     for terms in ("relay.where(x > 0.0, 0.1, 0.3)", "x * 0.1"):
         with pytest.raises(MachineCodeError):
             function_of(f"def f(x):\n    return relay.sum({terms})\n").compile(Tensor[relay.Float32, (60_000,)])
+
+
+READING = {
+    "a row": "for i in range(n):\n        total += x[i].sum()",
+    "several rows": "for i in range(n):\n        total += relay.take(x, np.array([i, 1]) % 3, axis=0).sum()",
+    "an update": "for i in range(n):\n        x[i] = x[i] * 2.0\n    total += x.sum()",
+    "a quotient": "k = 1\n    for i in range(n):\n        k += (i * 7) // (i + k)\n    total += k",
+}
+
+
+@pytest.mark.parametrize("name", READING)
+def test_kernels_that_demand_something_of_integers_are_tried(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At indices of short axes, and with divisors that are not 0."""
+    tried: list[set[int] | None] = []
+    attempt = verification._attempt
+
+    def noted(module: Module, *rest: Any) -> set[int] | None:
+        found = attempt(module, *rest)
+        calls = [b.value for b in module.main.body.bindings if isinstance(b.value, OpCall)]
+        if any(lookup(call.operator).requirements for call in calls):
+            tried.append(found)
+        return found
+
+    monkeypatch.setattr(verification, "_attempt", noted)
+    text = f"def f(x, n):\n    total = 0.0\n    {READING[name]}\n    return total\n"
+    function = relay.from_source(text, {"relay": relay, "np": np})
+    x, n = np.arange(6.0).reshape(3, 2), np.int32(3)
+    np.testing.assert_allclose(function(x, n), function.interpret(x, n))
+    assert set() in tried
+
+
+def test_a_kernel_that_reads_another_row_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = attrs.evolve(lookup("index"), compute=lambda x, index: lookup("index").compute(x, index * 0))
+    monkeypatch.setattr(kernels, "lookup", lambda name: first if name == "index" else lookup(name))
+    monkeypatch.setattr(kernels, "_made", {})
+    text = f"def f(x, n):\n    total = 0.0\n    {READING['a row']}\n    return total\n"
+    with pytest.raises(MachineCodeError, match="index"):
+        relay.from_source(text, {"relay": relay, "np": np})(np.arange(6.0).reshape(3, 2), np.int32(3))
 
 
 def test_programs_that_refuse_most_arguments() -> None:

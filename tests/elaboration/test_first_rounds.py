@@ -143,3 +143,34 @@ def test_none_becomes_a_value_in_the_first_round() -> None:
         assert run(np.zeros(0)) is None
     xs = np.array([3.0, 1.0, 4.0])
     np.testing.assert_allclose(R.grad(functions["decayed"])(xs), R.grad(functions["decayed"]).interpret(xs))
+
+
+# ---- no rounds
+
+
+def test_a_body_that_does_not_fit_empty_arrays_is_left_out_if_it_has_no_rounds() -> None:
+    """As Python does not run it: its mistakes are told where there are rounds."""
+    text = """
+def f(rows):
+    total = 0.0
+    for row in rows:
+        total += row.max() * rows[0, 0]
+        total += np.stack([r * 2 for r in rows]).sum()
+    return total
+"""
+    function = R.from_source(text, {"np": np})
+    for shape in ((0, 4), (0, 0), (3, 4)):
+        rows = np.ones(shape)
+        for run in modes(function):
+            np.testing.assert_allclose(run(rows), 0.0 if shape[0] == 0 else 3 * (1.0 + 24.0))
+    with pytest.raises(R.RelayError, match="is out of range for axis 0"):
+        R.from_source("def f(x):\n    for i in range(2):\n        x = x + x[7]\n    return x\n")(np.ones(3))
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((0,), None), ((0, 4), 0), ((0, 4), 1), ((4, 0), 1)])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_the_median_of_nothing_is_nan(shape: tuple[int, ...], axis: int | None) -> None:
+    function = R.from_source(f"def f(x):\n    return np.median(x, axis={axis})\n", {"np": np})
+    x = np.zeros(shape)
+    for run in modes(function):
+        np.testing.assert_array_equal(run(x), np.median(x, axis=axis))

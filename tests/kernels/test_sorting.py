@@ -76,3 +76,15 @@ def test_searches_in_rows_of_any_order(dynamic: bool) -> None:
         for side, part in (("left", 0), ("right", 1)):
             expected = [np.searchsorted(row, wanted, side) for row, wanted in zip(np.sort(x), v, strict=True)]
             np.testing.assert_array_equal(found[part], expected)
+
+
+@pytest.mark.parametrize("called", ["sort", "argsort"])
+def test_rows_that_turn_out_to_be_empty(called: str) -> None:
+    """In the first call of a program, when its memory is new."""
+    for dtype in (np.float64, np.int16):
+        order = R.from_source(f"def f(x):\n    return np.{called}(x[x > 1])\n", {"np": np})
+        for x in ([0, 0, 0], [2, 5, 1], [3], []):
+            given = np.array(x, dtype)
+            wanted = getattr(np, called)(given[given > 1])
+            for run in (order, order.interpret):
+                np.testing.assert_array_equal(run(given), wanted)

@@ -254,7 +254,9 @@ class _RadixSort:
             ]
         )
         first = self._count_place(number, tirx.BufferLoad(self.keys, [old]))
-        return tirx.IfThenElse(tirx.LT(tirx.BufferLoad(self.counts, first), size), whole, None)
+        differ = tirx.IfThenElse(tirx.LT(tirx.BufferLoad(self.counts, first), size), whole, None)
+        # a row that turns out to be empty has no first key
+        return differ if isinstance(self.length, int) else tirx.IfThenElse(tirx.LT(_number(0), size), differ, None)
 
     def place(self, i: Element) -> Element:
         """The place of the element that is number i in the order."""

@@ -48,6 +48,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.annotated_types import annotation_type
 from relay.typecheck.elaboration.checker import Checker, Instance
 from relay.typecheck.elaboration.completion import finish, finished_module
+from relay.typecheck.elaboration.control_flow import optionals
 from relay.typecheck.elaboration.diagnostics import unresolved_names
 from relay.typecheck.elaboration.dynamic_lists import early_elements
 from relay.typecheck.elaboration.dynamic_shapes.data_dependent import pack_sizes
@@ -57,7 +58,6 @@ from relay.typecheck.elaboration.instances import instantiate
 from relay.typecheck.elaboration.restarts import Assumptions, Restart
 from relay.typecheck.elaboration.schemes import rank_n_types
 from relay.typecheck.elaboration.schemes.schemes import generalize, name_the_rest
-from relay.typecheck.elaboration.values import optionals
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.function_values import call_derived
 from relay.typecheck.elaboration.values.objects import derived_entity, object_entity

@@ -51,6 +51,7 @@ class Assumptions:
     cells: dict[Span, Type] = attrs.field(factory=dict)  # what is in references that begin as None
     counting: set[ParameterPlace] = attrs.field(factory=set)  # whose integers from Python have to be integers
     of_several_types: set[ParameterPlace] = attrs.field(factory=set)  # unannotated ones that are functions
+    idle: set[LoopLabel] = attrs.field(factory=set)  # `for` loops without rounds, whose bodies do not fit the sizes
     elements: dict[Span, Type] = attrs.field(factory=dict)  # what is appended to lists that begin with nothing
 
     def content(self) -> tuple[object, ...]:
@@ -58,7 +59,7 @@ class Assumptions:
         places = frozenset(self.growing), frozenset(self.of_all_sizes)
         parameters = (frozenset(found) for found in (self.specializing, self.of_several_types, self.counting))
         functions = frozenset(self.kept), frozenset(self.differing)
-        marked = (self.unrolled, self.by_call, self.endless, self.copied, self.peeled)
+        marked = (self.unrolled, self.by_call, self.endless, self.copied, self.peeled, self.idle)
         loops = tuple(frozenset(found) for found in marked)
         varying = {place: frozenset(axes) for place, axes in self.varying.items()}
         found_types = dict(self.results), frozenset(self.elements), frozenset(self.optional), frozenset(self.cells)
@@ -140,6 +141,18 @@ class CellReadEarly(Restart):
 
     def note(self, decisions: Assumptions) -> None:
         decisions.cells.update(self.cells)
+
+
+class NeverRuns(Restart):
+    """A `for` of this call has no rounds, and its body is wrong at these sizes, as `x[0]` of nothing is: it is left
+    out, as Python does not run it."""
+
+    def __init__(self, label: LoopLabel) -> None:
+        super().__init__()
+        self.label = label
+
+    def note(self, decisions: Assumptions) -> None:
+        decisions.idle.add(self.label)
 
 
 class RoundsDiffer(Restart):

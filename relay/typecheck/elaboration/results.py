@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relay.errors import Span
+from relay.ir.definition import is_optional
 from relay.ir.expr import Function, LoopLabel
-from relay.ir.optional import is_optional
 from relay.ir.types import Kind, StackType, TupleType, Type, prune
 from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Tuple, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker, Instance
+from relay.typecheck.elaboration.control_flow import optionals
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.restarts import IsOptional, ListGrows
-from relay.typecheck.elaboration.values import optionals
 from relay.typecheck.elaboration.values.expansion import expand
 
 

@@ -32,7 +32,7 @@ from relay.typecheck.elaboration.abstract_values import (
     size,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.control_flow import loop_copies, trip_counts
+from relay.typecheck.elaboration.control_flow import loop_copies, optionals, trip_counts
 from relay.typecheck.elaboration.control_flow.joins import Join, assign, assign_joined, rename
 from relay.typecheck.elaboration.control_flow.loops import LoopState, elaborate_round
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
@@ -43,7 +43,8 @@ from relay.typecheck.elaboration.expressions.atoms import atom_entity, describe,
 from relay.typecheck.elaboration.library.overloads import is_function
 from relay.typecheck.elaboration.members.elements import elements
 from relay.typecheck.elaboration.members.subscripts import index
-from relay.typecheck.elaboration.values import data_iteration, optionals, range_numbers
+from relay.typecheck.elaboration.restarts import NeverRuns
+from relay.typecheck.elaboration.values import data_iteration, range_numbers
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.records import iteration_items
 from relay.typecheck.elaboration.values.tensors import tensor_type
@@ -258,7 +259,9 @@ def _elaborate_counted_loop(
     def loop(current: tuple[AbstractValue, ...], block: TypedBlockBuilder, first: int) -> tuple[AbstractValue, ...]:
         return _counted_rounds(checker, context, node, current, element, (count, rounds), first, block)
 
-    if node.label not in checker.decisions.peeled or rounds is None:
+    if rounds == 0 and node.label in checker.decisions.idle:
+        assign(context, targets, handed_entities(context, node.initial))
+    elif node.label not in checker.decisions.peeled or rounds is None:
         assign(context, targets, loop(handed_entities(context, node.initial), out, 0))
     elif at_least(rounds, 1):
         start = element(out, trip_counts.integer(0, counting))
@@ -301,6 +304,7 @@ def _counted_rounds(
         place.terminator = Exit(label, carried.fit(place, entities, span), span)
 
     context.handlers[node.label] = Handler(label, on_next, on_exit, len(checker.frame.scopes))
+    failures = checker.failures
     with checker.where_it_may_not_run(), checker.scope(body), loop_copies.uncopied_body(checker, node):
         number = DynamicValue(index, scalar(known.base))
         if first:
@@ -309,6 +313,8 @@ def _counted_rounds(
         assign(context, node.parameters, carried.round_entities(body))
         checker.engine.elaborate_block(checker, context, node.body, body, None)
     carried.settle_optional()
+    if rounds == 0 and checker.failures > failures:
+        raise NeverRuns(node.label)
     results = [checker.variable(p.name, p.type or scalar(known.base), p.span) for p in carried.parameters]
     renamed = dict(zip(carried.parameters, results, strict=True))
     followed = None if leaves_early or not carried.has_lists or rounds is None else subtract(rounds, first)

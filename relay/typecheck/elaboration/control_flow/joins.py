@@ -29,13 +29,13 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.constant_results import same_number
-from relay.typecheck.elaboration.control_flow import unassigned
+from relay.typecheck.elaboration.control_flow import optionals, unassigned
 from relay.typecheck.elaboration.diagnostics.mistakes import clash_notes, display_type
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import weak_types
 from relay.typecheck.elaboration.schemes import conditional_types
-from relay.typecheck.elaboration.values import optionals, records
+from relay.typecheck.elaboration.values import records
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.type_differences import differences
 from relay.typecheck.unification import Clash, resolve

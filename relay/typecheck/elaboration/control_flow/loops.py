@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from relay.errors import Label, RelayError, Span, TypeCheckError, TypeMismatch
+from relay.ir.definition import content_type
 from relay.ir.dims import Dim, add, multiply
 from relay.ir.expr import Atom, Dead, Exit, Loop, LoopLabel, Next, Var
-from relay.ir.optional import content_type
 from relay.ir.surface import ForEach
 from relay.ir.types import Type, show
 from relay.typecheck.elaboration.abstract_values import (
@@ -26,7 +26,7 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.control_flow import unassigned
+from relay.typecheck.elaboration.control_flow import optionals, unassigned
 from relay.typecheck.elaboration.control_flow.joins import Join, assign, assign_joined, assignment_span
 from relay.typecheck.elaboration.control_flow.loop_invariants import LoopInvariants
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of, structure_of
@@ -38,7 +38,7 @@ from relay.typecheck.elaboration.expressions.atoms import handed_entities
 from relay.typecheck.elaboration.library.overloads import is_function
 from relay.typecheck.elaboration.restarts import FirstRoundDiffers, IsOptional, ListGrows, LoopUnrolls, Place
 from relay.typecheck.elaboration.schemes import conditional_types
-from relay.typecheck.elaboration.values import optionals, records
+from relay.typecheck.elaboration.values import records
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import Clash, is_known, resolve

@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
-from relay.ir.definition import complete_definition, data_class
+from relay.ir.definition import complete_definition, data_class, is_optional
 from relay.ir.dims import Dim, resolve_dim
 from relay.ir.expr import OpCall
-from relay.ir.optional import is_optional
 from relay.ir.sizes.facts import EQUAL, DimConstraint
 from relay.ir.types import INT32, DataType, RefType, StackType, TensorType, Type, Unknown, prune, scalar, show
 from relay.operator import lookup

@@ -64,7 +64,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.annotated_types import annotation_type
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.control_flow import iteration, loops, recursive_results
+from relay.typecheck.elaboration.control_flow import iteration, loops, optionals, recursive_results
 from relay.typecheck.elaboration.control_flow.joins import Join, assign
 from relay.typecheck.elaboration.diagnostics import unresolved_names
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, reportable_error
@@ -79,7 +79,7 @@ from relay.typecheck.elaboration.members import item_updates, subscripts
 from relay.typecheck.elaboration.members.value_attributes import attribute
 from relay.typecheck.elaboration.patterns import matching
 from relay.typecheck.elaboration.schemes import conditional_types, rank_polymorphism, stuck_terms
-from relay.typecheck.elaboration.values import axis_names, optionals
+from relay.typecheck.elaboration.values import axis_names
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import Clash
 

@@ -20,9 +20,9 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.control_flow import optionals
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions
 from relay.typecheck.elaboration.expressions import comparisons
-from relay.typecheck.elaboration.values import optionals
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import resolve
 

@@ -19,7 +19,7 @@ from relay.typecheck.elaboration.abstract_values import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.control_flow import loop_copies, unassigned
+from relay.typecheck.elaboration.control_flow import loop_copies, optionals, unassigned
 from relay.typecheck.elaboration.control_flow.loop_copies import count_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, list_methods
@@ -29,7 +29,7 @@ from relay.typecheck.elaboration.library.library_calls import as_sequence
 from relay.typecheck.elaboration.library.overloads import Call, implements
 from relay.typecheck.elaboration.members.elements import elements
 from relay.typecheck.elaboration.schemes import conditional_types
-from relay.typecheck.elaboration.values import data, optionals, records
+from relay.typecheck.elaboration.values import data, records
 from relay.typecheck.elaboration.values.expansion import expand, settle
 from relay.typecheck.elaboration.values.objects import object_entity
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from relay.errors import Span
+from relay.ir.definition import is_optional
 from relay.ir.expr import Binding, RefNew, RefRead, RefWrite
-from relay.ir.optional import is_optional
 from relay.ir.types import Kind, RefType, StackType, TensorType, prune
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -14,12 +14,12 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.control_flow import optionals
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.effects.effect_notes import READS, WRITES
 from relay.typecheck.elaboration.expressions import weak_types
 from relay.typecheck.elaboration.restarts import ListGrows
-from relay.typecheck.elaboration.values import optionals
 from relay.typecheck.elaboration.values.expansion import expand
 
 

@@ -50,6 +50,7 @@ from relay.typecheck.elaboration.abstract_values import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.control_flow import optionals
 from relay.typecheck.elaboration.control_flow.joins import assign
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
@@ -74,7 +75,7 @@ from relay.typecheck.elaboration.patterns.pattern_rows import (
     simple,
     simple_rows,
 )
-from relay.typecheck.elaboration.values import data, optionals
+from relay.typecheck.elaboration.values import data
 from relay.typecheck.elaboration.values.expansion import expand, settle
 
 

@@ -1,4 +1,4 @@
-"""Optional values: what is None on one path and something else on another (`relay/ir/optional.py`).
+"""Optional values: what is None on one path and something else on another (`relay/ir/definition.py`).
 
     best = None
     while ..:
@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from relay.errors import Span, TypeCheckError
+from relay.ir.definition import NOTHING, OPTIONAL, SOME, content_type, is_optional
 from relay.ir.dims import ANY, Dim, resolve_dim, substitute
 from relay.ir.expr import Assert, Binding, Block, Constant, Dead, Match, MatchArm, Var, Yield
 from relay.ir.intrinsic import Intrinsic
-from relay.ir.optional import NOTHING, OPTIONAL, SOME, content_type, is_optional
 from relay.ir.sizes.facts import mentions_made
 from relay.ir.structure import is_record_class
 from relay.ir.traverse import free_variables
