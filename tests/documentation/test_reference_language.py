@@ -150,7 +150,7 @@ CLAIMS = [
     ),
     # indexing
     Claim(
-        "Masks choose elements.",
+        "Masks select elements.",
         "return a[[True, False, True]]",
         (X,),
         [1.0, 4.0],

@@ -148,7 +148,7 @@ CLAIMS = [
         1,
     ),
     Claim(
-        "| `b: A \\| None = None`, `Optional[A]` | type A where an argument is given |",
+        "| `b: A \\| None = None`, `Optional[A]` | type A where an argument is passed |",
         "def f(a, b: float | None = None):\n    return a if b is None else a + b",
         (1.0, 2.0),
         3.0,
