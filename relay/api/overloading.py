@@ -11,6 +11,7 @@ from relay.api.function import RelayFunction, decorate
 from relay.compilation.options import Options
 from relay.errors import RegistrationError
 from relay.ir.definition import Definition
+from relay.ir.intrinsic import Intrinsic
 from relay.ir.types import show
 from relay.operator import Operator, lookup
 from relay.typecheck.elaboration.diagnostics.descriptions import SYMBOLS
@@ -60,10 +61,11 @@ class _Overloading:
         """Decorator: the meaning of a Python callable in programs, written in the language.
 
         `function` is what programs call: a function of NumPy, of another library or of a class (`Particle.energy`; of
-        tensors, `np.ndarray.name`) that Relay does not know. Calls of it in decorated functions are calls of the
-        decorated one, with its types and gradients; Python's own calls stay what they are. Several overloads are told
-        apart by the annotations of their parameters, in the order of their definitions. What Relay knows already can
-        only get a meaning for classes of the user's.
+        tensors, `np.ndarray.name`) that Relay does not know; a property of a class, which programs read; or a method
+        that Python's syntax calls, as `Grid.__getitem__`, where one of `__setitem__` returns the new value. Calls of it
+        in decorated functions are calls of the decorated one, with its types and gradients; Python's own calls stay
+        what they are. Several overloads are told apart by the annotations of their parameters, in the order of their
+        definitions. What Relay knows already can only get a meaning for classes of the user's.
 
         Raises RegistrationError if the callable has a meaning for these arguments, FrontendError as `@relay` does.
         """
@@ -91,7 +93,7 @@ class _Overloading:
         """The meanings of Python's callables in programs: those of Relay's library, and those of users. NumPy's
         functions that are operators, and the operators of Python's syntax on arrays, have the operator as their
         place."""
-        rows = [_row(overload) for overload in overloads.entries()]
+        rows = [_row(known) for known in overloads.entries() if not isinstance(known.function, Intrinsic)]
         for function, operator in known_callables.library_operators():
             if not overloads.find(function):
                 rows.append(_operator_row(overloads.callable_name(function), operator))
@@ -108,7 +110,7 @@ def _require_callable(function: object) -> str:
         name = getattr(function, "__name__", "the function")
         raise RegistrationError(f"{name} is a function of the language already", help="overload is for those of Python")
     name = overloads.callable_name(function)
-    if not callable(function):
+    if not callable(function) and not overloads.is_attribute(function):
         raise RegistrationError(f"overload takes a callable, found {name}", help="@relay.overload(np.name)")
     return name
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import attrs
 
+from relay.errors import InternalError
 from relay.ir.expr import Function, Grad
 from relay.ir.types import Constructor, DataDefinition, DataType, Kind, Type, TypeId, prune
 
@@ -24,6 +25,18 @@ class Scope(Protocol):
     def names(self) -> list[str]:
         """All visible names, for suggestions."""
         ...
+
+
+class NoScope(Scope):
+    """Of code that mentions no global name."""
+
+    def resolve(self, name: str) -> object:
+        """No name is asked for."""
+        raise InternalError(f"this code has no free names, found {name}")
+
+    def names(self) -> list[str]:
+        """None."""
+        return []
 
 
 @attrs.frozen(eq=False)

@@ -75,6 +75,170 @@ def test_methods_and_classes_of_users() -> None:
     assert Particle(2.0, 3.0).energy() == 9.0
 
 
+@dataclasses.dataclass
+class Grid:
+    """Overloads of each kind of member: subscripts, operators, a property, what `len`, `in` and `if` call."""
+
+    cells: np.ndarray
+    scale: np.ndarray
+
+    def __getitem__(self, i):
+        return self.cells[i] * self.scale
+
+    def __setitem__(self, i, v):
+        self.cells[i] = v
+
+    def __len__(self):
+        return len(self.cells)
+
+    def __bool__(self):
+        return bool(self.scale > 0)
+
+    def __contains__(self, v):
+        return v in self.cells
+
+    def __add__(self, v):
+        return Grid(self.cells + v, self.scale)
+
+    def __eq__(self, other):
+        return bool(self.scale == other.scale)
+
+    @property
+    def total(self):
+        return self.cells.sum()
+
+
+@dataclasses.dataclass
+class Region:
+    low: np.ndarray
+    count: int
+
+
+@relay.overload(Grid.__getitem__)
+def grid_item(self: Grid, i):
+    return self.cells[i] * self.scale
+
+
+@relay.overload(Grid.__setitem__)
+def grid_with_item(self: Grid, i, v):
+    return Grid(self.cells.at[i].set(v), self.scale)
+
+
+@relay.overload(Grid.__len__)
+def grid_length(self: Grid):
+    return len(self.cells)
+
+
+@relay.overload(Grid.__bool__)
+def grid_truth(self: Grid):
+    return self.scale > 0.0
+
+
+@relay.overload(Grid.__contains__)
+def grid_has(self: Grid, v):
+    return v in self.cells
+
+
+@relay.overload(Grid.__add__)
+def grid_plus(self: Grid, v):
+    return Grid(self.cells + v, self.scale)
+
+
+@relay.overload(Grid.__eq__)
+def grid_equals(self: Grid, other: Grid):
+    return self.scale == other.scale
+
+
+@relay.overload(Grid.total)
+def grid_total(self: Grid):
+    return self.cells.sum()
+
+
+@relay.overload(np.ndarray.__getitem__)
+def part(x, region: Region):
+    return relay.dynamic_slice(x, region.low[None], (2,))
+
+
+@relay.overload(np.ndarray.__setitem__)
+def with_part(x, region: Region, v):
+    return relay.dynamic_update_slice(x, v, region.low[None])
+
+
+@relay.overload(np.ndarray.__matmul__)
+def moments(x, region: Region):
+    return x[region] * 100.0
+
+
+@relay.overload(np.ndarray.flat)
+def flat(x):
+    return x.reshape(-1)
+
+
+@relay
+def of_members(g):
+    first = g[1] * g.total + (g + 2.0)[-1]
+    g[0] = first
+    return g[0] * float(len(g)) if g and first in g.cells else 0.0, g == Grid(g.cells, g.scale * 2.0), g != g
+
+
+@relay
+def of_regions(x, low):
+    y = x.flat
+    y[Region(low, 2)] = y[Region(low + 1, 2)] * 10.0
+    return y, y @ Region(low, 2), x[0] @ x[1]
+
+
+def test_subscripts_attributes_and_operators() -> None:
+    cells, scale = np.array([1.0, 3.0]), np.float64(2.0)
+    first = 6.0 * 4.0 + 5.0 * 2.0
+    assert_modes_agree(of_members, Grid(cells, scale), expected=(first * scale * 2.0, False, False))
+    assert relay.check_gradient(relay(lambda g: of_members(g)[0]), Grid(cells, scale)) < 1e-6
+    x = np.arange(6.0).reshape(2, 3)
+    expected = np.array([0.0, 20.0, 30.0, 3.0, 4.0, 5.0])
+    assert_modes_agree(of_regions, x, np.int32(1), expected=(expected, expected[1:3] * 100.0, np.float64(14.0)))
+
+
+@dataclasses.dataclass
+class Plain:
+    """What Python's syntax calls is not of the language: nothing stands in for it."""
+
+    x: np.ndarray
+
+    def __getitem__(self, i):
+        return self.x[i] * 2.0
+
+    def __len__(self):
+        return 7
+
+    def __bool__(self):
+        return False
+
+    def __eq__(self, other):
+        return False
+
+
+@dataclasses.dataclass
+class Bare:
+    x: np.ndarray
+
+
+@pytest.mark.parametrize(
+    ("value", "function", "message"),
+    [
+        (Plain, lambda p: p[0], "the method __getitem__ of Plain is not part of Relay"),
+        (Plain, lambda p: len(p), "the method __len__ of Plain is not part of Relay"),
+        (Plain, lambda p: 1.0 if p else 2.0, "the method __bool__ of Plain is not part of Relay"),
+        (Plain, lambda p: p == p, "the method __eq__ of Plain is not part of Relay"),
+        (Bare, lambda p: p[0], "a Bare cannot be indexed"),
+        (Bare, lambda p: len(p), "a Bare has no length"),
+        (Grid, lambda g: g[1:], r"Grid.__getitem__ takes no slices"),
+    ],
+)
+def test_methods_of_python_alone(value, function, message) -> None:
+    with pytest.raises(TypeCheckError, match=message):
+        relay(function)(value(np.ones(3)) if value is not Grid else Grid(np.ones(3), np.ones(())))
+
+
 @relay.overload(colorsys.rgb_to_yiq)
 def of_vector(color: Tensor[Float64, (3,)]):
     return color.sum()
@@ -213,5 +377,8 @@ def test_the_table() -> None:
     assert str(rows["np.logaddexp"]) == "np.logaddexp(x, y)  relay.logaddexp"
     assert rows["np.add"].place == rows["+"].place == "relay.add" and rows["math.tanh"].place == "relay.tanh"
     assert rows["@"].place == "relay.matmul" and "math.remainder" not in rows
+    assert rows["np.ndarray.T"].is_rule and rows["relay.Ref.value"].is_rule and rows["list.__getitem__"].is_rule
+    assert rows[f"{__name__}.Grid.total"].place == f"{__name__}.grid_total"
+    assert [row.is_rule for row in table if row.name == "np.ndarray.__getitem__"] == [False, True]
     assert len({str(row) for row in table}) == len(table)
     assert len(table) == len(list(table)) and table[0].name in rows

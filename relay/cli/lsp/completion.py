@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 from lsprotocol import types
 
 from relay.cli.lsp import scope
@@ -19,8 +20,9 @@ from relay.ir.definition import DataClass, data_class
 from relay.operator import Operator, resolve_name
 from relay.operator.definition import REQUIRED
 from relay.operator.signature_text import signature
+from relay.typecheck.elaboration.library import overloads
 from relay.typecheck.elaboration.values.objects import is_meaningful
-from relay.typecheck.elaboration.values.tensors import ATTRIBUTES, attribute_names
+from relay.typecheck.elaboration.values.tensors import attribute_names
 
 _KINDS = {
     "function": types.CompletionItemKind.Function,
@@ -126,12 +128,15 @@ def _operator_item(name: str, operator: Operator) -> types.CompletionItem:
 
 @functools.cache
 def _of_tensor() -> tuple[types.CompletionItem, ...]:
-    found = [_item(name, "field", rank=0) for name in ATTRIBUTES]
+    found = []
     for name in dict.fromkeys(attribute_names()):
         operator = resolve_name(name)
-        if name in ATTRIBUTES or name.startswith("_"):
+        known = overloads.method(np.ndarray, name)
+        if name.startswith("_"):
             continue
-        if operator is None:
+        if known and overloads.is_attribute(known[0].function):
+            found.append(_item(name, "field", rank=0))
+        elif operator is None:
             found.append(_item(name, "method"))
         elif operator.operands:
             found.append(_item(name, "method", f"{signature(operator)}  {operator_type(operator)}"))

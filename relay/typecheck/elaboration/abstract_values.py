@@ -25,7 +25,7 @@ from relay.ir.debugging.source_names import (
     SourceName,
     name_collector,
 )
-from relay.ir.definition import Definition, Scope
+from relay.ir.definition import Definition, NoScope, Scope
 from relay.ir.dims import DataDependentDim, Dim, add, resolve_dim, variables
 from relay.ir.effects import Purity
 from relay.ir.expr import Atom, Block, Constant, Expr, Function, Global, Grad, LoopLabel, Terminator, Var
@@ -506,6 +506,11 @@ class Context:
                 return context.environment[var]
             context = context.outer
         raise InternalError(f"the surface variable {var!r} is not bound")
+
+
+def empty_context() -> Context:
+    """Of code without free names."""
+    return Context({}, {}, NoScope())
 
 
 def local_function(entity: AbstractValue) -> LocalFunction | None:

@@ -31,6 +31,7 @@ from relay.ir.expr import (
     Derivative,
     Expr,
     Function,
+    LoopLabel,
     Rule,
     Var,
 )
@@ -123,6 +124,7 @@ class Checker(Constraints):
         self.sizes = SizeNotes()
         self.scheme = SchemeNotes()
         self.received: list[Type] = []  # the types of the program's arguments
+        self.loop_parameters: dict[Var, tuple[LoopLabel, int, Atom]] = {}  # of loops around: where each begins
         self.function_arguments: dict[Var, Argument] = {}  # those of them that hold functions of other programs
         self.rounds = EnclosingLoops()
         self.frame = Frame(scopes=((TypedBlockBuilder(), []),))

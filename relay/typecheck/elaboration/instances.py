@@ -23,7 +23,7 @@ from relay.ir.types import (
     TypeId,
     prune,
 )
-from relay.typecheck.elaboration import constant_results
+from relay.typecheck.elaboration import binding_times, constant_results
 from relay.typecheck.elaboration.abstract_values import (
     AbortElaboration,
     AbstractValue,
@@ -85,7 +85,7 @@ def call_function(
         fixed = position in static or not is_given  # a default that was not overridden stays what it is
         if not fixed and is_number(entity):
             place = function.label, position
-            fixed = place in checker.decisions.specializing
+            fixed = place in checker.decisions.specializing or position in binding_times.of_callee(checker, callee)
             numbers.add(place)
         elif not fixed and labels.holds_numbers(entity):
             numbers.add((function.label, position))

@@ -79,6 +79,18 @@ class Restart(Exception):
         """Let the next elaboration know it."""
 
 
+class Several(Restart):
+    """What one round of a loop shows of several of its variables."""
+
+    def __init__(self, restarts: Iterable[Restart]) -> None:
+        super().__init__()
+        self.restarts = tuple(restarts)
+
+    def note(self, decisions: Assumptions) -> None:
+        for restart in self.restarts:
+            restart.note(decisions)
+
+
 class CalledAtSizes(Restart):
     """A parameter that is a function, for tensors with `Any`, is called at several sizes."""
 

@@ -43,6 +43,9 @@ class ModuleBuilder:
     weights: dict[Function, int] = attrs.field(factory=dict)
     """The number of bindings in functions, with those that they call."""
 
+    static_parameters: dict[Function, frozenset[int]] = attrs.field(factory=dict)
+    """Which parameters must be known at compile time, as far as the text tells."""
+
     finishers: list[Callable[[], None]] = attrs.field(factory=list)
     pending_attributes: list[dict[str, object]] = attrs.field(factory=list)
     pending_casts: dict[Var, Atom] = attrs.field(factory=dict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from relay.errors import Label, RelayError, Span, TypeCheckError, TypeMismatch
 from relay.ir.definition import content_type
@@ -26,7 +26,7 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.control_flow import optionals, unassigned
+from relay.typecheck.elaboration.control_flow import optionals, static_exits, unassigned
 from relay.typecheck.elaboration.control_flow.joins import Join, assign, assign_joined, assignment_span
 from relay.typecheck.elaboration.control_flow.loop_invariants import LoopInvariants
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of, structure_of
@@ -36,7 +36,16 @@ from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import weak_types
 from relay.typecheck.elaboration.expressions.atoms import handed_entities
 from relay.typecheck.elaboration.library.overloads import is_function
-from relay.typecheck.elaboration.restarts import FirstRoundDiffers, IsOptional, ListGrows, LoopUnrolls, Place
+from relay.typecheck.elaboration.restarts import (
+    FirstRoundDiffers,
+    IsOptional,
+    ListGrows,
+    LoopUnrolls,
+    Place,
+    Restart,
+    Several,
+    SizeVaries,
+)
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import records
 from relay.typecheck.elaboration.values.expansion import expand
@@ -74,6 +83,9 @@ class LoopState:
         self.label = node.label
         self.span = node.span
         self.names = [p.name for p in node.parameters]
+        self._initial = node.initial
+        checker.loop_parameters.update((p, (self.label, i, node.initial[i])) for i, p in enumerate(node.parameters))
+        self._restarts: list[Restart] = []
         self.parameters: list[Var] = []
         self.initial: list[Atom] = []
         self._kept = LoopInvariants(node)
@@ -161,7 +173,8 @@ class LoopState:
         self._growth[origin].add(length if length is not None and length.origin is origin else None)
 
     def fit(self, out: TypedBlockBuilder, entities: Sequence[AbstractValue], span: Span | None) -> tuple[Atom, ...]:
-        """The atoms of the parameters' next values. Raises TypeMismatch where one changes its type."""
+        """The atoms of the parameters' next values. Raises TypeMismatch where one changes its type, and, together, what
+        the next elaboration should know of them."""
         atoms: list[Atom] = []
         handed = self.checker.handed
         for position, (name, expected, entity) in enumerate(zip(self.names, self.entities, entities, strict=True)):
@@ -174,7 +187,17 @@ class LoopState:
             except (DependsOnPoison, RelayError) as error:
                 self.changes = self.changes or isinstance(error, RelayError)
                 self.checker.report(error)
+        if self._restarts:
+            raise Several(self._restarts)
         return tuple(atoms)
+
+    def _around(self, place: tuple[int, ...]) -> Iterator[Place]:
+        """The places of a variable, or a part of it, in this loop and in those around it that it goes through."""
+        yield self.label, place
+        atom = self._initial[place[0]]
+        while atom in self.checker.loop_parameters:
+            label, position, atom = self.checker.loop_parameters[atom]
+            yield label, (position, *place[1:])
 
     def _fit(
         self,
@@ -191,41 +214,7 @@ class LoopState:
         entity = records.in_order(entity, expected)
         match expected:
             case DynamicValue():
-                if optionals.may_be_none(expected):
-                    entity = optionals.as_optional(self.checker, out, entity, expected.type, span)
-                elif dynamic_lists.is_growing(expected):
-                    entity = dynamic_lists.as_growing(self.checker, out, entity, span)
-                    self._note_growth(expected, entity)
-                typed = self.checker.materialize(out, weak_types.free_count(self.checker, out, entity), span)
-                typed = data_dependent.packed_value(
-                    self.checker, out, typed, self.checker.escaping, expected.type, span
-                )
-                named = self.checker.axes_of_any_size(name) if len(place) == 1 else ()
-                may = {*named, *self._of_any[place]}
-                data_dependent.refuse_sizes(self.checker, typed.type, expected.type, (self.label, place), may)
-                dynamic_lists.refuse_lengths(self.checker, typed.type, expected.type)
-                self.may_change = self.may_change or not conditional_types.is_same_type(typed.type, expected.type)
-                try:
-                    self.checker.solver.unify(typed.type, expected.type)
-                except Clash as clash:
-                    becomes_array = _is_number(expected) and not _is_number(typed)
-                    if becomes_array and self._may_peel and self.label not in self.checker.decisions.peeled:
-                        raise FirstRoundDiffers(self.label) from None
-                    notes = clash_notes(clash, typed.type, expected.type)
-                    labels = (
-                        (Label(self.span, f"it enters the loop as {show(resolve(expected.type))}"),)
-                        if self.span
-                        else ()
-                    )
-                    raise TypeMismatch(
-                        f"the loop changes the type of {name} from {show(resolve(expected.type))}"
-                        f" to {show(resolve(typed.type))}",
-                        typed.atom.span or span,
-                        labels=labels,
-                        notes=notes,
-                        help=_START_WITH_ZEROS if becomes_array else _KEEP_TYPES,
-                    ) from None
-                atoms.append(typed.atom)
+                self._fit_value(out, name, expected, entity, span, atoms, place)
             case Tuple(items):
                 if (
                     not isinstance(entity, Tuple)
@@ -233,7 +222,8 @@ class LoopState:
                     or _is_another_record(expected, entity)
                 ):
                     if dynamic_lists.is_literal(expected) and dynamic_lists.is_list(entity):
-                        raise ListGrows((self.label, place))
+                        self._restarts += map(ListGrows, self._around(place))
+                        return
                     raise _structure_error(name, expected, entity, span)
                 for i, (a, b) in enumerate(zip(items, entity.items, strict=True)):
                     self._fit(out, name, a, b, span, atoms, (*place, i))
@@ -283,6 +273,49 @@ class LoopState:
         if self.optional:
             raise IsOptional(self.optional)
 
+    def _fit_value(
+        self,
+        out: TypedBlockBuilder,
+        name: str,
+        expected: DynamicValue,
+        entity: AbstractValue,
+        span: Span | None,
+        atoms: list[Atom],
+        place: tuple[int, ...],
+    ) -> None:
+        if optionals.may_be_none(expected):
+            entity = optionals.as_optional(self.checker, out, entity, expected.type, span)
+        elif dynamic_lists.is_growing(expected):
+            entity = dynamic_lists.as_growing(self.checker, out, entity, span)
+            self._note_growth(expected, entity)
+        typed = self.checker.materialize(out, weak_types.free_count(self.checker, out, entity), span)
+        typed = data_dependent.packed_value(self.checker, out, typed, self.checker.escaping, expected.type, span)
+        named = self.checker.axes_of_any_size(name) if len(place) == 1 else ()
+        may = {*named, *self._of_any[place]}
+        varying = data_dependent.varying_axes(typed.type, expected.type, may)
+        if new := varying - self.checker.decisions.varying.get((self.label, place), set()):
+            self._restarts += [SizeVaries(around, new) for around in self._around(place)]
+            return
+        dynamic_lists.refuse_lengths(self.checker, typed.type, expected.type)
+        self.may_change = self.may_change or not conditional_types.is_same_type(typed.type, expected.type)
+        try:
+            self.checker.solver.unify(typed.type, expected.type)
+        except Clash as clash:
+            becomes_array = _is_number(expected) and not _is_number(typed)
+            if becomes_array and self._may_peel and self.label not in self.checker.decisions.peeled:
+                raise FirstRoundDiffers(self.label) from None
+            notes = clash_notes(clash, typed.type, expected.type)
+            labels = (Label(self.span, f"it enters the loop as {show(resolve(expected.type))}"),) if self.span else ()
+            raise TypeMismatch(
+                f"the loop changes the type of {name} from {show(resolve(expected.type))}"
+                f" to {show(resolve(typed.type))}",
+                typed.atom.span or span,
+                labels=labels,
+                notes=notes,
+                help=_START_WITH_ZEROS if becomes_array else _KEEP_TYPES,
+            ) from None
+        atoms.append(typed.atom)
+
 
 def _is_another_record(expected: Tuple, entity: Tuple) -> bool:
     """True if one is a dict, and the other is not, or has other keys; or both are records of different classes."""
@@ -313,10 +346,11 @@ def elaborate_loop(
     checker.rounds.enter(node)
     if checker.generic and node.label in checker.decisions.by_call:
         raise SchemeOnly(node.span, "how many rounds this loop has")
-    if node.label in checker.decisions.unrolled:
+    initial = handed_entities(context, node.initial)
+    if node.label in checker.decisions.unrolled or _types_end_it(checker, node, initial):
         _unroll(checker, context, targets, node, out)
         return
-    carried = LoopState(checker, out, node, handed_entities(context, node.initial))
+    carried = LoopState(checker, out, node, initial)
     label = LoopLabel(node.label.name)
     join = Join(checker, [t.name for t in targets])
     outside = checker.frame.chosen_by_call, checker.frame.chosen_by_sizes
@@ -347,6 +381,14 @@ def elaborate_loop(
     arrives = assign_joined(checker, context, targets, join, entities, failures)
     if not arrives:
         out.terminator = Dead()
+
+
+def _types_end_it(checker: Checker, node: Loop, initial: Sequence[AbstractValue]) -> bool:
+    """Whether a loop ends by the types of its variables alone, which are known: they differ between rounds."""
+    if checker.generic or node.label in checker.decisions.endless:
+        return False
+    deciding = static_exits.deciding_parameters(node)
+    return bool(deciding) and all(static_exits.is_of_known_structure(initial[i]) for i in deciding)
 
 
 def _is_of_several_types(checker: Checker, carried: LoopState, exits: Sequence[tuple[bool, bool]]) -> bool:

@@ -82,8 +82,8 @@ def apply(
         case DynamicValue() if (chosen := returned_closures.to_call(checker, out, callee, span)) is not None:
             return apply(checker, context, out, chosen, arguments, keywords, span, described, name)
         case DynamicValue() if data.data_type(callee) is not None:
-            found = special_methods.call(checker, out, "__call__", callee, arguments, span)
-            if found is None or keywords:
+            found = special_methods.call(checker, out, "__call__", callee, arguments, span, keywords)
+            if found is None:
                 raise TypeCheckError(f"{show(resolve(callee.type))} has no method __call__ for this call", span)
             return found
         case DynamicValue():
@@ -129,16 +129,13 @@ def apply(
             if value is str:
                 raise TypeCheckError("`str` is not part of Relay", span, help='use an f-string in print: print(f"{x}")')
             raise TypeCheckError(f"{getattr(value, '__name__', value)!r} cannot be called", span)
-        case Tuple() as record if records.member(record, "__call__") is not None:
-            own = records.own_method(record, "__call__")
-            if own is None:
-                help = "decorate its method __call__ with @relay, or the class with @relay.data"
-                raise TypeCheckError("methods of this class are not part of Relay", span, help=help)
-            return call_function(checker, out, own, [record, *arguments], keywords, span, 1)
         case Size() | Number():
             help = "write `*` for a product; the size of an axis is x.shape[i]"
             raise TypeCheckError("a number is not a function", span, help=help)
         case Tuple():
-            raise TypeCheckError("a tuple is not a function", span, help="write `[i]` for an item")
+            found = special_methods.call(checker, out, "__call__", callee, arguments, span, keywords)
+            if found is None:
+                raise TypeCheckError("a tuple is not a function", span, help="write `[i]` for an item")
+            return found
         case _:
             raise TypeCheckError("this value is not a function", span, help="write `*` for a product")

@@ -13,7 +13,7 @@ import numpy as np
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir.definition import complete_definition, data_class
-from relay.ir.expr import Block, Constant, Match, MatchArm, Yield
+from relay.ir.expr import Block, Match, MatchArm, Yield
 from relay.ir.types import BOOL, BaseType, Form, TensorType, prune, scalar, show
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (
@@ -34,20 +34,15 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_reductions
 from relay.typecheck.elaboration.expressions import operators
+from relay.typecheck.elaboration.expressions.operators import truth
 from relay.typecheck.elaboration.library import text_equality
 from relay.typecheck.elaboration.schemes import conditional_types
-from relay.typecheck.elaboration.values import data, special_methods
+from relay.typecheck.elaboration.values import data, records, special_methods
 from relay.typecheck.elaboration.values.expansion import expand, settle
 from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.elaboration.values.records import key_of
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import resolve
-
-
-def truth(value: bool, span: Span | None) -> DynamicValue:
-    """A boolean that the checker knows."""
-    constant = Constant(np.asarray(value), span)
-    return DynamicValue(constant, constant.type, value)
 
 
 def combine_conditions(
@@ -98,6 +93,8 @@ def contains(
 ) -> AbstractValue:
     """`item in container`."""
     item, container = (expand(checker, out, e, span) if isinstance(e, DynamicValue) else e for e in arguments)
+    if (own := special_methods.call(checker, out, "__contains__", container, [item], span)) is not None:
+        return own
     match container:
         case PythonObject(str(text)) if isinstance(item, PythonObject) and isinstance(item.value, str):
             return truth(item.value in text, span)
@@ -108,7 +105,7 @@ def contains(
             raise text_equality.refusal("`in` does not support", span)
         case Tuple(_, Form(cls, names)) if cls is dict:
             return truth(key_of(item, span) in names, span)
-        case Tuple(items):
+        case Tuple(items) if records.is_sequence(container):
             return combine_conditions(checker, out, (equal(checker, out, item, i, span) for i in items), True, span)
         case DynamicValue() if dynamic_lists.is_growing(container):
 
@@ -123,8 +120,6 @@ def contains(
         case DynamicValue() if (type_ := tensor_type(container)) is not None and type_.rank > 0:
             same = checker.engine.apply_operator(checker, out, "equal", [container, item], {}, span, [])
             return operators.apply(checker, out, lookup("any"), [same], {}, span, [])
-        case _ if (own := special_methods.call(checker, out, "__contains__", container, [item], span)) is not None:
-            return own
         case _:
             if checker.is_open(container):
                 raise SchemeOnly(span, "what `in` looks through")

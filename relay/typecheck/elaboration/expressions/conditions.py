@@ -22,7 +22,8 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import optionals
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions
-from relay.typecheck.elaboration.expressions import comparisons
+from relay.typecheck.elaboration.expressions import operators
+from relay.typecheck.elaboration.values import data, records, special_methods
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import resolve
 
@@ -37,8 +38,14 @@ def require_bool(
     entity = optionals.content(checker, out, entity, what, span)
     if isinstance(entity, DynamicValue) and isinstance(prune(entity.type), TupleType):
         entity = expand(checker, out, entity, span)
-    if isinstance(entity, Tuple):
-        return comparisons.truth(len(entity.items) > 0, span)
+    if isinstance(entity, Tuple) or data.data_type(entity) is not None:
+        if (own := special_methods.call(checker, out, "__bool__", entity, (), span)) is not None:
+            return require_bool(checker, out, own, span, what)
+        if (length := special_methods.call(checker, out, "__len__", entity, (), span)) is not None:
+            operands: list[AbstractValue] = [length, Number(0, span)]
+            entity = checker.engine.apply_operator(checker, out, "not_equal", operands, {}, span, [])
+        elif isinstance(entity, Tuple):  # Python's objects are true
+            return operators.truth(len(entity.items) > 0 or not records.is_sequence(entity), span)
     if isinstance(entity, DynamicValue) and dynamic_lists.is_growing(entity):
         entity = list_positions.is_not_empty(checker, out, entity, span)
     if isinstance(entity, Number):

@@ -103,14 +103,13 @@ def apply_named(
     if any(isinstance(o, MaskedElements) for o in operands):
         return masks.combine_masked(checker, out, name, operands, span)
     folded = _fold(checker, out, name, operands, span)
-    if folded is None and any(isinstance(o, Tuple) for o in operands):
-        folded = special_methods.of_record(checker, out, name, operands, span)
-    if folded is None and any(isinstance(o, Tuple) or _is_growing(o) for o in operands):
-        folded = _apply_to_structures(checker, out, name, operands, span)
     if folded is None:
         folded = special_methods.operator(checker, out, name, operands, span)
+    if folded is None and any(isinstance(o, Tuple) or _is_growing(o) for o in operands):
+        folded = _apply_to_structures(checker, out, name, operands, span)
     if folded is not None:
         return folded
+    special_methods.require_method(name, operands, span)
     result = operators.apply(checker, out, lookup(name), operands, attributes, span, described)
     slice_windows.note(checker, name, operands, result)
     size_conditions.note(checker, name, operands, result)

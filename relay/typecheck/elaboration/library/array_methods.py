@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from relay.errors import TypeCheckError
 from relay.ir.types import Unknown, prune
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Number, PythonObject, Tuple
 from relay.typecheck.elaboration.library.ordering import list_method
-from relay.typecheck.elaboration.library.overloads import Call, implements
+from relay.typecheck.elaboration.library.overloads import Call, Member, implements
 from relay.typecheck.elaboration.library.python_builtins import clip
 from relay.typecheck.elaboration.values.records import key_entity, key_of
 from relay.typecheck.elaboration.values.tensors import tensor_type
@@ -21,7 +22,9 @@ def _clip(call: Call, x: AbstractValue, /, *bounds: AbstractValue, **named: Abst
     return clip(call.checker, call.out, x, bounds, call.keywords, call.span)
 
 
-@implements(np.ndarray.copy)
+@implements(
+    np.ndarray.copy, Member(np.ndarray, "clone", is_called=True), Member(np.ndarray, "contiguous", is_called=True)
+)
 def _copy(call: Call, x: AbstractValue, /) -> AbstractValue:
     """The value itself: values never change, so a copy is as good as the original."""
     return x
@@ -36,6 +39,27 @@ def _astype(call: Call, x: AbstractValue, /, *arguments: AbstractValue, **named:
 def _reshape(call: Call, x: AbstractValue, /, *shape: AbstractValue, **named: AbstractValue) -> AbstractValue:
     """`x.reshape(2, 3)`, or with a tuple."""
     return _call_operator(call, "reshape", shape and not named and all(map(_may_be_size, shape)))
+
+
+@implements(np.ndarray.view)
+def _view(call: Call, x: AbstractValue, /, *shape: AbstractValue, **named: AbstractValue) -> AbstractValue:
+    """PyTorch's `x.view(2, 3)`, or with a tuple."""
+    return _call_operator(call, "view", shape and not named and all(map(_may_be_size, shape)))
+
+
+@implements(Member(np.ndarray, "permute", is_called=True))
+def _permute(call: Call, x: AbstractValue, /, *axes: AbstractValue, **named: AbstractValue) -> AbstractValue:
+    """PyTorch's `x.permute(1, 0)`, or with a tuple."""
+    return _call_operator(call, "permute", axes and not named and all(map(_may_be_size, axes)))
+
+
+@implements(np.ndarray.item)
+def _only_element(call: Call, x: AbstractValue, /, *arguments: AbstractValue) -> AbstractValue:
+    """The one element of an array, as a scalar."""
+    if arguments:
+        raise TypeCheckError("`item` takes no arguments here", call.span, help="write x[i]")
+    engine = call.checker.engine
+    return engine.call_operator(call.checker, call.out, lookup("reshape"), [x, Tuple(())], (), call.span, [])
 
 
 @implements(np.ndarray.transpose)

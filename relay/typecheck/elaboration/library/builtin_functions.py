@@ -22,6 +22,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Zip,
 )
 from relay.typecheck.elaboration.control_flow import trip_counts
+from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions, list_reductions
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import intrinsics
@@ -43,7 +44,11 @@ def _len(call: Call, obj: AbstractValue, /) -> AbstractValue:
     entity = obj
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
+    if (own := special_methods.call(checker, out, "__len__", entity, (), span)) is not None:
+        return own
     if isinstance(entity, Tuple):
+        if not records.is_sequence(entity):
+            raise TypeCheckError(f"{kind_of(entity)} has no length", span, help="define __len__ in its class")
         return Number(len(entity.items), span)
     if isinstance(entity, DynamicValue) and dynamic_lists.is_growing(entity):
         return list_positions.length(checker, out, entity, span)

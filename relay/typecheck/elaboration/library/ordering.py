@@ -69,7 +69,7 @@ def compare_sequences(
     if name.startswith("greater"):
         return compare_sequences(checker, out, name.replace("greater", "less"), right, left, span)
     counts = len(left.items), len(right.items)
-    result: AbstractValue = comparisons.truth(
+    result: AbstractValue = operators.truth(
         counts[0] < counts[1] or (name == "less_equal" and counts[0] == counts[1]), span
     )
     for a, b in reversed(list(zip(left.items, right.items, strict=False))):
@@ -200,7 +200,7 @@ def _less(
         texts = (left.value, right.value)
         if not all(isinstance(text, str) for text in texts):
             raise TypeCheckError("these Python objects have no order", span)
-        return comparisons.truth(str(left.value) < str(right.value), span)
+        return operators.truth(str(left.value) < str(right.value), span)
     for side in (left, right):
         if isinstance(side, DynamicValue):
             _require_order(side.type, span)

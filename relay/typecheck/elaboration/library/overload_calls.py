@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from relay.errors import Label, RegistrationError, TypeCheckError
+from relay.errors import Label, RegistrationError, Span, TypeCheckError
 from relay.ir.definition import Definition
 from relay.ir.expr import Function, Parameter
 from relay.ir.structure import is_record_class
@@ -34,8 +35,12 @@ from relay.typecheck.elaboration.abstract_values import (
     GlobalFunction,
     Number,
     PythonObject,
+    SliceItem,
     Tuple,
+    TypedBlockBuilder,
+    empty_context,
 )
+from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import structure_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
@@ -75,6 +80,50 @@ def call(found: Sequence[Overload], call: Call) -> AbstractValue:
     takes = " or ".join(f"({', '.join(map(_parameter_text, d.function.parameters))})" for d in definitions)
     message = f"no overload of {found[0].name} takes ({kinds})"
     raise TypeCheckError(message, call.span, labels=places, help=f"there is one for {takes}")
+
+
+def call_first(found: Sequence[Overload], given: Call) -> AbstractValue | None:
+    """The result of the first of these functions of the language that takes the arguments; None if none does."""
+    for overload in found:
+        if overload.definition is not None and _takes(overload.definition.function, given):
+            return call((overload,), given)
+    return None
+
+
+def call_subscript(
+    found: Sequence[Overload],
+    checker: Checker,
+    out: TypedBlockBuilder,
+    value: AbstractValue,
+    items: Sequence[AbstractValue | SliceItem],
+    new: AbstractValue | None,
+    span: Span | None,
+) -> AbstractValue:
+    """`value[items]`, or the value after `value[items] = new`, by these overloads of `__getitem__` or `__setitem__`.
+    Functions of the language get one key, as Python's methods do; rules get all items."""
+    key = key_of(items)
+    given = [value, *([] if key is None else [key]), *([] if new is None else [new])]
+    packed = Call(checker, empty_context(), out, found[0].function, given, (), span)
+    for overload in found:
+        if not overload.is_written:
+            named = () if new is None else (("new", new),)
+            whole: Any = [value, *items]
+            return _apply_rule(overload, Call(checker, empty_context(), out, overload.function, whole, named, span))
+        definition = overload.definition
+        assert definition is not None
+        if key is not None and (len(found) == 1 or _takes(definition.function, packed)):
+            return call((overload,), packed)
+    if key is None:
+        raise TypeCheckError(f"{found[0].name} takes no slices", span, help="index it by numbers")
+    return call(found, packed)
+
+
+def key_of(items: Sequence[AbstractValue | SliceItem]) -> AbstractValue | None:
+    """What Python's `__getitem__` gets: the item of a subscript, or all of them in a tuple. None for slices."""
+    whole = [item for item in items if not isinstance(item, SliceItem)]
+    if len(whole) != len(items):
+        return None
+    return whole[0] if len(whole) == 1 else Tuple(tuple(whole))
 
 
 def _apply_rule(overload: Overload, call: Call) -> AbstractValue:
@@ -206,16 +255,16 @@ def add_user_overload(function: object, name: str, implementation: DecoratedFunc
     """Enter what a user's function means for a callable. Raises RegistrationError for a callable that has a meaning
     already, unless the function is about a class of the user's, and for arguments that an earlier overload takes."""
     definition = implementation.__relay__
-    others = [o for o in overloads.find(function) if o.owner is not None and o.owner != owner]
-    own = has_own_class(definition)
-    if not any(o.owner is not None for o in overloads.find(function)) and _has_meaning(function):
-        if not own:
+    known = overloads.find(function)
+    others = [o for o in known if o.owner is not None and o.owner != owner]
+    if any(o.owner is None for o in known) or (not known and _has_meaning(function)):
+        if not has_own_class(definition):
             raise RegistrationError(
                 f"{name} has a meaning in programs already",
                 definition.function.span,
                 help="write another function; or annotate a parameter with a class of your own, to which it gives one",
             )
-        if not overloads.find(function):
+        if not known and is_meaningful(function):
             meaning = object_entity(function, None)
             original = Overload(function, name, lambda given, *_, **__: _original(meaning, given))
             overloads.add(original, of_user=True)
@@ -235,9 +284,15 @@ def add_user_overload(function: object, name: str, implementation: DecoratedFunc
 def _has_meaning(function: object) -> bool:
     if isinstance(function, types.FunctionType) and undecorated.is_read(function):
         return False  # an overload replaces what its text means
+    if isinstance(function, property):
+        return False
     cls, name = getattr(function, "__objclass__", None), getattr(function, "__name__", "")
     changes_list = cls is list and name in tensors.LIST_METHODS  # which the front end translates
-    return is_meaningful(function) or changes_list or (cls is np.ndarray and tensors.is_attribute(name))
+    return (
+        is_meaningful(function)
+        or changes_list
+        or (cls is np.ndarray and (tensors.is_attribute(name) or name.startswith("__")))
+    )
 
 
 def _original(meaning: AbstractValue, given: Call) -> AbstractValue:

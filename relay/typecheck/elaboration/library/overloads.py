@@ -1,7 +1,8 @@
 """Overloads: the meaning of Python's callables in programs, in one table from a callable, and kinds of values, to an
 implementation.
 
-    len, np.hstack, math.gcd, Particle.energy   ->   overloads, those of users first
+    len, np.hstack, math.gcd, Particle.energy          ->   overloads, those of users first
+    np.ndarray.shape, list.__getitem__, Grid.total     ->   of attributes, subscripts and properties, too
 
 An implementation is a function written in the language (`relay/library`, and what `relay.overload` decorates), which is
 elaborated, differentiated and compiled as any other, or a rule on abstract values, for what must be decided at compile
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 
 from relay.errors import Span
+from relay.ir.annotations.annotation import Ref
 from relay.ir.definition import Definition
 from relay.ir.intrinsic import Intrinsic
 from relay.operator import Operator
@@ -78,6 +80,22 @@ def positional_counts(rule: Rule) -> tuple[int, float]:
 def parameters_of(rule: Rule) -> tuple[inspect.Parameter, ...]:
     """The parameters of a rule behind the call."""
     return tuple(inspect.signature(rule).parameters.values())[1:]
+
+
+@attrs.frozen
+class Member:
+    """An attribute or method of a class that Python's own class does not have, as `x.at` of JAX's arrays."""
+
+    owner: type
+    name: str
+    is_called: bool = attrs.field(default=False, eq=False)
+
+
+def is_attribute(function: object) -> bool:
+    """Whether what the table has is read as `value.name`, and not called: a property, or a field of a C class."""
+    if isinstance(function, Member):
+        return not function.is_called
+    return inspect.isdatadescriptor(function)
 
 
 @attrs.define(eq=False)
@@ -221,8 +239,15 @@ def written(*functions: object) -> Callable[[PythonFunction], Written]:
     return decorate
 
 
+_SHORT_NAMES = {"builtins": "", "numpy": "np", "numpy.linalg": "np.linalg", "__main__": "", Ref.__module__: "relay"}
+
+
 def callable_name(function: object) -> str:
     """The name of a callable in programs: `len`, `math.gcd`, `np.linalg.solve`, `Particle.energy`."""
+    if isinstance(function, property):
+        function = function.fget
+    if isinstance(function, Member):
+        return f"{callable_name(function.owner)}.{function.name}"
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
     if not isinstance(name, str):
         return repr(function)
@@ -230,8 +255,8 @@ def callable_name(function: object) -> str:
     module = getattr(function if owner is None else owner, "__module__", None) or ""
     if type(function).__name__ == "ufunc":
         module = "numpy"
-    short = {"builtins": "", "numpy": "np", "numpy.linalg": "np.linalg", "__main__": ""}.get(module, module)
-    return f"{short}.{name}" if (short and inspect.isroutine(function)) or short.startswith("np") else name
+    short = _SHORT_NAMES.get(module, module)
+    return f"{short}.{name}" if (short and inspect.isroutine(function)) or short.startswith(("np", "relay")) else name
 
 
 def arity(value: object) -> int | None:
@@ -247,11 +272,19 @@ def is_function(value: object) -> bool:
 
 
 def method(cls: type, name: str) -> tuple[Overload, ...]:
-    """The overloads of a method of a Python class."""
+    """The overloads of a method or attribute of a Python class."""
+    member = getattr(cls, name, None)
     try:
-        return _entries_of(getattr(cls, name, None)) or ()
+        return _entries_of(Member(cls, name) if member is None else member) or ()
     except TypeError:  # the default of a field, which has no hash
         return ()
+
+
+def members(cls: type) -> list[str]:
+    """The names of attributes and methods of a Python class that have overloads, attributes first."""
+    extra = [key.name for key in _table if isinstance(key, Member) and key.owner is cls]
+    found = {name: method(cls, name) for name in (*dir(cls), *extra)}
+    return sorted((n for n, known in found.items() if known), key=lambda n: not is_attribute(found[n][0].function))
 
 
 def entries() -> list[Overload]:

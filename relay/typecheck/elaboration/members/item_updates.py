@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import Dim, product
 from relay.ir.literals import with_article
-from relay.ir.types import INT64, BaseType, Kind, StackType, TensorType, prune
+from relay.ir.types import INT64, BaseType, Kind, TensorType, prune
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -25,7 +27,9 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.dynamic_shapes import masks, slice_windows, slices
 from relay.typecheck.elaboration.expressions import dtype_promotion, operators, weak_types
 from relay.typecheck.elaboration.expressions.operand_dtypes import spelling
+from relay.typecheck.elaboration.library import overload_calls
 from relay.typecheck.elaboration.library.creation import array
+from relay.typecheck.elaboration.library.overloads import Call, implements
 from relay.typecheck.elaboration.members import index_arrays
 from relay.typecheck.elaboration.members.elements import elements
 from relay.typecheck.elaboration.members.subscripts import (
@@ -36,6 +40,7 @@ from relay.typecheck.elaboration.members.subscripts import (
     plain_items,
     ranked_type,
     reshape_tensor,
+    subscript_overloads,
     subscript_plan,
 )
 from relay.typecheck.elaboration.values import range_numbers, records
@@ -59,21 +64,42 @@ def index_update(
     span: Span | None,
     inside: bool = False,
 ) -> AbstractValue:
-    """The value of x after `x[items] = new`, or after a change `inside` of this item."""
+    """The value of x after `x[items] = new`, by the overloads of `__setitem__` of its class, or after a change `inside`
+    of this item."""
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
-    if isinstance(entity, Tuple):
+    found = subscript_overloads(entity, "__setitem__")
+    if isinstance(entity, Tuple) and (inside or not found):
         return update_structure(checker, out, entity, items, new, span, inside)
-    if isinstance(entity, DynamicValue) and isinstance(prune(entity.type), StackType):
-        if len(items) == 1 and isinstance(part := items[0], SliceItem) and _is_missing(part.step):
-            return list_items.with_slice(checker, out, entity, part.start, part.stop, new, span)
-        if len(items) != 1 or isinstance(items[0], SliceItem):
-            raise TypeCheckError(
-                "only one item of a list can be assigned at a time", span, help="assign the items in a loop"
-            )
-        return list_items.with_item(checker, out, entity, items[0], new, span)
-    if not isinstance(entity, DynamicValue):
+    if not found:
         raise TypeCheckError("only a tensor's elements can be assigned", span)
+    return overload_calls.call_subscript(found, checker, out, entity, items, new, span)
+
+
+@implements(list.__setitem__, dict.__setitem__)
+def _replace_item(
+    call: Call, entity: AbstractValue, /, *items: AbstractValue | SliceItem, new: AbstractValue
+) -> AbstractValue:
+    checker, out, span = call.site
+    if isinstance(entity, Tuple):
+        return update_structure(checker, out, entity, items, new, span)
+    assert isinstance(entity, DynamicValue)
+    if len(items) == 1 and isinstance(part := items[0], SliceItem) and _is_missing(part.step):
+        return list_items.with_slice(checker, out, entity, part.start, part.stop, new, span)
+    if len(items) != 1 or isinstance(items[0], SliceItem):
+        raise TypeCheckError(
+            "only one item of a list can be assigned at a time", span, help="assign the items in a loop"
+        )
+    return list_items.with_item(checker, out, entity, items[0], new, span)
+
+
+@implements(np.ndarray.__setitem__)
+def _replace_elements(
+    call: Call, entity: AbstractValue, /, *written: AbstractValue | SliceItem, new: AbstractValue
+) -> AbstractValue:
+    checker, out, span = call.site
+    items: Sequence[AbstractValue | SliceItem] = written
+    assert isinstance(entity, DynamicValue)
     entity = weak_types.loosen_base(checker, out, entity)
     type_ = ranked_type(entity, span)
     items = plain_items(items)

@@ -1,4 +1,4 @@
-"""Items of structures: `t[i]` of tuples, lists and dicts, and of data types with a method `__getitem__`."""
+"""Items of structures: `t[i]` of tuples, lists and dicts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import ast
 from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
-from relay.ir.types import show
 from relay.operator import lookup
 from relay.typecheck.dims import constant_dim as number_of
 from relay.typecheck.elaboration.abstract_values import (
@@ -21,11 +20,12 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import index_error, structure_of
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
-from relay.typecheck.elaboration.expressions import operators
-from relay.typecheck.elaboration.values import records, special_methods
+from relay.typecheck.elaboration.dynamic_shapes import data_dependent
+from relay.typecheck.elaboration.expressions import known_strings, operators
+from relay.typecheck.elaboration.library.overloads import Call, implements
+from relay.typecheck.elaboration.values import records
 from relay.typecheck.elaboration.values.sizes import slice_number
 from relay.typecheck.elaboration.values.tensors import tensor_type
-from relay.typecheck.unification import resolve
 
 
 def chosen_item(
@@ -57,21 +57,24 @@ def chosen_item(
     return list_items.item(checker, out, whole, index_, span)
 
 
-def own_item(
-    checker: Checker,
-    out: TypedBlockBuilder,
-    entity: DynamicValue,
-    items: Sequence[AbstractValue | SliceItem],
-    span: Span | None,
-) -> AbstractValue:
-    indices = [i for i in items if not isinstance(i, SliceItem)]
-    given: AbstractValue = indices[0] if len(indices) == 1 else Tuple(tuple(indices))
-    found = special_methods.call(checker, out, "__getitem__", entity, [given], span)
-    if found is None or len(indices) != len(items):
-        raise TypeCheckError(
-            f"{show(resolve(entity.type))} cannot be indexed", span, help="define __getitem__, use match"
-        )
-    return found
+@implements(tuple.__getitem__, list.__getitem__, dict.__getitem__)
+def _item(call: Call, entity: AbstractValue, /, *items: AbstractValue | SliceItem) -> AbstractValue:
+    checker, out, span = call.site
+    if isinstance(entity, DynamicValue):
+        return list_item(checker, out, entity, items, span)
+    assert isinstance(entity, Tuple)
+    if entity.items and len(items) == 1 and not isinstance(items[0], SliceItem):
+        position = data_dependent.number_at_run_time(checker, out, items[0], span)
+        if isinstance(position, DynamicValue):
+            return chosen_item(checker, out, entity, position, span)
+    return tuple_item(checker, out, entity, items, span)
+
+
+@implements(str.__getitem__)
+def _character(call: Call, text: AbstractValue, /, *items: AbstractValue | SliceItem) -> AbstractValue:
+    if not isinstance(text, PythonObject):
+        raise TypeCheckError("text with run-time values cannot be indexed", call.span)
+    return known_strings.item(text.value, items, call.span)  # type: ignore[arg-type]
 
 
 def list_item(

@@ -15,7 +15,7 @@ import numpy as np
 from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
 from relay.ir.dims import Dim, add, subtract
 from relay.ir.expr import Constant
-from relay.ir.types import BOOL, BaseClass, BaseType, StackType, TensorType, Unknown, prune, show
+from relay.ir.types import BOOL, BaseClass, BaseType, TensorType, Unknown, prune, show
 from relay.operator import lookup
 from relay.typecheck.dims import constant_dim as number_of
 from relay.typecheck.dims import equal, follows_equal, needs_at_least
@@ -34,13 +34,16 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of, nearest_index
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import early_elements
-from relay.typecheck.elaboration.dynamic_shapes import data_dependent, masks, slice_windows, slices
-from relay.typecheck.elaboration.expressions import known_strings, operators
-from relay.typecheck.elaboration.members import index_arrays, structure_items
-from relay.typecheck.elaboration.values import data
+from relay.typecheck.elaboration.dynamic_shapes import masks, slice_windows, slices
+from relay.typecheck.elaboration.expressions import operators
+from relay.typecheck.elaboration.library import overload_calls, overloads
+from relay.typecheck.elaboration.library.overloads import Call, Overload, implements
+from relay.typecheck.elaboration.members import index_arrays
+from relay.typecheck.elaboration.values import special_methods
 from relay.typecheck.elaboration.values.axis_names import names_of, with_names
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.objects import object_entity
+from relay.typecheck.elaboration.values.python_classes import method_overloads
 from relay.typecheck.elaboration.values.sizes import slice_number
 from relay.typecheck.elaboration.values.tensors import is_sized, tensor_type
 from relay.typecheck.relations import steps
@@ -67,32 +70,39 @@ def index(
     items: Sequence[AbstractValue | SliceItem],
     span: Span | None,
 ) -> AbstractValue:
-    """`entity[items]`."""
+    """`entity[items]`, by the overloads of `__getitem__` of its class."""
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
-
     if isinstance(entity, Places):
         return Places(entity.value, tuple(items)) if entity.items is None else _refuse_second(span)
-    if isinstance(entity, Tuple) and entity.items and len(items) == 1 and not isinstance(items[0], SliceItem):
-        position = data_dependent.number_at_run_time(checker, out, items[0], span)
-        if isinstance(position, DynamicValue):
-            return structure_items.chosen_item(checker, out, entity, position, span)
-    if isinstance(entity, Tuple):
-        return structure_items.tuple_item(checker, out, entity, items, span)
-    if isinstance(entity, PythonObject) and isinstance(entity.value, str):
-        return known_strings.item(entity.value, items, span)
-    if not isinstance(entity, DynamicValue):
-        raise TypeCheckError("this value cannot be indexed", span)
-    if isinstance(prune(entity.type), StackType):
-        return structure_items.list_item(checker, out, entity, items, span)
-    if data.data_type(entity) is not None:
-        return structure_items.own_item(checker, out, entity, items, span)
+    if found := subscript_overloads(entity, "__getitem__"):
+        return overload_calls.call_subscript(found, checker, out, entity, items, None, span)
+    key = overload_calls.key_of(items)
+    own = None if key is None else special_methods.call(checker, out, "__getitem__", entity, [key], span)
+    if own is None:
+        help = "read its fields: value.name" if isinstance(entity, Tuple) else None
+        if isinstance(entity, DynamicValue):
+            help = "define __getitem__, use match"
+        raise TypeCheckError(f"{kind_of(entity)} cannot be indexed", span, help=help)
+    return own
 
+
+def subscript_overloads(entity: AbstractValue, method: str) -> tuple[Overload, ...]:
+    """What `__getitem__` or `__setitem__` of a value means; one of an unknown type is taken for a tensor."""
+    if isinstance(entity, DynamicValue) and isinstance(prune(entity.type), Unknown):
+        return overloads.method(np.ndarray, method)
+    return method_overloads(entity, method)
+
+
+@implements(np.ndarray.__getitem__)
+def _element(call: Call, entity: AbstractValue, /, *written: AbstractValue | SliceItem) -> AbstractValue:
+    checker, out, span = call.site
+    items: Sequence[AbstractValue | SliceItem] = written
+    assert isinstance(entity, DynamicValue)
     if len(items) == 1 and isinstance(items[0], PythonObject) and isinstance(items[0].value, str):
         early_elements.read(checker, entity, f"the key {items[0].value!r}", span)
     ranked_type(entity, span)
-    items = plain_items(items)
-    items = [slices.list_as_tensor(checker, out, item, span) for item in items]
+    items = [slices.list_as_tensor(checker, out, item, span) for item in plain_items(items)]
     if (
         len(items) == 1
         and isinstance(items[0], DynamicValue)

@@ -10,15 +10,14 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from relay.errors import InternalError, Span, TypeCheckError
-from relay.ir.definition import Scope, complete_definition, data_class
+from relay.errors import Span, TypeCheckError
+from relay.ir.definition import complete_definition, data_class
 from relay.ir.expr import Binding, Block, Exit, Function, LoopLabel, Parameter, Static, Var
 from relay.ir.partial_calls import PartialCall
 from relay.ir.surface import Apply
 from relay.ir.types import Form, TensorType, prune
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
-    Context,
     DynamicValue,
     GlobalFunction,
     LocalFunction,
@@ -27,20 +26,11 @@ from relay.typecheck.elaboration.abstract_values import (
     TensorMethod,
     Tuple,
     TypedBlockBuilder,
+    empty_context,
     surface_function,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.values import data, records
-
-
-class _NoScope(Scope):
-    """Of code that mentions no global name."""
-
-    def resolve(self, name: str) -> object:
-        raise InternalError(f"a bound method has no free names, found {name}")
-
-    def names(self) -> list[str]:
-        return []
 
 
 def as_function(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
@@ -103,8 +93,7 @@ def _with_arguments(
     body = Block((Binding((result,), call),), Exit(label, (result,), span))
     parameters, signature = tuple(v for v, _ in left), tuple(s for _, s in left)
     function = Function(name, parameters, body, label, None, signature, None, code.span)
-    context = Context({}, {}, _NoScope())
-    return LocalFunction(function, environment, out.slot(), checker.sizes_in_scope(), context, name)
+    return LocalFunction(function, environment, out.slot(), checker.sizes_in_scope(), empty_context(), name)
 
 
 def _function(method: Method) -> GlobalFunction | None:

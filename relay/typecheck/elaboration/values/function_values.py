@@ -38,6 +38,7 @@ from relay.ir.types import (
     scalar,
     show,
 )
+from relay.typecheck.elaboration import binding_times
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DeferredBinding,
@@ -478,7 +479,7 @@ def _call_derived(
             elif is_number(entity):
                 place = surface_function(base).label, position
                 numbers.add(place)
-                if place in checker.decisions.specializing:
+                if place in checker.decisions.specializing or position in binding_times.of_callee(checker, base):
                     fixed[position] = entity
             elif labels.holds_numbers(entity):
                 numbers.add((surface_function(base).label, position))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from relay.ir.types import StackType, TensorType, TupleType, prune
+from relay.ir.annotations.annotation import Ref
+from relay.ir.types import RefType, StackType, TensorType, TupleType, prune
 from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, PythonObject, Range, Text, Tuple
 from relay.typecheck.elaboration.library import overloads
 from relay.typecheck.elaboration.library.overloads import Overload
 
 
 def python_class(value: AbstractValue) -> type | None:
-    """The Python class of a value, as far as it is known; None for functions and references."""
+    """The Python class of a value, as far as it is known; None for functions and data types."""
     match value:
         case PythonObject(content):
             return next((cls for cls in (str, frozenset) if isinstance(content, cls)), None)
@@ -23,6 +24,8 @@ def python_class(value: AbstractValue) -> type | None:
                     return list
                 case TupleType(_, form):
                     return tuple if form is None else form.cls
+                case RefType():
+                    return Ref
                 case _:
                     return None
         case Tuple(_, form):

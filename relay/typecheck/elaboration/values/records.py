@@ -48,6 +48,12 @@ def as_record(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, s
     return entity if entity.form.names or entity.form.cls is dict else None
 
 
+def is_sequence(entity: Tuple) -> bool:
+    """Whether a structure has items and a length: a tuple, list, dict or named tuple, and no other record."""
+    cls = tuple if entity.form is None else entity.form.cls
+    return issubclass(cls, tuple | list | dict)
+
+
 def iteration_items(entity: Tuple, span: Span | None) -> tuple[AbstractValue, ...]:
     """The items of a `for` over a tuple: of a dict, its keys."""
     if entity.form is None or entity.form.cls is list or is_named_tuple(entity.form.cls):
@@ -177,17 +183,35 @@ def _translated_method(method: object) -> GlobalFunction | None:
     """A method that is decorated with @relay, or has an overload, as a function."""
     if isinstance(method, staticmethod):
         return None
-    if isinstance(method, types.FunctionType) and not hasattr(method, "__relay__") and undecorated.is_read(method):
-        return GlobalFunction(undecorated.definition(method))
     found = getattr(method, "__relay__", None)
     known = overloads.find(method) if method is not None and found is None else ()
     found = known[0].definition if known else found
+    if found is None and isinstance(method, types.FunctionType) and undecorated.is_read(method):
+        return GlobalFunction(undecorated.definition(method))
     return GlobalFunction(found) if isinstance(found, Definition) else None
 
 
 def own_method(record: Tuple, name: str) -> GlobalFunction | None:
     """A method of a record's class that is decorated with @relay, or has an overload."""
     return _translated_method(member(record, name))
+
+
+def defined_method(record: Tuple, name: str, span: Span | None) -> GlobalFunction | None:
+    """A method that the user's class of a record defines; None if it has none but what its decorator or base wrote.
+    Raises TypeCheckError for one that is Python's alone."""
+    found = member(record, name)
+    is_function = isinstance(found, types.FunctionType)
+    if is_function and found.__code__.co_filename.startswith("<") and not overloads.find(found):  # type: ignore[attr-defined]
+        return None
+    own = _translated(found)
+    if own is None and is_function:
+        assert record.form is not None
+        raise TypeCheckError(
+            f"the method {name} of {record.form.cls.__name__} is not part of Relay",
+            span,
+            help="decorate it with @relay, or the class with @relay.data",
+        )
+    return own
 
 
 def call_method(

@@ -1,4 +1,4 @@
-"""Methods of data types that Python's operators call: `__add__`, `__getitem__`, `__call__`, .."""
+"""Methods that Python's syntax calls, `__add__`, `__getitem__`, `__call__`, .., of records and data types."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.definition import data_class
-from relay.ir.types import show
+from relay.ir.types import DataType, TupleType, prune, show
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     GlobalFunction,
     Tuple,
     TypedBlockBuilder,
+    empty_context,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.values import data
+from relay.typecheck.elaboration.library import overload_calls, overloads
+from relay.typecheck.elaboration.values import data, records
 from relay.typecheck.elaboration.values.expansion import expand
-from relay.typecheck.elaboration.values.records import own_method
+from relay.typecheck.elaboration.values.python_classes import method_overloads
 from relay.typecheck.unification import resolve
 
 _BINARY = {
@@ -30,6 +32,8 @@ _METHODS = {name: (f"__{method}__", f"__r{method}__") for name, method in _BINAR
     "less_equal": ("__le__", "__ge__"),
     "greater": ("__gt__", "__lt__"),
     "greater_equal": ("__ge__", "__le__"),
+    "equal": ("__eq__", "__eq__"),
+    "not_equal": ("__ne__", "__ne__"),
     "negative": ("__neg__", ""),
     "bitwise_not": ("__invert__", ""),
 }
@@ -38,35 +42,35 @@ _METHODS = {name: (f"__{method}__", f"__r{method}__") for name, method in _BINAR
 def operator(
     checker: Checker, out: TypedBlockBuilder, name: str, operands: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue | None:
-    """An operator of Python's syntax on values of data types; None if no operand is one."""
-    if not any(data.data_type(o) is not None for o in operands):
+    """An operator of Python's syntax that the class of an operand defines; None if none does."""
+    kinds = [prune(o.type) if isinstance(o, DynamicValue) else None for o in operands]
+    if not any(isinstance(k, TupleType | DataType) for k in kinds) and not any(isinstance(o, Tuple) for o in operands):
         return None
-    wanted = _METHODS.get(name)
-    if wanted is None:
-        return None
-    found = call(checker, out, wanted[0], operands[0], operands[1:], span)
-    if found is None and len(operands) == 2:
-        found = call(checker, out, wanted[1], operands[1], operands[:1], span)
-    if found is not None:
-        return found
-    position, type_ = next((i, t) for i, o in enumerate(operands) if (t := data.data_type(o)) is not None)
-    raise TypeCheckError(
-        f"{show(resolve(type_))} has no method {wanted[min(position, 1)]}", span, help="define it in the class"
-    )
-
-
-def of_record(
-    checker: Checker, out: TypedBlockBuilder, name: str, operands: Sequence[AbstractValue], span: Span | None
-) -> AbstractValue | None:
-    """An operator of Python's syntax that the class of a dataclass or named tuple defines, in a method decorated with
-    @relay; None if it does not."""
-
-    records = [expand(checker, out, o, span) if isinstance(o, DynamicValue) else o for o in operands]
-    for method, value, others in zip(_METHODS.get(name, ()), records, (records[1:], records[:1]), strict=False):
-        own = own_method(value, method) if method and isinstance(value, Tuple) and value.form is not None else None
-        if own is not None:
-            return checker.engine.call_function(checker, out, own, [value, *others], (), span)
+    values = [
+        expand(checker, out, o, span) if isinstance(k, TupleType) else o  # type: ignore[arg-type]
+        for k, o in zip(kinds, operands, strict=True)
+    ]
+    for method, value, others in zip(_METHODS.get(name, ()), values, (values[1:], values[:1]), strict=False):
+        found = call(checker, out, method, value, others, span) if method else None
+        if found is not None:
+            return found
+    if name == "not_equal":  # as in Python, what `==` is not
+        same = operator(checker, out, "equal", operands, span)
+        engine = checker.engine
+        return None if same is None else engine.apply_operator(checker, out, "logical_not", [same], {}, span, [])
     return None
+
+
+def require_method(name: str, operands: Sequence[AbstractValue], span: Span | None) -> None:
+    """Raise TypeCheckError for an operator on a value of a data type, which does not define it."""
+    wanted = _METHODS.get(name)
+    if wanted is None or name in ("equal", "not_equal"):
+        return
+    for position, operand in enumerate(operands):
+        if (type_ := data.data_type(operand)) is not None:
+            raise TypeCheckError(
+                f"{show(resolve(type_))} has no method {wanted[min(position, 1)]}", span, help="define it in the class"
+            )
 
 
 def call(
@@ -76,12 +80,25 @@ def call(
     value: AbstractValue,
     arguments: Sequence[AbstractValue],
     span: Span | None,
+    keywords: Sequence[tuple[str, AbstractValue]] = (),
 ) -> AbstractValue | None:
-    """`value.method(..)`; None if the value is of no data type, or its class does not define the method."""
+    """`value.method(..)`; None if its class does not define the method, or for a tensor, if no overload of it is about
+    these arguments. Raises TypeCheckError for a method that is not of the language."""
+    if isinstance(value, Tuple):
+        own = records.defined_method(value, method, span)
+        return (
+            None
+            if own is None
+            else checker.engine.call_function(checker, out, own, [value, *arguments], keywords, span, 1)
+        )
     type_ = data.data_type(value)
-    owner = None if type_ is None else data_class(type_.definition)
+    if type_ is None:
+        found = [o for o in method_overloads(value, method) if o.owner is not None]
+        given = overloads.Call(checker, empty_context(), out, None, [value, *arguments], keywords, span)
+        return overload_calls.call_first(found, given)
+    owner = data_class(type_.definition)
     if owner is None or method not in owner.methods:
         return None
     return checker.engine.call_function(
-        checker, out, GlobalFunction(owner.methods[method]()), [value, *arguments], (), span
+        checker, out, GlobalFunction(owner.methods[method]()), [value, *arguments], keywords, span, 1
     )

@@ -13,17 +13,6 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.library import overloads
 from relay.typecheck.unification import flat_shape, is_known, shape_variable
 
-COPIES = ("clone", "contiguous")
-"""Methods of other libraries that give the value itself, as `copy` does."""
-
-SPREADING = ("view", "permute")
-"""Methods of PyTorch's whose sizes or axes need not be in a tuple."""
-
-ITEM = "item"
-"""The method that gives the one element of an array."""
-
-ATTRIBUTES = ("shape", "ndim", "size", "dtype", "T")
-
 
 def tensor_type(typed: DynamicValue) -> TensorType | None:
     """The type of a tensor whose rank is known, or None."""
@@ -36,14 +25,12 @@ def tensor_type(typed: DynamicValue) -> TensorType | None:
 
 def is_attribute(name: str) -> bool:
     """True if tensors have an attribute or a method of this name."""
-    if name in ATTRIBUTES or name in COPIES or name == ITEM or resolve_name(name) is not None:
-        return True
-    return bool(overloads.method(np.ndarray, name))
+    return resolve_name(name) is not None or bool(overloads.method(np.ndarray, name))
 
 
 def attribute_names() -> list[str]:
     """The names of attributes and methods that tensors have."""
-    return [*ATTRIBUTES, *(n for n in dir(np.ndarray) if overloads.method(np.ndarray, n)), *get_env().names()]
+    return [*overloads.members(np.ndarray), *get_env().names()]
 
 
 def is_sized(dim: Dim) -> bool:
