@@ -409,3 +409,112 @@ def is_pair(y):
 def test_what_a_function_returns_for_any_value_decides_in_its_caller() -> None:
     assert [float(v) for v in (decided(1.0, (1.0,)), decided(1.0, 1.0))] == [2.0, 1.0]
     assert str(decided.core(1.0, 1.0)).count("add") == 0
+
+
+# ---- every kind of node, in Python, in a program, through functions, and under a derivative
+
+
+def through(leaves, structure, pair):
+    return relay.tree.unflatten(pair[1], [leaf * 2.0 for leaf in leaves]), structure
+
+
+@relay
+def all_of(value, weights):
+    leaves, structure = relay.tree.flatten(value)
+    doubled, same = through(leaves, structure, (leaves, structure))
+    summed = relay.tree.map(lambda a, b: a + b, doubled, value)
+    total = relay.tree.reduce(lambda s, leaf: s + relay.sum(leaf * weights), summed, 0.0)
+    return summed, total, relay.tree.structure(summed) == same, len(relay.tree.leaves(summed))
+
+
+@relay.data
+class Point:
+    x: module.Tensor[module.Float64, ()]
+    y: module.Tensor[module.Float64, ()]
+
+
+KINDS = {
+    "array": np.array([1.0, 2.0]),
+    "number": np.float64(3.0),
+    "text": ("text", 1.5),
+    "none": {"none": None, "x": 1.5},
+    "tuple": (1.5, (2.5,), ()),
+    "list": [1.5, [2.5], []],
+    "dict": {"b": 1.5, "a": {"c": 2.5}},
+    "named tuple": Pair(1.5, [2.5]),
+    "dataclass": Layer(1.5, "relu"),
+    "attrs": Config(1.5, "fast"),
+    "enumeration": (Mode.TEST, 1.5),
+    "data": Point(1.5, 2.5),
+    "registered": Linear(1.5, None, "first"),
+    "reference": [module.ref(1.5)],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_node(kind: str) -> None:
+    value = tree.map(lambda leaf: np.asarray(leaf, np.float64), KINDS[kind])
+    leaves, structure = tree.flatten(value)
+    assert tree.structure(tree.unflatten(structure, leaves)) == structure
+    found, total, same, count = assert_modes_agree(all_of, value, np.float64(0.5), calls=2)
+    assert tree.structure(found) == structure
+    assert all(np.allclose(a, 3.0 * b) for a, b in zip(tree.leaves(found), leaves, strict=True))
+    assert bool(same) and int(count) == len(leaves)
+    assert np.allclose(total, 1.5 * sum(leaf.sum() for leaf in leaves))
+    if kind != "reference":  # a reference has no gradient of its own
+        gradient = module.grad(relay(lambda v: all_of(v, 0.5)[1]))(value)
+        assert all(np.allclose(leaf, 1.5) for leaf in tree.leaves(gradient))
+        assert len(tree.leaves(gradient)) == len(leaves)
+
+
+@relay
+def with_a_function(value, weight):
+    leaves, structure = relay.tree.flatten(value)
+    doubled = relay.tree.unflatten(structure, [2.0 * leaf for leaf in leaves])
+    total = relay.tree.reduce(lambda s, leaf: s + leaf * weight, relay.tree.map(lambda a: a, doubled), 0.0)
+    return doubled["f"](total), doubled
+
+
+@relay
+def passed_on(value):
+    leaves, structure = relay.tree.flatten(value)
+    return through(leaves, structure, (leaves, structure))[0]["x"][0]
+
+
+def test_functions_are_static_parts() -> None:
+    value = {"f": tripled, "x": (np.float64(1.5), None)}
+    found, doubled = assert_modes_agree(with_a_function, value, np.float64(0.5), calls=2)
+    assert float(found) == 4.5 and float(doubled["x"][0]) == 3.0 and float(doubled["f"](1.0)) == 3.0
+    gradient = module.grad(relay(lambda v: with_a_function(v, 0.5)[0]))(value)
+    assert gradient == {"f": None, "x": (3.0, None)}
+    with pytest.raises(RelayError, match="the structure of a tree with functions in it cannot be passed") as error:
+        relay(lambda v: passed_on(v))(value)
+    assert error.value.span is not None
+
+
+def named(layer):
+    return layer.kind, Layer(layer.weight * 2.0, layer.kind), Mode.TEST
+
+
+@relay
+def with_names(layer):
+    kind, twice, mode = named(layer)
+    return twice, 1.0 if kind == "relu" and mode == Mode.TEST and twice.kind == kind else 2.0
+
+
+def either(layer):
+    return Layer(layer.weight, "positive") if layer.weight > 0.0 else Layer(layer.weight, "negative")
+
+
+def by_paths(layer):
+    if layer.weight > 0.0:
+        return Layer(layer.weight, "positive")
+    return Layer(layer.weight, "negative")
+
+
+def test_functions_return_strings_and_enumerations() -> None:
+    found = assert_modes_agree(with_names, Layer(np.float64(3.0), "relu"), calls=2)
+    assert found == (Layer(6.0, "relu"), 1.0)
+    with pytest.raises(RelayError, match="the strings in the result of by_paths differ between paths") as error:
+        relay(lambda layer: by_paths(layer).weight)(Layer(np.float64(3.0), "relu"))
+    assert error.value.labels[0].text == "another path returns others"

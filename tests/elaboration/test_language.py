@@ -240,9 +240,9 @@ def test_methods_that_are_not_decorated_are_no_part_of_a_program() -> None:
     with pytest.raises(relay.TypeCheckError, match="Undecorated has no field 'forward'") as error:
         forward(layer, np.ones(2))
     assert "decorate the method with @relay, or the class with @relay.data" in str(error.value)
-    with pytest.raises(relay.TypeCheckError, match="methods of this class are not part of Relay") as error:
+    with pytest.raises(relay.TypeCheckError, match="the method __call__ of Undecorated is not part of Relay") as error:
         called(layer, np.ones(2))
-    assert "decorate its method __call__" in str(error.value)
+    assert "decorate it with @relay" in str(error.value)
 
 
 # ---- assertions that never hold

@@ -17,17 +17,20 @@ from relay.typecheck.dims import follows_equal
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
+    GlobalFunction,
     ListLength,
     Number,
     PythonObject,
     Size,
     SizeExpression,
+    StaticNumber,
     Tuple,
     dim_of,
     is_constant_bool,
 )
 from relay.typecheck.elaboration.dynamic_shapes.data_dependent import mentioned_in_number
 from relay.typecheck.elaboration.values import range_numbers
+from relay.typecheck.elaboration.values.labels import is_label
 from relay.typecheck.unification import flat_shape
 
 _UNKNOWN = PythonObject(None)
@@ -55,6 +58,8 @@ def common(
     if isinstance(first, DynamicValue):
         length = length_of(first)
         return first if length is not None and all(length_of(o) == length for o in others) else None
+    if isinstance(first, GlobalFunction) or (isinstance(first, PythonObject) and is_label(first.value)):
+        return first  # of which there is one where results have labels
     if not isinstance(first, Tuple):
         return None
     columns = []
@@ -78,6 +83,10 @@ def with_known_numbers(result: AbstractValue, known: AbstractValue | None) -> Ab
     """A result of a call with its known numbers in place of those that are computed at run time."""
     if known is _COUNT and isinstance(result, DynamicValue):
         return range_numbers.of_range(result)
+    if isinstance(known, GlobalFunction | StaticNumber) and isinstance(result, PythonObject):
+        return known
+    if isinstance(known, GlobalFunction) or (isinstance(known, PythonObject) and is_label(known.value)):
+        return known if isinstance(result, PythonObject) else result
     if isinstance(known, Number) and isinstance(result, DynamicValue):
         type_ = prune(result.type)
         base = prune(type_.base) if isinstance(type_, TensorType) else None

@@ -328,6 +328,8 @@ class InstanceElaboration:
             checker.decisions.holding.append(returned_functions.has_functions(found))
         if self.request.packs:
             found = self._pack_functions(out, found, span)
+        if not self.is_entry:
+            found = self._without_labels(found, span)
         value = result_value(checker, out, function, instance, found, any(self.by_sizes), span)
         self.exits.append(entities[0])
         try:
@@ -342,6 +344,19 @@ class InstanceElaboration:
         self.returned = True
         if not self.declared_at:
             self.declared_at = [(span, lambda: f"another path returns {show(resolve(value.type))}")]
+
+    def _without_labels(self, entity: AbstractValue, span: Span | None) -> AbstractValue:
+        """A result without the strings in it, which the caller knows. Raises TypeMismatch where they differ between
+        paths."""
+        if self.exits and labels.labels_key(entity) != labels.labels_key(self.exits[0]):
+            where = tuple(Label(at, "another path returns others") for at, _ in self.declared_at[:1] if at is not None)
+            raise TypeMismatch(
+                f"the strings in the result of {self.function.name} differ between paths",
+                span,
+                labels=where,
+                help="strings are known at compile time: choose by a static condition, or return a number",
+            )
+        return labels.without_labels(entity)
 
     def _pack_functions(self, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
         """A result as what the functions in it have captured, if it holds any."""

@@ -31,6 +31,7 @@ from relay.typecheck.elaboration.abstract_values import (
     DynamicValue,
     GlobalFunction,
     LocalFunction,
+    PythonObject,
     Tuple,
     TypedBlockBuilder,
     local_function,
@@ -81,6 +82,8 @@ def call_function(
     for position, (entity, parameter) in enumerate(zip(entities, function.parameters, strict=True)):
         if position in static:
             require_static(entity, function, position, span)
+        if isinstance(entity, PythonObject | Tuple) and isinstance(callee, GlobalFunction):
+            labels.require_passed(entity, span)
         is_given = id(entity) in given or kinds[position] in ("var_positional", "var_keyword")
         fixed = position in static or not is_given  # a default that was not overridden stays what it is
         if not fixed and is_number(entity):

@@ -1,4 +1,5 @@
-"""Labels: strings, members of enumerations, decorated functions and static numbers that structures hold beside arrays.
+"""Labels: strings, members of enumerations, forms of trees, decorated functions and static numbers that structures
+contain beside arrays.
 
 They are not run-time values. A function gets a structure without them, and its body is specialized to them.
 """
@@ -7,9 +8,13 @@ from __future__ import annotations
 
 import enum
 
+from relay.errors import Span, TypeCheckError
+from relay.ir.tree import StaticNode, Structure
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
+    DynamicValue,
     GlobalFunction,
+    LocalFunction,
     Number,
     PythonObject,
     StaticNumber,
@@ -22,17 +27,14 @@ _NONE = PythonObject(None)
 
 
 def is_label(value: object) -> bool:
-    """True if a Python object is such a string or member of an enumeration, or a method of tensors."""
-    return isinstance(value, str | enum.Enum | TensorMethod)
+    """True if a Python object is such a string, member of an enumeration or form, or a method of tensors."""
+    return isinstance(value, str | enum.Enum | TensorMethod | Structure)
 
 
 def holds_labels(entity: AbstractValue) -> bool:
     """True if a structure contains strings or members of enumerations."""
     return isinstance(entity, Tuple) and any(
-        holds_labels(item)
-        or isinstance(item, StaticNumber)
-        or (isinstance(item, PythonObject) and is_label(item.value))
-        for item in entity.items
+        holds_labels(item) or isinstance(item, StaticNumber) or _is_label(item) for item in entity.items
     )
 
 
@@ -61,8 +63,8 @@ def holds_functions(entity: AbstractValue) -> bool:
 
 
 def without_labels(entity: AbstractValue) -> AbstractValue:
-    """A structure that holds labels, with None in their place and in that of functions."""
-    return _without_labels(entity) if holds_labels(entity) else entity
+    """A structure that holds labels, or is one, with None in their place and in that of functions."""
+    return _NONE if _is_label(entity) else _without_labels(entity) if holds_labels(entity) else entity
 
 
 def without_functions(entity: AbstractValue) -> AbstractValue:
@@ -91,6 +93,20 @@ def put_back(entity: AbstractValue, like: AbstractValue) -> AbstractValue:
     return entity
 
 
+def require_passed(entity: AbstractValue, span: Span | None) -> None:
+    """Raise TypeCheckError for a form of a tree that holds functions which are values of the function at hand: where it
+    is passed to, they mean nothing."""
+    for part in (entity, *(entity.items if isinstance(entity, Tuple) else ())):
+        if isinstance(part, PythonObject) and isinstance(part.value, Structure):
+            values = (node.value for node in part.value.nodes if isinstance(node, StaticNode))
+            if any(isinstance(value, DynamicValue | LocalFunction) for value in values):
+                raise TypeCheckError(
+                    "the structure of a tree with functions in it cannot be passed to a function",
+                    span,
+                    help="pass the tree, and take its structure there: relay.tree.structure(value)",
+                )
+
+
 def alone(entity: AbstractValue) -> AbstractValue:
     """A structure with None in place of everything but labels and functions."""
     if isinstance(entity, Tuple):
@@ -100,7 +116,11 @@ def alone(entity: AbstractValue) -> AbstractValue:
 
 def labels_key(entity: AbstractValue) -> object:
     """The key of the labels in a structure; None if there are none."""
-    return static_key(alone(entity)) if holds_labels(entity) else None
+    return static_key(alone(entity)) if holds_labels(entity) or _is_label(entity) else None
+
+
+def _is_label(entity: AbstractValue) -> bool:
+    return isinstance(entity, PythonObject) and is_label(entity.value)
 
 
 def _is_static(entity: AbstractValue) -> bool:
