@@ -23,7 +23,6 @@ from relay.typecheck.elaboration.abstract_values import (
     PythonObject,
     Size,
     SizeExpression,
-    StaticNumber,
     Tuple,
     dim_of,
     is_constant_bool,
@@ -83,8 +82,6 @@ def with_known_numbers(result: AbstractValue, known: AbstractValue | None) -> Ab
     """A result of a call with its known numbers in place of those that are computed at run time."""
     if known is _COUNT and isinstance(result, DynamicValue):
         return range_numbers.of_range(result)
-    if isinstance(known, GlobalFunction | StaticNumber) and isinstance(result, PythonObject):
-        return known
     if isinstance(known, GlobalFunction) or (isinstance(known, PythonObject) and is_label(known.value)):
         return known if isinstance(result, PythonObject) else result
     if isinstance(known, Number) and isinstance(result, DynamicValue):

@@ -348,7 +348,8 @@ class InstanceElaboration:
     def _without_labels(self, entity: AbstractValue, span: Span | None) -> AbstractValue:
         """A result without the strings in it, which the caller knows. Raises TypeMismatch where they differ between
         paths."""
-        if self.exits and labels.labels_key(entity) != labels.labels_key(self.exits[0]):
+        entity = labels.with_plain_numbers(entity)
+        if self.exits and labels.labels_key(entity) != labels.labels_key(labels.with_plain_numbers(self.exits[0])):
             where = tuple(Label(at, "another path returns others") for at, _ in self.declared_at[:1] if at is not None)
             raise TypeMismatch(
                 f"the strings in the result of {self.function.name} differ between paths",

@@ -38,12 +38,12 @@ from relay.typecheck.elaboration.library import (
     overload_calls,
     overloads,
 )
+from relay.typecheck.elaboration.members.python_classes import method_overloads
 from relay.typecheck.elaboration.members.value_attributes import call_method
 from relay.typecheck.elaboration.values import bound_methods, data, records, special_methods
 from relay.typecheck.elaboration.values.data_construction import construct
 from relay.typecheck.elaboration.values.function_values import call_derived, call_value
 from relay.typecheck.elaboration.values.objects import object_entity
-from relay.typecheck.elaboration.values.python_classes import method_overloads
 from relay.typecheck.unification import resolve
 
 

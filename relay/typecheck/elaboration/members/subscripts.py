@@ -39,11 +39,11 @@ from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.library import overload_calls, overloads
 from relay.typecheck.elaboration.library.overloads import Call, Overload, implements
 from relay.typecheck.elaboration.members import index_arrays
+from relay.typecheck.elaboration.members.python_classes import method_overloads
 from relay.typecheck.elaboration.values import special_methods
 from relay.typecheck.elaboration.values.axis_names import names_of, with_names
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.objects import object_entity
-from relay.typecheck.elaboration.values.python_classes import method_overloads
 from relay.typecheck.elaboration.values.sizes import slice_number
 from relay.typecheck.elaboration.values.tensors import is_sized, tensor_type
 from relay.typecheck.relations import steps

@@ -27,11 +27,11 @@ from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import early_elements
 from relay.typecheck.elaboration.library import overload_calls, overloads
 from relay.typecheck.elaboration.members import places
+from relay.typecheck.elaboration.members.python_classes import method_overloads
 from relay.typecheck.elaboration.members.structure_items import without_fields
 from relay.typecheck.elaboration.values import data, records
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.objects import object_entity
-from relay.typecheck.elaboration.values.python_classes import method_overloads
 from relay.typecheck.elaboration.values.tensors import (
     LIST_METHODS,
     attribute_names,

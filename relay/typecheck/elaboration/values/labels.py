@@ -53,6 +53,13 @@ def with_static_numbers(entity: AbstractValue) -> AbstractValue:
     return entity
 
 
+def with_plain_numbers(entity: AbstractValue) -> AbstractValue:
+    """A structure whose integers are no labels."""
+    if isinstance(entity, Tuple):
+        return Tuple(tuple(map(with_plain_numbers, entity.items)), entity.form)
+    return Number(entity.value, entity.span) if isinstance(entity, StaticNumber) else entity
+
+
 def _is_integer(entity: AbstractValue) -> bool:
     return type(entity) in (Number, StaticNumber) and not entity.is_float  # type: ignore[union-attr]
 

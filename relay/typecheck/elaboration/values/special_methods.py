@@ -17,9 +17,9 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.library import overload_calls, overloads
+from relay.typecheck.elaboration.members.python_classes import method_overloads
 from relay.typecheck.elaboration.values import data, records
 from relay.typecheck.elaboration.values.expansion import expand
-from relay.typecheck.elaboration.values.python_classes import method_overloads
 from relay.typecheck.unification import resolve
 
 _BINARY = {
