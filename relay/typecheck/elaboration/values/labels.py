@@ -55,7 +55,7 @@ def with_static_numbers(entity: AbstractValue) -> AbstractValue:
 
 def with_plain_numbers(entity: AbstractValue) -> AbstractValue:
     """A structure whose integers are no labels."""
-    if isinstance(entity, Tuple):
+    if isinstance(entity, Tuple) and holds_labels(entity):
         return Tuple(tuple(map(with_plain_numbers, entity.items)), entity.form)
     return Number(entity.value, entity.span) if isinstance(entity, StaticNumber) else entity
 
