@@ -203,7 +203,7 @@ def defined_method(record: Tuple, name: str, span: Span | None) -> GlobalFunctio
     is_function = isinstance(found, types.FunctionType)
     if is_function and found.__code__.co_filename.startswith("<") and not overloads.find(found):  # type: ignore[attr-defined]
         return None
-    own = _translated(found)
+    own = _translated_method(found)
     if own is None and is_function:
         assert record.form is not None
         raise TypeCheckError(
