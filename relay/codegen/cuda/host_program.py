@@ -62,9 +62,19 @@ def prepared(module: Module, groups: object) -> dict[Block, HostBlock]:
         if not isinstance(function, Function):
             raise InternalError(f"{function} has not been derived before code generation")
         liveness = Liveness(function, lambda v: (v,))
-        for block in all_blocks(function.body):
+        pending: list[tuple[Block, frozenset[Var]]] = [(function.body, frozenset())]
+        while pending:
+            block, held = pending.pop()
             _refuse(block)
-            made[block] = _host_block(block, groups(block), liveness)
+            found = groups(block)
+            made[block] = _host_block(block, found, liveness, held)
+            later = set(held)
+            for at in range(len(block.bindings) - 1, -1, -1):
+                parts = blocks(block.bindings[at].value)
+                if parts:
+                    pending += ((part, frozenset(later)) for part in parts)
+                if at in found:
+                    later.update(atom for atom in found[at].operands if isinstance(atom, Var))
     return made
 
 
@@ -76,9 +86,12 @@ def all_blocks(block: Block) -> list[Block]:
     return found
 
 
-def _host_block(block: Block, groups: Mapping[int, GroupKernels], liveness: Liveness[Var]) -> HostBlock:
+def _host_block(
+    block: Block, groups: Mapping[int, GroupKernels], liveness: Liveness[Var], held: frozenset[Var]
+) -> HostBlock:
     """A variable is of no more use behind the last binding that reads it, here or in a block inside, unless what comes
-    after the block reads it. Operators read where their group runs."""
+    after the block reads it. Operators read where their group runs, perhaps behind blocks that stand behind them: what
+    groups around this block will read is `held`."""
     places: dict[Var, int] = {}
     for at, binding in enumerate(block.bindings):
         value = binding.value
@@ -90,7 +103,7 @@ def _host_block(block: Block, groups: Mapping[int, GroupKernels], liveness: Live
             places.update((variable, at) for variable in liveness.before[part])
         places.update((target, at) for target in binding.targets)
     end = liveness.keys_of(terminator_operands(block.terminator))
-    kept = liveness.leading[block] | end
+    kept = liveness.leading[block] | end | held
     last: list[list[Var]] = [[] for _ in block.bindings]
     for variable, at in places.items():
         if variable not in kept:
@@ -100,7 +113,7 @@ def _host_block(block: Block, groups: Mapping[int, GroupKernels], liveness: Live
         if isinstance(binding.value, Loop):
             initial = {atom for atom in binding.value.initial if isinstance(atom, Var)}
             carried[at] = tuple(initial & {*last[at]} - liveness.before[binding.value.body])
-    return HostBlock(groups, tuple(map(tuple, last)), tuple(end - liveness.leading[block]), carried)
+    return HostBlock(groups, tuple(map(tuple, last)), tuple(end - liveness.leading[block] - held), carried)
 
 
 def _refuse(block: Block) -> None:

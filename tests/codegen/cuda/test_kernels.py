@@ -258,3 +258,12 @@ def test_reductions_whose_order_matters_stay_in_order() -> None:
     rules_ = {launch.name.partition("_")[2]: launch.rule for launch in program.host.launches}
     assert next(rule for name, rule in rules_.items() if "power" in name) == "thread_reduction"
     assert sum(rule == "block_reduction" for rule in rules_.values()) == 4
+
+
+@needs_compiler
+def test_operands_are_kept_for_groups_behind_branches() -> None:
+    """A group runs with its last member, perhaps behind a branch that is the last to read an operand by itself."""
+    program = next(p for p in programs() if p.name == "of_a_grown_tensor")
+    gradient = relay.value_and_grad(program.function)
+    found, _ = run_emulated(gradient, program.arguments)
+    assert_agree(found, gradient.interpret(*program.arguments), rtol=1e-9)
