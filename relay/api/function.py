@@ -41,7 +41,7 @@ from relay.codegen.runtime.native_stacks import with_room
 from relay.compilation.custom_gradients import with_gradient
 from relay.compilation.drawings import drawing
 from relay.compilation.options import Options
-from relay.compilation.program_cost import ProgramCost, program_cost, value_bytes
+from relay.compilation.program_cost import ProgramCost, signature_cost
 from relay.compilation.stages import CompiledSignature
 from relay.compilation.texts import general_text, typed_text
 from relay.errors import CompileError, FrontendError, InternalError, RelayError, RelayWarning, bugs_of
@@ -52,7 +52,6 @@ from relay.frontend.data import data_classes
 from relay.frontend.functions import with_static
 from relay.frontend.scope import SnapshotScope
 from relay.ir.definition import Definition, DerivedDefinition, primal, seed_count
-from relay.ir.dims import Dim, total
 from relay.ir.expr import Module, Parameter
 from relay.ir.sizes.extents import Place, symbolic_dims
 from relay.ir.types import SymbolicSize, Type, show
@@ -384,19 +383,7 @@ class RelayFunction(ProgramDispatcher):
             found = with_room(lambda: self._make_symbolic((), types, set(given), Places())[0])
             is_symbolic = found is not None and self._lowers(found, functools.partial(getattr, found, "core"))
             lowered = found if found is not None and is_symbolic else with_room(lambda: self._make((), types, Places()))
-        core, main = lowered.core, lowered.typed.main
-        sizes = {dim: given[place] for dim, place in symbolic_dims(core).items()}
-
-        def memory() -> Dim:
-            from relay.codegen.lowering.probes import Probes
-
-            probes = Probes(frozenset())
-            lowered.measurable(core, probes)
-            *_, workspace = probes.frames.values()  # the entry comes after what it calls
-            held = [p.type for p in main.parameters if p.type is not None]
-            return total([workspace, value_bytes(core.functions[core.entry].type.result), *map(value_bytes, held)])
-
-        return program_cost(core, sizes, memory)
+        return signature_cost(lowered, given)
 
     @property
     def surface(self) -> Module:

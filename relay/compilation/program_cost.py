@@ -14,6 +14,7 @@ Where one of the last three was met, the cost is an estimate. Formulas are for s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -47,10 +48,14 @@ from relay.ir.expr import (
     OpCall,
     Var,
 )
+from relay.ir.sizes.extents import Place, symbolic_dims
 from relay.ir.types import TensorType, TupleType, Type
 from relay.operator.cost import Cost, kernel_cost
 from relay.support.tables import aligned
 from relay.transform.fusion.fusion_groups import plan
+
+if TYPE_CHECKING:
+    from relay.compilation.stages import CompiledSignature
 
 
 @attrs.frozen
@@ -164,6 +169,23 @@ class Formulas:
     def memory(self) -> Dim:
         """Bytes of arguments, results and the memory plan together. The program is compiled to know it."""
         return self._memory()
+
+
+def signature_cost(signature: CompiledSignature, given: Mapping[Place, int]) -> ProgramCost:
+    """The cost of a call of a signature's program with these extents of arguments."""
+    core, parameters = signature.core, signature.typed.main.parameters
+    sizes = {dim: given[place] for dim, place in symbolic_dims(core).items()}
+
+    def memory() -> Dim:
+        from relay.codegen.lowering.probes import Probes
+
+        probes = Probes(frozenset())
+        signature.measurable(core, probes)
+        *_, workspace = probes.frames.values()  # the entry comes after what it calls
+        held = [p.type for p in parameters if p.type is not None]
+        return total([workspace, value_bytes(core.functions[core.entry].type.result), *map(value_bytes, held)])
+
+    return program_cost(core, sizes, memory)
 
 
 def program_cost(module: Module, sizes: Mapping[TypeId, int], memory: Callable[[], Dim]) -> ProgramCost:
