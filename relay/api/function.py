@@ -1,11 +1,7 @@
 """The decorated function, and the order of the phases between a call's arguments and its program.
 
-    definition --elaborate--> typed --specialize, structure, prepare, differentiate, optimize--> core
-    core --codegen--> program
-
-Programs are kept per signature: dtypes and shapes of the arguments, and the values of those that specialize the
-program. One with symbolic sizes serves many (`relay.calling.programs.shape_policy`). A call that is like an earlier one
-comes here only if its program does not take the arguments (`relay.calling.dispatch`).
+    definition --elaborate--> typed --specialize, .., differentiate, optimize--> core --codegen--> program
+Programs are kept per signature (`relay.calling.programs`); a call like an earlier one goes by `relay.calling.dispatch`.
 """
 
 from __future__ import annotations

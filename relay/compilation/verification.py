@@ -232,7 +232,7 @@ def _of_kernels(groups: Sequence[FusionGroup], module: Module) -> Module:
 
 
 def _requirements(call: OpCall) -> list[Binding]:
-    """What an operator requires of its operands, as elaboration writes it before the call."""
+    """The assertions of what an operator requires of its operands, as elaboration writes them before the call."""
     operator = lookup(call.operator)
     emitter = Emitter(call.span)
     for requirement in operator.requirements:
