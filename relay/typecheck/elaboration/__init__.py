@@ -71,7 +71,6 @@ from relay.typecheck.elaboration.closures.returned_functions import (
 )
 from relay.typecheck.elaboration.engine import Engine, Scheme
 from relay.typecheck.elaboration.library import (  # noqa: F401  (their rules are in the table)
-    array_attributes,
     array_methods,
     builtin_functions,
     dtypes,
