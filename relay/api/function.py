@@ -541,8 +541,7 @@ class RelayFunction(ProgramDispatcher):
     def _of_any_length(
         self, key: tuple[object, ...], arguments: Sequence[Argument], places: Places, symbolic: bool
     ) -> CompiledSignature | None:
-        """A program for lists of any length, if there was a call like this one with lists of another length; None if
-        there was none, and for functions that need to know the length, as derivatives by lists do."""
+        """A program for lists of any length, after a call with another length; None if it needs the length."""
         if isinstance(self.__relay__, DerivedDefinition) or self._donated or self._options.dynamic is False:
             return None
         general = self._programs.with_any_length(key, arguments)
@@ -661,8 +660,7 @@ class _Checking(RelayFunction):
 
 
 def _selected(function: RelayFunction) -> CompileError:
-    """The error of tools for a function whose result selects functions at run time, so that it runs once for each
-    choice."""
+    """The error of tools for a function whose result selects functions at run time."""
     return CompileError(
         f"{function.__name__} returns a function that is selected at run time",
         function._function.span,

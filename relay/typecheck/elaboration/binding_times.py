@@ -20,7 +20,7 @@ from relay.typecheck.elaboration.abstract_values import GlobalFunction, LocalFun
 from relay.typecheck.elaboration.checker import Checker
 
 Known = dict[Function, frozenset[int]]
-"""What is known of functions already. Those that call themselves begin with nothing."""
+"""The static parameters of functions so far. Those of recursive functions begin empty."""
 
 
 def static_parameters(function: Function, scope: Scope, known: Known) -> frozenset[int]:
@@ -103,7 +103,7 @@ class _Function:
 
 
 def _sources(value: Expr, target: int) -> Sequence[Atom]:
-    """What the number that an expression binds is computed from."""
+    """The atoms that the number bound by an expression is computed from."""
     match value:
         case Var():
             return [value]

@@ -80,7 +80,7 @@ class Restart(Exception):
 
 
 class Several(Restart):
-    """What one round of a loop shows of several of its variables."""
+    """Facts from one round of a loop about several of its variables."""
 
     def __init__(self, restarts: Iterable[Restart]) -> None:
         super().__init__()

@@ -44,7 +44,7 @@ class ModuleBuilder:
     """The number of bindings in functions, with those that they call."""
 
     static_parameters: dict[Function, frozenset[int]] = attrs.field(factory=dict)
-    """Which parameters must be known at compile time, as far as the text tells."""
+    """The parameters that must be known at compile time, as far as the text tells."""
 
     finishers: list[Callable[[], None]] = attrs.field(factory=list)
     pending_attributes: list[dict[str, object]] = attrs.field(factory=list)

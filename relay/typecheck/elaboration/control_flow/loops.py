@@ -384,7 +384,7 @@ def elaborate_loop(
 
 
 def _types_end_it(checker: Checker, node: Loop, initial: Sequence[AbstractValue]) -> bool:
-    """Whether a loop ends by the types of its variables alone, which are known: they differ between rounds."""
+    """True if a loop ends by the types of its variables alone, which are known: they differ between rounds."""
     if checker.generic or node.label in checker.decisions.endless:
         return False
     deciding = static_exits.deciding_parameters(node)

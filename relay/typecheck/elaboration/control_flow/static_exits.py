@@ -101,7 +101,7 @@ def _exit_conditions(
 
 
 def is_of_known_structure(entity: AbstractValue) -> bool:
-    """Whether the rank, extents or number of items of a value are known at compile time."""
+    """True if the rank, extents or number of items of a value are known at compile time."""
     if isinstance(entity, Tuple):
         return True
     known = tensor_type(entity) if isinstance(entity, DynamicValue) else None

@@ -119,7 +119,7 @@ def call_subscript(
 
 
 def key_of(items: Sequence[AbstractValue | SliceItem]) -> AbstractValue | None:
-    """What Python's `__getitem__` gets: the item of a subscript, or all of them in a tuple. None for slices."""
+    """The key that Python's `__getitem__` gets: the item of a subscript, or all of them in a tuple. None for slices."""
     whole = [item for item in items if not isinstance(item, SliceItem)]
     if len(whole) != len(items):
         return None

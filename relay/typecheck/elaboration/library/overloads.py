@@ -92,7 +92,7 @@ class Member:
 
 
 def is_attribute(function: object) -> bool:
-    """Whether what the table has is read as `value.name`, and not called: a property, or a field of a C class."""
+    """True if the table's entry is read as `value.name`, and not called: a property, or a field of a C class."""
     if isinstance(function, Member):
         return not function.is_called
     return inspect.isdatadescriptor(function)

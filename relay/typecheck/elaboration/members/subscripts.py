@@ -88,7 +88,7 @@ def index(
 
 
 def subscript_overloads(entity: AbstractValue, method: str) -> tuple[Overload, ...]:
-    """What `__getitem__` or `__setitem__` of a value means; one of an unknown type is taken for a tensor."""
+    """The meaning of `__getitem__` or `__setitem__` of a value; one of an unknown type is taken for a tensor."""
     if isinstance(entity, DynamicValue) and isinstance(prune(entity.type), Unknown):
         return overloads.method(np.ndarray, method)
     return method_overloads(entity, method)

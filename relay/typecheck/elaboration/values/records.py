@@ -49,7 +49,7 @@ def as_record(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, s
 
 
 def is_sequence(entity: Tuple) -> bool:
-    """Whether a structure has items and a length: a tuple, list, dict or named tuple, and no other record."""
+    """True if a structure has items and a length: a tuple, list, dict or named tuple, and no other record."""
     cls = tuple if entity.form is None else entity.form.cls
     return issubclass(cls, tuple | list | dict)
 
