@@ -81,6 +81,7 @@ from relay.typecheck.elaboration.library import (  # noqa: F401  (their rules ar
     relay_functions,
     requirements,
 )
+from relay.typecheck.elaboration.members import array_attributes  # noqa: F401
 from relay.typecheck.elaboration.restarts import ArgumentPlace, Assumptions
 from relay.typecheck.guards import DimSpecialization
 from relay.typecheck.mapping import erase_names_and_effects
