@@ -30,7 +30,7 @@ from relay.ir.types import (
     scalar,
 )
 from relay.operator import Undetermined, lookup
-from relay.typecheck.dims import at_least, equal, follows_at_least
+from relay.typecheck.dims import at_least, equal, follows_at_least, follows_equal
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
@@ -42,7 +42,7 @@ from relay.typecheck.elaboration.abstract_values import (
     dim_of,
     size,
 )
-from relay.typecheck.guards import DataDependentGuard, fits_int32
+from relay.typecheck.guards import fits_int32
 
 if TYPE_CHECKING:
     from relay.typecheck.elaboration.checker import Checker
@@ -99,14 +99,28 @@ def compare_sizes(name: str, left: Number, right: Number) -> bool | None:
     a, b = dim_of(left), dim_of(right)
     if a is None or b is None:
         return None
+    if mentions_made(a) or mentions_made(b):
+        return _compare_data_dependent(name, a, b)
     try:
         return _COMPARISONS[name](a, b)
-    except DataDependentGuard:
-        return None
     except Undetermined as error:
         if not is_decided_later(error):
             raise
         return None
+
+
+def _compare_data_dependent(name: str, a: Dim, b: Dim) -> bool | None:
+    """The answer where it follows from what is known. What shape rules take for granted of such sizes, as that they are
+    neither 0 nor 1, is what a program asks."""
+    if name in ("equal", "not_equal"):
+        is_equal = follows_equal(a, b)
+        return None if is_equal is None else is_equal is (name == "equal")
+    if name in ("less", "less_equal"):
+        a, b = b, a
+    strict = name in ("less", "greater")
+    if follows_at_least(a, dims.add(b, int(strict))):
+        return True
+    return False if follows_at_least(b, dims.add(a, int(not strict))) else None
 
 
 def is_decided_later(error: Undetermined) -> bool:
