@@ -20,7 +20,7 @@ from relay.typecheck.elaboration.restarts import Restart
 # docs/decisions.md says what the kinds are, and why each is left. Fewer are written here; more need a reason there.
 RESTARTS = {
     "Several": "beams buckets buckets chosen_before_sizes distances early_result grown_by_annotation grown_in_rounds "
-    "grown_until known_size_first of_a_grown_tensor of_a_grown_tensor records_as_state records_as_state "
+    "grown_until known_size_first observed of_a_grown_tensor of_a_grown_tensor records_as_state records_as_state "
     "returned_from_the_inner_loop shrinking shrinking_in_a_tuple shrinking_in_loops shrinking_in_nested_loops "
     "shrinking_local shrinking_local shrinking_on_a_path sorted_items swapped unpacked_and_growing",
     "SizeVaries": "doubled doubled_or_halved dropped dropped dropped dropped_sum dropped_sum dropped_sum of_last_ones",
@@ -31,7 +31,8 @@ RESTARTS = {
     "ResultIsKnown": "crossed",
     "NumbersSpecialize": "parts_of_different_types",
     "FirstRoundDiffers": "squared_steps",
-    "RelayError": "american_put",
+    "RelayError": "american_put configured_transformer configured_transformer configured_transformer "
+    "configured_transformer configured_transformer keyed_layers keyed_layers keyed_layers",
 }
 """By the kind of restart, the programs of the zoo that have one, once for each. All others have none."""
 
