@@ -170,7 +170,7 @@ def calls_partial(x):
 
 
 def test_functions_behind_decorators() -> None:
-    with pytest.raises(relay.FrontendError, match="behind another decorator"):
+    with pytest.raises(relay.FrontendError, match="inside of another decorator"):
         calls_behind(1.0)
 
 
@@ -210,7 +210,9 @@ def test_gradients_have_the_structure_of_the_arguments(run: Callable[..., Any]) 
 
 
 def test_other_keys_are_refused() -> None:
-    with pytest.raises(relay.RelayError, match="strings as keys"):
+    with pytest.raises(relay.RelayError, match=r"members of enumerations and tuples of these, found 1\.5"):
+        squares({1.5: 2.0})
+    with pytest.raises(relay.RelayError, match="the dict has no key 'w'"):
         squares({1: 2.0})
 
 

@@ -269,13 +269,13 @@ def test_partial_calls_and_methods_are_functions_that_python_passes() -> None:
     def apply(f, x):
         return f(x)
 
+    np.testing.assert_array_equal(apply(functools.partial(lambda a, b: a * b, 2.0), x), 2 * x)
     total = functools.partial(R.sum, axis=0)  # whose attributes are static
     np.testing.assert_array_equal(apply(total, np.ones((2, 3))), np.full(3, 2.0))
     for wrong, words in (
         (functools.partial(scaled, 1.0, 2.0, 3.0), "has 2 parameters by position, but the partial call passes more"),
         (functools.partial(scaled, c=1.0), "no parameter 'c' left"),
         (functools.partial(scaled, a=1.0), "expected 0, found 1"),  # as in Python
-        (functools.partial(lambda a, b: a, 1.0), r"argument f\.func of apply is a Python function"),
         (layer.plain, "a Python method"),
     ):
         with pytest.raises(RelayError, match=words):
