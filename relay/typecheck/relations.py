@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from relay.errors import ShapeError
 from relay.ir.dims import add, floor_divide, subtract, total
-from relay.ir.sizes.facts import EQUAL, DimConstraint
+from relay.ir.sizes.facts import EQUAL, DimConstraint, mentions_made
 from relay.ir.types import ANY, Dim, Shape, show_shape
 from relay.operator.axes import carries, moves
 from relay.operator.relation import Undetermined
@@ -31,7 +31,6 @@ from relay.typecheck.dims import (
     equal_shapes,
     follows_equal,
     is_dim,
-    is_product_of_made,
     likely_equal,
     needs_at_least,
     needs_elements,
@@ -295,14 +294,19 @@ def reshape(source: Shape, *, shape: Sequence[Dim] | Dim) -> Shape:
     if free:
         extent = _remaining_extent(source, wanted, fixed)
         return (*wanted[: free[0]], extent, *wanted[free[0] + 1 :])
-    by_axes = _likely_same(source, wanted) and not any(map(is_product_of_made, source, wanted))
-    if not (equal_shapes(source, wanted) if by_axes else needs_equal(product(source), fixed)):
+    same = _are_likely_the_same(source, wanted)
+    if not (equal_shapes(source, wanted) if same else needs_equal(product(source), fixed)):
         raise _cannot_reshape(source, wanted)
     return wanted
 
 
-def _likely_same(source: Shape, wanted: Shape) -> bool:
-    return len(source) == len(wanted) and all(likely_equal(a, b) for a, b in zip(source, wanted, strict=True))
+def _are_likely_the_same(source: Shape, wanted: Shape) -> bool:
+    """True if two shapes are likely to be equal axis by axis. Of a data-dependent size it must be known: (4, 6) may
+    become (n, m) in many ways."""
+    return len(source) == len(wanted) and all(
+        follows_equal(a, b) is True if mentions_made(a) or mentions_made(b) else likely_equal(a, b)
+        for a, b in zip(source, wanted, strict=True)
+    )
 
 
 def _remaining_extent(source: Shape, wanted: Shape, fixed: Dim) -> Dim:

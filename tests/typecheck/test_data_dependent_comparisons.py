@@ -1,4 +1,4 @@
-"""Comparisons of data-dependent sizes: decided when the program runs, whatever shape rules take for granted."""
+"""Data-dependent sizes in comparisons and in new shapes: the run decides, whatever shape rules take for granted."""
 
 from __future__ import annotations
 
@@ -80,3 +80,22 @@ def reduced(x):
 def test_loops_end_by_them() -> None:
     for x, expected in zip(POINTS, [-1.0, 2.0, 5.0, 11.0], strict=True):
         assert float(reduced(x)) == float(reduced.interpret(x)) == expected
+
+
+@decorated
+def in_rows(x, n):
+    return x.reshape(n, -1).sum(axis=1), x.reshape(n, x.size // n).sum(axis=0)
+
+
+def test_arrays_are_reshaped_to_as_many_axes_of_other_extents() -> None:
+    x = np.arange(24.0).reshape(4, 6)
+    for n in (1, 2, 3, 4, 24):
+        rows = x.reshape(n, -1)
+        for found, expected in zip(in_rows(x, np.int32(n)), (rows.sum(axis=1), rows.sum(axis=0)), strict=True):
+            np.testing.assert_array_equal(found, expected)
+        for found, expected in zip(
+            in_rows.interpret(x, np.int32(n)), (rows.sum(axis=1), rows.sum(axis=0)), strict=True
+        ):
+            np.testing.assert_array_equal(found, expected)
+    with pytest.raises(relay.ExecutionError, match="cannot be divided among the extents"):
+        in_rows(x, np.int32(5))
