@@ -190,8 +190,8 @@ def nonzero(a, /):
     for axis in range(a.ndim):
         after = 1
         for extent in a.shape[axis + 1 :]:
-            after = after * extent
-        found.append(places // after % a.shape[axis])
+            after = after * max(extent, 1)
+        found.append(places // after % max(a.shape[axis], 1))
     return tuple(found)
 
 

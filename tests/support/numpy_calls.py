@@ -157,6 +157,8 @@ np.trapezoid: x1; x2; x3; x1, y1; x2, x1; x2, y2; x3, x1[:2], 1.0, 1; s1; x2, No
 np.vander: x1; x1, 2; x1, 4; n1; x1, 0; x1, 3, True; x2; s1; x1[:0]
 np.rot90: x2; x3; n2; x2, 2; x2, 3; x2, -1; x2, 4; x3, 1, (1, 2); x3, 2, (0, 2); x3, 3, (2, 0); x1; x2[:, :0]
 np.diff: x1; x2; x3; n2; m2; u1; s1; x1, 2; x2, 1, 0; x3, 2, 1; x1, 0; x1, 5; x0; x1[:0]; special; x1, -1
+np.nonzero: x1; x2; x3; n2; m2; s2; x1[:0]; x2[:, :0]; x2[:0]
+np.argwhere: x1; x2; x3; m2; x1[:0]; x2[:0]
 np.count_nonzero: x0; x1; x2; x3; n2; s2; m0; m1; m2; m3; special; u1; True; [1.5, 0.0]; x2 > 0.0; x1[:0]
 np.issubdtype: x1.dtype, np.floating; n1.dtype, np.floating; n1.dtype, np.integer; u1.dtype, np.signedinteger; s1.dtype,
   np.float64; m1.dtype, np.bool_; m1.dtype, np.number; np.float32, np.float32; l1.dtype, np.int64
