@@ -424,6 +424,13 @@ class Operators:
         """
 
     @staticmethod
+    def cat(tensors: Any, axis: Any = 0) -> Any:
+        """Type: T.. -> T
+
+        Tensors joined along an axis. Each: (T, (*a, n_k, *b)) -> (T, (*a, sum of n_k, *b)).
+        """
+
+    @staticmethod
     def ceil(x: Any) -> Any:
         """Type: T:number -> T
 
@@ -2288,6 +2295,14 @@ class Operators:
         """
 
     @staticmethod
+    def view(x: Any, shape: Any) -> Any:
+        """Type: T -> T
+
+        The same elements, the last axis fastest, in another shape, in which one extent may be -1. x: (T, s) -> (T,
+        shape).
+        """
+
+    @staticmethod
     def where(condition: Any, x: Any, y: Any) -> Any:
         """Type: bool, T, T -> T
 
@@ -2359,6 +2374,7 @@ broadcast_mul = Operators.broadcast_mul
 broadcast_sub = Operators.broadcast_sub
 broadcast_to = Operators.broadcast_to
 cast = Operators.cast
+cat = Operators.cat
 ceil = Operators.ceil
 cholesky = Operators.cholesky
 clip = Operators.clip
@@ -2578,6 +2594,7 @@ unsqueeze = Operators.unsqueeze
 update_slice = Operators.update_slice
 upsampling = Operators.upsampling
 var = Operators.var
+view = Operators.view
 where = Operators.where
 zeros = Operators.zeros
 zeros_like = Operators.zeros_like
