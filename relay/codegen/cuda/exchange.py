@@ -12,6 +12,7 @@ taken is let go of once the arena's stream has finished.
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import weakref
 from typing import Any
@@ -79,8 +80,11 @@ def _drop_capsule(capsule: int) -> None:
         _handed_out.pop(_raw_pointer(capsule, _NAME), None)
 
 
-_deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_let_go)
-_destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_drop_capsule)
+@functools.cache
+def _callbacks() -> tuple[Any, Any]:
+    """The functions for C that drop a tensor and a capsule. Made when one is handed out: they take a page of memory
+    that is executable."""
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_let_go), ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_drop_capsule)
 
 
 def capsule_of(tensor: DeviceTensor, stream: int | None) -> Any:
@@ -96,11 +100,11 @@ def capsule_of(tensor: DeviceTensor, stream: int | None) -> Any:
     made = _Tensor(
         tensor.memory.address, CUDA, tensor.gpu.index, tensor.ndim, code, 8 * tensor.dtype.itemsize, 1,
         ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64)), ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64)),
-        0, None, ctypes.cast(_deleter, ctypes.c_void_p).value,
+        0, None, ctypes.cast(_callbacks()[0], ctypes.c_void_p).value,
     )  # fmt: skip
     address = ctypes.addressof(made)
     _handed_out[address] = made, (shape, strides), tensor
-    return _new(address, _NAME, ctypes.cast(_destructor, ctypes.c_void_p).value)
+    return _new(address, _NAME, ctypes.cast(_callbacks()[1], ctypes.c_void_p).value)
 
 
 def let_follow(tensor: DeviceTensor, stream: int) -> None:

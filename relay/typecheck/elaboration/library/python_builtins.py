@@ -191,6 +191,13 @@ def _float_power(call: Call, x: AbstractValue, y: AbstractValue, /) -> AbstractV
     return checker.engine.apply_operator(checker, out, "power", numbers, {}, span, [])
 
 
+def _is_all_integers(value: AbstractValue) -> bool:
+    """True for an integer of the source, and for a list of nothing else."""
+    if isinstance(value, Tuple):
+        return bool(value.items) and all(map(_is_all_integers, value.items))
+    return type(value) is Number and not value.is_float
+
+
 def _of_floats(name: str, operator: str, instead: str) -> Rule:
     """A function that NumPy has for integers with another meaning than here."""
 
@@ -198,9 +205,7 @@ def _of_floats(name: str, operator: str, instead: str) -> Rule:
         checker, out, span = call.site
         type_ = prune(value.type) if isinstance(value, DynamicValue) and not value.of_range else None
         base = prune(type_.base) if isinstance(type_, TensorType) else None
-        if (type(value) is Number and not value.is_float) or (
-            isinstance(base, BaseType) and base.base_class is BaseClass.INTEGER
-        ):
+        if _is_all_integers(value) or (isinstance(base, BaseType) and base.base_class is BaseClass.INTEGER):
             raise TypeCheckError(f"{name} of integers is not part of Relay", span, help=instead)
         return operators.apply(checker, out, lookup(operator), [value], {}, span, [])
 
