@@ -33,6 +33,7 @@ from relay.ir.expr import (
     Match,
     Module,
     Next,
+    Print,
     OpCall,
     Project,
     Terminator,
@@ -339,7 +340,9 @@ def another_way_out(module: Module) -> Iterator[Module]:
 
 def dead_where_it_ends(module: Module) -> Iterator[Module]:
     for place in places(module):
-        if not isinstance(place.block.terminator, Dead) and not any(nested(b.value) for b in place.block.bindings[-1:]):
+        last = [binding.value for binding in place.block.bindings[-1:]]
+        ends = any(nested(value) or (isinstance(value, Print) and value.fails) for value in last)
+        if not isinstance(place.block.terminator, Dead) and not ends:
             yield replaced(module, place, Block(place.block.bindings, Dead()))
 
 
