@@ -25,7 +25,7 @@ def tensor_type(typed: DynamicValue) -> TensorType | None:
 
 def is_attribute(name: str) -> bool:
     """True if tensors have an attribute or a method of this name."""
-    return resolve_name(name) is not None or bool(overloads.method(np.ndarray, name))
+    return bool(overloads.method(np.ndarray, name)) or resolve_name(name) is not None
 
 
 def attribute_names() -> list[str]:
