@@ -99,3 +99,40 @@ def test_arrays_are_reshaped_to_as_many_axes_of_other_extents() -> None:
             np.testing.assert_array_equal(found, expected)
     with pytest.raises(relay.ExecutionError, match="cannot be divided among the extents"):
         in_rows(x, np.int32(5))
+
+
+@decorated
+def one_element(x):
+    y = x[x > 1.0]
+    return y[0] * y[0] if len(y) == 1 else relay.sum(x)
+
+
+@decorated
+def row_of_two(x):
+    y = x[x > 1.0]
+    if y.shape == (2,):
+        return relay.sum(y @ [[1.0, 2.0], [3.0, 4.0]])
+    return relay.sum(x)
+
+
+@decorated
+def square_of_four(x):
+    y = x[x > 1.0]
+    if len(y) == 4:
+        rows = y.reshape(2, 2)
+        return relay.sum(rows @ rows)
+    return relay.sum(x)
+
+
+@pytest.mark.parametrize("function", [one_element, row_of_two, square_of_four], ids=lambda f: f.__name__)
+def test_an_arm_relies_on_the_size_that_its_condition_names(function: Any) -> None:
+    gradient = relay.grad(function)
+    for x in [*POINTS, np.array([3.0, 2.0, 4.0, 5.0])]:
+        expected = float(function.python(x))
+        assert float(function(x)) == float(function.interpret(x)) == expected
+        step = 1e-6
+        slopes = [
+            (float(function.python(x + d)) - float(function.python(x - d))) / (2 * step) for d in step * np.eye(len(x))
+        ]
+        for found in (gradient(x), gradient.interpret(x)):
+            np.testing.assert_allclose(found, slopes, rtol=1e-6, atol=1e-6)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from relay.ir.dims import add
-from relay.ir.sizes.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, Facts
+from relay.ir.sizes.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, Facts, mentions_made
 from relay.ir.types import BOOL, TensorType
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -81,7 +81,17 @@ def _comparison(name: str, left: Number, right: Number) -> SizeCondition | None:
     if name not in meanings:
         return None
     holds, fails = meanings[name]
-    return SizeCondition((holds,), (fails,))
+    return SizeCondition(_usable(holds), _usable(fails))
+
+
+def _usable(fact: DimConstraint) -> tuple[DimConstraint, ...]:
+    """A fact as an arm may rely on it. Of an equation for a data-dependent size that is its lower bound: types that are
+    equal by it alone would not be so for passes, which do not know the condition. Where the arm needs the equation, it
+    is checked, and the type says the size."""
+    if fact.relation != EQUAL or not (mentions_made(fact.left) or mentions_made(fact.right)):
+        return (fact,)
+    left, right = (fact.left, fact.right) if mentions_made(fact.left) else (fact.right, fact.left)
+    return (DimConstraint(left, AT_LEAST, right),)
 
 
 def condition_of(checker: Checker, condition: DynamicValue) -> SizeCondition | None:
