@@ -20,6 +20,9 @@ for _variable in ("RELAY_NUM_THREADS", "TVM_NUM_THREADS", "OMP_NUM_THREADS", "OP
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ["RELAY_CACHE_SIZE"] = "0"  # what the tests compile, they compile
 os.environ.setdefault("RELAY_VERIFY", "1")  # and try
+# Each of several hundred processes that tests start would compile the package's sources anew, for a second.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a background job, whose children ignore it, too
     signal.signal(signal.SIGINT, signal.default_int_handler)
