@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from agreement import assert_close
 from guarded import guarded
+from matrix import sample
 from symbolic_sizes import ALL, all_axes, elaborated, outcome, resized, values
 from zoo import Program
 
@@ -27,9 +28,13 @@ from relay.ir.sizes.extents import symbolic_dims
 from relay.operator import Relation, register_op
 from relay.typecheck.relations import same_shape as same_shape
 
+OPTIMIZED = sample(ALL, 150)  # which LLVM optimizes: others each day
+
 
 @pytest.mark.parametrize("program", ALL, ids=lambda p: p.name)
-def test_the_zoo_compiled_once_for_all_sizes(program: Program) -> None:
+def test_the_zoo_compiled_once_for_all_sizes(program: Program, request: pytest.FixtureRequest) -> None:
+    if program not in OPTIMIZED:
+        request.getfixturevalue("low_effort")
     axes = all_axes(program.arguments)
     module = elaborated(program.function, program.arguments, axes) if axes else None
     if module is None or not symbolic_dims(module):
