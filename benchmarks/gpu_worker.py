@@ -42,15 +42,15 @@ def toolchain(dry: bool, chunk: int | None) -> Iterator[None]:
     the driver's own, around which a sanitizer sees what is written beyond."""
     import attrs
 
-    from relay.codegen.cuda.driver import NVIDIA, using
+    from relay.codegen.cuda.driver import NVIDIA, use_toolchain
 
     if dry:
         from cuda_emulation import emulation
 
-        with using(emulation()):
+        with use_toolchain(emulation()):
             yield
     else:
-        with using(NVIDIA if chunk is None else attrs.evolve(NVIDIA, chunk=chunk)):
+        with use_toolchain(NVIDIA if chunk is None else attrs.evolve(NVIDIA, chunk=chunk)):
             yield
 
 

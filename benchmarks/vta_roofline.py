@@ -12,7 +12,7 @@ from pathlib import Path
 
 from relay.codegen.vta.config import DEFAULT
 from relay.codegen.vta.layers.resnet import resnet_layers
-from relay.codegen.vta.layers.search import best
+from relay.codegen.vta.layers.search import best_schedule
 from relay.codegen.vta.simulator.cycles import Timing, estimate
 from relay.codegen.vta.simulator.roofline import roofline_svg
 
@@ -21,7 +21,7 @@ def timings() -> dict[str, tuple[Timing, Timing, float]]:
     """Each layer with one and with two virtual threads, and what part of the latter's cycles its own products are."""
     found = {}
     for layer in resnet_layers():
-        one, two = (estimate(best(layer, threads).stream.instructions, DEFAULT) for threads in (1, 2))
+        one, two = (estimate(best_schedule(layer, threads).stream.instructions, DEFAULT) for threads in (1, 2))
         found[layer.name] = one, two, layer.products / two.cycles
     return found
 

@@ -59,7 +59,7 @@ def scan(
         for i in range(len(relay.tree.leaves(xs)[0])):
             carry, y = f(carry, _row(xs, i))
             results.append(y)
-    return carry, _stacked(results)
+    return carry, _stack_structures(results)
 
 
 @relay
@@ -68,7 +68,7 @@ def map(f, xs):
     results = []
     for i in range(len(relay.tree.leaves(xs)[0])):
         results.append(f(_row(xs, i)))
-    return _stacked(results)
+    return _stack_structures(results)
 
 
 @relay
@@ -78,14 +78,14 @@ def _row(xs, i):
 
 
 @relay
-def _stacked(results):
+def _stack_structures(results):
     """A list of structures as the structure of their stacked arrays."""
     first = results[0]
     if first is None:
         return first
     elif isinstance(first, tuple):
-        return tuple([_stacked([result[i] for result in results]) for i in range(len(first))])
+        return tuple([_stack_structures([result[i] for result in results]) for i in range(len(first))])
     elif isinstance(first, dict):
-        return {key: _stacked([result[key] for result in results]) for key in first}
+        return {key: _stack_structures([result[key] for result in results]) for key in first}
     else:
         return relay.stack(results)

@@ -294,7 +294,7 @@ class Reversal:
         """a' += gradient, in one step where the gradient itself is a sum into zeros, as that of an indexed read."""
         atom = operand.atom
         assert isinstance(atom, Var)
-        before = scope.current(atom)
+        before = scope.current_cotangent(atom)
         call = emitted.get(gradient.atom) if isinstance(gradient.atom, Var) else None
         if isinstance(before, Var) and isinstance(call, OpCall):
             into = _accumulating_call(call, before, emitted)
@@ -377,7 +377,7 @@ class Reversal:
         if not types:
             return
         dense = self.cotangents.dense(scope.emitter, cotangent, type_of(target), target)
-        so_far = scope.current(stack)
+        so_far = scope.current_cotangent(stack)
         if so_far is None:
             element = pack_type(types)
             so_far = scope.emitter.bind(StackNew(element), StackType(element), "dtape").atom
@@ -467,7 +467,7 @@ class Reversal:
             argument = call.arguments[position]
             assert isinstance(argument, Var)
             type_ = type_of(argument)
-            leaves = self.cotangents.flatten(scope.current(argument), type_)
+            leaves = self.cotangents.flatten(scope.current_cotangent(argument), type_)
             for leaf, leaf_type in zip(leaves, self.cotangents.leaves(type_), strict=True):
                 if not isinstance(leaf_type, StackType):
                     moved.append(leaf)

@@ -84,7 +84,7 @@ def reverse_choice(reversal: BlockReversal, binding: Binding, scope: Scope) -> l
     if not emitted and not reversal.has_effect(binding):
         return [binding]
 
-    def ending(arm: int) -> Block:
+    def arm_end(arm: int) -> Block:
         def leaf(terminator: Terminator, bindings: list[Binding], names: Mapping[Var, Var]) -> Terminator:
             assert isinstance(terminator, Yield)
             if tape is None:
@@ -104,7 +104,7 @@ def reverse_choice(reversal: BlockReversal, binding: Binding, scope: Scope) -> l
     targets = binding.targets
     if tape is not None:
         targets = (*targets, *(tape.variables if isinstance(tape, _ResidualSlots) else (tape.var,)))
-    return [*before, Binding(targets, with_bodies(expression, [ending(k) for k in range(len(arms))]))]
+    return [*before, Binding(targets, with_bodies(expression, [arm_end(k) for k in range(len(arms))]))]
 
 
 def reverse_tail(
@@ -122,7 +122,7 @@ def reverse_tail(
         plan = reversal.block(choices[only], scope, seeds)
         _close_fields(reversal, expression, only, scope)
         arms = [plan if k == only else plain_plan(b) for k, b in enumerate(choices)]
-        return [], Tail(expression, arms, None, [*fields, *plan.available()], plan.sizes())
+        return [], Tail(expression, arms, None, [*fields, *plan.available_variables()], plan.sizes())
     parts = [
         _reverse_arm(reversal, expression, k, scope, seeds) if reached[k] else _Arm(plain_plan(b), None)
         for k, b in enumerate(choices)
@@ -132,10 +132,10 @@ def reverse_tail(
     return before, Tail(expression, [a.plan for a in parts], tape, [] if tape is None else [tape.var])
 
 
-def _visible(arm: _Arm) -> list[Var]:
+def _arm_variables(arm: _Arm) -> list[Var]:
     """The variables that only the code of an arm can use."""
     assert arm.scope is not None
-    return [*arm.fields, *arm.plan.available(), *(t for b in arm.scope.emitter.bindings for t in b.targets)]
+    return [*arm.fields, *arm.plan.available_variables(), *(t for b in arm.scope.emitter.bindings for t in b.targets)]
 
 
 def _targets(block: Block) -> list[Var]:
@@ -183,10 +183,10 @@ def _join(
     reached = [a for a in arms if a.scope is not None]
     changed = {v: None for a in reached if a.scope is not None for v in a.scope.known}
     targets: list[Var] = []
-    inside = {v for a in reached if a.scope is not None for v in _visible(a)}
+    inside = {v for a in reached if a.scope is not None for v in _arm_variables(a)}
     for var in changed:
         type_ = type_of(var)
-        before = cotangents.flatten(scope.current(var), type_)
+        before = cotangents.flatten(scope.current_cotangent(var), type_)
         ends = [
             cotangents.flatten(a.scope.known[var], type_) if a.scope is not None and var in a.scope.known else before
             for a in reached
@@ -212,7 +212,7 @@ def _join(
         assert arm.scope is not None
         arm.code = live_bindings(arm.scope.emitter.bindings, arm.outputs, reversal.is_effect)
         arm.code = with_sizes(arm.code, arm.outputs, arm.plan.sizes())
-        arm.residuals = residuals(arm.code, arm.outputs, [*arm.fields, *arm.plan.available()])
+        arm.residuals = residuals(arm.code, arm.outputs, [*arm.fields, *arm.plan.available_variables()])
     if not targets and not any(a.code for a in reached):
         return [], expression, None, False
     return *_emit(reversal, expression, arms, tuple(targets), scope, tail), True

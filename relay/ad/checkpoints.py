@@ -113,7 +113,7 @@ class _LoopDivision:
         bindings: list[Binding] = []
         for binding in block.bindings:
             value: Expr = binding.value
-            if isinstance(value, Loop) and _divisible(value, binding.targets):
+            if isinstance(value, Loop) and _is_divisible(value, binding.targets):
                 bindings += self._loop(value, binding.targets, depth)
             else:
                 bindings.append(Binding(binding.targets, map_blocks(value, lambda b: self.block(b, depth))))
@@ -194,7 +194,7 @@ class _LoopDivision:
         body = Block((*emitter.bindings, *copy.bindings), copy.terminator)
         inner = Loop(label, parameters, given, body, Counter(place, size if length is None else length), loop.span)
         results = tuple(Var(p.name, p.type, p.span) for p in loop.parameters)
-        if depth > 1 and _divisible(inner, results):
+        if depth > 1 and _is_divisible(inner, results):
             bindings = self._loop(inner, results, depth - 1)
         else:
             whole = attrs.evolve(inner, body=self.block(inner.body, self.depth))  # type: ignore[misc]
@@ -209,7 +209,7 @@ class _LoopDivision:
         return name, made.type, captured
 
 
-def _divisible(loop: Loop, targets: tuple[Var, ...]) -> bool:
+def _is_divisible(loop: Loop, targets: tuple[Var, ...]) -> bool:
     if loop.counter is None or not targets or any(isinstance(t, Exit) for t in leaves_of(loop.body)):
         return False
     if isinstance(loop.counter.count, Constant) and int(loop.counter.count.value) < SHORTEST:

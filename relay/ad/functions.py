@@ -196,7 +196,9 @@ class ModuleReversal:
         )
 
     def _divide_loops(self, function: Function, depth: int) -> tuple[Function, dict[str, Function]]:
-        called = [f for f in self.reachable(callees(function)) if isinstance(f, Function) and f is not function]
+        called = [
+            f for f in self.reachable_functions(callees(function)) if isinstance(f, Function) and f is not function
+        ]
         return divide_loops(function, called, depth, self.fresh_name)
 
     def function(self, name: str) -> Function:
@@ -212,7 +214,7 @@ class ModuleReversal:
         assert function.result is not None
         grad = derivative.grad
         called = self._is_recursive(function) or function.rule is not None
-        parameters, body, result = _single_exit(_calling(function) if called else function)
+        parameters, body, result = _single_exit(_forwarding_function(function) if called else function)
         body = separate_conditions(body, self.function)
         output = output_type(function.result, grad)
         seed: Atom = Var("seed", output, derivative.span)
@@ -251,7 +253,9 @@ class ModuleReversal:
         if isinstance(seed, Var):
             plan.forward += _same_size(seed, result, function.result, grad, derivative.span)
         outputs = [
-            self.interface.outward(emitter, type_of(parameters[i]), scope.current(parameters[i]), parameters[i])
+            self.interface.external_cotangent(
+                emitter, type_of(parameters[i]), scope.current_cotangent(parameters[i]), parameters[i]
+            )
             for i in wrt
         ]
         if grad.has_aux and len(outputs) > 1:
@@ -314,7 +318,7 @@ class ModuleReversal:
     def _needs_shadows(self, function: Function) -> bool:
         """True if the references in a function and its callees cannot be pairs: a derivative in them has put shadows
         behind them, or the rule of a function gets them as they are."""
-        for found in self.reachable([function.name]):
+        for found in self.reachable_functions([function.name]):
             if not isinstance(found, Function):
                 continue
             types = [*map(type_of, found.parameters), *([] if found.result is None else [found.result])]
@@ -341,7 +345,7 @@ class ModuleReversal:
             return found
         function = self.function(name)
         if again is not None:
-            function = PrintEraser(self.functions, self.fresh_name, self._silent).silent(function)
+            function = PrintEraser(self.functions, self.fresh_name, self._silent).silent_copy(function)
         assert function.result is not None
         tape = DataDefinition(self.fresh_name(f"{name}_tape"))
         self.definitions.append(tape)
@@ -411,13 +415,15 @@ class ModuleReversal:
         outputs = [
             leaf
             for parameter in active
-            for leaf in cotangents.dense(scope.emitter, scope.current(parameter), type_of(parameter), parameter)
+            for leaf in cotangents.dense(
+                scope.emitter, scope.current_cotangent(parameter), type_of(parameter), parameter
+            )
         ]
         final = pack(scope.emitter, outputs)
         code = live_bindings(scope.emitter.bindings, [final], self.is_effect)
         code = with_sizes(code, [final], plan.sizes())
         kept = [parameters[i] for i in versions.invariants]
-        taped = [v for v in residuals(code, [final], [*parameters, *plan.available()]) if v not in kept]
+        taped = [v for v in residuals(code, [final], [*parameters, *plan.available_variables()]) if v not in kept]
         name = versions.tape.definition.name
         versions.tape.definition.constructors = (Constructor(name, tuple(handed_type(type_of(v)) for v in taped)),)
         self._add_forward(versions, parameters, plan, result, taped)
@@ -471,12 +477,12 @@ class ModuleReversal:
     # ---- facts about functions
 
     def _is_recursive(self, function: Function) -> bool:
-        return any(f is function for f in self.reachable(callees(function)))
+        return any(f is function for f in self.reachable_functions(callees(function)))
 
     def _component(self, function: Function) -> set[str]:
         """The functions that a function calls and that call it, itself among them; none if it is not recursive."""
         callers: dict[str, list[str]] = {}
-        for found in self.reachable(callees(function)):
+        for found in self.reachable_functions(callees(function)):
             if isinstance(found, Function):
                 for callee in callees(found):
                     callers.setdefault(self._origins.get(callee, callee), []).append(found.name)
@@ -489,9 +495,9 @@ class ModuleReversal:
                     pending.append(caller)
         return members if function.name in members else set()
 
-    def reachable(self, names: Sequence[str]) -> list[Function | Derivative]:
+    def reachable_functions(self, names: Sequence[str]) -> list[Function | Derivative]:
         """These functions and those that they call; instead of a forward version, the function that it is of."""
-        return reachable(self.functions, names, self._origins)
+        return reachable_functions(self.functions, names, self._origins)
 
     def is_effect(self, expression: Expr) -> bool:
         """True if an expression of backward code changes a cell, or makes a size."""
@@ -505,7 +511,7 @@ class ModuleReversal:
             return isinstance(expression, Assert | Print | RefWrite | BindDim)
         name = expression.function.name
         if name not in self._effects:
-            bodies = [f.body for f in self.reachable([name]) if isinstance(f, Function)]
+            bodies = [f.body for f in self.reachable_functions([name]) if isinstance(f, Function)]
             inside = any(isinstance(b.value, Assert | Print | RefWrite) for body in bodies for b in walk(body))
             self._effects[name] = inside or name in self._writing
         return self._effects[name]
@@ -526,7 +532,7 @@ def _same_size(seed: Var, result: Atom, type_: Type, grad: Grad, span: Span | No
     return emitter.bindings
 
 
-def reachable(
+def reachable_functions(
     functions: Mapping[str, Function | Derivative], names: Sequence[str], origins: Mapping[str, str] = _NONE
 ) -> list[Function | Derivative]:
     """These functions and those that they call, without those that only a derivative calls."""
@@ -550,7 +556,7 @@ def callees(function: Function) -> list[str]:
     ]
 
 
-def _calling(function: Function) -> Function:
+def _forwarding_function(function: Function) -> Function:
     """A function that does nothing but call this one."""
     parameters = tuple(Var(p.name, p.type, p.span) for p in function.parameters)
     result, label = Var("result", function.result), LoopLabel(function.name)

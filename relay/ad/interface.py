@@ -44,7 +44,7 @@ class Interface:
         self._outward: dict[DataDefinition, Global] = {}
         self._inward: dict[DataDefinition, Global] = {}
 
-    def outward(self, emitter: Emitter, type_: Type, cotangent: Cotangent, value: Atom) -> Atom:
+    def external_cotangent(self, emitter: Emitter, type_: Type, cotangent: Cotangent, value: Atom) -> Atom:
         """The cotangent of a value in the form of a program: dense, with unit where there is no gradient."""
         type_ = prune(type_)  # type: ignore[assignment]
         if isinstance(type_, TupleType):
@@ -54,7 +54,7 @@ class Interface:
                 inner = value
                 if not isinstance(item, TupleType) or item.items:
                     inner = emitter.bind(Project(value, position, emitter.span), item, "part").atom
-                items.append(self.outward(emitter, item, part, inner))
+                items.append(self.external_cotangent(emitter, item, part, inner))
             return make_tuple(emitter, items)
         if cotangent_type(type_) == UNIT or not self._cotangents.exists(type_):
             return make_tuple(emitter, [])
@@ -64,7 +64,7 @@ class Interface:
         call = Call(self._outward_function(type_.definition), (value, dense), emitter.span)
         return emitter.bind(call, cotangent_type(type_), "gradient").atom
 
-    def inward(self, emitter: Emitter, type_: Type, atom: Atom) -> Cotangent:
+    def internal_cotangent(self, emitter: Emitter, type_: Type, atom: Atom) -> Cotangent:
         """The cotangent of a value of this type that a program passes."""
         type_ = prune(type_)  # type: ignore[assignment]
         if not self._cotangents.exists(type_):
@@ -72,7 +72,7 @@ class Interface:
         match type_:
             case TupleType(items):
                 return tuple(
-                    self.inward(
+                    self.internal_cotangent(
                         emitter, t, emitter.bind(Project(atom, i, emitter.span), cotangent_type(t), "part").atom
                     )
                     if self._cotangents.exists(t)
@@ -116,7 +116,7 @@ class Interface:
             parts = []
             for field, type_ in zip(fields, constructor.fields, strict=True):
                 own = [rest.pop(0) for _ in cotangents.leaves(type_)]
-                parts.append(self.outward(emitter, type_, cotangents.unflatten(own, type_), field))
+                parts.append(self.external_cotangent(emitter, type_, cotangents.unflatten(own, type_), field))
             whole = emitter.bind(Construct(made, constructor.name, tuple(parts)), DataType(made), "gradient").atom
             arms.append(MatchArm(constructor.name, fields, Block(tuple(emitter.bindings), Yield((whole,)))))
         block = Block((Binding((result,), Match(value, tuple(arms))),), Exit(label, (result,)))
@@ -139,7 +139,7 @@ class Interface:
             emitter = Emitter()
             leaves: list[Atom] = []
             for field, type_ in zip(fields, constructor.fields, strict=True):
-                inner = self.inward(emitter, type_, field)
+                inner = self.internal_cotangent(emitter, type_, field)
                 leaves += cotangents.dense(emitter, inner, type_, None)
             whole = Construct(primed, primed_constructor(constructor.name), tuple(leaves))
             atom = emitter.bind(whole, DataType(primed), "cotangent").atom

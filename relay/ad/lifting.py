@@ -58,7 +58,7 @@ def lift_references(module: Module) -> Module:
         return module
     for name, found in taken.items():
         if isinstance(found, Function) and name not in {g.name for g in lifted.values()}:
-            taken[name] = attrs.evolve(found, body=_calling(found.body, lifted.get))  # type: ignore[misc]
+            taken[name] = attrs.evolve(found, body=_redirected_calls(found.body, lifted.get))  # type: ignore[misc]
     return Module(taken, module.entry, module.data, module.where)
 
 
@@ -139,14 +139,14 @@ def _recomputed_copy(name: str, function: Function) -> Function:
     return Function(name, tuple(parameters), body, label, both_type, span=span, rule=Recompute())
 
 
-def _calling(block: Block, lifted: Callable[[str], Global | None]) -> Block:
+def _redirected_calls(block: Block, lifted: Callable[[str], Global | None]) -> Block:
     """The block with calls of f_again in place of those of f."""
     bindings: list[Binding] = []
     for binding in block.bindings:
         call = binding.value
         target = lifted(call.function.name) if isinstance(call, Call) and isinstance(call.function, Global) else None
         if target is None or not isinstance(call, Call):
-            value = map_blocks(call, lambda inner: _calling(inner, lifted))
+            value = map_blocks(call, lambda inner: _redirected_calls(inner, lifted))
             bindings.append(binding if value is call else Binding(binding.targets, value))
             continue
         assert isinstance(target.type, FunctionType)

@@ -97,7 +97,7 @@ class _LoopReversal:
         peeled = self._peel()
         local = [*loop.parameters, *(t for b in loop.body.bindings for t in b.targets)]
         inner = LoopScope(cotangents, local, self.scope)
-        growing = self._growing(peeled is not None)
+        growing = self._stack_parameters(peeled is not None)
         for parameter, position in growing.items():
             reversal.entries[parameter] = self._entry(inner, self.seeds[position])
         following = {
@@ -119,7 +119,7 @@ class _LoopReversal:
             )
         plan = reversal.block(loop.body, inner, Seeds(next=arriving, exit=leaving))
         carried = self._carry_cotangents(inner, following, peeled)
-        outside = {var: self._outer(inner, var) for var in list(inner.carried)}
+        outside = {var: self._outer_cotangent(inner, var) for var in list(inner.carried)}
         carried += [c for leaves in outside.values() for c in leaves if isinstance(c, _CarriedCotangent)]
         # What a round passes on as it came has its first value always.
         constant = {c.parameter: c.start for c in carried if c.after is c.parameter}
@@ -147,7 +147,7 @@ class _LoopReversal:
 
     # ---- stacks that the loop fills
 
-    def _growing(self, peeled: bool) -> dict[Var, int]:
+    def _stack_parameters(self, peeled: bool) -> dict[Var, int]:
         """The parameters that are stacks, start empty and get one element in each round, and the place of their result.
 
         The cotangent of the stack does not change from round to round: it is that of the result.
@@ -201,11 +201,11 @@ class _LoopReversal:
             carried += map(_carry, following[parameter], starts, after)
         return carried
 
-    def _outer(self, inner: LoopScope, var: Var) -> list[_CarriedCotangent | Atom | None]:
+    def _outer_cotangent(self, inner: LoopScope, var: Var) -> list[_CarriedCotangent | Atom | None]:
         """The leaves of the cotangent of an outer variable: carried, or what they were if the body adds nothing."""
         type_ = type_of(var)
-        before = self.cotangents.flatten(self.scope.current(var), type_)
-        after = self.cotangents.flatten(inner.current(var), type_)
+        before = self.cotangents.flatten(self.scope.current_cotangent(var), type_)
+        after = self.cotangents.flatten(inner.current_cotangent(var), type_)
         leaves: list[_CarriedCotangent | Atom | None] = []
         for position, (parameter, old, new) in enumerate(zip(inner.carried[var], before, after, strict=True)):
             if new is parameter or new is None:
@@ -249,7 +249,7 @@ class _LoopReversal:
     ) -> list[Binding]:
         """Emit the backward loop, with this body. Returns the forward bindings."""
         loop = self.loop
-        available = [*plan.available(), *loop.parameters, self.round]
+        available = [*plan.available_variables(), *loop.parameters, self.round]
         computed = {self.round}
         if loop.counter is not None:
             available.append(loop.counter.index)

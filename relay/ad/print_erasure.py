@@ -63,7 +63,7 @@ def erase_prints(module: Module) -> Module:
     for name, function in module.functions.items():
         if isinstance(function, Function) and isinstance(function.rule, PrintErased):
             silencer = PrintEraser(functions, fresh_name, names)
-            functions[name] = attrs.evolve(silencer.silent(function), rule=None)  # type: ignore[misc]
+            functions[name] = attrs.evolve(silencer.silent_copy(function), rule=None)  # type: ignore[misc]
     return Module(functions, module.entry, module.data, module.where)
 
 
@@ -80,9 +80,9 @@ class PrintEraser:
         self._fresh_name = fresh_name
         self._names = names
 
-    def silent(self, function: Function) -> Function:
+    def silent_copy(self, function: Function) -> Function:
         """The function without its prints, calling silent copies of those that print."""
-        printing = _printing(self._functions, function)
+        printing = _printing_functions(self._functions, function)
         new = [name for name in printing if name not in self._names]
         for name in new:
             self._names[name] = self._fresh_name(f"{name}_silent")
@@ -114,7 +114,7 @@ def prints(expression: Expr) -> bool:
     return isinstance(expression, Print) and not expression.fails
 
 
-def _printing(functions: Mapping[str, Function | Derivative], start: Function) -> list[str]:
+def _printing_functions(functions: Mapping[str, Function | Derivative], start: Function) -> list[str]:
     """The functions that a function reaches and that print, themselves or in what they call."""
     calls: dict[str, list[str]] = {}
     pending = list(_callee_names(start))

@@ -35,12 +35,12 @@ from collections.abc import Callable
 
 import attrs
 
-from relay.ad.functions import ModuleReversal, reachable
+from relay.ad.functions import ModuleReversal, reachable_functions
 from relay.ad.lifting import lift_references
 from relay.ad.print_erasure import erase_prints
 from relay.errors import DifferentiationError
 from relay.ir.expr import Derivative, Function, Module
-from relay.ir.sizes.facts import assuming
+from relay.ir.sizes.facts import assume_facts
 
 
 def differentiate(module: Module, simplify: Callable[[Module], Module] | None = None) -> Module:
@@ -56,9 +56,9 @@ def differentiate(module: Module, simplify: Callable[[Module], Module] | None = 
     while pending := _in_order(module):
         reversal = ModuleReversal(dict(module.functions), module.data)
         made: set[str] = set()
-        with assuming(module.where):
+        with assume_facts(module.where):
             for derivative in pending:
-                if simplify is not None and made & {f.name for f in reversal.reachable([derivative.of])}:
+                if simplify is not None and made & {f.name for f in reversal.reachable_functions([derivative.of])}:
                     break
                 reversal.derive(derivative)
                 made.add(derivative.name)
@@ -87,7 +87,7 @@ def _in_order(module: Module) -> list[Derivative]:
 
     def enter(derivative: Derivative) -> None:
         entered.add(derivative.name)
-        needs = [f for f in reachable(functions, [derivative.of]) if isinstance(f, Derivative)]
+        needs = [f for f in reachable_functions(functions, [derivative.of]) if isinstance(f, Derivative)]
         stack.append((derivative, needs))
 
     for function in functions.values():

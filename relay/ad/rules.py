@@ -88,7 +88,7 @@ def reverse_custom(
             type_ = type_of(result)
             assert isinstance(type_, TupleType)
             result = emitter.bind(Project(result, 0, call.span), type_.items[0], "part").atom
-        given = reversal.interface.outward(emitter, type_of(result), own, result)
+        given = reversal.interface.external_cotangent(emitter, type_of(result), own, result)
         backward_type = function(rule.backward).type
         pull = Call(Global(rule.backward, backward_type), (saved, given), call.span)
         found = emitter.bind(pull, backward_type.result, "found").atom
@@ -98,7 +98,7 @@ def reverse_custom(
             part = found
             if len(types) > 1:
                 part = emitter.bind(Project(found, position, call.span), cotangent_type(type_), "part").atom
-            reversal.accumulate(scope, argument, reversal.interface.inward(emitter, type_, part))
+            reversal.accumulate(scope, argument, reversal.interface.internal_cotangent(emitter, type_, part))
     return [*reversal.effects(run, rest, scope), *parts]
 
 

@@ -42,7 +42,7 @@ class Scope:
         self.outer = outer
         self._cotangents = cotangents
 
-    def current(self, var: Var) -> Cotangent:
+    def current_cotangent(self, var: Var) -> Cotangent:
         """The cotangent of a variable so far."""
         if var in self.known:
             return self.known[var]
@@ -51,7 +51,7 @@ class Scope:
         return self._inherit(var, self.outer)
 
     def _inherit(self, var: Var, outer: Scope) -> Cotangent:
-        return outer.current(var)
+        return outer.current_cotangent(var)
 
     @property
     def in_loop(self) -> bool:
@@ -65,7 +65,7 @@ class Scope:
     def accumulate(self, var: Var, cotangent: Cotangent) -> None:
         """var' += cotangent"""
         if cotangent is not None:
-            self.known[var] = total = self._cotangents.add(self.emitter, self.current(var), cotangent)
+            self.known[var] = total = self._cotangents.add(self.emitter, self.current_cotangent(var), cotangent)
             if isinstance(total, Var) and total.name == UNNAMED and total is not cotangent:
                 total.name = f"d_{var.name}"
 

@@ -72,7 +72,7 @@ def pull_back_ascription(emitter: Emitter, cotangent: Atom, type_: Type) -> Atom
     if not unsaid:
         return ascribe(emitter, cotangent, type_)
     asked, there, none = Emitter(emitter.span), Emitter(emitter.span), Emitter(emitter.span)
-    fits = [_is(asked, _size(asked, cotangent, axis), _number(asked, type_.shape[axis])) for axis in unsaid]
+    fits = [_equality(asked, _size(asked, cotangent, axis), _number(asked, type_.shape[axis])) for axis in unsaid]
     whole = fits[0]
     for other in fits[1:]:
         whole = asked.bind(OpCall(lookup("logical_and").name, (whole, other), {}), _type(whole), "fits").atom
@@ -86,8 +86,8 @@ def sum_of(emitter: Emitter, left: Atom, right: Atom) -> Atom:
     axis = type_.shape.index(ANY)
     asked, none, again = Emitter(emitter.span), Emitter(emitter.span), Emitter(emitter.span)
     zero = Constant(np.zeros((), np.int64))
-    only_right = _is(asked, _size(asked, left, axis), zero)
-    only_left = _is(again, _size(again, right, axis), zero)
+    only_right = _equality(asked, _size(asked, left, axis), zero)
+    only_left = _equality(again, _size(again, right, axis), zero)
     both, alone = Emitter(emitter.span), Emitter(emitter.span)
     dims: list[Dim] = []
     for position, dim in enumerate(type_.shape):
@@ -136,7 +136,7 @@ def _number(emitter: Emitter, dim: Dim) -> Atom:
     return emitter.bind(Extent(dim, INT64, emitter.span), scalar(INT64), "size").atom
 
 
-def _is(emitter: Emitter, left: Atom, right: Atom) -> Atom:
+def _equality(emitter: Emitter, left: Atom, right: Atom) -> Atom:
     return (emitter.value(left) == emitter.value(right)).atom
 
 

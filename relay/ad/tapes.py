@@ -52,7 +52,7 @@ class Plan:
         """The sizes that are bound there."""
         return sizes_made(self.forward) | ({} if self.tail is None else self.tail.sizes)
 
-    def available(self) -> list[Var]:
+    def available_variables(self) -> list[Var]:
         """The variables that are visible wherever backward code for a path through this block may need them."""
         variables = [t for b in self.forward for t in b.targets]
         return variables if self.tail is None else variables + self.tail.available

@@ -88,7 +88,7 @@ class FileMemory:
     def __init__(self, memory: CheckMemory, file: SourceFile, surroundings: str) -> None:
         self._memory = memory
         self._file = file
-        self._dependencies = Dependencies.of(file, surroundings + file.source.filename)
+        self._dependencies = Dependencies.of_file(file, surroundings + file.source.filename)
         self._numbers: dict[int, int] = {}
 
     def key(self, span: Span | None) -> tuple[tuple[str, int], list[Unit]] | None:
@@ -100,7 +100,7 @@ class FileMemory:
         if position is None:
             return None
         number = self._numbers[position] = self._numbers.get(position, -1) + 1
-        return (self._dependencies.digest(position), number), self._dependencies.needed(position)
+        return (self._dependencies.digest(position), number), self._dependencies.needed_units(position)
 
     def look_up(self, key: tuple[str, int], units: Sequence[Unit]) -> CheckedFunction | None:
         """The stored check of a function, or None."""
@@ -122,7 +122,7 @@ class _Move:
     def function(self, found: CheckedFunction) -> CheckedFunction:
         places = found.places
         if any(before.first_line != now.first_line for before, now in self.units):
-            places = tuple(PlaceType(self._moved(p.span), p.text, p.is_own) for p in places)
+            places = tuple(PlaceType(self._moved_span(p.span), p.text, p.is_own) for p in places)
         return attrs.evolve(
             found,
             span=self.span(found.span),
@@ -131,13 +131,13 @@ class _Move:
         )
 
     def diagnostic(self, found: Diagnostic) -> Diagnostic:
-        labels = tuple(Label(self._moved(label.span), label.text) for label in found.labels)
+        labels = tuple(Label(self._moved_span(label.span), label.text) for label in found.labels)
         return attrs.evolve(found, span=self.span(found.span), labels=labels)
 
     def span(self, found: Span | None) -> Span | None:
-        return None if found is None else self._moved(found)
+        return None if found is None else self._moved_span(found)
 
-    def _moved(self, found: Span) -> Span:
+    def _moved_span(self, found: Span) -> Span:
         if not _is_same(found.source.filename, self.filename):
             return found
         for before, now in self.units:
@@ -161,10 +161,10 @@ _paths: dict[str, str] = {}
 
 
 def _is_same(one: str, other: str) -> bool:
-    return one == other or _real(one) == _real(other)
+    return one == other or _real_path(one) == _real_path(other)
 
 
-def _real(path: str) -> str:
+def _real_path(path: str) -> str:
     found = _paths.get(path)
     if found is None:
         if len(_paths) > MOST_FUNCTIONS:

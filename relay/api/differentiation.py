@@ -22,7 +22,7 @@ from relay.api.templates import (
     derived_function,
     parameter_names,
     parameters_of,
-    readable,
+    readable_operand,
     undecorated_error,
     with_checked_options,
 )
@@ -290,7 +290,7 @@ def vjp(f: Any, *arguments: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     Raises DifferentiationError where there is no derivative, TypeMismatch for a cotangent of another shape or dtype.
     """
-    f = readable(f)
+    f = readable_operand(f)
     if isinstance(f, ReturnedFunction):
         names = [f"x{i}" for i in range(len(arguments))]
         value, pulled = f.wrapper_function("vjp", names, f"vjp__({', '.join(['{}', *names])})", {"vjp__": vjp})(
@@ -321,7 +321,7 @@ def jvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, A
         call = f.wrapper_function("jvp", ["primals", "tangents"], "jvp__({}, primals, tangents)", {"jvp__": jvp})
         value, tangent = call(f, tuple(primals), _no_none(tuple(tangents)))
         return value, tangent
-    f = readable(f)
+    f = readable_operand(f)
     of = definition_of(f, "jvp")
     run = derived_function(f, ("jvp",), lambda: JVP.definition(of, (), {}))
     value, tangent = run(tuple(primals), _no_none(tuple(tangents)))

@@ -214,7 +214,7 @@ class RelayFunction(ProgramDispatcher):
         else:
             lowered, values = self._lower(arguments, keywords, symbolic=False)
         if lowered.chooses_functions:
-            raise _selected(self)
+            raise _selection_error(self)
         return lowered, values
 
     def prepare_compiled(
@@ -223,7 +223,7 @@ class RelayFunction(ProgramDispatcher):
         """As `prepare_call`, but the program that a call with these arguments runs, which may be of symbolic sizes."""
         lowered, values = self._compile_call(arguments, keywords)
         if lowered.chooses_functions:
-            raise _selected(self)
+            raise _selection_error(self)
         return lowered, values
 
     def with_program(
@@ -369,11 +369,11 @@ class RelayFunction(ProgramDispatcher):
         Counted is the optimized program for any sizes, of a derivative its forward and backward part
         (`relay.compilation.program_cost`). Raises what a call would raise before it runs.
         """
-        described = self._described(arguments, keywords)
+        described = self._descriptions(arguments, keywords)
         with compiling:
             load()
         with self._lock, without_collection():
-            described = with_room(lambda: self._programs.settled(described, self._elaborate))
+            described = with_room(lambda: self._programs.settled_arguments(described, self._elaborate))
             types = [d.argument for d in described]
             given = axes(types)
             found = with_room(lambda: self._make_symbolic((), types, set(given), Places())[0])
@@ -463,7 +463,7 @@ class RelayFunction(ProgramDispatcher):
     ) -> tuple[CompiledSignature, Values]:
         """The program for these arguments, and their run-time values. `symbolic`: it may have symbolic sizes. With
         `device`, tensors on a GPU stay there, and the program is for it; otherwise they are copied to the host."""
-        given, is_symbolic = self._described(arguments, keywords), self._may_be_symbolic(symbolic)
+        given, is_symbolic = self._descriptions(arguments, keywords), self._may_be_symbolic(symbolic)
         described = self._programs.with_static(given)
 
         def make(key: tuple[object, ...], types: list[Argument], places: Places) -> CompiledSignature:
@@ -496,9 +496,9 @@ class RelayFunction(ProgramDispatcher):
 
     def _describe(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[ArgumentDescription]:
         """The arguments of a call, by the parameters; numbers that configure the program are static."""
-        return self._programs.with_static(self._described(arguments, keywords))
+        return self._programs.with_static(self._descriptions(arguments, keywords))
 
-    def _described(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[ArgumentDescription]:
+    def _descriptions(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[ArgumentDescription]:
         """The arguments of a call, by the parameters, as they are given."""
         given = self._bind(arguments, keywords)
         signature = self._function.signature
@@ -529,7 +529,7 @@ class RelayFunction(ProgramDispatcher):
             log.info("the program of %s for sizes %s does not apply: %s", self.__name__, _sizes(lowered.typed), refusal)
         if found.compiled is not None:
             return found.compiled
-        reason, varying = table.reason(key), table.varying(key, arguments, symbolic, bool(self._options.dynamic))
+        reason, varying = table.reason(key), table.varying_axes(key, arguments, symbolic, bool(self._options.dynamic))
         start = time.perf_counter()
         found_symbolic, pins = self._make_symbolic(key, arguments, varying, places) if varying else (None, ())
         made = self._make(key, arguments, places) if found_symbolic is None else found_symbolic
@@ -659,7 +659,7 @@ class _Checking(RelayFunction):
         return result
 
 
-def _selected(function: RelayFunction) -> CompileError:
+def _selection_error(function: RelayFunction) -> CompileError:
     """The error of tools for a function whose result selects functions at run time."""
     return CompileError(
         f"{function.__name__} returns a function that is selected at run time",

@@ -273,7 +273,7 @@ class _Check:
                 break
         if seen and abs(seen[0].value - seen[-1].value) <= seen[0].error + seen[-1].error:
             return _Verdict(self._error(gradient, seen[0], size), gradient, seen[0].value, where)
-        return _Verdict(0.0, gradient, best.value, where, _doubt(seen, best))
+        return _Verdict(0.0, gradient, best.value, where, _reason_for_doubt(seen, best))
 
     def _suffices(self, gradient: float, slope: _Slope, size: float) -> bool:
         """True if a slope is exact enough to judge the gradient by."""
@@ -300,7 +300,7 @@ class _Check:
         return math.fsum(total), math.sqrt(math.fsum(variances))
 
 
-def _doubt(seen: list[_Slope], best: _Slope) -> str:
+def _reason_for_doubt(seen: list[_Slope], best: _Slope) -> str:
     """The reason why nothing can be said."""
     if len(seen) == 2:
         a, b = seen

@@ -27,14 +27,14 @@ class PythonArray(Array):
         super().__init__(value)
         self._own = own
 
-    def shared(self) -> np.ndarray:
+    def shared_memory(self) -> np.ndarray:
         """The memory, for someone else: it is not written to any more."""
         self._own = False
         return self._value
 
     def numpy(self) -> np.ndarray:
         """The values as a NumPy array, without a copy."""
-        return self.shared()
+        return self.shared_memory()
 
     def __setitem__(self, items: Any, value: Any) -> None:
         if not self._own:
@@ -48,7 +48,7 @@ class PythonArray(Array):
         return PythonArray(np.asarray(found))
 
     def __iter__(self) -> Any:
-        return (PythonArray(np.asarray(row)) for row in self.shared())
+        return (PythonArray(np.asarray(row)) for row in self.shared_memory())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         self._own = False
@@ -82,7 +82,7 @@ def dtype_of(dtype: Any) -> Any:
 def unwrap_arrays(value: Any) -> Any:
     """NumPy's arrays in place of ours, also in tuples, lists and dicts."""
     if isinstance(value, PythonArray):
-        return value.shared()
+        return value.shared_memory()
     if isinstance(value, Array):
         return value.numpy()
     if isinstance(value, BaseType):

@@ -73,11 +73,11 @@ class _Python(python_mode.Mode):
         named = {k: _program_argument(v, references) for k, v in keywords.items()}
         token = _inside.set(True)
         try:
-            return _leaving(_run(function, given, named))
+            return _caller_result(_run(function, given, named))
         finally:
             _inside.reset(token)
             for reference, before, inside in references.values():
-                reference.value = before if reference.value is inside else _leaving(reference.value)
+                reference.value = before if reference.value is inside else _caller_result(reference.value)
 
     def apply(self, operator: Operator, operands: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
         """An operator's reference; of numbers alone it gives a number."""
@@ -179,9 +179,9 @@ def _run(function: RelayFunction, arguments: Sequence[Any], keywords: Mapping[st
         if parameter.type is None:
             continue
         if position < len(given):
-            given[position] = _typed(given[position], parameter.type, sizes)
+            given[position] = _annotated_value(given[position], parameter.type, sizes)
         elif parameter.name in named:
-            named[parameter.name] = _typed(named[parameter.name], parameter.type, sizes)
+            named[parameter.name] = _annotated_value(named[parameter.name], parameter.type, sizes)
     return _with_values(python, sizes)(*given, **named)
 
 
@@ -194,11 +194,11 @@ def _interpret(function: RelayFunction, arguments: Sequence[Any], keywords: Mapp
         named = {k: _for_program(v, references) for k, v in keywords.items()}
         result = function.interpret(*given, **named)
     for reference, _, _ in references.values():
-        reference.value = _mapped(reference.value, wrap_arrays)
-    return _mapped(result, wrap_arrays)
+        reference.value = _map_leaves(reference.value, wrap_arrays)
+    return _map_leaves(result, wrap_arrays)
 
 
-def _typed(value: Any, type_: Type, sizes: dict[TypeId, Any]) -> Any:
+def _annotated_value(value: Any, type_: Type, sizes: dict[TypeId, Any]) -> Any:
     """A value of an annotated type: a number is an array of its dtype. What the type's variables are is noted."""
     type_ = prune(type_)  # type: ignore[assignment]
     if isinstance(type_, TensorType):
@@ -207,7 +207,7 @@ def _typed(value: Any, type_: Type, sizes: dict[TypeId, Any]) -> Any:
         if isinstance(value, Array):
             _note_sizes(type_, value, sizes)
     elif isinstance(type_, TupleType) and type(value) is tuple and len(value) == len(type_.items):
-        return tuple(_typed(part, inside, sizes) for part, inside in zip(value, type_.items, strict=True))
+        return tuple(_annotated_value(part, inside, sizes) for part, inside in zip(value, type_.items, strict=True))
     return value
 
 
@@ -288,7 +288,7 @@ def _names(code: CodeType) -> Iterator[str]:
 # ---- values
 
 
-def _mapped(value: Any, change: Any) -> Any:
+def _map_leaves(value: Any, change: Any) -> Any:
     """A structure with other leaves; references stay."""
     leaves, structure = tree.flatten(value, lambda part: isinstance(part, Ref))
     return tree.unflatten(structure, [leaf if isinstance(leaf, Ref) else change(leaf) for leaf in leaves])
@@ -307,7 +307,7 @@ def _program_argument(value: Any, references: dict[int, tuple[Ref, Any, Any]]) -
         return leaf
 
     _in_references(value, references, change)
-    return _mapped(value, change)
+    return _map_leaves(value, change)
 
 
 def _in_references(value: Any, references: dict[int, tuple[Ref, Any, Any]], change: Any) -> None:
@@ -318,11 +318,11 @@ def _in_references(value: Any, references: dict[int, tuple[Ref, Any, Any]], chan
             if isinstance(leaf, Ref) and id(leaf) not in references:
                 before = leaf.value
                 pending.append(before)
-                leaf.value = _mapped(before, change)
+                leaf.value = _map_leaves(before, change)
                 references[id(leaf)] = leaf, before, leaf.value
 
 
-def _leaving(value: Any) -> Any:
+def _caller_result(value: Any) -> Any:
     """A result as callers get it: `Array`s."""
 
     def change(leaf: Any) -> Any:
@@ -334,7 +334,7 @@ def _leaving(value: Any) -> Any:
             return Array(np.asarray(leaf, np.int32 if -(1 << 31) <= leaf < 1 << 31 else np.int64))
         return leaf
 
-    return _mapped(value, change)
+    return _map_leaves(value, change)
 
 
 def _argument_copy(value: Any) -> Any:
@@ -359,7 +359,7 @@ def _for_program(value: Any, references: dict[int, tuple[Ref, Any, Any]]) -> Any
         return Array(leaf.shared()) if isinstance(leaf, PythonArray) else leaf
 
     _in_references(value, references, change)
-    return _mapped(value, change)
+    return _map_leaves(value, change)
 
 
 def _operand(value: Any) -> Any:

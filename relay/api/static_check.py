@@ -118,7 +118,7 @@ class Check:
             if found is None:
                 with collecting(), places.of_program() as values:
                     is_known = elaborate_call(files, text, filename, call)
-                    found = of_call(places.found(values) if is_known else ())
+                    found = of_call(places.meanings(values) if is_known else ())
                 if key is not None:
                     kept.keep(key[0], found, key[1])
             yield found
@@ -149,7 +149,7 @@ class Check:
         function = CheckedFunction(definition.function.name, definition.function.span, tuple(found))
         if places is None or values is None:
             return function
-        return with_types(function, definition.function, type_, places.found(values))
+        return with_types(function, definition.function, type_, places.meanings(values))
 
     def source_file(self, text: str, filename: str) -> SourceFile:
         """The parsed text of a file; an empty tree if it cannot be parsed."""

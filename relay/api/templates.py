@@ -44,7 +44,7 @@ def with_checked_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
             message = f"{function.__name__} has no option {unknown[0]!r}; it has {', '.join(list(names)[1:])}"
             raise TypeCheckError(message, help=argument_help(unknown[0], names))
         if arguments:
-            arguments = (readable(arguments[0]), *arguments[1:])  # type: ignore[assignment]
+            arguments = (readable_operand(arguments[0]), *arguments[1:])  # type: ignore[assignment]
         return function(*arguments, **options)
 
     return checked_call
@@ -101,7 +101,7 @@ def call_arguments(parameters: Parameters) -> str:
     return ", ".join(forms.get(s.kind, "{0}").format(name) for name, s in parameters)
 
 
-def readable(f: Any) -> Any:
+def readable_operand(f: Any) -> Any:
     """The operand of a template; a local function of a program that runs as Python becomes a decorated function."""
     mode = python_mode.active.get()
     return readable_function(f if mode is None else mode.decorated(f))

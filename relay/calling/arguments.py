@@ -19,8 +19,8 @@ import numpy as np
 from relay.calling import marshalling
 from relay.calling.array import Array
 from relay.calling.closures import ReturnedFunction
+from relay.calling.devices.device_array import array_content as held_by
 from relay.calling.devices.device_array import from_dlpack
-from relay.calling.devices.device_array import held as held_by
 from relay.codegen.cuda.tensors import DeviceTensor
 from relay.errors import Label, RelayError, TypeMismatch
 from relay.ir.annotations.annotation import Ref

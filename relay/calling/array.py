@@ -157,18 +157,18 @@ class Array(_Operators):
         """The values as nested lists of Python numbers."""
         return self._value.tolist()
 
-    def _only(self) -> np.ndarray:
+    def _single_element(self) -> np.ndarray:
         """The array, or its only element, as rank 0."""
         return self._value.reshape(()) if self._value.size == 1 else self._value
 
     def __float__(self) -> float:
-        return float(self._only())
+        return float(self._single_element())
 
     def __int__(self) -> int:
-        return int(self._only())
+        return int(self._single_element())
 
     def __complex__(self) -> complex:
-        return complex(self._only())
+        return complex(self._single_element())
 
     def __index__(self) -> int:
         return self._value.__index__()

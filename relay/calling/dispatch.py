@@ -28,7 +28,7 @@ from relay.calling.fast_path import (
     repeat,
     repeat_with_data,
     repeat_with_references,
-    unwrapping,
+    unwrapping_call,
 )
 from relay.calling.programs.program_table import ProgramTable
 from relay.calling.reference_marshalling import lists_as_leaves
@@ -191,14 +191,14 @@ class ProgramDispatcher(abc.ABC):
         except NotCacheable:
             return
         if (returned := lowered.returned) is not None:
-            call = self._returning(call, returned)
+            call = self._call_with_closures(call, returned)
         if len(kinds) != len(arguments) or not DIRECT.issuperset(map(type, arguments)):
             self._shortcuts.nested[kinds] = call
             self._shortcuts.owners["nested", kinds] = lowered
         else:  # nothing is nested
             wrapped = [position for position, argument in enumerate(arguments) if isinstance(argument, Array)]
             key = type(arguments[0]) if len(arguments) == 1 else tuple(map(type, arguments))
-            self._direct[key] = unwrapping(call, wrapped) if wrapped else call
+            self._direct[key] = unwrapping_call(call, wrapped) if wrapped else call
             self._shortcuts.owners["plain", key] = lowered
 
     def _remember_on_gpu(self, arguments: Sequence[Any], lowered: CompiledSignature) -> None:
@@ -219,9 +219,11 @@ class ProgramDispatcher(abc.ABC):
             call = repeat_with_references(lowered.program, values, lowered.parameters, lowered.result)
         except NotCacheable:
             return
-        self._shortcuts.lists[own] = call if lowered.returned is None else self._returning(call, lowered.returned)
+        self._shortcuts.lists[own] = (
+            call if lowered.returned is None else self._call_with_closures(call, lowered.returned)
+        )
 
-    def _returning(self, call: Repeat, returned: ResultBuilder) -> Repeat:
+    def _call_with_closures(self, call: Repeat, returned: ResultBuilder) -> Repeat:
         def run(leaves: list[Any]) -> Any:
             values = call(leaves)
             return GUARD_FAILURE if values is GUARD_FAILURE else returned(values, self)

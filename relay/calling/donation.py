@@ -15,7 +15,7 @@ import numpy as np
 
 from relay.calling import marshalling
 from relay.calling.array import Array
-from relay.calling.devices.device_array import DeviceArray, from_dlpack, held
+from relay.calling.devices.device_array import DeviceArray, array_content, from_dlpack
 from relay.codegen.cuda.tensors import DeviceTensor
 from relay.errors import ExecutionError, FrontendError, InternalError, RelayError, TypeMismatch
 from relay.ir.annotations.annotation import Ref
@@ -68,7 +68,7 @@ class DonatedArguments:
                 if isinstance(leaf, Array):
                     if is_donated:
                         self._arrays.append(leaf)
-                    leaf = held(leaf)
+                    leaf = array_content(leaf)
                 if leaf.size > 1:
                     spans.append((*_span(leaf), is_donated, name))
         self._refuse_overlap(spans)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relay.calling.array import Array
-from relay.calling.devices.device_array import from_dlpack, held
+from relay.calling.devices.device_array import array_content, from_dlpack
 from relay.calling.donation import DonatedArguments
 from relay.calling.fast_path import GUARD_FAILURE, NotCacheable, Repeat, flatten, repeat, repeat_with_references
 from relay.calling.results import Values, holds_references, run_time_value, wrap
@@ -221,7 +221,7 @@ def _check_exported(type_: Type) -> None:
 def _array(argument: Any, device: bool) -> Any:
     """An argument as an array, or as a tensor on the GPU where it is there and the program is for that `device`."""
     if isinstance(argument, Array):
-        return held(argument) if device else argument.numpy()
+        return array_content(argument) if device else argument.numpy()
     if isinstance(argument, np.ndarray | np.generic) or not hasattr(argument, "__dlpack__"):
         return np.asarray(argument)
     found = from_dlpack(argument)

@@ -120,23 +120,23 @@ def _result_runner(program: Program, type_: Type) -> Repeat:
         case TensorType(_, shape) if ANY in shape:
             raise NotCacheable
         case TensorType():
-            if (alone := program.single(Array, GUARD_FAILURE)) is not None:
+            if (alone := program.single_result_runner(Array, GUARD_FAILURE)) is not None:
                 return alone
 
-            def single(leaves: list[Any]) -> Any:
+            def single_leaf(leaves: list[Any]) -> Any:
                 outputs = run(leaves)
                 return GUARD_FAILURE if outputs is None else Array(outputs[0])
 
-            return single
+            return single_leaf
         case TupleType(items, None) if items and all(
             isinstance(item, TensorType) and ANY not in item.shape for item in items
         ):
 
-            def several(leaves: list[Any]) -> Any:
+            def leaf_list(leaves: list[Any]) -> Any:
                 outputs = run(leaves)
                 return GUARD_FAILURE if outputs is None else tuple(map(Array, outputs))
 
-            return several
+            return leaf_list
         case TupleType():
 
             def run_nested(leaves: list[Any]) -> Any:
@@ -189,7 +189,7 @@ def _with_numbers(run: Repeat, numbers: list[int], leaves: list[Any], bases: lis
     return with_numbers
 
 
-def unwrapping(call: Repeat, wrapped: Sequence[int]) -> Repeat:
+def unwrapping_call(call: Repeat, wrapped: Sequence[int]) -> Repeat:
     """`call` where the leaves at some positions are `Array`s."""
 
     def unwrap_and_call(leaves: list[Any]) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from relay.calling import marshalling
 from relay.calling.array import Array
-from relay.calling.devices.device_array import DeviceArray, from_dlpack, held
+from relay.calling.devices.device_array import DeviceArray, array_content, from_dlpack
 from relay.codegen.cuda.tensors import DeviceTensor
 from relay.codegen.runtime.marshalling import same_bytes
 from relay.errors import TypeMismatch
@@ -102,7 +102,7 @@ class Values(list[Any]):
                 if isinstance(value, DeviceTensor):
                     if self._device:
                         self.on_device = True
-                        return _fitting(value, type_, name)
+                        return _checked_array(value, type_, name)
                     value = value.numpy()
                 return _tensor(value, type_, name)
             case _:
@@ -150,11 +150,11 @@ def _tensor(value: Any, type_: TensorType, name: str) -> Any:
             help = "pass np.int64(n)" if isinstance(value, int) and -(2**63) <= value < 2**63 else None
             raise TypeMismatch(f"argument {name}: {misfit_text(type_.base, value)}", help=help)
         return np.asarray(value, dtype=type_.dtype)
-    array = _fitting(np.asarray(value), type_, name)
+    array = _checked_array(np.asarray(value), type_, name)
     return value if array.dtype.isnative else array.astype(type_.dtype)
 
 
-def _fitting(array: Any, type_: TensorType, name: str) -> Any:
+def _checked_array(array: Any, type_: TensorType, name: str) -> Any:
     """An array, or a tensor on a GPU. Raises TypeMismatch if it is not of the type."""
     fits = array.dtype.newbyteorder("=") == type_.dtype and array.ndim == type_.rank
     if not fits or any(isinstance(d, int) and d != n for d, n in zip(type_.shape, array.shape, strict=True)):
@@ -177,7 +177,7 @@ def run_time_value(value: Any, type_: Type, name: str) -> Any:
 def _run_time_value(value: Any) -> Any:
     """The content of a Python object's field, as an array, a number, a tuple, a reference or a value of a data type."""
     if isinstance(value, Array):
-        return held(value)
+        return array_content(value)
     if isinstance(value, bool | np.generic):
         return np.asarray(value)
     structure = split(value)

@@ -47,7 +47,7 @@ class Arrays:
             case StackType(item):
                 found = [self.value(f"{name}[{i}]", item) for i in range(self._length(name))]
                 if not found and not self._is_empty(name):
-                    raise self._missing(f"{name}[0]", item, f", nor an empty array {name!r}")
+                    raise self._missing_array(f"{name}[0]", item, f", nor an empty array {name!r}")
                 return Stack(found, len(found))
             case None:
                 raise Refusal(f"{name} has no type")
@@ -58,7 +58,7 @@ class Arrays:
 
     def _tensor(self, name: str, type_: TensorType) -> np.ndarray:
         if name not in self.arrays:
-            raise self._missing(name, type_)
+            raise self._missing_array(name, type_)
         self.used.add(name)
         array, base = self.arrays[name], type_.base
         assert isinstance(base, BaseType)
@@ -120,7 +120,7 @@ class Arrays:
         self.used.add(name)
         return name in self.arrays and self.arrays[name].size == 0
 
-    def _missing(self, name: str, type_: Type, also: str = "") -> Refusal:
+    def _missing_array(self, name: str, type_: Type, also: str = "") -> Refusal:
         return Refusal(f"{self.file} has no array {name!r} for the parameter of type {show(type_)}{also}")
 
 

@@ -16,7 +16,7 @@ from relay.api.function import RelayFunction
 from relay.api.static_check import Check, check_text
 from relay.cli import inputs
 from relay.cli.refusal import Refusal
-from relay.errors import RelayError, together
+from relay.errors import RelayError, combine_errors
 from relay.errors.diagnostic import Diagnostic, Span, wants_color
 from relay.frontend.analysis.unused import unused_warnings
 from relay.frontend.static.text_files import read_source
@@ -171,7 +171,7 @@ def check_imported(path: Path, text: str) -> list[Diagnostic]:
             scheme(definition)
         except RelayError as error:
             errors.append(error)
-    return in_order([*warnings, *(together(errors).diagnostics if errors else ())])
+    return in_order([*warnings, *(combine_errors(errors).diagnostics if errors else ())])
 
 
 def _definitions(names: Mapping[str, object], path: Path) -> Iterator[Definition]:

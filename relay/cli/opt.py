@@ -106,8 +106,8 @@ def _print_times(records: tuple[PassRecord, ...], before: int) -> None:
     width = max((len(r.name) for r in records), default=0)
     size = before
     for record in records:
-        print(f"{record.name:<{width}}  {record.seconds * 1e3:9.2f} ms  {size:>7} -> {record.after} bindings")
-        size = record.after
+        print(f"{record.name:<{width}}  {record.seconds * 1e3:9.2f} ms  {size:>7} -> {record.bindings_after} bindings")
+        size = record.bindings_after
     print(f"{'total':<{width}}  {sum(r.seconds for r in records) * 1e3:9.2f} ms", file=sys.stdout)
 
 

@@ -142,11 +142,11 @@ def _offloaded_text(options: argparse.Namespace, typed: Module, stage: str) -> s
     if stage == "streams":
         from relay.codegen.vta.assembler import listing
 
-        found = signature.offloaded.streams.values()
+        found = signature.offloaded_module.streams.values()
         return "\n".join(f"# {call.name}\n{listing(call.program)}" for call in found)
     if stage not in ("typed", "core", "optimized"):
         raise Refusal(f"--target vta has the stages typed, core, optimized and streams, found {stage}")
-    module = signature.offloaded.module if stage == "optimized" else at_stage(typed, stage, options.level)
+    module = signature.offloaded_module.module if stage == "optimized" else at_stage(typed, stage, options.level)
     return _program_text(options, module)
 
 

@@ -102,7 +102,7 @@ def native(
     """
     if limit() == 0:
         return compile()
-    foreign = _foreign(program)
+    foreign = _foreign_operator(program)
     if foreign is not None:
         log.info("not kept on disk: the operator %s is defined outside of Relay", foreign)
         return compile()
@@ -243,7 +243,7 @@ class Key:
         """The name of a program's file. Its second part names the machine code; the last one tells what differs."""
         whole = _digest((self.program, self.options, self.surroundings))
         shown = "-".join(part[:_SHOWN] for part in (self.program, self.options, self.surroundings))
-        return f"{_readable(name)}-{whole}-{shown}{_SUFFIX}"
+        return f"{_readable_name(name)}-{whole}-{shown}{_SUFFIX}"
 
 
 _SHOWN = 12  # digits of a digest in a file's name
@@ -263,7 +263,7 @@ def key(
     return Key(
         _digest((alpha_hash(program), *_names(program))),
         _digest((str(level), str(threads), str(sorted(donated)), target, verified, *_texts(choices))),
-        _digest((_surroundings(),)),
+        _digest((_environment_key(),)),
     )
 
 
@@ -275,7 +275,7 @@ def _digest(parts: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def _readable(name: str) -> str:
+def _readable_name(name: str) -> str:
     """A function's name as part of a file's name."""
     return re.sub(r"\W", "_", name, flags=re.ASCII)[:40]
 
@@ -284,7 +284,7 @@ def _reason(name: str, wanted: Key) -> str:
     """The reason why no file is there for a program."""
     known: list[list[str]] = []
     with _ignoring():
-        files = directory().glob(f"{_readable(name)}-*{_SUFFIX}")
+        files = directory().glob(f"{_readable_name(name)}-*{_SUFFIX}")
         known += [path.name.removesuffix(_SUFFIX).split("-")[2:] for path in files]
     here = [part[:_SHOWN] for part in (wanted.program, wanted.options, wanted.surroundings)]
     if not known:
@@ -309,7 +309,7 @@ def _names(program: Module) -> Iterator[str]:
 
 
 @functools.cache
-def _surroundings() -> str:
+def _environment_key() -> str:
     """The surroundings that machine code depends on besides the program."""
     versions = [f"{name} {metadata.version(name)}" for name in ("apache-tvm", "apache-tvm-ffi", "numpy")]
     return "\n".join([sys.version, platform.machine(), processor(), *versions, *_sources()])
@@ -331,7 +331,7 @@ def processor() -> str:
     return "\n".join(line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part")))
 
 
-def _foreign(program: Module) -> str | None:
+def _foreign_operator(program: Module) -> str | None:
     """An operator of the program that is not Relay's own, if there is one."""
     for function in program.functions.values():
         if isinstance(function, Function):

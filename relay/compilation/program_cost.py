@@ -51,7 +51,7 @@ from relay.ir.expr import (
 from relay.ir.sizes.extents import Place, symbolic_dims
 from relay.ir.types import TensorType, TupleType, Type
 from relay.operator.cost import Cost, kernel_cost
-from relay.support.tables import aligned
+from relay.support.tables import aligned_rows
 from relay.transform.fusion.fusion_groups import plan
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class ProgramCost:
         if self.sizes:
             given = ", ".join(f"{variable} = {size}" for variable, size in self.sizes.items())
             head += [f"  FLOP  = {found.flops}", f"  bytes = {found.bytes}", f"  for {given}"]
-        return "\n".join([*head, *(f"  {reason}" for reason in self.reasons), *aligned(rows, ">>><<<")])
+        return "\n".join([*head, *(f"  {reason}" for reason in self.reasons), *aligned_rows(rows, ">>><<<")])
 
 
 @attrs.frozen(eq=False)
@@ -180,7 +180,7 @@ def signature_cost(signature: CompiledSignature, given: Mapping[Place, int]) -> 
         from relay.codegen.lowering.probes import Probes
 
         probes = Probes(frozenset())
-        signature.measurable(core, probes)
+        signature.probed_program(core, probes)
         *_, workspace = probes.frames.values()  # the entry comes after what it calls
         held = [p.type for p in parameters if p.type is not None]
         return total([workspace, value_bytes(core.functions[core.entry].type.result), *map(value_bytes, held)])
@@ -192,7 +192,7 @@ def program_cost(module: Module, sizes: Mapping[TypeId, int], memory: Callable[[
     """The cost of a first-order module whose symbolic sizes have these numbers. Linear in the module's size."""
     meter = _Meter(module)
     rows = meter.function(module.entry)
-    return ProgramCost(module.entry, tuple(_merged(rows)), sizes, tuple(meter.reasons), memory)
+    return ProgramCost(module.entry, tuple(_merge_rows(rows)), sizes, tuple(meter.reasons), memory)
 
 
 def value_bytes(type_: Type) -> Dim:
@@ -330,7 +330,7 @@ def _row(operator: str, span: Span | None, cost: Cost) -> OperatorCost:
     return OperatorCost(operator, span.source.filename, span.line, text, span.in_backward, 1, cost.flops, cost.bytes)
 
 
-def _merged(rows: Sequence[OperatorCost]) -> Iterator[OperatorCost]:
+def _merge_rows(rows: Sequence[OperatorCost]) -> Iterator[OperatorCost]:
     """One row for each operator and line, in the order of the first."""
     groups: dict[object, list[OperatorCost]] = {}
     for row in rows:

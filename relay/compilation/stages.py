@@ -175,7 +175,7 @@ class CompiledSignature:
             program: Program = self._made["program"]
             return program
 
-    def measurable(self, core: Module, probes: Probes | None) -> Program:
+    def probed_program(self, core: Module, probes: Probes | None) -> Program:
         """A native program of this core, compiled again, with these probes in it. Raises as `program`."""
         from relay.codegen.runtime import cpu
 
@@ -190,7 +190,7 @@ class CompiledSignature:
         threads = cpu.default_threads()
         devices: Mapping[str, StreamCall] | None = None
         if self.target != CPU:
-            offloaded = self._offloaded(core)
+            offloaded = self._offload(core)
             core, devices = offloaded.host, offloaded.streams
         donated = frozenset(n for n, p in enumerate(self.typed.main.parameters) if p.name in self.donated)
         return cpu.compile_native(core, threads, tuning_records.choices(threads), donated, devices, probes)
@@ -244,12 +244,12 @@ class CompiledSignature:
             )
 
     @property
-    def offloaded(self) -> OffloadedModule:
+    def offloaded_module(self) -> OffloadedModule:
         """The optimized program with functions for the accelerator's streams. Raises CompileError as `offload`."""
         with self._lock:
-            return self._offloaded(self._core())
+            return self._offload(self._core())
 
-    def _offloaded(self, core: Module) -> OffloadedModule:
+    def _offload(self, core: Module) -> OffloadedModule:
         with compiling:
             from relay.codegen.vta.offloading.offload import offload
 

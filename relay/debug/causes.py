@@ -25,7 +25,7 @@ class Cause:
     help: str
 
 
-def _is(position: int, test: Callable[[float], bool]) -> Callable[[Values], bool]:
+def _test(position: int, test: Callable[[float], bool]) -> Callable[[Values], bool]:
     def applies(values: Values) -> bool:
         value = values[position] if position < len(values) else None
         return value is not None and test(value)
@@ -34,42 +34,48 @@ def _is(position: int, test: Callable[[float], bool]) -> Callable[[Values], bool
 
 
 _FORWARD = (
-    Cause("sqrt", _is(0, lambda x: x < 0), "sqrt of a negative number", "relay.sqrt(relay.maximum(x, 0.0))"),
-    Cause("rsqrt", _is(0, lambda x: x <= 0), "1 / sqrt(x) of a number that is not positive", "add a small number to x"),
-    Cause("log", _is(0, lambda x: x == 0), "log of 0", "relay.log(x + 1e-12), or relay.log_softmax for probabilities"),
-    Cause("log", _is(0, lambda x: x < 0), "log of a negative number", "relay.log(relay.maximum(x, 1e-12))"),
-    Cause("log2", _is(0, lambda x: x <= 0), "log2 of a number that is not positive", "add a small number to x"),
-    Cause("log10", _is(0, lambda x: x <= 0), "log10 of a number that is not positive", "add a small number to x"),
-    Cause("log1p", _is(0, lambda x: x <= -1), "log1p of -1 or less", "relay.log1p(relay.maximum(x, -1.0 + 1e-6))"),
+    Cause("sqrt", _test(0, lambda x: x < 0), "sqrt of a negative number", "relay.sqrt(relay.maximum(x, 0.0))"),
+    Cause(
+        "rsqrt", _test(0, lambda x: x <= 0), "1 / sqrt(x) of a number that is not positive", "add a small number to x"
+    ),
+    Cause(
+        "log", _test(0, lambda x: x == 0), "log of 0", "relay.log(x + 1e-12), or relay.log_softmax for probabilities"
+    ),
+    Cause("log", _test(0, lambda x: x < 0), "log of a negative number", "relay.log(relay.maximum(x, 1e-12))"),
+    Cause("log2", _test(0, lambda x: x <= 0), "log2 of a number that is not positive", "add a small number to x"),
+    Cause("log10", _test(0, lambda x: x <= 0), "log10 of a number that is not positive", "add a small number to x"),
+    Cause("log1p", _test(0, lambda x: x <= -1), "log1p of -1 or less", "relay.log1p(relay.maximum(x, -1.0 + 1e-6))"),
     Cause(
         "divide",
-        _is(1, lambda y: y == 0),
+        _test(1, lambda y: y == 0),
         "a division by 0",
         "divide by `relay.where(y == 0.0, 1.0, y)`, and choose the result for y == 0.0 outside",
     ),
-    Cause("reciprocal", _is(0, lambda x: x == 0), "a division by 0", "relay.where(x == 0.0, 1.0, x) as its operand"),
+    Cause("reciprocal", _test(0, lambda x: x == 0), "a division by 0", "relay.where(x == 0.0, 1.0, x) as its operand"),
     Cause(
         "exp",
-        _is(0, lambda x: x > 80),
+        _test(0, lambda x: x > 80),
         "exp of a large number overflows",
         "subtract the largest number first, or use relay.softmax, relay.logsumexp, relay.log_softmax",
     ),
-    Cause("expm1", _is(0, lambda x: x > 80), "expm1 of a large number overflows", "relay.clip its operand"),
-    Cause("power", _is(0, lambda x: x == 0), "0 to a negative power", "relay.maximum(x, 1e-12) as the base"),
+    Cause("expm1", _test(0, lambda x: x > 80), "expm1 of a large number overflows", "relay.clip its operand"),
+    Cause("power", _test(0, lambda x: x == 0), "0 to a negative power", "relay.maximum(x, 1e-12) as the base"),
     Cause(
-        "power", _is(0, lambda x: x < 0), "a negative number to a power that is no integer", "relay.abs(x), or x * x"
+        "power", _test(0, lambda x: x < 0), "a negative number to a power that is no integer", "relay.abs(x), or x * x"
     ),
     Cause(
         "mod",
-        _is(1, lambda y: y == 0),
+        _test(1, lambda y: y == 0),
         "a remainder of a division by 0",
         "relay.where(y == 0.0, 1.0, y) as its divisor",
     ),
-    Cause("floor_divide", _is(1, lambda y: y == 0), "a division by 0", "relay.where(y == 0.0, 1.0, y) as its divisor"),
-    Cause("acosh", _is(0, lambda x: x < 1), "arccosh of a number below 1", "relay.maximum(x, 1.0)"),
-    Cause("acos", _is(0, lambda x: abs(x) > 1), "arccos outside of -1 .. 1", "relay.clip(x, -1.0, 1.0)"),
-    Cause("asin", _is(0, lambda x: abs(x) > 1), "arcsin outside of -1 .. 1", "relay.clip(x, -1.0, 1.0)"),
-    Cause("atanh", _is(0, lambda x: abs(x) >= 1), "arctanh of 1 or more", "relay.clip(x, -1.0 + 1e-6, 1.0 - 1e-6)"),
+    Cause(
+        "floor_divide", _test(1, lambda y: y == 0), "a division by 0", "relay.where(y == 0.0, 1.0, y) as its divisor"
+    ),
+    Cause("acosh", _test(0, lambda x: x < 1), "arccosh of a number below 1", "relay.maximum(x, 1.0)"),
+    Cause("acos", _test(0, lambda x: abs(x) > 1), "arccos outside of -1 .. 1", "relay.clip(x, -1.0, 1.0)"),
+    Cause("asin", _test(0, lambda x: abs(x) > 1), "arcsin outside of -1 .. 1", "relay.clip(x, -1.0, 1.0)"),
+    Cause("atanh", _test(0, lambda x: abs(x) >= 1), "arctanh of 1 or more", "relay.clip(x, -1.0 + 1e-6, 1.0 - 1e-6)"),
 )
 
 _GROWING = {

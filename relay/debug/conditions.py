@@ -55,7 +55,7 @@ class ScopeView(Mapping[str, Any]):
 
 
 @attrs.define(eq=False)
-class _Last:
+class _LastEvaluation:
     """The values that a condition was computed of last, and the answer."""
 
     function: Function
@@ -70,11 +70,11 @@ class Conditions:
         self._program = program
         self._expressions = expressions
         self._known: frozenset[str] | None = None
-        self._last: dict[str, _Last] = {}
+        self._last: dict[str, _LastEvaluation] = {}
         self._names: dict[str, frozenset[str]] = {}
 
     @property
-    def known(self) -> frozenset[str]:
+    def variable_names(self) -> frozenset[str]:
         """The names of variables that the program has anywhere."""
         if self._known is None:
             found = set(self._program.names or ())
@@ -96,9 +96,13 @@ class Conditions:
             raise FrontendError(f"a condition is an expression or a function of the variables, found {found}")
         for name in used_names(condition):
             scopes = (definition.scope for definition in self._program.definitions)
-            if name in self.known or hasattr(builtins, name) or any(s.resolve(name) is not MISSING for s in scopes):
+            if (
+                name in self.variable_names
+                or hasattr(builtins, name)
+                or any(s.resolve(name) is not MISSING for s in scopes)
+            ):
                 continue
-            close = difflib.get_close_matches(name, self.known, n=1)
+            close = difflib.get_close_matches(name, self.variable_names, n=1)
             hint = f"did you mean {close[0]!r}?" if close else None
             raise FrontendError(f"the program has no variable {name!r}", help=hint)
 
@@ -116,20 +120,20 @@ class Conditions:
         if last is not None and last.function is frame.closure.function and _are_same(values, last.values):
             return last.holds
         missing = wanted - found.keys()
-        if missing and not missing <= self._expressions.around(frame, missing).keys():
+        if missing and not missing <= self._expressions.surrounding_names(frame, missing).keys():
             return False
         try:
             value = self._expressions.compute(condition, frame, found)
-            holds = _truth(condition, value)
+            holds = _truth_value(condition, value)
         except RelayError as error:
             raise ExecutionError(
                 f"the condition {condition!r} cannot be computed: {error.message}", span, help=error.help
             ) from error
-        self._last[condition] = _Last(frame.closure.function, values, holds)
+        self._last[condition] = _LastEvaluation(frame.closure.function, values, holds)
         return holds
 
     def _holds(self, condition: Callable[[Mapping[str, Any]], Any], frame: Frame, span: Span | None) -> bool:
-        view = ScopeView(variables(frame, self._program.names), self.known)
+        view = ScopeView(variables(frame, self._program.names), self.variable_names)
         try:
             return bool(condition(view))
         except _NoValueYet:
@@ -146,7 +150,7 @@ def _are_same(values: list[object], others: list[object]) -> bool:
     )
 
 
-def _truth(condition: str, value: object) -> bool:
+def _truth_value(condition: str, value: object) -> bool:
     """A condition's value as a bool. Raises FrontendError for an array of several."""
     if isinstance(value, np.ndarray) and value.size != 1:
         help = f"({condition}).any(), or .all()"

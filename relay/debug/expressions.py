@@ -31,7 +31,7 @@ from relay.ir.structure import build, split
 from relay.ir.types import DataType, TensorType, TupleType, Type, prune, show
 
 
-class Shown:
+class OpaqueValue:
     """A value without a Python form, such as a function: it can only be shown."""
 
     def __init__(self, value: object) -> None:
@@ -58,7 +58,7 @@ def python_value(value: object) -> Any:
         case Data(definition) if data_class(definition) is not None or is_optional(DataType(definition)):
             return marshalling.from_data(value, DataType(definition), lambda part, _: python_value(part), True)
         case Data() | Closure() | GradientFunction() | FunctionName():
-            return Shown(value)
+            return OpaqueValue(value)
         case _:
             return value
 
@@ -69,7 +69,7 @@ class Expressions:
     def __init__(self, definitions: Sequence[Definition]) -> None:
         self._definitions = definitions
         self._made: dict[tuple[object, ...], RelayFunction] = {}
-        self._prepared: dict[tuple[object, ...], _Prepared] = {}
+        self._prepared: dict[tuple[object, ...], _PreparedExpression] = {}
 
     def evaluate(self, text: str, frame: Frame, variables: Variables) -> Any:
         """The value of an expression, computed by the interpreter. It changes nothing: references are copies.
@@ -92,7 +92,7 @@ class Expressions:
         prepared = self._prepared.get(key)
         if prepared is None:
             function, given = self._function(text, frame, variables)
-            prepared = self._prepared[key] = _Prepared(function, given)
+            prepared = self._prepared[key] = _PreparedExpression(function, given)
         return prepared.run(values)
 
     def type(self, text: str, frame: Frame, variables: Variables) -> str:
@@ -107,11 +107,11 @@ class Expressions:
     def _function(self, text: str, frame: Frame, variables: Variables) -> tuple[RelayFunction, list[Any]]:
         names = used_names(text)
         values = {name: python_value(variables[name].value) for name in names if name in variables}
-        given = {name: value for name, value in values.items() if not isinstance(value, Shown)}
+        given = {name: value for name, value in values.items() if not isinstance(value, OpaqueValue)}
         key = (text, frame.closure.function, tuple(given))
         function = self._made.get(key)
         if function is None:
-            around = self.around(frame, [name for name in names if name not in given])
+            around = self.surrounding_names(frame, [name for name in names if name not in given])
             for name in names:
                 if name in values and name not in given and name not in around:
                     raise FrontendError(f"{name} is {values[name]!r} here, which an expression cannot use")
@@ -123,7 +123,7 @@ class Expressions:
             function = self._made[key] = made
         return function, list(given.values())
 
-    def around(self, frame: Frame, names: Iterable[str]) -> Mapping[str, object]:
+    def surrounding_names(self, frame: Frame, names: Iterable[str]) -> Mapping[str, object]:
         """The meaning of names around the function of a frame."""
         span = frame.closure.function.span
         for definition in self._definitions:
@@ -142,7 +142,7 @@ def not_defined(name: str, found: Iterable[str]) -> FrontendError:
     return FrontendError(f"the name {name!r} is not defined here", help=hint)
 
 
-class _Prepared:
+class _PreparedExpression:
     """An expression for operands of certain types."""
 
     def __init__(self, function: RelayFunction, given: Sequence[Any]) -> None:
@@ -173,7 +173,7 @@ def used_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(n.id for n in nodes if isinstance(n, ast.Name) and n.id not in bound))
 
 
-def assigned(variable: Variable, value: Any) -> list[tuple[Var, object]]:
+def assigned_values(variable: Variable, value: Any) -> list[tuple[Var, object]]:
     """The values that an assignment to a variable gives variables of the program.
 
     Raises ExecutionError for a variable that the program does not have: a static number, a function; TypeMismatch for a
@@ -182,7 +182,7 @@ def assigned(variable: Variable, value: Any) -> list[tuple[Var, object]]:
     match variable.held_by:
         case Var() as var:
             assert var.type is not None
-            return [(var, run_time_value(_plain(value, var.type), var.type, variable.name))]
+            return [(var, run_time_value(_plain_value(value, var.type), var.type, variable.name))]
         case Parts(items) if isinstance(variable.value, Structure):
             given = split(value)
             if given is None or len(given[1]) != len(items):
@@ -193,7 +193,7 @@ def assigned(variable: Variable, value: Any) -> list[tuple[Var, object]]:
                 inner = Variable(f"{variable.name}[{position}]", before, meaning)
                 if not isinstance(meaning, Var | Parts) and _is_same(before, part):
                     continue
-                changes += assigned(inner, part)
+                changes += assigned_values(inner, part)
             return changes
         case _:
             raise ExecutionError(
@@ -209,11 +209,11 @@ def _is_same(before: object, after: object) -> bool:
         return before is after
 
 
-def _plain(value: Any, type_: Type) -> Any:
+def _plain_value(value: Any, type_: Type) -> Any:
     """A Python value as the argument of a run-time type: arrays of its dtype, tuples of structures."""
     type_ = prune(type_)  # type: ignore[assignment]
     if isinstance(type_, TupleType) and (parts := split(value)) is not None and len(parts[1]) == len(type_.items):
-        return tuple(map(_plain, parts[1], type_.items))
+        return tuple(map(_plain_value, parts[1], type_.items))
     if hasattr(value, "numpy"):
         value = value.numpy()
     if isinstance(type_, TensorType) and isinstance(value, list | tuple):

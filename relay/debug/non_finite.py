@@ -106,7 +106,7 @@ class Finding:
         origin = self.origin
         part = "the backward part of " * origin.is_backward
         if origin.operator:
-            message = f"{origin.operator} in {part}{_plain(origin.function)} makes the first {self.kind}"
+            message = f"{origin.operator} in {part}{_plain_name(origin.function)} makes the first {self.kind}"
         else:
             message = f"the argument {origin.name} has a {self.kind}"
         if origin.array.ndim:
@@ -330,7 +330,7 @@ def _operators_by_place(program: Program) -> dict[Span, tuple[str, ...]]:
     return {place: tuple(operators) for place, operators in found.items()}
 
 
-def _plain(function: str) -> str:
+def _plain_name(function: str) -> str:
     """The name of the function that a part of a derivative belongs to."""
     for suffix in ("_gradient", "_forward", "_backward"):
         function = function.removesuffix(suffix)

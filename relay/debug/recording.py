@@ -170,7 +170,7 @@ class Recording:
         self.machine.environment = lambda variables: Environment(variables, self._journal)
 
     @property
-    def kept(self) -> int:
+    def kept_steps(self) -> int:
         """The number of steps that can be taken back."""
         return len(self._steps)
 
@@ -185,7 +185,7 @@ class Recording:
         return self._frames
 
     @property
-    def top(self) -> Frame:
+    def top_frame(self) -> Frame:
         """The innermost frame: the frame that waits for a function is below its frame."""
         return self._frames[-1]  # type: ignore[return-value]
 

@@ -25,7 +25,7 @@ from relay.api.function import RelayFunction
 from relay.debug import places
 from relay.debug.breakpoints import Breakpoint, Condition, NonFinite, applied_operator
 from relay.debug.conditions import Conditions
-from relay.debug.expressions import Expressions, assigned, not_defined, python_value
+from relay.debug.expressions import Expressions, assigned_values, not_defined, python_value
 from relay.debug.notebook import session_html
 from relay.debug.places import Point
 from relay.debug.programs import Program, program_of
@@ -36,7 +36,7 @@ from relay.errors.diagnostic import Span
 from relay.eval.backtrace import Call, backtrace_of
 from relay.eval.frames import Frame
 from relay.eval.values import Closure
-from relay.eval.variables import Variables, own_variables, shown, variables
+from relay.eval.variables import Variables, own_variables, variable_lines, variables
 from relay.ir.expr import Block
 
 MEMORY = 256 << 20
@@ -118,7 +118,7 @@ class Session:
         if not self._begins_line():
             self._run(self._begins_line)
         self._recording.begin()
-        self._stopped("error" if self.error is not None else "line")
+        self._stop_at("error" if self.error is not None else "line")
 
     # ---- moving
 
@@ -146,7 +146,7 @@ class Session:
     def run_to(self, line: int, file: str | None = None) -> Stop:
         """Go on to a line, or a breakpoint before it."""
         target = Breakpoint(0, self._line_with_code(line, file), file)
-        return self._run(lambda: target.is_at(self._top, self._point, self._begins_line(), self._begins_call()))
+        return self._run(lambda: target.is_at(self._top_frame, self._point, self._begins_line(), self._begins_call()))
 
     def back(self) -> Stop:
         """Take back what was run since the line before, of this function or of one that it called, or its caller."""
@@ -228,7 +228,7 @@ class Session:
     @property
     def recorded(self) -> int:
         """The number of steps that can be taken back."""
-        return self._recording.kept
+        return self._recording.kept_steps
 
     @property
     def backtrace(self) -> tuple[Call, ...]:
@@ -283,7 +283,7 @@ class Session:
     def show(self, name: str | None = None) -> str:
         """The variables in scope, or one of them: name, type and value in short, a line for each."""
         found = self._variables()
-        return "\n".join(shown(found if name is None else {name: found[self._known(name, found)]}))
+        return "\n".join(variable_lines(found if name is None else {name: found[self._known_names(name, found)]}))
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression of the language over the variables in scope. It changes nothing."""
@@ -315,7 +315,7 @@ class Session:
         in scope, ExecutionError for one that is not a variable of the program, TypeMismatch for another type.
         """
         found = self._variables()
-        for variable, new in assigned(found[self._known(name, found)], value):
+        for variable, new in assigned_values(found[self._known_names(name, found)], value):
             self._recording.change(self._frame, variable, new)
         self.error = None
 
@@ -367,13 +367,13 @@ class Session:
     # ---- how it moves
 
     @property
-    def _top(self) -> Frame:
-        return self._recording.top
+    def _top_frame(self) -> Frame:
+        return self._recording.top_frame
 
     @property
     def _point(self) -> Point:
         """The next point of the innermost frame."""
-        frame = self._top
+        frame = self._top_frame
         activation = frame.activations[-1]
         points = self._points.get(activation.block)
         if points is None:
@@ -382,28 +382,28 @@ class Session:
 
     @property
     def _place(self) -> Span | None:
-        return places.place(self._top, self._point)
+        return places.place(self._top_frame, self._point)
 
     def _place_of(self, frame: Frame) -> Span | None:
-        return self._place if frame is self._top else places.visible_span(frame)
+        return self._place if frame is self._top_frame else places.visible_span(frame)
 
     def _begins_line(self) -> bool:
         """True if the program is before a line that it has not begun."""
         line = self._point.line
-        return line is not None and line != self._top.environment.line  # type: ignore[attr-defined]
+        return line is not None and line != self._top_frame.environment.line  # type: ignore[attr-defined]
 
     def _begins_call(self) -> bool:
         """True if the innermost function has done nothing yet."""
-        frame = self._top
+        frame = self._top_frame
         return len(frame.activations) == 1 and frame.activations[0].position == 0
 
     def _not_inside(self, wanted: Callable[[], bool]) -> Callable[[], bool]:
         """A condition that holds only outside of functions that the innermost one calls."""
-        depth, own = len(self._recording.frames), self._recording.top if not self.finished else None
+        depth, own = len(self._recording.frames), self._recording.top_frame if not self.finished else None
 
         def reached() -> bool:
             now = len(self._recording.frames)
-            return (now < depth or (now == depth and self._top is own) or own is None) and wanted()
+            return (now < depth or (now == depth and self._top_frame is own) or own is None) and wanted()
 
         return reached
 
@@ -412,10 +412,10 @@ class Session:
         point = self._point
         line = None if point.begins_round else point.line
         if line is None and not point.begins_round:
-            line = self._top.environment.line  # type: ignore[attr-defined]
+            line = self._top_frame.environment.line  # type: ignore[attr-defined]
         call = None
         if self.stops_at_non_finite and self._recording.count != self._passed:
-            call = applied_operator(self._top, self._recording.machine)
+            call = applied_operator(self._top_frame, self._recording.machine)
         self._recording.step(line, point.changes_reference)
         if call is not None and (made := call.non_finite()) is not None:
             self._recording.undo()
@@ -426,29 +426,29 @@ class Session:
         """Go on until something is reached."""
         self._selected, self.error = 0, None
         if self.finished:
-            return self._stopped("end")
+            return self._stop_at("end")
         frames = self._recording.frames
         try:
             with np.errstate(all="ignore"):
                 self._advance()
                 while frames:
                     if self.listen():
-                        return self._stopped("interrupt")
+                        return self._stop_at("interrupt")
                     if (found := self._breakpoint()) is not None:
-                        return self._stopped("breakpoint", found if isinstance(found, Breakpoint) else None)
+                        return self._stop_at("breakpoint", found if isinstance(found, Breakpoint) else None)
                     if reached():
-                        return self._stopped(reason)
+                        return self._stop_at(reason)
                     self._advance()
         except KeyboardInterrupt:
-            return self._stopped("interrupt")
+            return self._stop_at("interrupt")
         except _ConditionError as failed:
-            return self._stopped("breakpoint", failed.breakpoint, failed.error)
+            return self._stop_at("breakpoint", failed.breakpoint, failed.error)
         except RelayError as error:
             if isinstance(error, ExecutionError) and not error.backtrace:
                 error.backtrace = self.backtrace
             self.error = error
-            return self._stopped("nan" if isinstance(error, NonFinite) else "error")
-        return self._stopped("end")
+            return self._stop_at("nan" if isinstance(error, NonFinite) else "error")
+        return self._stop_at("end")
 
     def _rewind(self, reached: Callable[[], bool], reason: str) -> Stop:
         """Take steps back until something is reached."""
@@ -456,24 +456,24 @@ class Session:
         try:
             while self._recording.undo():
                 if self.listen():
-                    return self._stopped("interrupt")
+                    return self._stop_at("interrupt")
                 if (found := self._breakpoint()) is not None:
-                    return self._stopped("breakpoint", found if isinstance(found, Breakpoint) else None)
+                    return self._stop_at("breakpoint", found if isinstance(found, Breakpoint) else None)
                 if reached():
-                    return self._stopped(reason)
+                    return self._stop_at(reason)
         except KeyboardInterrupt:
-            return self._stopped("interrupt")
+            return self._stop_at("interrupt")
         except _ConditionError as failed:
-            return self._stopped("breakpoint", failed.breakpoint, failed.error)
-        return self._stopped("beginning")
+            return self._stop_at("breakpoint", failed.breakpoint, failed.error)
+        return self._stop_at("beginning")
 
-    def _stopped(self, reason: str, breakpoint: Breakpoint | None = None, error: RelayError | None = None) -> Stop:
+    def _stop_at(self, reason: str, breakpoint: Breakpoint | None = None, error: RelayError | None = None) -> Stop:
         if breakpoint is not None:
             breakpoint.hits += 1
         if self.finished:
             self.stop = Stop("end")
         else:
-            self.stop = Stop(reason, self._top.name, self._place, breakpoint, error or self.error)
+            self.stop = Stop(reason, self._top_frame.name, self._place, breakpoint, error or self.error)
         return self.stop
 
     def at_breakpoint(self) -> Breakpoint | None:
@@ -491,7 +491,7 @@ class Session:
             return True
         if not self.breakpoints:
             return None
-        frame = self._top
+        frame = self._top_frame
         begins_line, begins_call = self._begins_line(), self._begins_call()
         for breakpoint in self.breakpoints:
             if not breakpoint.is_at(frame, point, begins_line, begins_call):
@@ -523,7 +523,7 @@ class Session:
     def _variables(self) -> Variables:
         return variables(self._frame, self.program.names)
 
-    def _known(self, name: str, found: Variables) -> str:
+    def _known_names(self, name: str, found: Variables) -> str:
         if name not in found:
             raise not_defined(name, found)
         return name

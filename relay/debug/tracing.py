@@ -13,7 +13,7 @@ import numpy as np
 
 from relay.api.function import RelayFunction
 from relay.calling.checks import arrays_in
-from relay.debug.expressions import Shown, python_value
+from relay.debug.expressions import OpaqueValue, python_value
 from relay.debug.places import functions, operators
 from relay.debug.programs import Program, program_of
 from relay.debug.statistics import Statistics, statistics_of
@@ -110,7 +110,7 @@ class Trace(Sequence[Row]):
 
     def __getitem__(self, index: Any) -> Any:
         """A row, or for a slice a trace of several."""
-        return self._of(self.rows[index]) if isinstance(index, slice) else self.rows[index]
+        return self._part_of_rows(self.rows[index]) if isinstance(index, slice) else self.rows[index]
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -118,7 +118,7 @@ class Trace(Sequence[Row]):
     def filter(self, *selections: Selection) -> Trace:
         """The rows that match one of these."""
         _check(selections)
-        return self._of([row for row in self.rows if _is_wanted(row, selections)])
+        return self._part_of_rows([row for row in self.rows if _is_wanted(row, selections)])
 
     def records(self) -> list[dict[str, Any]]:
         """The rows as dicts, for `pandas.DataFrame(trace.records())`."""
@@ -196,7 +196,7 @@ class Trace(Sequence[Row]):
     def __repr__(self) -> str:
         return f"<a trace of {len(self)} rows>"
 
-    def _of(self, rows: Sequence[Row]) -> Trace:
+    def _part_of_rows(self, rows: Sequence[Row]) -> Trace:
         return Trace(rows, self.dropped, self.result, self.error)
 
 
@@ -388,14 +388,14 @@ class _Recorder:
         )
         self._number += 1
         kept = python_value(value)
-        statistics = None if isinstance(kept, Shown) or not self._only_statistics else statistics_of(kept)
+        statistics = None if isinstance(kept, OpaqueValue) or not self._only_statistics else statistics_of(kept)
         row = attrs.evolve(
             row, text=short_text(value), value=None if self._only_statistics else kept, statistics=statistics
         )
         if self._selections and not _is_wanted(row, self._selections):
             return
         cost = ROW_BYTES
-        if not self._only_statistics and not isinstance(kept, Shown):
+        if not self._only_statistics and not isinstance(kept, OpaqueValue):
             cost += sum(array.nbytes + 100 for array in arrays_in(kept))
         self._rows.append((row, cost))
         self._used += cost

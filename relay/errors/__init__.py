@@ -79,7 +79,7 @@ class RelayError(Exception):
         return self
 
 
-def together(errors: Iterable[RelayError]) -> RelayError:
+def combine_errors(errors: Iterable[RelayError]) -> RelayError:
     """One error for several: the first one, which carries the others. What is said of one place is said once.
 
     Raises ValueError if there is none.

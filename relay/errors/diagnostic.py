@@ -125,7 +125,7 @@ def _width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _visible(text: str) -> tuple[str, list[int]]:
+def _printed_line(text: str) -> tuple[str, list[int]]:
     """A source line as it is printed, and the cell at which each of its characters starts, and the end."""
     shown: list[str] = []
     starts: list[int] = []
@@ -214,7 +214,7 @@ class _Layout:
 
     def _window(self, text: str, start: int, end: int) -> tuple[str, int, int]:
         """The visible part of a line, the cells before the mark, and the length of the mark in cells."""
-        shown, starts = _visible(text)
+        shown, starts = _printed_line(text)
         last = len(text)
         past = max(0, start - last)  # the end of the line, where Python expected more
         first_cell, end_cell = starts[min(start, last)] + past, starts[min(max(end, start), last)] + past

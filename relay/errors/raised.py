@@ -14,7 +14,7 @@ from relay.errors import ExecutionError, Span
 SEPARATOR = ": "
 
 
-def raisable(value: object) -> bool:
+def is_raisable(value: object) -> bool:
     """True if a program may raise this: one of Python's own classes of exceptions, of which the name tells."""
     name = getattr(value, "__name__", "")
     return isinstance(value, type) and issubclass(value, Exception) and getattr(builtins, name, None) is value
@@ -24,7 +24,7 @@ def failure(message: str, span: Span | None, help: str | None = None) -> Executi
     """The error of an assertion that does not hold, or of a `raise`."""
     name, separator, text = message.partition(SEPARATOR)
     cls = getattr(builtins, name, None) if name.isidentifier() else None
-    if separator and raisable(cls) and _stands_at_raise(span):
+    if separator and is_raisable(cls) and _stands_at_raise(span):
         return _class_of(cls)(text, span, help=help)
     return ExecutionError(message, span, help=help)
 

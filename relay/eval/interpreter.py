@@ -249,7 +249,7 @@ class Machine:
                 bind(np.array(evaluate(dim, frame.sizes), base.dtype))
             case BindDim(made, size, span):
                 number = int(value(size))  # type: ignore[call-overload]
-                if not 0 <= number <= made.largest:
+                if not 0 <= number <= made.upper_bound:
                     raise ExecutionError(no_size(made), span)
                 frame.sizes = {**frame.sizes, made: number}
             case AxisSize(tensor, axis):
@@ -385,12 +385,12 @@ class Machine:
         own = frozenset(environment)
         for binding in group:
             assert isinstance(binding.value, Lambda)
-            for var in self._free(binding.value.function):
+            for var in self._free_variables(binding.value.function):
                 if var not in own:
                     environment[var] = self.atom(frame, var)
         frame.environment.update((target, environment[target]) for target in own)
 
-    def _free(self, function: Function) -> tuple[Var, ...]:
+    def _free_variables(self, function: Function) -> tuple[Var, ...]:
         found = self._captured.get(function)
         if found is None:
             found = self._captured[function] = tuple(free_variables(function))

@@ -70,7 +70,7 @@ class Steps:
         if steps is None:
             steps = (*map(self._binding, block.bindings), self._terminator(block.terminator))
             if block in self.dropped:
-                steps = tuple(map(self._dropping, (*block.bindings, None), steps, self.dropped[block]))
+                steps = tuple(map(self._dropping_step, (*block.bindings, None), steps, self.dropped[block]))
             self._blocks[block] = steps
         return Activation(block, steps, owner, 0, arm, label)
 
@@ -91,7 +91,7 @@ class Steps:
                 execute = self._machine.execute
                 return lambda frame, activation: execute(frame, activation, binding)
 
-    def _dropping(self, binding: Binding | None, step: Step, variables: tuple[Var, ...]) -> Step:
+    def _dropping_step(self, binding: Binding | None, step: Step, variables: tuple[Var, ...]) -> Step:
         """A step that drops variables: one that changes a stack before it does so."""
         value = binding.value if binding is not None else None
         if binding is not None and isinstance(value, StackPush | StackSet | StackPrefix):

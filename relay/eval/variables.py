@@ -71,7 +71,7 @@ def variables(frame: Frame, names: SourceNames | None, wanted: frozenset[str] | 
     if names is None or not _is_named(frame, names):
         meanings = _in_source(frame)
     else:
-        meanings = _written(frame, names if wanted is None else names.chosen(wanted))
+        meanings = _user_names(frame, names if wanted is None else names.subset(wanted))
     for name, meaning in meanings:
         if wanted is not None and name not in wanted:
             continue
@@ -92,14 +92,18 @@ def _closure(frame: Frame, name: str) -> Var | None:
 
 def own_variables(frame: Frame) -> Variables:
     """The program's own variables in scope at a frame's place, temporaries among them."""
-    return {name: Variable(name, frame.environment[var], var) for name, var in _own(frame) if var in frame.environment}
+    return {
+        name: Variable(name, frame.environment[var], var)
+        for name, var in _own_variables(frame)
+        if var in frame.environment
+    }
 
 
 def _is_named(frame: Frame, names: SourceNames) -> bool:
     return any(names[activation.block] for activation in frame.activations) or not frame.closure.function.parameters
 
 
-def _written(frame: Frame, names: SourceNames) -> Iterator[tuple[str, Meaning]]:
+def _user_names(frame: Frame, names: SourceNames) -> Iterator[tuple[str, Meaning]]:
     """The names that users have written, as far as the frame has got."""
     last = len(frame.activations) - 1
     for depth, activation in enumerate(frame.activations):
@@ -111,23 +115,23 @@ def _in_source(frame: Frame) -> Iterator[tuple[str, Var]]:
     """The program's own variables that are named as one in the source is, cotangents of those among them."""
     span = frame.closure.function.span
     if span is None:
-        return _own(frame)
+        return _own_variables(frame)
     words = words_of(span.source)
-    return ((name, var) for name, var in _own(frame) if name.removeprefix(COTANGENT) in words)
+    return ((name, var) for name, var in _own_variables(frame) if name.removeprefix(COTANGENT) in words)
 
 
-def _own(frame: Frame) -> Iterator[tuple[str, Var]]:
+def _own_variables(frame: Frame) -> Iterator[tuple[str, Var]]:
     """The program's own variables, as far as the frame has got."""
     for variable in (*frame.closure.environment, *frame.closure.function.parameters):
         yield variable.name, variable
     last = len(frame.activations) - 1
     for depth, activation in enumerate(frame.activations):
-        yield from ((v.name, v) for v in _introduced(activation))
+        yield from ((v.name, v) for v in _block_variables(activation))
         for binding in activation.block.bindings[: activation.position - (depth < last)]:
             yield from ((v.name, v) for v in binding.targets)
 
 
-def _introduced(activation: Activation) -> Sequence[Var]:
+def _block_variables(activation: Activation) -> Sequence[Var]:
     """The variables that a block begins with."""
     match activation.owner.value if activation.owner is not None else None:
         case Loop() as loop:
@@ -175,7 +179,7 @@ def type_text(value: object) -> str:
             inside = [type_text(item) for item in items]
             if form is not None and form.names:
                 inside = [f"{n}: {t}" for n, t in zip(form.names, inside, strict=True)]
-            return _bracketed(name, form, inside)
+            return _bracketed_text(name, form, inside)
         case Reference(content):
             return f"Ref[{type_text(content)}]"
         case Stack(_, length):
@@ -194,49 +198,49 @@ def type_text(value: object) -> str:
 
 def short_text(value: object, characters: int = SHOWN_CHARACTERS) -> str:
     """A value in short, on one line."""
-    text = _short(value, SHOWN_DEPTH)
+    text = _short_text(value, SHOWN_DEPTH)
     return text if len(text) <= characters else text[: characters - 2] + ".."
 
 
-def _short(value: object, depth: int) -> str:
+def _short_text(value: object, depth: int) -> str:
     match value:
         case Box():
-            return _short(primal(value), depth)
+            return _short_text(primal(value), depth)
         case np.ndarray():
             return _array_text(value)
         case Structure(items, form):
-            inside = [_short(item, depth - 1) for item in items[:SHOWN_ITEMS]] if depth else [".."]
+            inside = [_short_text(item, depth - 1) for item in items[:SHOWN_ITEMS]] if depth else [".."]
             if form is not None and form.names and depth:
                 inside = [f"{n}={t}" for n, t in zip(form.names, inside, strict=False)]
             name = "" if form is None or form.cls is list else form.cls.__name__
-            return _bracketed(name, form, [*inside, *[".."] * (depth > 0 and len(items) > SHOWN_ITEMS)])
+            return _bracketed_text(name, form, [*inside, *[".."] * (depth > 0 and len(items) > SHOWN_ITEMS)])
         case tuple():
-            return _short(Structure(value, None), depth)
+            return _short_text(Structure(value, None), depth)
         case Reference(content):
-            return f"ref({_short(content, depth - 1) if depth else '..'})"
+            return f"ref({_short_text(content, depth - 1) if depth else '..'})"
         case Stack(buffer, length):
             cells = buffer[: min(length, SHOWN_ITEMS)]
             held = [cell.content if isinstance(cell, Reference) else cell for cell in cells]
-            inside = [_short(item, depth - 1) for item in held] if depth else [".."]
+            inside = [_short_text(item, depth - 1) for item in held] if depth else [".."]
             return f"[{', '.join([*inside, *['..'] * (depth > 0 and length > SHOWN_ITEMS)])}]"
         case Data(definition, _, fields) if is_optional(DataType(definition)):
-            return _short(fields[0], depth) if fields else "None"
+            return _short_text(fields[0], depth) if fields else "None"
         case Data(_, constructor, fields):
             if not fields:
                 return constructor
-            inside = [_short(field, depth - 1) for field in fields] if depth else [".."]
+            inside = [_short_text(field, depth - 1) for field in fields] if depth else [".."]
             return f"{constructor}({', '.join(inside)})"
         case Closure(function):
             return f"fn {function_name(function)}"
         case GradientFunction(function):
-            return f"grad({_short(function, depth)})"
+            return f"grad({_short_text(function, depth)})"
         case FunctionName(name):
             return f"fn {name}"
         case _:
             return " ".join(repr(value).split())
 
 
-def _bracketed(name: str, form: Form | None, inside: Sequence[str]) -> str:
+def _bracketed_text(name: str, form: Form | None, inside: Sequence[str]) -> str:
     text = ", ".join(inside)
     if form is not None and form.cls is list:
         return f"[{text}]"
@@ -251,6 +255,6 @@ def _array_text(array: np.ndarray) -> str:
     return " ".join(text.split()).replace("...", "..").replace("[ ", "[")
 
 
-def shown(variables: Mapping[str, Variable]) -> list[str]:
+def variable_lines(variables: Mapping[str, Variable]) -> list[str]:
     """A line for each variable: its name, type and value."""
     return [f"{v.name}: {type_text(v.value)} = {short_text(v.value)}" for v in variables.values()]

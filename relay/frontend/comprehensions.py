@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from relay.errors import FrontendError, Label, Span
 from relay.frontend.analysis.names import changes_inside, target_names
 from relay.frontend.assignments import store
-from relay.frontend.conditions import truth
-from relay.frontend.context import Capture, Context, Unassigned, distinct
+from relay.frontend.conditions import bool_constant
+from relay.frontend.context import Capture, Context, Unassigned, distinct_captures
 from relay.ir.expr import Arm, Atom, Block, Exit, Expr, If, Loop, LoopLabel, Next, Static, Var, Yield
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.surface import Apply, ForEach
@@ -50,7 +50,7 @@ def lower_comprehension(context: Context, node: Comprehension) -> Expr:
     result = _generators(context, node.generators, start, element, isinstance(node, ast.DictComp), kept)
     context.cells, context.early = outer_cells, outer_early
     if held:
-        context.holds[result] = distinct(held)
+        context.holds[result] = distinct_captures(held)
     context.block.environment.states.update(assigned)
     return result
 
@@ -132,7 +132,7 @@ def lower_quantifier(context: Context, node: ast.GeneratorExp, decides: bool) ->
         _search(context, node.generators, node.elt, label, decides)
     for name, place in whole.environment.captured.items():
         context.block.environment.captured.setdefault(name, place)
-    body = whole.block(Exit(label, (truth(not decides, span),), span))
+    body = whole.block(Exit(label, (bool_constant(not decides, span),), span))
     context.emit((result,), Loop(label, (), (), body, None, span))
     context.block.environment.states.update(assigned)
     return result
@@ -186,10 +186,10 @@ def _search(
             if tests:
                 emit_tests(tests[1:])
             elif decides:
-                held.terminator = Exit(label, (truth(True, place),), place)
+                held.terminator = Exit(label, (bool_constant(True, place),), place)
         with context.new_block() as missed:
             if not tests and not decides:
-                missed.terminator = Exit(label, (truth(False, place),), place)
+                missed.terminator = Exit(label, (bool_constant(False, place),), place)
         for block in (held, missed):
             context.block.environment.captured.update(block.environment.captured)
         arm = Arm(Block((), Yield((kept,), place)), held.block(Yield((), place)))

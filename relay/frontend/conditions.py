@@ -44,7 +44,7 @@ COMPARISONS: dict[type[ast.cmpop], str] = {
 }
 
 
-def truth(value: bool, span: Span | None) -> Constant:
+def bool_constant(value: bool, span: Span | None) -> Constant:
     """True or False."""
     return Constant(np.asarray(value), span)
 
@@ -242,7 +242,7 @@ def _nested_boolean(context: Context, node: ast.BoolOp, operands: Sequence[ast.e
             value = context.bind(nested, "condition", context.span(operands[1]))
         rest.last_span = context.span(operands[1])
     known = _empty_block(context)
-    outcome = truth(not is_and, context.span(operands[0]))
+    outcome = bool_constant(not is_and, context.span(operands[0]))
     rest_branch = Branch(rest, context.span(operands[1]), "")
     known_branch = Branch(known, context.span(operands[0]), "not assigned if this decides alone")
     if is_and:
@@ -268,7 +268,7 @@ def _long_boolean(context: Context, node: ast.BoolOp, is_and: bool) -> Expr:
     branches, values = [], []
     for operand in early:
         branches.append(Branch(_empty_block(context), context.span(operand), ""))
-        values.append(truth(not is_and, context.span(operand)))
+        values.append(bool_constant(not is_and, context.span(operand)))
     branch, value = _value_branch(context, last)
     return _select_value(context, node, conditions, [*branches, branch], [*values, value])
 
@@ -309,7 +309,7 @@ def _comparison(context: Context, node: ast.Compare, left: Atom, left_span: Span
         outcome = context.bind(nested, "condition", span)
     known = _empty_block(context)
     branches = [Branch(rest, span, ""), Branch(known, span, "not assigned if this does not hold")]
-    return _select_value(context, node, [condition], branches, [outcome, truth(False, span)])
+    return _select_value(context, node, [condition], branches, [outcome, bool_constant(False, span)])
 
 
 def _none_test(context: Context, node: ast.Compare, left: Atom, operation: type[ast.cmpop]) -> Expr:

@@ -120,7 +120,7 @@ class Capture:
     span: Span
 
 
-def distinct(captures: Iterable[Capture]) -> tuple[Capture, ...]:
+def distinct_captures(captures: Iterable[Capture]) -> tuple[Capture, ...]:
     """Captures, each variable once: functions that capture each other's callers would have it once for each way."""
     found: dict[tuple[int, str], Capture] = {}
     for capture in captures:
@@ -195,7 +195,7 @@ class Context:
         self.valued_return: Span | None = None
         self.bare_return: Span | None = None
 
-    def anew(self) -> Context:
+    def restarted_context(self) -> Context:
         """The same function at the start of its translation, with the cells that were found."""
         context = Context(self.file, self.scope, self.node, self.name, self.translator, None)
         context.found_cells, context.found_lists = self.found_cells, self.found_lists
@@ -276,11 +276,11 @@ class Context:
             case Var():
                 return self.holds.get(value, ())
             case MakeTuple(items) | OpCall(_, items) | Apply(Static(Intrinsic()), items):
-                return distinct(c for v in items if isinstance(v, Var) for c in self.holds.get(v, ()))
+                return distinct_captures(c for v in items if isinstance(v, Var) for c in self.holds.get(v, ()))
             case If(arms, orelse):
                 ends = [block.terminator for block in (*(arm.body for arm in arms), orelse)]
                 yielded = [v for end in ends if isinstance(end, Yield) for v in end.values]
-                return distinct(c for v in yielded if isinstance(v, Var) for c in self.holds.get(v, ()))
+                return distinct_captures(c for v in yielded if isinstance(v, Var) for c in self.holds.get(v, ()))
             case Annotated(Var() as whole, _) | Unpack(Var() as whole, _) | Index(Var() as whole, _):
                 return self.holds.get(whole, ())
             case _:

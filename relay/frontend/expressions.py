@@ -9,7 +9,7 @@ from relay.frontend import displays
 from relay.frontend.analysis.names import subscripted_name
 from relay.frontend.analysis.unsupported import refuse_expression
 from relay.frontend.comprehensions import lower_comprehension, lower_mapped, lower_quantifier
-from relay.frontend.conditions import lower_boolean, lower_comparison, lower_conditional, truth
+from relay.frontend.conditions import bool_constant, lower_boolean, lower_comparison, lower_conditional
 from relay.frontend.context import TEMPORARY_NAMES, Context
 from relay.frontend.functions import lower_lambda
 from relay.frontend.lists import lower_pop, lower_pop_of_place
@@ -79,7 +79,7 @@ def lower_constant(context: Context, node: ast.Constant, value: object) -> Atom:
     """A literal."""
     span = context.span(node)
     if isinstance(value, bool):
-        return truth(value, span)
+        return bool_constant(value, span)
     if value is None or value is Ellipsis or isinstance(value, int | float | str):
         return Static(value, span)
     kind, help = (

@@ -15,7 +15,7 @@ from relay.errors import FrontendError, InternalError, Label
 from relay.frontend.analysis.foreign_annotations import says_nothing
 from relay.frontend.analysis.names import is_part, parameters_in_order, read_names
 from relay.frontend.annotations import AnnotationReader, UndefinedName
-from relay.frontend.context import Capture, Context, distinct
+from relay.frontend.context import Capture, Context, distinct_captures
 from relay.frontend.scope import ParameterScope
 from relay.frontend.source import FunctionNode, SourceFile
 from relay.ir.annotations.annotation import to_type
@@ -252,7 +252,7 @@ def _lower_group(context: Context, statements: Sequence[ast.stmt]) -> None:
         captures += context.captures_of.get(value.function.label, ())
     if captures:
         for variable in variables:  # each may call the others
-            context.holds[variable] = distinct(captures)
+            context.holds[variable] = distinct_captures(captures)
     for variable, (name, _, _) in zip(variables, definitions, strict=True):
         if _is_kept(context, name):
             context.rename(name, variable, variable.span or context.file.function_span(context.node))
@@ -284,7 +284,7 @@ def _lower_nested(context: Context, node: FunctionNode, name: str, defaults: Seq
     reader = AnnotationReader(context.file, scope, context.defines)
     function = lower_body(inner, reader, defaults, dict)
     if inner.captures:
-        context.captures_of[function.label] = distinct(inner.captures)
+        context.captures_of[function.label] = distinct_captures(inner.captures)
     return Lambda(function, function.span)
 
 

@@ -8,7 +8,7 @@ import attrs
 
 from relay.errors import Label, Span
 from relay.frontend.analysis.names import Names
-from relay.frontend.context import UNREAD, Context, State, SurfaceBlock, Unassigned, distinct
+from relay.frontend.context import UNREAD, Context, State, SurfaceBlock, Unassigned, distinct_captures
 from relay.ir.expr import Var, Yield
 
 
@@ -46,7 +46,7 @@ def join(
             environment.states[name] = context.early[name]
         elif len(values) == len(ends):
             target = Var(name, None, values[0].span)
-            held = distinct(capture for value in values for capture in context.holds.get(value, ()))
+            held = distinct_captures(capture for value in values for capture in context.holds.get(value, ()))
             if held:
                 context.holds[target] = held
             targets.append(target)
@@ -54,13 +54,13 @@ def join(
             for row, value in zip(yields, values, strict=True):
                 row.append(value)
         else:
-            environment.states[name] = _partial(name, ends, states)
+            environment.states[name] = _partial_assignment(name, ends, states)
     for end, row in zip(ends, yields, strict=True):
         end.block.terminator = Yield(tuple(row), end.block.last_span if end.block.last_span is not None else span)
     return tuple(targets)
 
 
-def _partial(name: str, ends: Sequence[Branch], states: Sequence[State | None]) -> Unassigned:
+def _partial_assignment(name: str, ends: Sequence[Branch], states: Sequence[State | None]) -> Unassigned:
     """The state of a name that some ends have not assigned."""
     for state in states:
         if isinstance(state, Unassigned) and state is not UNREAD:

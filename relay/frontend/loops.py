@@ -13,7 +13,7 @@ from relay.frontend.analysis.names import Names, assigned_names, is_always_true,
 from relay.frontend.assignments import store
 from relay.frontend.comprehensions import image, map_or_filter
 from relay.frontend.conditions import Conjunction, conjuncts
-from relay.frontend.context import UNREAD, Context, Environment, LoopFrame, Unassigned, distinct
+from relay.frontend.context import UNREAD, Context, Environment, LoopFrame, Unassigned, distinct_captures
 from relay.ir.expr import Arm, Atom, Block, Dead, Exit, If, Loop, LoopLabel, Next, Static, Var, Yield
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.surface import Apply, ForEach
@@ -63,7 +63,7 @@ def _round(context: Context, frame: LoopFrame, body: list[ast.stmt]) -> None:
     try:
         context.statements(body)
         if context.block.is_open:
-            _next(context, frame, frame.span)
+            _end_round(context, frame, frame.span)
     finally:
         context.loops.pop()
     _note_captures(frame, context.block.environment, outer)
@@ -194,7 +194,7 @@ def lower_break(context: Context, node: ast.Break) -> None:
 
 def lower_continue(context: Context, node: ast.Continue) -> None:
     """Start the next round of the innermost loop."""
-    _next(context, _frame(context, node, "continue"), context.span(node))
+    _end_round(context, _frame(context, node, "continue"), context.span(node))
 
 
 def _older_cells(context: Context) -> frozenset[str]:
@@ -221,7 +221,7 @@ def _value(environment: Environment, name: str) -> Var:
     return state
 
 
-def _next(context: Context, frame: LoopFrame, span: Span) -> None:
+def _end_round(context: Context, frame: LoopFrame, span: Span) -> None:
     """End the block with the next round."""
     environment = context.block.environment
     values: list[Atom] = []
@@ -251,7 +251,7 @@ def _exit(context: Context, frame: LoopFrame, span: Span) -> None:
 
 def _note_held(context: Context, frame: LoopFrame, name: str, value: Var) -> None:
     if value in context.holds:
-        frame.held[name] = distinct((*frame.held.get(name, ()), *context.holds[value]))
+        frame.held[name] = distinct_captures((*frame.held.get(name, ()), *context.holds[value]))
 
 
 def _initial(context: Context, name: str, resized: bool, span: Span) -> Var:

@@ -105,7 +105,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import TypeAlias
 
-from relay.errors import FrontendError, RelayError, Source, bugs_of, together
+from relay.errors import FrontendError, RelayError, Source, bugs_of, combine_errors
 from relay.frontend.analysis.names import read_names
 from relay.frontend.analysis.unsupported import refuse_statement
 from relay.frontend.annotations import AnnotationReader
@@ -239,7 +239,7 @@ def lower_text(text: str, filename: str, globals: Mapping[str, object]) -> dict[
                     )
                 )
     if errors:
-        raise together(errors)
+        raise combine_errors(errors)
     return definitions
 
 
@@ -278,7 +278,7 @@ def _lower(context: Context, scope: Scope, defaults: Sequence[Atom | None], eval
             function = _body(context, defaults, evaluated)
             if context.discoveries == known:
                 break
-            context = context.anew()  # some variables have to be kept in cells
+            context = context.restarted_context()  # some variables have to be kept in cells
     except RecursionError:
         raise FrontendError(
             f"`{context.name}` is nested too deeply",
@@ -286,7 +286,7 @@ def _lower(context: Context, scope: Scope, defaults: Sequence[Atom | None], eval
             help="give names to parts of the nested expression, or move inner blocks into functions",
         ) from None
     if context.errors or function is None:
-        raise together(context.errors)
+        raise combine_errors(context.errors)
     return Definition(function, SnapshotScope(scope))
 
 

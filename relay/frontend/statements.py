@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from relay.errors import FrontendError, Label, Span
-from relay.errors.raised import SEPARATOR, raisable
+from relay.errors.raised import SEPARATOR, is_raisable
 from relay.frontend.analysis.unsupported import EXPRESSIONS, refuse_expression, refuse_statement
 from relay.frontend.assignments import lower_annotated_assignment, lower_assignment, lower_augmented_assignment
 from relay.frontend.conditions import lower_if
@@ -194,7 +194,7 @@ def _assert_false(context: Context, node: ast.Raise) -> ast.Assert:
         raise FrontendError("a `raise` names the error, and no cause", context.file.keyword_span(node), help=help)
     is_name = isinstance(raised, ast.Name) and not context.defines(raised.id)
     cls = context.scope.resolve(raised.id) if is_name and isinstance(raised, ast.Name) else None
-    if not raisable(cls) or len(arguments) > 1 or any(isinstance(a, ast.Starred) for a in arguments):
+    if not is_raisable(cls) or len(arguments) > 1 or any(isinstance(a, ast.Starred) for a in arguments):
         raise FrontendError(
             "a program raises Python's own errors, with one text",
             context.span(raised),

@@ -76,7 +76,7 @@ def gradient_definition(definition: DataDefinition) -> DataDefinition | None:
             if current not in group:
                 group[current] = _contents(current)
                 pending += group[current][0]
-        reach = {d: _reachable(d, group) for d in group}
+        reach = {d: _reachable_definitions(d, group) for d in group}
         floats = {d for d in group if any(group[r][1] for r in reach[d])}
         for current in floats:
             if current.gradient is None:
@@ -127,7 +127,7 @@ def _contents(definition: DataDefinition) -> tuple[set[DataDefinition], bool, bo
     return others, floats, rest
 
 
-def _reachable(
+def _reachable_definitions(
     start: DataDefinition, group: Mapping[DataDefinition, tuple[set[DataDefinition], bool, bool]]
 ) -> set[DataDefinition]:
     found, pending = {start}, [start]

@@ -111,7 +111,7 @@ class DataDependentDim(TypeId):
     is_wide: bool = False
 
     @property
-    def largest(self) -> int:
+    def upper_bound(self) -> int:
         """The largest number that it may be."""
         return WIDEST_SIZE if self.is_wide else LARGEST_SIZE
 
@@ -179,7 +179,7 @@ WIDEST_SIZE = 2**46
 
 def no_size(dim: DataDependentDim) -> str:
     """The error text for a number that is not a valid size."""
-    return f"a size must be a number from 0 to {dim.largest}"
+    return f"a size must be a number from 0 to {dim.upper_bound}"
 
 
 # ---- the normal form

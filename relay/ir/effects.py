@@ -71,7 +71,7 @@ class Effects:
     def _parts(self) -> list[Effect | Effects]:
         """The effects that others see, with the sets of functions that are parameters: a least fixed point, since
         functions may call each other."""
-        sets = self.reachable()
+        sets = self.reachable_effects()
         users: dict[Effects, list[Effects]] = {}
         for one in sets:
             for part in one.found:
@@ -88,7 +88,7 @@ class Effects:
                 waiting.update(dict.fromkeys(users.get(one, ())))
         return list(seen[self])
 
-    def reachable(self) -> list[Effects]:
+    def reachable_effects(self) -> list[Effects]:
         """This one, and those of all functions that are called, also by those."""
         order: dict[Effects, None] = {self: None}
         pending = [self]

@@ -218,7 +218,7 @@ def selector(role: Role, in_part: Items) -> Callable[[type], Items]:
         found = [field for field in fields(cls) if field.role in (role, Role.PART)]
         forms = [field.form for field in found]
         if not found:
-            return _nothing
+            return _no_parts
         is_plain = forms == [Form.MANY] or (len(forms) > 1 and set(forms) == {Form.ONE})
         if is_plain and all(field.role is role for field in found):
             return attrgetter(*[field.name for field in found])
@@ -253,7 +253,7 @@ def in_field(form: Form, value: Any) -> Sequence[Any]:
             return [item for _, item in value]
 
 
-def _nothing(_: object) -> tuple[Any, ...]:
+def _no_parts(_: object) -> tuple[Any, ...]:
     return ()
 
 
@@ -305,17 +305,17 @@ def _steps(
 ) -> list[tuple[int, str, Callable[[Callable[[Any], Any], Any], Any] | None, bool]]:
     """For each field with one of these roles, in the order of scope: its position, the function for it, how it is
     applied (None: to the value itself), and whether the parts bind the same variables."""
-    applied = {Form.ONE: None, Form.OPTIONAL: _one, Form.MANY: _each, Form.NAMED: _each_named}
+    applied = {Form.ONE: None, Form.OPTIONAL: _changed_part, Form.MANY: _changed_parts, Form.NAMED: _each_named}
     positions = {field: position for position, field in enumerate(fields(cls))}
     found = [field for field in in_scope_order(cls) if field.role in roles]
     return [(positions[f], roles[f.role], applied[f.form], f.alike) for f in found]
 
 
-def _one(change: Callable[[Any], Any], item: Any) -> Any:
+def _changed_part(change: Callable[[Any], Any], item: Any) -> Any:
     return change(item)
 
 
-def _each(change: Callable[[Any], Any], items: tuple[Any, ...]) -> tuple[Any, ...]:
+def _changed_parts(change: Callable[[Any], Any], items: tuple[Any, ...]) -> tuple[Any, ...]:
     """All items changed; the same tuple if nothing is another."""
     made = tuple(map(change, items))
     return items if all(map(is_, made, items)) else made

@@ -210,7 +210,7 @@ class _Copy:
         self.labels: dict[LoopLabel, LoopLabel] = dict(labels)
         self.dims: dict[DataDependentDim, DataDependentDim] = {}
 
-    def fresh(self, var: Var) -> Var:
+    def fresh_variable(self, var: Var) -> Var:
         copy = Var(var.name, None if var.type is None else renamed_type(var.type, self.dims), var.span)
         self.variables[var] = copy
         return copy
@@ -227,13 +227,18 @@ class _Copy:
                 dim = binding.value.dim
                 self.dims[dim] = made_dim(dim.name, dim.is_wide)
         # All targets first: lambdas next to each other see each other.
-        targets = [tuple(map(self.fresh, b.targets)) for b in block.bindings]
+        targets = [tuple(map(self.fresh_variable, b.targets)) for b in block.bindings]
         bindings = tuple(Binding(t, self.expression(b.value)) for t, b in zip(targets, block.bindings, strict=True))
         return Block(bindings, map_terminator(block.terminator, self.atom, lambda name: self.labels.get(name, name)))
 
     def expression(self, expression: Expr) -> Expr:
         return map_parts(
-            expression, atom=self.atom, block=self.block, var=self.fresh, label=self.fresh_label, dims=self.dims
+            expression,
+            atom=self.atom,
+            block=self.block,
+            var=self.fresh_variable,
+            label=self.fresh_label,
+            dims=self.dims,
         )
 
 
@@ -266,5 +271,5 @@ def copy_function(
     functions inside. `dims` replaces sizes that are bound outside."""
     copy = _Copy(mapping or {}, {}, keep_sizes)
     copy.dims.update(dims or {})
-    made: Function = _Rebuilding(copy.atom, copy.block, copy.fresh, copy.fresh_label, copy.dims).part(function)
+    made: Function = _Rebuilding(copy.atom, copy.block, copy.fresh_variable, copy.fresh_label, copy.dims).part(function)
     return made

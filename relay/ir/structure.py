@@ -75,13 +75,13 @@ def registration(value: object) -> Registration | None:
     found = _REGISTERED.get(cls)
     if found is None and (cls.__module__ not in ("builtins", "numpy")):
         for name, inside in _LIBRARIES.items():
-            if name in sys.modules and (found := _foreign(sys.modules[name], inside, value)) is not None:
+            if name in sys.modules and (found := _foreign_registration(sys.modules[name], inside, value)) is not None:
                 _REGISTERED[cls] = found
                 break
     return found
 
 
-def _foreign(library: Any, inside: str, value: object) -> Registration | None:
+def _foreign_registration(library: Any, inside: str, value: object) -> Registration | None:
     """The registration of a value's class with a library; its structure of one level is the auxiliary data."""
     module = getattr(library, inside, None) if inside else library
     tree_structure = getattr(module, "tree_structure", None)

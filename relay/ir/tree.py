@@ -244,17 +244,17 @@ def flatten_like(structure: Structure, value: object, name: str) -> list[Any]:
                 if item is not None and not (type(item) is node.type and item == expected):
                     inside = node_of(item)
                     shown = describe(item) if inside is None else show(inside[0])
-                    raise different(name + structure.path(position), node, shown)
+                    raise structure_mismatch(name + structure.path(position), node, shown)
             case InnerNode():
                 inside = node_of(item)
                 if inside is None or inside[0] != node:
                     shown, other = (describe(item), None) if inside is None else (show(inside[0]), inside[0])
-                    raise different(name + structure.path(position), node, shown, other)
+                    raise structure_mismatch(name + structure.path(position), node, shown, other)
                 pending.extend(reversed(inside[1]))
     return found
 
 
-def different(path: str, node: Node, found: str, other: InnerNode | None = None) -> TypeMismatch:
+def structure_mismatch(path: str, node: Node, found: str, other: InnerNode | None = None) -> TypeMismatch:
     """The error for a tree that has something else than a node where `path` reads it: `other`, if it is a structure."""
     if isinstance(node, InnerNode) and other is not None and node.form.cls is other.form.cls:
         lacking = [name for name in node.form.names if name not in other.form.names]

@@ -18,7 +18,7 @@ def require_square(a, name):
 
 
 @written()
-def eliminated(a, b):
+def eliminate(a, b):
     """Gauss: the upper triangle and the right sides, and the sign of the exchange of rows."""
     rows, sign = relay.arange(a.shape[0]), 1.0
     for k in range(a.shape[0]):
@@ -37,7 +37,7 @@ def eliminated(a, b):
 @written()
 def triangle(a):
     """The diagonal of the triangle that elimination leaves of a square matrix, and the sign of the exchange of rows."""
-    upper, _, sign = eliminated(a, np.zeros_like(a[:, :1]))
+    upper, _, sign = eliminate(a, np.zeros_like(a[:, :1]))
     return relay.diagonal(upper), sign
 
 
@@ -48,7 +48,7 @@ def solve(a, b, /):
     sides = f"np.linalg.solve of the shapes {a.shape} and {b.shape}: the second must be"
     fits = 1 <= b.ndim <= 2 and b.shape[0] == a.shape[0]
     require_shape(fits, f"{sides} ({a.shape[0]},) or ({a.shape[0]}, k)")
-    upper, right, _ = eliminated(a, b[:, None] if b.ndim == 1 else b)
+    upper, right, _ = eliminate(a, b[:, None] if b.ndim == 1 else b)
     return np.reshape(relay.triangular_solve(upper, right, lower=False), b.shape)
 
 

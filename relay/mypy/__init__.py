@@ -50,7 +50,7 @@ from relay.mypy.aliases import plain_aliases
 from relay.mypy.checked import TYPES, CheckedFiles, read
 from relay.mypy.data import data_class, empty, is_data, is_missing
 from relay.mypy.reports import RELAY, drop_errors, report
-from relay.mypy.signatures import Signatures, anything
+from relay.mypy.signatures import Signatures, any_type
 
 _FOREIGN = ("builtins", "typing", "types", "collections", "numpy", "relay", "abc", "_typeshed", "typing_extensions")
 _DECORATORS = ("relay._Relay.__call__", "relay._Decorator.__call__")
@@ -88,7 +88,7 @@ class RelayPlugin(Plugin):
         info = symbol.node if symbol is not None else None
         if not isinstance(info, TypeInfo) or not is_data(info):
             return None
-        return Instance(info, [anything() for _ in info.type_vars])
+        return Instance(info, [any_type() for _ in info.type_vars])
 
     def _aliases(self, module: str) -> frozenset[str]:
         """The names of Relay's types in a module of the user."""
@@ -138,7 +138,7 @@ class RelayPlugin(Plugin):
 
     def _decorated_type(self, context: MethodContext | FunctionContext) -> Type:
         """The type of a decorated function; its mistakes are reported."""
-        function = _first(context)
+        function = _first_function(context)
         if function is None:
             return context.default_return_type
         self._report(context, function)
@@ -151,7 +151,7 @@ class RelayPlugin(Plugin):
 
     def _composite(self, context: FunctionContext) -> Type:
         """A composite operator's body is Relay's."""
-        function = _first(context)
+        function = _first_function(context)
         if function is not None:
             self._report(context, function)
         return context.default_return_type
@@ -167,10 +167,10 @@ class RelayPlugin(Plugin):
 
     def _derivative(self, context: FunctionContext) -> Type:
         """A derivative takes what the function takes, and perhaps a seed."""
-        function = _first(context)
+        function = _first_function(context)
         if function is None:
             return context.default_return_type
-        written, of = _text(context, context.context), _text(context, _innermost(context.context))
+        written, of = _text(context, context.context), _text(context, _innermost_function(context.context))
         found = None if written is None else self._checked.expression(context.api.path, written, of)
         if found is None and any(map(len, context.arg_types[4:])):
             return context.default_return_type  # which arguments it takes, is not known
@@ -183,8 +183,8 @@ class RelayPlugin(Plugin):
             return context.default_return_type
         path = context.api.path
         found, back = self._checked.expression(path, written), self._checked.pullback(path, written)
-        value = anything() if found is None else self._signatures.result(found.result)
-        gradients = anything() if back is None else self._signatures.result(back.result)
+        value = any_type() if found is None else self._signatures.result(found.result)
+        gradients = any_type() if back is None else self._signatures.result(back.result)
         return self._signatures.pair(value, self._signatures.pullback(gradients))
 
     def _jvp(self, context: FunctionContext) -> Type:
@@ -199,13 +199,13 @@ class RelayPlugin(Plugin):
 _DERIVATIVES = ("grad", "value_and_grad", "jacobian", "hessian")
 
 
-def _first(context: MethodContext | FunctionContext) -> CallableType | None:
+def _first_function(context: MethodContext | FunctionContext) -> CallableType | None:
     """The function that is the first argument of a call."""
     arguments = [get_proper_type(t) for types in context.arg_types for t in types]
     return arguments[0] if arguments and isinstance(arguments[0], CallableType) else None
 
 
-def _innermost(node: Context) -> Context:
+def _innermost_function(node: Context) -> Context:
     """The function that derivatives are taken of: f in `grad(grad(f))`."""
     while isinstance(node, CallExpr) and node.args:
         node = node.args[0]
@@ -246,16 +246,16 @@ def _is_global(node: Expression) -> bool:
 
 def _relay_type(context: AnalyzeTypeContext) -> Type:
     """The type for brackets after Tensor, whose content is not a Python type."""
-    return anything()
+    return any_type()
 
 
 def _make_callable(context: ClassDefContext) -> None:
     """Let modules be called: `import relay`, then `@relay`. Those of others are refused by `_called_module`."""
     arguments = [
-        Argument(Var("arguments", anything()), anything(), None, ARG_STAR),
-        Argument(Var("keywords", anything()), anything(), None, ARG_STAR2),
+        Argument(Var("arguments", any_type()), any_type(), None, ARG_STAR),
+        Argument(Var("keywords", any_type()), any_type(), None, ARG_STAR2),
     ]
-    add_method_to_class(context.api, context.cls, "__call__", arguments, anything())
+    add_method_to_class(context.api, context.cls, "__call__", arguments, any_type())
 
 
 def _hide(function: FuncDef, type_: CallableType) -> None:

@@ -8,7 +8,7 @@ from mypy.plugins.dataclasses import dataclass_class_maker_callback
 from mypy.types import AnyType, CallableType, Instance, Type, TypeOfAny, get_proper_type
 
 from relay.mypy.reports import drop_errors
-from relay.mypy.signatures import anything, kind
+from relay.mypy.signatures import any_type, kind
 
 
 def data_class(context: ClassDefContext) -> bool:
@@ -28,7 +28,7 @@ def data_class(context: ClassDefContext) -> bool:
     for constructor in nested:
         info = constructor.info
         if whole not in info.mro:
-            info.bases = [Instance(whole, [anything() for _ in whole.type_vars])]
+            info.bases = [Instance(whole, [any_type() for _ in whole.type_vars])]
             info.mro = [info, *whole.mro]
         _free_fields(constructor)
         ready &= dataclass_class_maker_callback(ClassDefContext(constructor, context.reason, context.api))
@@ -41,19 +41,19 @@ def _free_fields(cls: ClassDef) -> None:
         match node:
             case AssignmentStmt(lvalues=[NameExpr(node=Var() as field)], unanalyzed_type=written):
                 if written is not None and kind(written) is not None:
-                    field.type = anything()
+                    field.type = any_type()
 
 
 def _hide_method(context: ClassDefContext, node: FuncDef) -> None:
     drop_errors(context.api.errors, node)  # type: ignore[attr-defined]
     empty(node)
     if isinstance(node.type, CallableType):
-        types = [anything() if is_missing(t) else t for t in node.type.arg_types]
-        result = anything() if is_missing(node.type.ret_type) else node.type.ret_type
+        types = [any_type() if is_missing(t) else t for t in node.type.arg_types]
+        result = any_type() if is_missing(node.type.ret_type) else node.type.ret_type
         node.type = node.type.copy_modified(arg_types=types, ret_type=result, implicit=False)
     elif node.type is None:
         fallback = context.api.named_type("builtins.function")
-        unknown = anything()
+        unknown = any_type()
         types = [unknown for _ in node.arguments]
         node.type = CallableType(types, node.arg_kinds, node.arg_names, unknown, fallback, name=node.name)
 

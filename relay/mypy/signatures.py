@@ -40,11 +40,11 @@ class Signatures:
         """A loaded class; missing parameters may be anything. Any, if mypy is configured to skip the class's module."""
         symbol = self._lookup(fullname)
         if symbol is None or not isinstance(symbol.node, TypeInfo):
-            return anything()
+            return any_type()
         info = symbol.node
         if info.tuple_type is not None:
             return info.tuple_type
-        return Instance(info, list(arguments) or [anything() for _ in info.type_vars])
+        return Instance(info, list(arguments) or [any_type() for _ in info.type_vars])
 
     def function_class(self) -> Instance:
         """The class of decorated functions."""
@@ -68,14 +68,14 @@ class Signatures:
 
     def derivative(self, function: CallableType, found: relay_types.FunctionType | None) -> CallableType | None:
         """The signature of a function's derivative: its parameters, perhaps a seed, and the result that Relay finds."""
-        result = anything() if found is None else self.result(found.result)
+        result = any_type() if found is None else self.result(found.result)
         made = function.copy_modified(ret_type=result, fallback=self.function_class(), name=function.name)
         if found is None or len(found.parameters) == len(function.arg_types):
             return made
         if len(found.parameters) != len(function.arg_types) + 1 or not all(k.is_positional() for k in made.arg_kinds):
             return None
         return made.copy_modified(
-            arg_types=[*made.arg_types, anything()],
+            arg_types=[*made.arg_types, any_type()],
             arg_kinds=[*made.arg_kinds, ARG_POS],
             arg_names=[*made.arg_names, "seed"],
         )
@@ -88,7 +88,7 @@ class Signatures:
         """A function of one argument."""
         fallback = self.named_type("builtins.function")
         assert isinstance(fallback, Instance)
-        return CallableType([anything()], [ARG_POS], [None], result, fallback)
+        return CallableType([any_type()], [ARG_POS], [None], result, fallback)
 
     # ---- results
 
@@ -101,11 +101,11 @@ class Signatures:
                 return self._structure(type_, [self.result(item) for item in items])
             case relay_types.DataType():
                 owner = getattr(type_.definition.origin, "cls", None)
-                return anything() if owner is None else self._class(owner)
+                return any_type() if owner is None else self._class(owner)
             case relay_types.StackType(relay_types.RefType(content)):
                 return self.named_type("builtins.list", self.result(content))
             case _:
-                return anything()
+                return any_type()
 
     def tangent(self, type_: relay_types.Type) -> Type:
         """The Python type of the derivative of a value along a tangent; None if it has no derivative."""
@@ -123,7 +123,7 @@ class Signatures:
             return self._tuple(items)
         if type_.form.cls is type(None):
             return NoneType()
-        shared = items[0] if items and all(item == items[0] for item in items) else anything()
+        shared = items[0] if items and all(item == items[0] for item in items) else any_type()
         if type_.form.cls is dict:
             return self.named_type("builtins.dict", self.named_type("builtins.str"), shared)
         return self.named_type("builtins.list", shared) if type_.form.cls is list else self._class(type_.form.cls)
@@ -137,7 +137,7 @@ class Signatures:
         """A class of the user's. That of a file that was read is found by the file."""
         read = _CHECKED.fullmatch(cls.__module__)
         module = cls.__module__ if read is None else self._module_of(read[1])
-        return anything() if module is None else self.named_type(f"{module}.{cls.__qualname__}")
+        return any_type() if module is None else self.named_type(f"{module}.{cls.__qualname__}")
 
     def _module_of(self, path: str) -> str | None:
         modules = self._modules()
@@ -164,7 +164,7 @@ class Signatures:
             case "scalar":
                 return UnionType([self.named_type("builtins.float"), *arrays])
             case "tuple":
-                return anything()
+                return any_type()
             case _:
                 return analyzed
 
@@ -174,7 +174,7 @@ class Signatures:
             case "tensor" | "scalar":
                 return self.named_type("relay.calling.array.Array")
             case "tuple":
-                return anything()
+                return any_type()
             case _:
                 return analyzed if not isinstance(get_proper_type(analyzed), NoneType) else NoneType()
 
@@ -184,7 +184,7 @@ def _has_axes(type_: relay_types.TensorType) -> bool:
     return any(not isinstance(d, relay_types.TypeId) or d.kind is relay_types.Kind.Dim for d in type_.shape)
 
 
-def anything() -> AnyType:
+def any_type() -> AnyType:
     """The type of what may be anything."""
     return AnyType(TypeOfAny.special_form)
 

@@ -31,7 +31,7 @@ class Length:
 
     # ---- questions
 
-    def _ask(self, relation: str, left: Any, right: Any) -> bool:
+    def _decide(self, relation: str, left: Any, right: Any) -> bool:
         a, b = dim_of(left), dim_of(right)
         answer = facts().ask(a, relation, b)
         if answer is None:
@@ -40,22 +40,22 @@ class Length:
         return answer
 
     def __eq__(self, other: object) -> bool:
-        return self._ask(EQUAL, self, other) if is_length(other) else NotImplemented
+        return self._decide(EQUAL, self, other) if is_length(other) else NotImplemented
 
     def __ge__(self, other: Any) -> bool:
-        return self._ask(AT_LEAST, self, other) if is_length(other) else NotImplemented
+        return self._decide(AT_LEAST, self, other) if is_length(other) else NotImplemented
 
     def __le__(self, other: Any) -> bool:
-        return self._ask(AT_LEAST, other, self) if is_length(other) else NotImplemented
+        return self._decide(AT_LEAST, other, self) if is_length(other) else NotImplemented
 
     def __gt__(self, other: Any) -> bool:
-        return not self._ask(AT_LEAST, other, self) if is_length(other) else NotImplemented
+        return not self._decide(AT_LEAST, other, self) if is_length(other) else NotImplemented
 
     def __lt__(self, other: Any) -> bool:
-        return not self._ask(AT_LEAST, self, other) if is_length(other) else NotImplemented
+        return not self._decide(AT_LEAST, self, other) if is_length(other) else NotImplemented
 
     def __bool__(self) -> bool:
-        return not self._ask(EQUAL, self, 0)
+        return not self._decide(EQUAL, self, 0)
 
     def __index__(self) -> int:
         number = facts().number(self.dim)

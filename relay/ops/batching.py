@@ -16,7 +16,7 @@ from relay.operator.batching import align as align
 from relay.operator.batching import batch_body as batch_body
 from relay.operator.batching import batch_reshape as batch_reshape
 from relay.operator.batching import shift_axes as shift_axes
-from relay.ops.notation import Value, counting
+from relay.ops.notation import Value, integer_range
 
 # ---- the same call
 
@@ -110,7 +110,7 @@ def into_axis(letter: str) -> Callable[..., Value | None]:
 
 def example_numbers(emitter: Emitter, batch: Batch, rank: int) -> Value:
     """The number of each example, in int64: (size, 1, .., 1), of `rank` axes in all."""
-    numbers = counting(emitter, 0, batch.size, INT64)
+    numbers = integer_range(emitter, 0, batch.size, INT64)
     return numbers if rank == 1 else numbers.op("reshape", shape=(batch.size, *(1,) * (rank - 1)))
 
 

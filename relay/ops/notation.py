@@ -68,11 +68,11 @@ __all__ = [
     "broadcast_dims",
     "broadcast_load",
     "constant_number",
-    "counting",
     "dims",
     "elementwise",
     "expansion",
     "index_base",
+    "integer_range",
     "is_integer",
     "loops",
     "making",
@@ -102,7 +102,7 @@ def index_base(*limits: Dim) -> BaseType:
     return INT32 if all(fits_int32(facts(), limit) for limit in limits) else INT64
 
 
-def counting(emitter: Emitter, start: Dim, stop: Dim, dtype: BaseType | None = None) -> Value:
+def integer_range(emitter: Emitter, start: Dim, stop: Dim, dtype: BaseType | None = None) -> Value:
     """The integers from start up to stop, exclusive; stop may be symbolic."""
     base = index_base(stop) if dtype is None else dtype
     attributes: dict[str, Any] = {"start": start, "stop": stop, "step": 1, "dtype": base}
@@ -196,7 +196,7 @@ def number_or_size(value: Any, dtype: str) -> Element:
     return tirx.const(value, dtype) if isinstance(value, int | float) else tirx.Cast(dtype, value)
 
 
-def wide(x: Value) -> Value:
+def widened_value(x: Value) -> Value:
     """x, in float32 if its dtype is smaller."""
     return x.op("cast", dtype=FLOAT32) if x.base.name in ("float16", "bfloat16") else x
 

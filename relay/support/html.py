@@ -23,14 +23,14 @@ _LIGHT_THEMES = ('[data-jp-theme-light="true"]', ".vscode-light", '[data-theme="
 _DARK_THEMES = ('[data-jp-theme-light="false"]', ".vscode-dark", '[data-theme="dark"]', 'html[theme="dark"]')
 
 
-def _within(themes: tuple[str, ...]) -> str:
+def _theme_selector(themes: tuple[str, ...]) -> str:
     return ",".join(f"{theme} .{CLASS}" for theme in themes)
 
 
 STYLE = (
     f".{CLASS}{{{_LIGHT};color:var(--text);background:var(--back);padding:.4em .6em;font-size:13px;overflow-x:auto}}"
     f"@media (prefers-color-scheme:dark){{.{CLASS}{{{_DARK}}}}}"
-    f"{_within(_LIGHT_THEMES)}{{{_LIGHT}}}{_within(_DARK_THEMES)}{{{_DARK}}}"
+    f"{_theme_selector(_LIGHT_THEMES)}{{{_LIGHT}}}{_theme_selector(_DARK_THEMES)}{{{_DARK}}}"
     f".{CLASS} pre{{margin:.2em 0;color:inherit;background:none;line-height:1.35;white-space:pre;"
     "font-family:ui-monospace,monospace;font-size:12.5px}"
     f".{CLASS} .head{{color:var(--dim)}}"

@@ -40,11 +40,11 @@ def memory_limit() -> int:
     given = number("RELAY_MEMORY_LIMIT")
     if given is not None:
         return given
-    available = _available()
+    available = _available_memory()
     return UNLIMITED if available is None else available * 9 // 10
 
 
-def _available() -> int | None:
+def _available_memory() -> int | None:
     """The bytes of memory that this process could get now, if the system tells."""
     found = []
     try:
@@ -64,7 +64,7 @@ def stack_size() -> int:
     given = number("RELAY_STACK_SIZE")
     if given is not None:
         return max(given // PAGE * PAGE, 2 * RESERVE)
-    available = _available()
+    available = _available_memory()
     return _STACK_SIZE if available is None else max(min(_STACK_SIZE, available // 8 // PAGE * PAGE), 2 * RESERVE)
 
 

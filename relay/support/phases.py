@@ -31,7 +31,7 @@ class PhaseTimes:
             self.add(name, part, seconds)
 
     @contextmanager
-    def measured(self, name: str, part: str) -> Iterator[None]:
+    def measured_phase(self, name: str, part: str) -> Iterator[None]:
         """A context: its body is such a phase."""
         start = time.perf_counter()
         self._within.append(0.0)
@@ -71,5 +71,5 @@ def phase(name: str, part: str = "") -> Iterator[None]:
     if times is None:
         yield
         return
-    with times.measured(name, part):
+    with times.measured_phase(name, part):
         yield

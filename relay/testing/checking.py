@@ -164,14 +164,14 @@ class _Comparison:
 
     def of_values(self, arguments: tuple[Any, ...]) -> _Difference | None:
         """The difference of compiled results from the interpreter's; None if there is none. Raises _NotTaken."""
-        value = self._interpreted(arguments)
+        value = self._interpreted_result(arguments)
         self.taken += 1
         return self._levels_differ(None, arguments, (), value)
 
     def of_gradients(self, arguments: tuple[Any, ...]) -> _Difference | None:
         """The difference of compiled gradients from the interpreter's; None if there is none, or no gradient. Raises
         _NotTaken."""
-        value = self._interpreted(arguments)
+        value = self._interpreted_result(arguments)
         if self.gradient is False or not any(map(_is_float, leaves(arguments))):
             return None
         try:
@@ -190,7 +190,7 @@ class _Comparison:
         """The difference of gradients from finite differences, near these arguments, where the function and its
         gradient are finite; None if there is none. Raises _NotTaken."""
         moved = _perturbed_arguments(arguments)
-        seeds = _seeds(self._interpreted(moved))
+        seeds = _seeds(self._interpreted_result(moved))
         if not seeds or not any(map(_is_float, leaves(arguments))):
             return None
         function = self._function(None)
@@ -204,7 +204,7 @@ class _Comparison:
         wrong = wrong_gradient(function, *moved)
         return None if wrong is None else _Difference("the gradient is wrong", wrong.message, moved)
 
-    def _interpreted(self, arguments: tuple[Any, ...]) -> Any:
+    def _interpreted_result(self, arguments: tuple[Any, ...]) -> Any:
         """The interpreter's result, or its ExecutionError. Raises _NotTaken."""
         try:
             return _outcome(self._function(None).interpret, arguments)

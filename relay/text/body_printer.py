@@ -78,12 +78,12 @@ class BodyPrinter(Pieces):
                 pass
         self._put(self._place(function.span), " ")
         around, self._function_label = self._function_label, function.label
-        self._braces(function.body, returns=True)
+        self._braced_block(function.body, returns=True)
         self._function_label = around
 
     # ---- blocks
 
-    def _braces(self, block: Block, returns: bool = False) -> None:
+    def _braced_block(self, block: Block, returns: bool = False) -> None:
         """A block in braces: on one line if it has only a terminator."""
         self._put("{")
         if block.bindings:
@@ -175,7 +175,7 @@ class BodyPrinter(Pieces):
                     self._put(
                         name_text(arm.constructor), f"({self._variable_list(arm.fields)})" if arm.fields else "", " -> "
                     )
-                    self._braces(arm.body)
+                    self._braced_block(arm.body)
                 self._indentation -= 1
                 self._line()
                 self._put("}")
@@ -184,7 +184,7 @@ class BodyPrinter(Pieces):
                 if counter is not None:
                     self._put(f"for {self._variable(counter.index)} < {atom(counter.count)} ")
                 self._write_initial_values(parameters, initial)
-                self._braces(body)
+                self._braced_block(body)
             case Lambda(function):
                 self.function(function)
             case Grad(function) as grad:
@@ -215,7 +215,7 @@ class BodyPrinter(Pieces):
                 if resized:
                     self._put(f"resizing {', '.join(map(str, resized))} ")
                 self._write_initial_values(parameters, initial)
-                self._braces(body)
+                self._braced_block(body)
             case PatternMatch(value, cases):
                 self._cases(value, cases)
             case other:
@@ -247,10 +247,10 @@ class BodyPrinter(Pieces):
             self._put(f"{pattern_text(case.pattern, self._atom, self._variable)} ")
             if case.guard is not None:
                 self._put("if ")
-                self._braces(case.guard)
+                self._braced_block(case.guard)
                 self._put(" ")
             self._put("-> ")
-            self._braces(case.body)
+            self._braced_block(case.body)
         self._indentation -= 1
         self._line()
         self._put("}")
@@ -262,11 +262,11 @@ class BodyPrinter(Pieces):
                 case Block((), Yield((condition,))):
                     self._put(self._atom(condition))
                 case condition_block:
-                    self._braces(condition_block)
+                    self._braced_block(condition_block)
             self._put(" then ")
-            self._braces(arm.body)
+            self._braced_block(arm.body)
         self._put(" else " if arms else "do ")
-        self._braces(orelse)
+        self._braced_block(orelse)
 
     def _write_initial_values(self, parameters: Sequence[Var], initial: Sequence[Atom]) -> None:
         # The initial values belong to the outside, so they are named before the parameters.

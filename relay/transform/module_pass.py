@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Concatenate, ParamSpec
 
 from relay.ir.expr import Module
-from relay.ir.sizes.facts import assuming
+from relay.ir.sizes.facts import assume_facts
 
 _Options = ParamSpec("_Options")
 
@@ -19,7 +19,7 @@ def module_pass(
 
     @functools.wraps(change)
     def changed(module: Module, /, *arguments: _Options.args, **options: _Options.kwargs) -> Module:
-        with assuming(module.where):
+        with assume_facts(module.where):
             return change(module, *arguments, **options)
 
     return changed

@@ -17,7 +17,7 @@ from relay.support.gc_pause import without_collection
 from relay.support.phases import phase
 from relay.text.printer import to_text
 from relay.transform.passes import EXACT, ConfiguredPass, Pass, read_steps, step_of
-from relay.transform.properties import CODE, CONTRACTS, PROPERTIES, STAGES, after, check_order
+from relay.transform.properties import CODE, CONTRACTS, PROPERTIES, STAGES, check_order, properties_after
 
 _CLEAN = ("simplify", "fold_constants", "eliminate_common_subexpressions", "simplify", "eliminate_dead_code")
 _FLAT = ("flatten_sums", "allocate_tapes", "flatten_tuples", *_CLEAN)
@@ -104,12 +104,12 @@ class PassRecord:
     module: Module
 
     @property
-    def before(self) -> int:
+    def bindings_before(self) -> int:
         """The module's bindings before the pass."""
         return count(self.given)
 
     @property
-    def after(self) -> int:
+    def bindings_after(self) -> int:
         """The module's bindings after the pass."""
         return count(self.module)
 
@@ -188,7 +188,7 @@ class Pipeline:
                 module = step(module)
             seconds = time.perf_counter() - start
             records.append(PassRecord(step.name, seconds, given, module))
-            known = after(step, known)
+            known = properties_after(step, known)
             if self.checked:
                 _check(module, step.name, known)
         self.records = tuple(records)

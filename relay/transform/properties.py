@@ -111,7 +111,7 @@ class Step(Protocol):
         ...
 
 
-def after(step: Step, known: frozenset[str]) -> frozenset[str]:
+def properties_after(step: Step, known: frozenset[str]) -> frozenset[str]:
     """The properties of a module after a pass, from those before it."""
     return (known - step.contract.undoes) | step.contract.gives
 
@@ -122,7 +122,7 @@ def check_order(steps: Sequence[Step], known: frozenset[str], wanted: Iterable[s
     for step in steps:
         _require(f"{step.name} works on", "before it", step.contract.needs, known, undone)
         undone.update((name, f", which {step.name} may undo") for name in known & step.contract.undoes)
-        known = after(step, known)
+        known = properties_after(step, known)
     _require("what follows works on", "at the end", frozenset(wanted), known, undone)
 
 

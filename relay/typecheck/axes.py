@@ -33,7 +33,7 @@ def right_aligned_names(names: AxisNames, *, shape: object, **attributes: object
     return (*(None,) * (rank - len(names)), *names)[-rank:] if rank else ()
 
 
-def first(names: AxisNames, *others: AxisNames, **attributes: object) -> AxisNames:
+def first_operand(names: AxisNames, *others: AxisNames, **attributes: object) -> AxisNames:
     """The first operand's."""
     return names
 
@@ -135,7 +135,7 @@ def gathered_names(
     return (*indices[:-1], *names[len(names) - (len(result()) - len(indices) + 1) :])
 
 
-def second(names: AxisNames, other: AxisNames, **attributes: object) -> AxisNames:
+def second_operand(names: AxisNames, other: AxisNames, **attributes: object) -> AxisNames:
     """The second operand's."""
     return other
 

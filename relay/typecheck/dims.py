@@ -55,7 +55,7 @@ def refuse_made(dim: Dim) -> None:
         )
 
 
-def _ask(left: Dim, relation: str, right: Dim) -> bool:
+def _decide(left: Dim, relation: str, right: Dim) -> bool:
     answer = facts().ask(left, relation, right)
     if answer is None:
         raise undetermined_error(left, right, question=DimConstraint(left, relation, right))
@@ -69,12 +69,12 @@ def numbers(shape: Sequence[Dim]) -> tuple[int, ...]:
 
 def equal(left: Dim, right: Dim) -> bool:
     """True if two dims are equal. Raises Undetermined where that depends on a variable or on `ANY`."""
-    return _ask(resolve(left), EQUAL, resolve(right))
+    return _decide(resolve(left), EQUAL, resolve(right))
 
 
 def at_least(left: Dim, right: Dim) -> bool:
     """True if left >= right. Raises Undetermined."""
-    return _ask(resolve(left), AT_LEAST, resolve(right))
+    return _decide(resolve(left), AT_LEAST, resolve(right))
 
 
 def needs_at_least(left: Dim, right: Dim) -> bool:

@@ -112,7 +112,7 @@ class Guards(Facts):
         self.assumed: list[DimConstraint] = []
         self.here: tuple[DimConstraint, ...] = ()  # what holds at the place at hand, by the conditions around it
 
-    def symbolic(self, name: str, hint: int) -> Unknown:
+    def symbolic_dim(self, name: str, hint: int) -> Unknown:
         """A new symbolic dim, for an axis of an argument."""
         dim = Unknown(Kind.Dim, self._unused_name(name), hint=hint)
         self._dims.append(dim)

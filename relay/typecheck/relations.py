@@ -225,7 +225,7 @@ def arg_reduce(shape: Shape, *, axis: int | None = None, keepdims: bool = False)
     return reduce_nonempty(shape, axis=axis, keepdims=keepdims)
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def along_axis(shape: Shape, *, axis: int = -1) -> Shape:
     """The same shape; `axis` must be one of its axes."""
     normalize_axis(axis, len(shape))
@@ -405,7 +405,7 @@ def stack(shapes: Sequence[Shape], *, axis: int = 0) -> Shape:
 # ---- slices
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def strided_slice(shape: Shape, *, begin: Sequence[Dim], end: Sequence[Dim], strides: Sequence[int]) -> Shape:
     """The extents of a slice, one (begin, end, stride) for each axis."""
     if not len(begin) == len(end) == len(strides) == len(shape):
@@ -436,7 +436,7 @@ def steps(begin: Dim, end: Dim, stride: int) -> Dim:
     return floor_divide(add(distance, abs(stride) - 1), abs(stride)) if needs_at_least(distance, 0) else 0
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def place_slice(
     shape_of_x: Shape, *, shape: Sequence[Dim] | Dim, begin: Sequence[Dim], end: Sequence[Dim], strides: Sequence[int]
 ) -> Shape:
@@ -446,7 +446,7 @@ def place_slice(
     return whole
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def update_slice(
     shape: Shape, new: Shape, *, begin: Sequence[Dim], end: Sequence[Dim], strides: Sequence[int]
 ) -> Shape:
@@ -475,7 +475,7 @@ def take(shape: Shape, indices: Shape, *, axis: int | None = 0, mode: str = "rai
     return (*shape[:position], *indices, *shape[position + 1 :])
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def scatter_add(shape: Shape, indices: Shape, updates: Shape, *, axis: int = 0) -> Shape:
     """The first shape; the updates have the shape of what `take` would read."""
     wanted = take(shape, indices, axis=axis)
@@ -497,7 +497,7 @@ def index(shape: Shape, position: Shape) -> Shape:
     return shape[1:]
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def index_update(shape: Shape, position: Shape, new: Shape) -> Shape:
     """The first shape; the new values have the shape of one element along its first axis."""
     wanted = index(shape, position)

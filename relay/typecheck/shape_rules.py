@@ -71,7 +71,7 @@ def moveaxis(shape: Shape, *, source: int | Sequence[int], destination: int | Se
     return tuple(shape[axis] for axis in moved_axes(len(shape), source, destination))
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def flip(shape: Shape, *, axis: Axes = None) -> Shape:
     """The same shape; `axis` must name its axes."""
     normalize_axes(axis, len(shape))
@@ -90,7 +90,7 @@ def shifts(rank: int, shift: Dim | Sequence[Dim], axis: Axes) -> tuple[Any, ...]
     return tuple(result)
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def roll(shape: Shape, *, shift: Dim | Sequence[Dim], axis: Axes = None) -> Shape:
     """The same shape."""
     if axis is not None:
@@ -147,7 +147,7 @@ def pad_widths(rank: int, widths: Widths) -> tuple[tuple[Any, Any], ...]:
     return pairs
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def pad(shape: Shape, *, widths: Widths, mode: str = "constant", value: float = 0) -> Shape:
     """Each dim plus what is added. Edges and reflections need elements to repeat."""
     pairs = pad_widths(len(shape), widths)

@@ -402,7 +402,7 @@ def sizes_of(value: object, count: int, name: str = "sizes") -> Shape:
 
 
 @carries(names.window_names)
-def sliding(
+def sliding_shape(
     shape: Shape, *, kernel: object, axes: object, stride: object, padding: object, dilation: object, **others: object
 ) -> Shape:
     """s -> (s with the number of windows along the axes, *kernel)"""

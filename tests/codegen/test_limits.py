@@ -244,10 +244,10 @@ def test_wrong_limits_are_errors(variable: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_limits_follow_the_memory_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_available", lambda: 80 << 20)
+    monkeypatch.setattr(limits, "_available_memory", lambda: 80 << 20)
     assert limits.stack_size() == 10 << 20
     assert limits.memory_limit() == 72 << 20
-    monkeypatch.setattr(limits, "_available", lambda: None)
+    monkeypatch.setattr(limits, "_available_memory", lambda: None)
     assert limits.stack_size() == 1 << 30
     assert limits.memory_limit() == limits.UNLIMITED
 

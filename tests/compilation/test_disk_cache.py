@@ -129,7 +129,7 @@ def test_the_log_says_why_a_program_was_not_found(folder, monkeypatch, caplog):
     assert "the program differs from those on disk" in reason(TWICE.replace("2.0", "3.0"))
     monkeypatch.setenv("RELAY_NUM_THREADS", "3")
     assert "other options" in reason()
-    monkeypatch.setattr(disk_cache, "_surroundings", lambda: "another machine")
+    monkeypatch.setattr(disk_cache, "_environment_key", lambda: "another machine")
     assert "other versions" in reason()
 
 

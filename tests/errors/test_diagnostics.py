@@ -7,7 +7,7 @@ import io
 import pytest
 
 import relay
-from relay.errors import FrontendError, RelayError, ShapeError, together
+from relay.errors import FrontendError, RelayError, ShapeError, combine_errors
 from relay.errors.diagnostic import Diagnostic, Label, Source, Span, cells, wants_color
 
 
@@ -173,11 +173,11 @@ def test_errors_together() -> None:
     text = "f(a, b)"
     first, second = ShapeError("one", of(text, "a")), FrontendError("two", of(text, "b"))
     again = ShapeError("one, of another instance", of(text, "a"))
-    error = together([first, again, second])
+    error = combine_errors([first, again, second])
     assert error is first
     assert [(d.message, d.code) for d in error.diagnostics] == [("one", "ShapeError"), ("two", "FrontendError")]
     assert str(error).count("error: ") == 2
-    assert together([error, RelayError("three")]).diagnostics[2].message == "three"
+    assert combine_errors([error, RelayError("three")]).diagnostics[2].message == "three"
 
 
 def test_a_name_for_a_union_says_what_stands_for_it() -> None:

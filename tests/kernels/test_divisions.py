@@ -18,7 +18,7 @@ from relay.codegen.tvm.division import without_choices
 from relay.codegen.tvm.tir import tirx
 from relay.compilation.stages import to_core
 from relay.ir.sizes.extents import Place
-from relay.ir.sizes.facts import assuming
+from relay.ir.sizes.facts import assume_facts
 
 
 class _Lowered(BaseException):
@@ -38,7 +38,7 @@ def choices(text: str, arguments: tuple[Any, ...], axes: list[Place], monkeypatc
         raise _Lowered
 
     core = to_core(elaborated(R.from_source(text, {"R": R}), arguments, axes), 3)
-    with monkeypatch.context() as patch, assuming(core.where), pytest.raises(_Lowered):
+    with monkeypatch.context() as patch, assume_facts(core.where), pytest.raises(_Lowered):
         patch.setattr(tir, "build", lower)
         module_builder.assemble(core, 1, {}, frozenset())
     return [str(choice) for choice in found if "int" in str(choice.ty)]

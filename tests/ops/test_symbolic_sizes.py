@@ -25,7 +25,7 @@ from relay.eval.sizes import sizes_of
 from relay.eval.values import Data
 from relay.ir.expr import Module
 from relay.ir.sizes.extents import Place, symbolic_dims
-from relay.ir.sizes.facts import assuming
+from relay.ir.sizes.facts import assume_facts
 from relay.operator.definition import REQUIRED
 from relay.typecheck.elaboration import elaborate_structured
 
@@ -119,7 +119,7 @@ def test_code_for_all_sizes(name: str) -> None:
         _, _, module = symbolic(sample, gradient)
         core = to_core(module, 2)
         if symbolic_dims(core) and (WITH_SIZES.index(name) + SEED) % 2:
-            with assuming(core.where):
+            with assume_facts(core.where):
                 text(core, 1)
 
 

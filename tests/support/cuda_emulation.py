@@ -26,7 +26,7 @@ import numpy as np
 
 from relay.calling.results import wrap
 from relay.codegen.cuda.compiler import MachineCode, Resources
-from relay.codegen.cuda.driver import Toolchain, using
+from relay.codegen.cuda.driver import Toolchain, use_toolchain
 from relay.codegen.cuda.program import compile_for_gpu
 from relay.codegen.cuda.target import DEFAULT, Architecture
 from relay.eval.values import Data, Reference
@@ -329,7 +329,7 @@ def run_emulated(
 ) -> tuple[Any, Any]:
     """What a function's program for a GPU gives, and the program."""
     lowered, values = function._lower(arguments, {}, symbolic=symbolic)
-    with using(emulation(change=change)):
+    with use_toolchain(emulation(change=change)):
         program = compile_for_gpu(lowered.core, DEFAULT, Data, Reference)
         try:
             found = program(values)

@@ -9,7 +9,7 @@ import relay
 from relay.eval import interpreter
 from relay.ir.expr import Block, Function, Loop, Module, OpCall, Var
 from relay.ir.sizes.extents import symbolic_dims
-from relay.ir.sizes.facts import assuming
+from relay.ir.sizes.facts import assume_facts
 from relay.ir.traverse import bound_variables, walk
 from relay.operator import Pattern, lookup
 from relay.transform.analysis.value_ranges import ValueRanges
@@ -128,7 +128,7 @@ def test_products_leave_the_loop_where_all_sizes_are_symbolic(
 def integers(text: str) -> tuple[ValueRanges, dict[str, Var]]:
     module = relay.parse(text)
     variables = {v.name: v for b in walk(module.main.body) for v in (*b.targets, *bound_variables(b.value))}
-    with assuming(module.where):
+    with assume_facts(module.where):
         return ValueRanges(module.main.body), variables
 
 

@@ -125,7 +125,7 @@ def test_pipeline_records_what_it_did() -> None:
     pipeline = Pipeline(["inline", simplify, "eliminate_dead_code"], checked=True)
     after = pipeline(lowered("make_adder"))
     assert [r.name for r in pipeline.records] == ["inline", "simplify", "eliminate_dead_code"]
-    assert pipeline.records[-1].after == count(after) == 2
+    assert pipeline.records[-1].bindings_after == count(after) == 2
     assert all(r.seconds >= 0 for r in pipeline.records)
     with pytest.raises(ValueError, match="no pass 'fuse_everything'"):
         Pipeline(["fuse_everything"])

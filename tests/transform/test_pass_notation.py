@@ -47,7 +47,7 @@ def test_a_pipeline_is_written_as_text() -> None:
     assert [s.name for s in pipeline.passes] == [
         "inline", "eliminate_common_subexpressions", "fold_constants{max_size=1048576}", "eliminate_dead_code",
     ]  # fmt: skip
-    assert [(r.before, r.after) for r in pipeline.records] == [(5, 5), (5, 4), (4, 4), (4, 4)]
+    assert [(r.bindings_before, r.bindings_after) for r in pipeline.records] == [(5, 5), (5, 4), (4, 4), (4, 4)]
     assert pipeline.records[0].text.count("matmul") == 2
     assert pipeline.records[-1].text == relay.to_text(after)
     assert Pipeline("")(after) is after

@@ -10,7 +10,7 @@ import pytest
 from error_cases import NAMES, Case, all_cases, verify
 
 import relay
-from relay.errors import RelayError, together
+from relay.errors import RelayError, combine_errors
 from relay.frontend.lower import lower_text
 from relay.typecheck.elaboration import scheme
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
@@ -47,7 +47,7 @@ def check(text: str, filename: str) -> None:
         except RelayError as error:
             errors.append(error)
     if errors:
-        raise together(errors)
+        raise combine_errors(errors)
 
 
 @pytest.mark.parametrize("case", [*all_cases("types*.test"), *all_cases("several*.test")])

@@ -109,7 +109,7 @@ class DeviceArray(Array):
         return DeviceArray(self.tensor)
 
 
-def held(array: Array) -> Any:
+def array_content(array: Array) -> Any:
     """The content of an `Array`: an array of NumPy, or a tensor on a GPU."""
     return array.tensor if isinstance(array, DeviceArray) else array.numpy()
 
@@ -119,4 +119,4 @@ def from_dlpack(value: Any) -> Any:
     return tensor_of(value) if is_on_gpu(value) else array_from_dlpack(value)
 
 
-__all__ = ["DeviceArray", "from_dlpack", "held"]
+__all__ = ["DeviceArray", "array_content", "from_dlpack"]

@@ -47,7 +47,7 @@ class Configuration:
         self.values.clear()
         self.paths = {}
 
-    def static(self, kind: Signature, described: Sequence[ArgumentDescription]) -> list[ArgumentDescription]:
+    def static_arguments(self, kind: Signature, described: Sequence[ArgumentDescription]) -> list[ArgumentDescription]:
         """The arguments of a call of this kind, static ones as such."""
         return _with_static(described, self.by_kind.get(kind, frozenset()))
 
@@ -75,7 +75,7 @@ class Configuration:
                 warnings.warn(self._many(place, arguments), RelayWarning, stacklevel=2)
 
     def _many(self, place: ArgumentPlace, arguments: Sequence[Argument]) -> str:
-        shown = self._shown(place, arguments)
+        shown = self._values_text(place, arguments)
         error = self.needed_at[place]
         why = "" if error is None else f": {error.message}"
         where = "" if error is None or error.span is None else f", at {error.span}"
@@ -84,7 +84,7 @@ class Configuration:
             f"{why}{where}; compute it from the shape of an array, or keep it the same between calls"
         )
 
-    def _shown(self, place: ArgumentPlace, arguments: Sequence[Argument]) -> str:
+    def _values_text(self, place: ArgumentPlace, arguments: Sequence[Argument]) -> str:
         position, path = place
         text = self.parameters[position] if position < len(self.parameters) else "the cotangent"
         argument = arguments[position]
@@ -120,7 +120,7 @@ def search(
             return False
         return True
 
-    flags = frozenset(p for p in places if isinstance(_given(described, p), bool))
+    flags = frozenset(p for p in places if isinstance(_value_at(described, p), bool))
     for found in filter(None, (flags, places)):
         if not has_type(found):
             continue
@@ -131,7 +131,7 @@ def search(
     return frozenset()
 
 
-def _given(described: Sequence[ArgumentDescription], place: ArgumentPlace) -> object:
+def _value_at(described: Sequence[ArgumentDescription], place: ArgumentPlace) -> object:
     value = described[place[0]].value
     for index in place[1]:
         value = value[index]
@@ -174,11 +174,11 @@ def _with_static(described: Sequence[ArgumentDescription], places: Places) -> li
     found = list(described)
     for position, path in places:
         if position < len(found):
-            found[position] = _fixed(found[position], path)
+            found[position] = _static_description(found[position], path)
     return found
 
 
-def _fixed(description: ArgumentDescription, path: tuple[int, ...]) -> ArgumentDescription:
+def _static_description(description: ArgumentDescription, path: tuple[int, ...]) -> ArgumentDescription:
     """An argument whose part at a path is static, if it is a number or boolean of Python."""
     key, argument, value = description.key, description.argument, description.value
     if not path:
@@ -189,7 +189,7 @@ def _fixed(description: ArgumentDescription, path: tuple[int, ...]) -> ArgumentD
     if path[0] >= len(items) or not isinstance(key, tuple):
         return description
     index = path[0]
-    part = _fixed(ArgumentDescription(key[2 + index], items[index], value[index]), path[1:])
+    part = _static_description(ArgumentDescription(key[2 + index], items[index], value[index]), path[1:])
     parts = tuple(part.argument if i == index else item for i, item in enumerate(items))
     return ArgumentDescription(
         (*key[: 2 + index], part.key, *key[3 + index :]),

@@ -173,7 +173,7 @@ class ProgramTable:
         """The arguments of a call, of which those are static whose values programs for such calls need."""
         if not self.configuration.by_kind:
             return described
-        return self.configuration.static(_kind(tuple(d.key for d in described)), described)
+        return self.configuration.static_arguments(_kind(tuple(d.key for d in described)), described)
 
     def configure(
         self, described: Sequence[ArgumentDescription], places: Places, error: TypeCheckError | None
@@ -182,7 +182,7 @@ class ProgramTable:
         kind = _kind(tuple(d.key for d in described))
         self.configuration.add(kind, places, error)
         self.shortcuts.clear()  # which do not look at values
-        return self.configuration.static(kind, described)
+        return self.configuration.static_arguments(kind, described)
 
     def configured(
         self,
@@ -207,7 +207,7 @@ class ProgramTable:
                 error = mistake
             described = self.configure(given, needed, error)
 
-    def settled(self, given: list[ArgumentDescription], elaborate: Elaborate) -> list[ArgumentDescription]:
+    def settled_arguments(self, given: list[ArgumentDescription], elaborate: Elaborate) -> list[ArgumentDescription]:
         """The arguments, of which those are static whose values the program needs; nothing is compiled."""
         described = self.with_static(given)
         while places := candidates(described):
@@ -233,7 +233,7 @@ class ProgramTable:
                 found.refusals.append((compiled, refusal))
         return found
 
-    def varying(self, key: Signature, arguments: Sequence[Argument], symbolic: bool, dynamic: bool) -> set[Place]:
+    def varying_axes(self, key: Signature, arguments: Sequence[Argument], symbolic: bool, dynamic: bool) -> set[Place]:
         """The axes that are to be symbolic in a new program for a call: those of which calls had several sizes."""
         own, given = _kind(key), axes(arguments) if symbolic else {}
         if not symbolic or own in self._of_fixed_sizes or len(self._symbolic.get(own, ())) >= MANY_SYMBOLIC:
@@ -334,7 +334,7 @@ class ProgramTable:
         for number, entry in enumerate(self._entries, 1):
             refusal = guards.get(id(entry.compiled)) or "; ".join(differences(key, entry.key, self._names))
             refusals.append(f"program {number}: {refusal}")
-        varying = self.varying(key, arguments, symbolic, dynamic)
+        varying = self.varying_axes(key, arguments, symbolic, dynamic)
         shown = ", ".join(self._place(place) for place in sorted(varying, key=lambda p: (p.parameter, p.path, p.axis)))
         text = f"one would be compiled with {shown} symbolic" if varying else "one would be compiled for these sizes"
         return Explanation(None, tuple(refusals), text)

@@ -108,9 +108,9 @@ class SymbolicSignature:
         for dim, size in sizes.items():
             if not SMALLEST <= size <= LARGEST:
                 return f"{dim} = {size}, but the program is for sizes of at least {SMALLEST}"
-        return self._misfit(given, sizes) or self._violation(sizes)
+        return self._mismatch(given, sizes) or self._violation(sizes)
 
-    def _misfit(self, given: Mapping[Place, int], sizes: Mapping[TypeId, int]) -> str | None:
+    def _mismatch(self, given: Mapping[Place, int], sizes: Mapping[TypeId, int]) -> str | None:
         for place, dim in places(self.module.main.type.parameters, numbers=True):
             if place in given and given[place] != evaluate(dim, sizes):
                 name = self.module.main.parameters[place.parameter].name

@@ -47,17 +47,17 @@ def static_text(key: Sequence[object], names: Sequence[str]) -> tuple[str, ...]:
     """The compile-time part of a signature, as text: `mode='sum'`."""
     found: list[str] = []
     for position, part in enumerate(key):
-        found += _static(part, names[position] if position < len(names) else "the cotangent")
+        found += _static_parts(part, names[position] if position < len(names) else "the cotangent")
     return tuple(found)
 
 
-def _static(key: object, path: str) -> Iterator[str]:
+def _static_parts(key: object, path: str) -> Iterator[str]:
     match key:
         case ("fixed" | "static" | "function", *_) if key != ("fixed", None):
             yield f"{path}={text(key)}"
         case ("tuple", form, *parts):
             for step, part in zip(_steps(form, len(parts)), parts, strict=True):
-                yield from _static(part, path + step)
+                yield from _static_parts(part, path + step)
         case _:
             pass
 

@@ -105,6 +105,6 @@ class Analyzer:
             told = Diagnostic("note", "this file is too large to be checked", code="not-checked")
             return Analysis(filename, text, Repaired("", empty.tree), check, CheckedFile((told,)), empty)
         repair = repaired_text("\n".join(text.lines))
-        surroundings = self._imports.surroundings(repair.tree, filename)
+        surroundings = self._imports.imports_digest(repair.tree, filename)
         checked = check.file(repair.text, filename, self._memory, surroundings)
         return Analysis(filename, text, repair, check, checked, check.source_file(repair.text, filename))

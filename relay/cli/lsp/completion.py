@@ -258,7 +258,7 @@ def _signature(analysis: Analysis, name: str, line: int) -> tuple[str, list[str]
         names = [*operator.operands[1:], *operator.attributes]
         description = describe(operator, method)
         text = "" if description is None else description.text
-        return f"{method}({', '.join(_written(operator, n) for n in names)})", names, text
+        return f"{method}({', '.join(_operator_text(operator, n) for n in names)})", names, text
     value = analysis.value(name)
     if isinstance(value, Operator):
         names = [*value.operands, *value.attributes]
@@ -272,6 +272,6 @@ def _signature(analysis: Analysis, name: str, line: int) -> tuple[str, list[str]
     return None
 
 
-def _written(operator: Operator, name: str) -> str:
+def _operator_text(operator: Operator, name: str) -> str:
     default = operator.attributes.get(name, REQUIRED)
     return name if default is REQUIRED else f"{name}={default!r}"

@@ -67,7 +67,7 @@ def definition(
         case ast.Name(id=local) if scope.is_local(analysis, local, line):
             return _of_node(analysis, scope.definition_of(analysis, local, line))
         case ast.Name() | ast.Attribute():
-            name = scope.dotted(node)
+            name = scope.dotted_name(node)
             if name is not None and scope.is_local(analysis, name.split(".")[0], line):
                 name = None
         case ast.alias():

@@ -70,7 +70,7 @@ def fixes(analysis: Analysis, uri: str, asked: Sequence[types.Diagnostic]) -> li
         proposed = _OTHER_NAME.search(diagnostic.message)
         if diagnostic.source != "relay" or proposed is None:
             continue
-        place = _misspelled(analysis.text, diagnostic, proposed[1])
+        place = _name_range(analysis.text, diagnostic, proposed[1])
         if place is not None:
             edit = types.WorkspaceEdit({uri: [types.TextEdit(place, proposed[1])]})
             title = f"Change to {proposed[1]}"
@@ -78,7 +78,7 @@ def fixes(analysis: Analysis, uri: str, asked: Sequence[types.Diagnostic]) -> li
     return found
 
 
-def _misspelled(text: Text, diagnostic: types.Diagnostic, proposed: str) -> types.Range | None:
+def _name_range(text: Text, diagnostic: types.Diagnostic, proposed: str) -> types.Range | None:
     """The place of the quoted name within a diagnostic's range."""
     start, end = text.offset(diagnostic.range.start), text.offset(diagnostic.range.end)
     quoted = re.findall(r"'([^']+)'", diagnostic.message.split("\n")[0])

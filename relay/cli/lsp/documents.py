@@ -72,7 +72,7 @@ class Text:
         start, end = self.position(span.line, span.column), self.position(span.end_line, span.end_column)
         return types.Range(start, end)
 
-    def changed(self, change: types.TextDocumentContentChangeEvent) -> Text:
+    def with_change(self, change: types.TextDocumentContentChangeEvent) -> Text:
         """The text after a change."""
         if not isinstance(change, types.TextDocumentContentChangePartial):
             return Text(change.text, self.encoding)

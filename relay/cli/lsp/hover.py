@@ -50,7 +50,7 @@ def _of_definition(analysis: Analysis, node: ast.AST, name: str) -> str | None:
 
 
 def _of_expression(analysis: Analysis, node: ast.expr, line: int) -> str | None:
-    name = scope.dotted(node)
+    name = scope.dotted_name(node)
     if name is not None and not scope.is_local(analysis, name.split(".")[0], line):
         found = _of_meaning(analysis, name)
         if found is not None:

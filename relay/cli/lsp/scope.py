@@ -130,7 +130,7 @@ def is_local(analysis: Analysis, name: str, line: int) -> bool:
     return any(name == bound for f in functions_around(analysis, line) for bound, _ in bindings(f))
 
 
-def dotted(node: ast.AST | None) -> str | None:
+def dotted_name(node: ast.AST | None) -> str | None:
     """The text of a dotted name; None for other expressions."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):

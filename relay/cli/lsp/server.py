@@ -77,7 +77,7 @@ class Server(LanguageServer):
         document = self.documents.get(uri)
         if document is not None:
             for change in changes:
-                document.text = document.text.changed(change)
+                document.text = document.text.with_change(change)
             document.version = version
             self._note_text(document)
 

@@ -96,7 +96,7 @@ class Commands:
         except KeyboardInterrupt:
             said = "interrupted"
         except RelayError as error:
-            self._inputs.tell(error)
+            self._inputs.write_error(error)
             return
         except Exception as error:
             self._inputs.write(f"{type(error).__name__}: {error}\n")
@@ -154,7 +154,7 @@ class Commands:
         pipeline(typed)
         rows, kept = [f"{'typed':<32} {count(typed):>6} bindings"], 0
         for record in pipeline.records:
-            before, after = record.before, record.after
+            before, after = record.bindings_before, record.bindings_after
             if before == after and to_text(record.given, elide=True) == record.text:
                 kept += 1
                 continue

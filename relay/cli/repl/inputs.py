@@ -112,7 +112,7 @@ class Inputs(code.InteractiveInterpreter):
         except KeyboardInterrupt:
             print("interrupted")
         except RelayError as error:
-            self.tell(error)
+            self.write_error(error)
         except BaseException as error:
             shown = without_own_frames(error.__traceback__)
             self.write("".join(traceback.format_exception(type(error), error, shown)))
@@ -120,7 +120,7 @@ class Inputs(code.InteractiveInterpreter):
             return True
         return False
 
-    def tell(self, error: RelayError) -> None:
+    def write_error(self, error: RelayError) -> None:
         """Write an error with its place in the input."""
         color = wants_color(sys.stderr)
         self.write("\n\n".join(d.render(color=color) for d in error.diagnostics) + "\n")

@@ -52,7 +52,7 @@ _opening = threading.Lock()
 
 
 @contextlib.contextmanager
-def using(toolchain: Toolchain) -> Iterator[None]:
+def use_toolchain(toolchain: Toolchain) -> Iterator[None]:
     """Let programs reach GPUs by another toolchain, in all threads."""
     before, _chosen[0] = _chosen[0], toolchain
     try:
@@ -200,7 +200,7 @@ class Gpu:
         if done is not None:
             done()
 
-    def timed(self) -> Any:
+    def timing_event(self) -> Any:
         """An event of the driver at this place in the stream, which tells when it was reached."""
         event = self.call("cuEventCreate", 0)
         self.call("cuEventRecord", event, self.stream)
@@ -232,4 +232,4 @@ class LoadedKernels:
     functions: dict[str, Any]
 
 
-__all__ = ["NVIDIA", "Gpu", "LoadedKernels", "Toolchain", "open_gpu", "using"]
+__all__ = ["NVIDIA", "Gpu", "LoadedKernels", "Toolchain", "open_gpu", "use_toolchain"]

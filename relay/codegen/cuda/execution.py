@@ -269,11 +269,11 @@ class Frame:
                     return left
                 results = left[1]
             case _:
-                results = self._simple(binding, last)
+                results = self._simple_values(binding, last)
         environment.update(zip(binding.targets, results, strict=True))
         return None
 
-    def _simple(self, binding: Binding, last: Sequence[Var]) -> Sequence[Any]:
+    def _simple_values(self, binding: Binding, last: Sequence[Var]) -> Sequence[Any]:
         """The values of a binding that takes one step."""
         value = self._atom
         match binding.value:
@@ -307,7 +307,7 @@ class Frame:
                 return (np.array(self._size(dim), base.dtype),)
             case BindDim(made, size, span):
                 number = int(self.run.host(value(size)))
-                if not 0 <= number <= made.largest:
+                if not 0 <= number <= made.upper_bound:
                     raise ExecutionError(no_size(made), span)
                 self.sizes = {**self.sizes, made: number}
                 return ()

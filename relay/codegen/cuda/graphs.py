@@ -42,7 +42,7 @@ class Graph:
 
 
 @attrs.define(eq=False)
-class _Known:
+class _CallRecord:
     """Calls of one kind so far: the kernels and the bytes of the first, and the graph, once there is one."""
 
     launches: int
@@ -55,7 +55,7 @@ class Graphs:
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
-        self._known: dict[object, _Known] = {}
+        self._known: dict[object, _CallRecord] = {}
         self.repeatable = True
         """False once a run has read something from the GPU."""
 
@@ -79,10 +79,10 @@ class Graphs:
         known = self._known.get(key)
         return known is not None and known.graph is None and known.launches >= FEWEST
 
-    def ran(self, key: object, launches: int, taken: int) -> None:
+    def record_run(self, key: object, launches: int, taken: int) -> None:
         """Take note of a run that was not captured."""
         if key not in self._known and len(self._known) < MOST:
-            self._known[key] = _Known(launches, taken)
+            self._known[key] = _CallRecord(launches, taken)
 
     def capture(
         self,
@@ -96,7 +96,7 @@ class Graphs:
         one before. `rebuild` makes the program's arguments of new leaves."""
         gpu, known = self._gpu, self._known[key]
         whole = gpu.allocate(known.bytes + known.bytes // 4 + FRAGMENTS)
-        arena = Arena(_once(whole), gpu.wait, whole.size)
+        arena = Arena(_single_source(whole), gpu.wait, whole.size)
         run.allocate = arena.allocate
         run.numbers = OrderedDict()
         inputs = [leaf if _is_fixed(leaf) else run.empty(leaf.dtype, leaf.shape) for leaf in leaves]
@@ -137,7 +137,7 @@ def _is_fixed(leaf: Any) -> bool:
     return isinstance(leaf, np.ndarray) and leaf.ndim == 0 and leaf.dtype.kind in "iub"
 
 
-def _once(whole: Memory) -> Callable[[int], int]:
+def _single_source(whole: Memory) -> Callable[[int], int]:
     """An arena's source that has one piece of memory."""
     left = [whole]
 

@@ -14,7 +14,7 @@ from relay.codegen.cuda.launches import GroupKernels, Launch
 from relay.errors import CompileError, InternalError, Span
 from relay.ir.analysis.liveness import Liveness
 from relay.ir.expr import Block, Function, Loop, Module, OpCall, Var
-from relay.ir.sizes.facts import assuming
+from relay.ir.sizes.facts import assume_facts
 from relay.ir.traverse import blocks, operands, terminator_operands, walk
 from relay.operator import lookup
 from relay.transform.fusion.fusion_groups import plan
@@ -49,12 +49,12 @@ def host_program(module: Module) -> HostProgram:
     from relay.codegen.cuda.kernels import DeviceKernels
 
     kernels = DeviceKernels()
-    with assuming(module.where):
-        found = prepared(module, lambda block: {at: kernels.group(group) for at, group in plan(block).items()})
+    with assume_facts(module.where):
+        found = host_blocks(module, lambda block: {at: kernels.group(group) for at, group in plan(block).items()})
     return HostProgram(module, found, tuple(kernels.launches))
 
 
-def prepared(module: Module, groups: object) -> dict[Block, HostBlock]:
+def host_blocks(module: Module, groups: object) -> dict[Block, HostBlock]:
     """All blocks as the host runs them. `groups` gives those of a block."""
     assert callable(groups)
     made: dict[Block, HostBlock] = {}
@@ -125,4 +125,4 @@ def _refuse(block: Block) -> None:
             raise CompileError(f"{value.operator} runs in Python, not on the target 'cuda'", span, help=NOT_YET)
 
 
-__all__ = ["NOT_YET", "HostBlock", "HostProgram", "all_blocks", "host_program", "prepared"]
+__all__ = ["NOT_YET", "HostBlock", "HostProgram", "all_blocks", "host_blocks", "host_program"]

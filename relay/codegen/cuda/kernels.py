@@ -167,7 +167,7 @@ def _launch(
     made: Blocks, body: Any, buffers: Sequence[Any], sizes: Sequence[Any], name: str, blocks: Dim, decision: Decision
 ) -> Launch:
     """A kernel whose parameters are the pointers that it uses, and the sizes of its group."""
-    used = _used(body, buffers)
+    used = _used_positions(body, buffers)
     pointers = [tirx.Var(f"p{n}", tir.pointer(str(buffers[n].dtype))) for n in used]
     count = tirx.const(made.blocks, "int32") if isinstance(made.blocks, int) else tirx.Cast("int32", made.blocks)
     for variable, tag, number in (
@@ -183,7 +183,7 @@ def _launch(
     )
 
 
-def _used(body: Any, buffers: Sequence[Any]) -> list[int]:
+def _used_positions(body: Any, buffers: Sequence[Any]) -> list[int]:
     """The positions of the buffers that a statement uses."""
     found: list[Any] = []
     walked = (

@@ -69,7 +69,7 @@ class Arena:
         """Memory of so many bytes, perhaps none. Raises MemoryError."""
         self._collect()
         size = max(-(-count // ALIGNMENT), 1) * ALIGNMENT
-        part = self._cut(self._fitting(size) or self._new(size), size)
+        part = self._cut(self._fitting_part(size) or self._new_part(size), size)
         part.free = False
         self.used += part.size
         self.peak = max(self.peak, self.used)
@@ -83,11 +83,11 @@ class Arena:
         self.peak = self.used
         return self.used
 
-    def _fitting(self, size: int) -> Part | None:
+    def _fitting_part(self, size: int) -> Part | None:
         place = bisect_left(self._free, Part(0, size))
         return self._free.pop(place) if place < len(self._free) else None
 
-    def _new(self, size: int) -> Part:
+    def _new_part(self, size: int) -> Part:
         chunk = max(size, self._chunk)
         self.requests += 1
         try:

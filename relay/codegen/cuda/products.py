@@ -69,7 +69,7 @@ def factors(e: Emission, stage: Stage) -> Factors | None:
         return None
     space = list(zip(stage.axes, stage.extents, strict=True))
     inner = tuple(zip(stage.reduced_axes, stage.reduced, strict=True))
-    left, right = (_computed(e, factor) for factor in (source.a, source.b))
+    left, right = (_expanded_factor(e, factor) for factor in (source.a, source.b))
     if not all(mentions(left, axis) and mentions(right, axis) for axis, _ in inner):
         return None
     of_left = {axis: mentions(left, axis) for axis, _ in space}
@@ -83,7 +83,7 @@ def factors(e: Emission, stage: Stage) -> Factors | None:
     return Factors(stage, left, right, rows, columns, inner, outer)
 
 
-def _computed(e: Emission, factor: Expression) -> Expression:
+def _expanded_factor(e: Emission, factor: Expression) -> Expression:
     """A factor by the tensors in memory that it is computed from."""
 
     def load(tensor: Any, indices: Sequence[Any]) -> Any:

@@ -14,7 +14,7 @@ from relay.codegen.cuda.execution import Run, stays_on_host
 from relay.codegen.cuda.graphs import Graph, Graphs
 from relay.codegen.cuda.host_program import HostProgram, host_program
 from relay.codegen.cuda.target import Architecture
-from relay.codegen.cuda.tensors import Cell, DataValue, DeviceTensor, HostStack, converted
+from relay.codegen.cuda.tensors import Cell, DataValue, DeviceTensor, HostStack, convert_values
 from relay.errors import CompileError, InternalError
 from relay.ir.expr import Module
 from relay.ir.sizes.extents import Place, symbolic_dims
@@ -67,14 +67,14 @@ class CudaProgram:
             key = self._graphs.key(leaves)
             if key is not None and (graph := self._graphs.graph(key)) is not None:
                 assert leaves is not None
-                return self._replayed(graph, leaves)
+                return self._replay(graph, leaves)
             run = Run(self.host, gpu, self._kernels, self._constants, self._numbers)
             if key is not None and self._graphs.wants(key):
                 assert leaves is not None
                 sizes = {dim: _extent(arguments, place) for dim, place in self._dims.items()}
                 captured = self._graphs.capture(key, run, leaves, lambda new: _with_leaves(arguments, new), sizes)
                 if captured is not None:
-                    return self._replayed(captured, leaves)
+                    return self._replay(captured, leaves)
                 run = Run(self.host, gpu, self._kernels, self._constants, self._numbers)
             cells: dict[int, Cell] = {}
             launched, before_peak = gpu.launches, gpu.arena.start_peak()
@@ -84,7 +84,7 @@ class CudaProgram:
             try:
                 result = run(given, sizes)
                 if key is not None:
-                    self._graphs.ran(key, gpu.launches - launched, gpu.arena.peak - before_peak)
+                    self._graphs.record_run(key, gpu.launches - launched, gpu.arena.peak - before_peak)
                 found = self._give([result], run)[0]
             finally:
                 for key, cell in cells.items():
@@ -93,7 +93,7 @@ class CudaProgram:
         self._uses[0] += 1
         return found
 
-    def _replayed(self, graph: Graph, leaves: Sequence[Any]) -> Any:
+    def _replay(self, graph: Graph, leaves: Sequence[Any]) -> Any:
         """The result of a captured call for these arguments."""
         self._graphs.replay(graph, leaves)
         self._uses[0] += 1
@@ -142,7 +142,7 @@ class CudaProgram:
             made = cells[id(value)] = Cell(None, value)
             return made, lambda content: setattr(made, "content", content)
 
-        return converted(arguments, parts, rebuild, leaf, cell)
+        return convert_values(arguments, parts, rebuild, leaf, cell)
 
     def _give(self, values: list[Any], run: Run, copied: Callable[[Any], DeviceTensor] | None = None) -> list[Any]:
         """The program's values as results: tensors on the device, tuples, data, references, and lists for stacks.
@@ -175,7 +175,7 @@ class CudaProgram:
             outside = value.outside
             return outside, lambda content: setattr(outside, "content", content)
 
-        return converted(values, parts, rebuild, leaf, cell)
+        return convert_values(values, parts, rebuild, leaf, cell)
 
     @property
     def native(self) -> NoReturn:

@@ -92,7 +92,7 @@ def store(e: Emission, stage: Stage, indices: Sequence[Expression], values: Sequ
     ]
 
 
-def guarded(condition: Expression, statements: Sequence[Statement]) -> Statement:
+def guarded_statement(condition: Expression, statements: Sequence[Statement]) -> Statement:
     """Statements that run where the condition holds."""
     return tirx.IfThenElse(condition, tir.sequence(statements), None)
 
@@ -130,7 +130,7 @@ def _thread_per_element(
     thread, block = indices_of_thread()
     position = cast(block, e.index) * threads + cast(thread, e.index)
     body = element(_indices(position, stage, e))
-    inner = list(body) if _divides(threads, count) else [guarded(position < number(count, e.index), body)]
+    inner = list(body) if _divides(threads, count) else [guarded_statement(position < number(count, e.index), body)]
     return Blocks(inner, thread, block, threads, parts(count, threads))
 
 
@@ -256,7 +256,7 @@ def _block_each(e: Emission, stage: Stage) -> Blocks:
     def some(i: Expression) -> list[Statement]:
         at = i * threads + t if len(stage.dtypes) == 1 else t * number(rounds, e.index) + i
         body = sums.step(indices, unravel_index(at, stage.reduced, e.index))
-        return body if _divides(threads, count) else [guarded(at < number(count, e.index), body)]
+        return body if _divides(threads, count) else [guarded_statement(at < number(count, e.index), body)]
 
     shared = [_buffer("shared", threads, dtype, "shared") for dtype in stage.dtypes]
     here = [tirx.BufferLoad(buffer, [thread]) for buffer in shared]
@@ -268,9 +268,9 @@ def _block_each(e: Emission, stage: Stage) -> Blocks:
         there = [tirx.BufferLoad(buffer, [thread + distance]) for buffer in shared]
         combined = assign(shared, [thread], combine_elements(e, stage, here, there))
         even = tirx.indexmod(thread, tirx.const(2 * distance, "int32")).equal(tirx.const(0, "int32"))
-        statements += [barrier(), guarded(even, combined)]
+        statements += [barrier(), guarded_statement(even, combined)]
         distance *= 2
-    statements.append(guarded(thread.equal(tirx.const(0, "int32")), store(e, stage, indices, here)))
+    statements.append(guarded_statement(thread.equal(tirx.const(0, "int32")), store(e, stage, indices, here)))
     return Blocks(statements, thread, block, threads, total)
 
 
@@ -355,7 +355,7 @@ def _product(e: Emission, product: Factors, tile: Tile) -> Blocks:
             element = cast(e.element(factor, values), dtype)
             return [
                 tirx.BufferStore(into, tirx.const(0, dtype), [place]),
-                guarded(there, [tirx.BufferStore(into, element, [place])]),
+                guarded_statement(there, [tirx.BufferStore(into, element, [place])]),
             ]
 
         return loop(tile.size * tile.depth // threads, e.index, one)
@@ -393,7 +393,7 @@ def _product(e: Emission, product: Factors, tile: Tile) -> Blocks:
             result = [tirx.BufferLoad(sums, [r * tile.each + c])]
             stored = store(e, stage, [values[axis] for axis in stage.axes], result)
             there = tirx.And(row < number(rows, e.index), column < number(columns, e.index))
-            statements.append(guarded(there, stored))
+            statements.append(guarded_statement(there, stored))
     return Blocks(statements, thread, block, threads, outer * row_tiles * column_tiles)
 
 
@@ -426,7 +426,7 @@ def _statement(e: Emission, op: Any, nest: Nest) -> Blocks:
     position = cast(block, e.index) * threads + cast(thread, e.index)
     body = nest.at(position, e.index)
     if not _divides(threads, count):
-        body = guarded(position < number(count, e.index), [body])
+        body = guarded_statement(position < number(count, e.index), [body])
     return Blocks([*declared, body], thread, block, threads, parts(count, threads))
 
 

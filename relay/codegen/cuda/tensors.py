@@ -109,7 +109,7 @@ class HostStack:
 # ---- whole values, of any depth
 
 
-def converted(
+def convert_values(
     values: Sequence[Any],
     children: Callable[[Any], Sequence[Any] | None],
     rebuild: Callable[[Any, list[Any]], Any],
@@ -157,4 +157,4 @@ def converted(
     return [made[id(value)] for value in values]
 
 
-__all__ = ["Cell", "DataValue", "DeviceTensor", "HostStack", "converted"]
+__all__ = ["Cell", "DataValue", "DeviceTensor", "HostStack", "convert_values"]

@@ -15,7 +15,7 @@ from relay.codegen.kernels.stage import (
     NAMES,
     Extent,
     Stage,
-    equal,
+    equal_expressions,
     extent,
     features,
     has_equal_extents,
@@ -270,7 +270,7 @@ class Emission:
 
     # ---- memory
 
-    def local(self, dtype: str, width: int) -> tuple[Any, list[Statement]]:
+    def local_elements(self, dtype: str, width: int) -> tuple[Any, list[Statement]]:
         """A few elements on the stack, and the statement that makes them."""
         self._names += 1
         buffer = tir.buffer(f"local{self._names}", (width,), dtype)
@@ -294,7 +294,7 @@ class Emission:
             on_stack and small and part is not None and dtype != "bfloat16"
         ):  # of these TVM compiles no arrays on the stack
             assert isinstance(elements, int)
-            buffer, statements = self.local(dtype, max(elements, 1))
+            buffer, statements = self.local_elements(dtype, max(elements, 1))
             return Place(buffer, tuple(dims), skipped), statements
         if name not in self._scratch:
             address = tirx.Var("temporary", "int64")
@@ -336,7 +336,7 @@ def _merge_indices(indices: Sequence[Any], dims: Sequence[Extent]) -> list[tuple
         if found and remainder and has_equal_extents([extent(index.b)], [dim]):
             before, size = found[-1]
             divide = tirx.indexdiv if isinstance(index, tirx.FloorMod) else tirx.truncdiv
-            if equal(before, divide(index.a, index.b)):
+            if equal_expressions(before, divide(index.a, index.b)):
                 found[-1] = index.a, size * dim
                 continue
         found.append((index, dim))

@@ -245,7 +245,7 @@ def signature(group: FusionGroup, overwrites: bool = True) -> tuple[tuple[Atom, 
         tuple(inner[var] for var in group.kept),
         *(("constants", *constants),) * bool(constants),
         tuple((operator, wiring) for operator, wiring, _ in calls),
-        tuple(tuple((name, _exact(v, sizes)) for name, v in of) for of in attributes),
+        tuple(tuple((name, _exact_key(v, sizes)) for name, v in of) for of in attributes),
         tuple((str(type_.base), tuple(str(in_terms(d, sizes, _DIMS)) for d in type_.shape)) for type_ in types),
     )
     return tuple(operands), sizes, key
@@ -265,10 +265,10 @@ def _in_place(group: FusionGroup, binding: Binding) -> InPlace | None:
     return lookup(binding.value.operator).memory.in_place if binding is group.bindings[-1] else None
 
 
-def _exact(value: object, sizes: Sequence[TypeId]) -> object:
+def _exact_key(value: object, sizes: Sequence[TypeId]) -> object:
     """An attribute such that equality is identity: 1, 1.0 and True differ, and so do 0.0 and -0.0."""
     if isinstance(value, tuple):
-        return tuple(_exact(v, sizes) for v in value)
+        return tuple(_exact_key(v, sizes) for v in value)
     if isinstance(value, TypeId | DimExpr):
         return "dim", str(in_terms(value, sizes, _DIMS))
     return type(value).__name__, repr(value)
@@ -361,7 +361,7 @@ def _build_counting(
     statements.append(with_registers(with_fresh_names(tir.sequence(loops))))
     parameters += [*extents.variables.values(), *(address for address, _ in e.temporaries)]
     function = tir.function(parameters, statements).with_attr(tir.KERNEL, True)
-    least = {variable: facts().smallest(dim) for dim, variable in extents.variables.items()}
+    least = {variable: facts().lower_bound(dim) for dim, variable in extents.variables.items()}
     flat, more = tir.flat_kernel(function, least)
     temporaries = [*(extents.dim(size) for _, size in e.temporaries), *map(extents.dim, more)]
     packed = {given[constant]: found for constant, found in e.packings.items()}

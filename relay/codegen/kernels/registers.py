@@ -15,7 +15,7 @@ from tvm.ir import Call, TensorLoad
 from tvm_ffi import structural_map, structural_walk
 
 from relay.codegen.kernels.stage import CHOICE, features, is_choice
-from relay.codegen.tvm.tir import Expression, Statement, buffer, outermost, sequence, tirx
+from relay.codegen.tvm.tir import Expression, Statement, buffer, sequence, statement_list, tirx
 
 _NAME = "element_of_stage"
 
@@ -33,14 +33,14 @@ def with_registers(statement: Statement) -> Statement:
     def vector(loop: Any) -> Any:
         if loop.kind != tirx.ForKind.VECTORIZED or not isinstance(loop.extent, tirx.IntImm):
             return loop
-        allocations, body = _in_registers(outermost(loop.body), loop.loop_var, int(loop.extent.value))
+        allocations, body = _in_registers(statement_list(loop.body), loop.loop_var, int(loop.extent.value))
         if not allocations:
             return loop
         changed = tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, sequence(body))
         return sequence([*allocations, changed])
 
     def scalar(several: Any) -> Any:
-        parts = outermost(several)
+        parts = statement_list(several)
         if not any(map(_is_name, parts)):
             return several
         allocations, body = _in_registers(parts, None, 1)

@@ -19,7 +19,7 @@ from relay.codegen.kernels.gemm.packing import Packing
 from relay.codegen.kernels.gemm.recognition import recognize
 from relay.codegen.kernels.loops import loop, nested_loops, shared_loop, unravel_index
 from relay.codegen.kernels.reduction import short_rows, tree_reduction
-from relay.codegen.kernels.reduction.reductions import TOGETHER, goes_along_columns, goes_together, reduce, together
+from relay.codegen.kernels.reduction.reductions import TOGETHER, goes_along_columns, goes_together, joint_rows, reduce
 from relay.codegen.kernels.registers import with_registers
 from relay.codegen.kernels.rules import Plan, Rule, Table
 from relay.codegen.kernels.stage import (
@@ -153,14 +153,14 @@ def _one_by_one(e: Emission, subject: KernelSteps) -> list[Statement]:
 
 def _match_short_rows(e: Emission, subject: KernelSteps) -> Plan | None:
     """Stages whose common axes are short rows."""
-    count = _common(e, subject.steps)
+    count = _common_axes(e, subject.steps)
     found = short_rows.recognize(e, subject.steps, count, subject.remembered) if count else None
     return None if found is None else short_rows.plan(e, found)
 
 
 def _match_common(e: Emission, subject: KernelSteps) -> Plan | None:
     """Stages with their first axes in common."""
-    count = _common(e, subject.steps)
+    count = _common_axes(e, subject.steps)
     if not count:
         return None
     axes = "axis is" if count == 1 else f"{count} axes are"
@@ -168,7 +168,7 @@ def _match_common(e: Emission, subject: KernelSteps) -> Plan | None:
     return Plan(reason, lambda: _nest(e, subject.steps, count, subject.remembered))
 
 
-def _common(e: Emission, steps: Sequence[Step]) -> int:
+def _common_axes(e: Emission, steps: Sequence[Step]) -> int:
     """The number of first axes that several stages have in common, so that all can be computed within loops over
     these."""
     if len(steps) < 2 or not all(isinstance(step, Cluster) for step in steps):
@@ -288,10 +288,10 @@ def _rows_together(e: Emission, cluster: Cluster) -> list[Statement]:
     (count,) = cluster.lead.extents
 
     def part(_: Expression, begin: Expression, end: Expression) -> list[Statement]:
-        return together(e, cluster, (), begin, end - begin)
+        return joint_rows(e, cluster, (), begin, end - begin)
 
     def serial() -> list[Statement]:
-        return together(e, cluster, (), tirx.const(0, e.index), count)
+        return joint_rows(e, cluster, (), tirx.const(0, e.index), count)
 
     return shared_loop(count, cluster.lead.work, e.threads, e.index, part, serial, step=TOGETHER)
 
@@ -301,7 +301,7 @@ def _statement(e: Emission, op: Any) -> list[Statement]:
     statements: list[Statement] = []
     for tensor in op.inputs:
         if key(tensor) in e.values:  # statements read memory
-            buffer, made = e.local(str(tensor.dtype), 1)
+            buffer, made = e.local_elements(str(tensor.dtype), 1)
             statements += [*made, tirx.BufferStore(buffer, e.values[key(tensor)], [0])]
             e.places[key(tensor)] = Place(buffer, (1,) * len(tensor.shape))
     pairs = [(b, e.places[key(t)]) for b, t in zip(op.input_placeholders, op.inputs, strict=True)]

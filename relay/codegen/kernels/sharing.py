@@ -23,7 +23,7 @@ def with_shared_parts(tensor: Any) -> Any:
     op = tensor.op
     if not is_compute(op) or op.reduce_axis or op.num_outputs > 1:
         return tensor
-    body = _named(op.body[0])
+    body = _named_expression(op.body[0])
     if body is op.body[0]:
         return tensor
     axes = [axis.var for axis in op.axis]
@@ -45,7 +45,7 @@ class _Scope:
     depth: int = 0
 
 
-def _named(root: Expression) -> Expression:
+def _named_expression(root: Expression) -> Expression:
     order = list(_postorder(root, _children))
     names: dict[_Scope, list[tuple[Any, Expression]]] = {}
     places, arms = _places(root, order)

@@ -70,12 +70,12 @@ def has_equal_extents(left: Sequence[Extent], right: Sequence[Extent]) -> bool:
     """True if extents are surely equal."""
     return len(left) == len(right) and all(
         a == b if isinstance(a, int) and isinstance(b, int) else not isinstance(a, int) and not isinstance(b, int)
-        and equal(a, b)
+        and equal_expressions(a, b)
         for a, b in zip(left, right, strict=True)
     )  # fmt: skip
 
 
-def equal(left: Expression, right: Expression) -> bool:
+def equal_expressions(left: Expression, right: Expression) -> bool:
     """True if expressions are the same."""
     from tvm_ffi import structural_equal
 

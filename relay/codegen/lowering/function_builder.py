@@ -36,7 +36,7 @@ TABLE_SIZE = 1 << 20  # of the view; the real table has as many places as were a
 _NUMBERS = (tirx.IntImm, tirx.FloatImm)
 
 
-class Around(Protocol):
+class CallWrapper(Protocol):
     """A function that puts statements around a call."""
 
     def __call__(self, code: Code, call: Statement) -> Sequence[Statement]: ...
@@ -60,7 +60,7 @@ class KernelCall:
     outputs: Sequence[Leaf]
     sizes: Sequence[Dim]
     temporaries: Sequence[Leaf]
-    around: Around | None = None  # of a profiling build: the call with the clock read around it
+    around: CallWrapper | None = None  # of a profiling build: the call with the clock read around it
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
@@ -274,7 +274,7 @@ class Code:
         self._names += 1
         name = f"v{self._names}"
         if tir.by_value(layout.base, layout.elements):
-            view, address, statements = tir.local(name, layout.base.name)
+            view, address, statements = tir.local_element(name, layout.base.name)
             self._declarations += statements
             return Leaf(layout, Register(view, address))
         if any(True for _ in data_dependent_dims_in(layout.dims)):

@@ -11,7 +11,7 @@ import attrs
 from relay.codegen.kernels.kernels import Kernels
 from relay.codegen.lowering.constants import Constants
 from relay.codegen.lowering.external import Externals
-from relay.codegen.lowering.function_builder import Around, Code, FailureTable
+from relay.codegen.lowering.function_builder import CallWrapper, Code, FailureTable
 from relay.codegen.lowering.layout import Layouts
 from relay.codegen.lowering.memory.arena import Arena
 from relay.codegen.lowering.memory.pool_growth import PoolGrowth
@@ -93,11 +93,11 @@ class FunctionState:
         site.begin = self.code.workspace.time
         return site
 
-    def around(self, site: Site | None) -> Around | None:
+    def timing_wrapper(self, site: Site | None) -> CallWrapper | None:
         """The statements that put a call of a site between readings of the clock; None where it is not measured."""
-        return None if site is None or self.shared.probes is None else self.shared.probes.around(site)
+        return None if site is None or self.shared.probes is None else self.shared.probes.timing_wrapper(site)
 
-    def placed(self, site: Site | None) -> None:
+    def record_call(self, site: Site | None) -> None:
         """Note that a site's call has been emitted."""
         if site is not None:
             site.end = self.code.workspace.time
@@ -110,4 +110,4 @@ class FunctionState:
         yield
         if site is not None and probes is not None and start is not None:
             probes.stop(self.code, site, start)
-        self.placed(site)
+        self.record_call(site)

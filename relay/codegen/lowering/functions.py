@@ -242,9 +242,9 @@ class FunctionGenerator(FunctionState):
         temporaries = [code.leaf(TensorLayout(UINT8, (size,))) for size in kernel.temporaries]
         operands = [self._operand(atom, kernel.packed.get(place)) for place, atom in enumerate(kernel.operands)]
         site = self.site("kernel", str(kernel.function.name_hint), group)
-        call = KernelCall(kernel.function, operands, outputs, kernel.sizes, temporaries, self.around(site))
+        call = KernelCall(kernel.function, operands, outputs, kernel.sizes, temporaries, self.timing_wrapper(site))
         code.call_kernel(call, kernel.may_fail)
-        self.placed(site)
+        self.record_call(site)
 
     def _external(self, call: OpCall, target: Var, output: Leaf) -> None:
         """Emit the call of an operator that brings its own code."""
@@ -302,7 +302,7 @@ class FunctionGenerator(FunctionState):
                 number = code.made[made] = code.value(self.leaf(size))
                 with code.collect() as statements:
                     code.emit(*code.failure(self.shared.failures.status(no_size(made), span)))
-                code.emit_if((number < integer(0)) | (number > integer(made.largest)), statements)
+                code.emit_if((number < integer(0)) | (number > integer(made.upper_bound)), statements)
             case AxisSize(atom, axis):
                 self.variables[targets[0]] = self._axis_size(self.value(atom), self.shared.layouts.atom(atom), axis)
             case Ascribe(atom):
@@ -456,7 +456,7 @@ class FunctionGenerator(FunctionState):
         self.variables.update(zip(loop.parameters, parameters, strict=True))
         self.loops[loop.label] = _LoopState(parameters, results, running, index)
         self.exits[loop.label] = results
-        arena, free = self.shared.arena, self.shared.rounds.free(loop, targets)
+        arena, free = self.shared.arena, self.shared.rounds.freed_pools(loop, targets)
         ends, takes = self._ends_with_round(loop.body)
         mark = arena.mark(code) if takes and not ends and self.shared.rounds.moves(loop, targets) else None
         if mark is not None:

@@ -48,7 +48,7 @@ class Interrupts:
             code.store(self._done, code.load(self._done) + integer(min(cost, ENOUGH)))
         with code.collect() as ask:
             code.store(self._done, integer(0))
-            _ask(code)
+            _poll(code)
         with code.collect() as some:
             more = tirx.And(condition, tirx.LT(code.load(self._done), enough))
             code.emit(tirx.While(more, tir.sequence([*counting, *body])))
@@ -62,11 +62,11 @@ def recursive_call(code: Code) -> None:
     code.set_table(CALLS, calls)
     with code.collect() as ask:
         code.set_table(CALLS, integer(0))
-        _ask(code)
+        _poll(code)
     code.emit_if(tirx.GE(calls, integer(ENOUGH_CALLS)), ask)
 
 
-def _ask(code: Code) -> None:
+def _poll(code: Code) -> None:
     raised = code.bind(tirx.call_extern("int32", "TVMFFIEnvCheckSignals"), "int32", "raised")
     with code.collect() as interrupted:
         code.emit(*code.failure(INTERRUPTED))

@@ -266,7 +266,7 @@ class Layouts:
         self._pooled: dict[DataDefinition, bool] = {}
         self._stacks = 0
 
-    def fresh(self, type_: Type | None, span: Span | None = None) -> Layout:
+    def fresh_layout(self, type_: Type | None, span: Span | None = None) -> Layout:
         """A layout for a type, whose stacks are of a kind of their own. Raises CompileError for functions."""
         if type_ is not None and type_ in self._plain:
             return self._plain[type_]
@@ -277,7 +277,7 @@ class Layouts:
                     words = (ROW,) * (1 + type_.shape.count(ANY))
                     layout = SizedLayout(words, type_.base, type_.shape)  # type: ignore[arg-type]
             case TupleType(items):
-                layout = TupleLayout(tuple(self.fresh(t, span) for t in items))
+                layout = TupleLayout(tuple(self.fresh_layout(t, span) for t in items))
                 if any(not _is_plain(item) for item in layout.items):
                     return layout
             case DataType(definition):
@@ -291,7 +291,7 @@ class Layouts:
                 layout = RowLayout(self._pool_of(type_, span))
             case StackType(element):
                 self._stacks += 1
-                return StackLayout(Pool(f"stack{self._stacks}", self.fresh(element, span), blocks=True))
+                return StackLayout(Pool(f"stack{self._stacks}", self.fresh_layout(element, span), blocks=True))
             case None:
                 raise InternalError("a variable without a type in code generation")
             case _:
@@ -352,14 +352,16 @@ class Layouts:
         return count
 
     def _sum(self, definition: DataDefinition, span: Span | None) -> DataLayout:
-        fields = tuple(tuple(self.fresh(t, span) for t in c.fields) for c in definition.constructors)
+        fields = tuple(tuple(self.fresh_layout(t, span) for t in c.fields) for c in definition.constructors)
         return DataLayout(definition, fields)
 
     def _pool_of(self, type_: RefType | DataType, span: Span | None) -> Pool:
         if type_ not in self._shared:
             pool = self._shared[type_] = Pool(show(type_), cells=isinstance(type_, RefType))
             pool.element = (
-                self._sum(type_.definition, span) if isinstance(type_, DataType) else self.fresh(type_.content, span)
+                self._sum(type_.definition, span)
+                if isinstance(type_, DataType)
+                else self.fresh_layout(type_.content, span)
             )
         return self._shared[type_]
 
@@ -369,7 +371,7 @@ class Layouts:
             case Var():
                 return self.of[atom]
             case Constant():
-                return self.fresh(atom.type, atom.span)
+                return self.fresh_layout(atom.type, atom.span)
             case Global() | Static():
                 raise InternalError(f"{atom!r} is not a first-order value")
             case _:
@@ -426,8 +428,8 @@ def analyze(module: Module) -> Layouts:
     functions = {name: f for name, f in module.functions.items() if isinstance(f, Function)}
     for name, function in functions.items():
         for parameter in function.parameters:
-            layouts.of[parameter] = layouts.fresh(parameter.type, parameter.span or function.span)
-        layouts.results[name] = layouts.fresh(function.result, function.span)
+            layouts.of[parameter] = layouts.fresh_layout(parameter.type, parameter.span or function.span)
+        layouts.results[name] = layouts.fresh_layout(function.result, function.span)
     for name, function in functions.items():
         _LayoutAnalysis(layouts, functions, {function.label: (layouts.results[name],)}).block(function.body, ())
     return layouts
@@ -463,7 +465,7 @@ class _LayoutAnalysis:
 
     def _assign_layouts(self, targets: Sequence[Var]) -> tuple[Layout, ...]:
         for target in targets:
-            self.layouts.of[target] = self.layouts.fresh(target.type, target.span)
+            self.layouts.of[target] = self.layouts.fresh_layout(target.type, target.span)
         return tuple(self.layouts.of[t] for t in targets)
 
     def binding(self, targets: tuple[Var, ...], value: Expr) -> None:
@@ -482,7 +484,7 @@ class _LayoutAnalysis:
             case If(arms, orelse):
                 results = self._assign_layouts(targets)
                 for arm in arms:
-                    self.block(arm.condition, (self.layouts.fresh(TensorType(BaseType("bool"), ())),))
+                    self.block(arm.condition, (self.layouts.fresh_layout(TensorType(BaseType("bool"), ())),))
                     self.block(arm.body, results)
                 self.block(orelse, results)
             case Match(matched, match_arms):
@@ -532,7 +534,7 @@ class _LayoutAnalysis:
                 if slot not in layout.pool.shadows:
                     layout.pool.shadows.append(slot)
             case StackNew(element):
-                of[targets[0]] = self.layouts.fresh(StackType(element), value.span)
+                of[targets[0]] = self.layouts.fresh_layout(StackType(element), value.span)
             case StackPush(stack, pushed) | StackSet(stack, _, pushed):
                 layout = of[targets[0]] = atom(stack)
                 assert isinstance(layout, StackLayout)

@@ -40,13 +40,13 @@ from relay.ir.dims import ANY, TypeId
 from relay.ir.expr import Ascribe, Derivative, Function, Loop, Module
 from relay.ir.sizes.data_dependent import bound_dims
 from relay.ir.sizes.extents import symbolic_dims
-from relay.ir.sizes.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, assuming
+from relay.ir.sizes.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint, assume_facts
 from relay.ir.traverse import walk
 from relay.support import progress
 from relay.support.locks import compiling
 from relay.support.phases import phase
 from relay.support.signals import deferral
-from relay.transform.analysis.graph import call_graph, reachable, strong_components
+from relay.transform.analysis.graph import call_graph, reachable_functions, strong_components
 from relay.transform.analysis.implicit_dims import given_sizes
 
 log = logging.getLogger("relay.compile")
@@ -76,7 +76,7 @@ def assemble(
     """
     with compiling:
         what = f"the code of {module.entry}"
-        with assuming(module.where), refusals_of(what, module.main.span), phase("host code"):
+        with assume_facts(module.where), refusals_of(what, module.main.span), phase("host code"):
             generated = _generate(module, threads, choices, donated, devices=devices, probes=probes)
         deferral.handle()
         progress.say("machine code")
@@ -90,7 +90,7 @@ def assemble_ahead(module: Module, symbol: str) -> NativeModule:
 
     Raises CompileError as `assemble`, and for what calls Python.
     """
-    with compiling, assuming(module.where), refusals_of(f"the code of {module.entry}", module.main.span):
+    with compiling, assume_facts(module.where), refusals_of(f"the code of {module.entry}", module.main.span):
         generated = _generate(module, 1, {})
         if generated.calls_python:
             raise CompileError(
@@ -112,13 +112,13 @@ def text(module: Module, threads: int) -> str:
 
 def options(module: Module, threads: int) -> Mapping[str, TilingOptions]:
     """The alternatives for the loops of a module's kernels, by the kernels' names. Raises CompileError."""
-    with compiling, assuming(module.where):
+    with compiling, assume_facts(module.where):
         return _generate(module, threads, {}, explores=True).kernels.options
 
 
 def schedules(module: Module, threads: int, choices: Choices) -> Sequence[KernelSchedule]:
     """The kernels of a module, and the rules that make their loops. Raises CompileError."""
-    with compiling, assuming(module.where):
+    with compiling, assume_facts(module.where):
         return _generate(module, threads, choices).kernels.schedules
 
 
@@ -277,7 +277,7 @@ def _machine_code(generated: _GeneratedModule, threads: int, repeats: bool) -> t
 
 def listing(module: Module, threads: int) -> str:
     """The machine code of a module in assembler's notation. Raises CompileError for what cannot be compiled."""
-    with compiling, assuming(module.where):
+    with compiling, assume_facts(module.where):
         generated = _generate(module, threads, {})
         built = tir.build(generated.functions, threads, generated.kernels.calls, _repeats(module))
         listing: str = built.mod.inspect_source("asm")
@@ -287,7 +287,7 @@ def listing(module: Module, threads: int) -> str:
 def _repeats(module: Module) -> bool:
     """True if code between kernels may run more than once: in loops or recursive functions."""
     graph = call_graph(module)
-    functions = [module.functions[name] for name in reachable(module, graph)]
+    functions = [module.functions[name] for name in reachable_functions(module, graph)]
     return any(len(part) > 1 or part[0] in graph[part[0]] for part in strong_components(graph)) or any(
         isinstance(binding.value, Loop) for f in functions if isinstance(f, Function) for binding in walk(f.body)
     )
@@ -308,7 +308,7 @@ def _packing(functions: Mapping[str, Function], graph: Mapping[str, Iterable[str
 
 def _prepare_module(module: Module) -> Module:
     """The part of a module that the entry reaches, without tail calls. Functions keep the names of the module."""
-    wanted = reachable(module, call_graph(module))
+    wanted = reachable_functions(module, call_graph(module))
     functions: dict[str, Function | Derivative] = {}
     for name, function in module.functions.items():
         if name in wanted:
@@ -343,7 +343,7 @@ def _entry(
     """
     code = Code()
     lists = tirx.Var("arguments", "int64"), tirx.Var("results", "int64")
-    misfit = arrays.misfit(code, given, arrays.items(code, lists[0], len(given)), sizes, shown)
+    misfit = arrays.mismatch_flag(code, given, arrays.items(code, lists[0], len(given)), sizes, shown)
     code.set_table(STATUS, integer(0))
     with code.collect() as run:
         # A failure stands in the table; for TVM the call has succeeded, so that no exception is made of it.
@@ -354,7 +354,7 @@ def _entry(
         code.set_table(STATUS, integer(GUARD_FAILURE))
     code.emit_if(tirx.EQ(misfit, integer(0)), run, refuse)
     body, _ = code.finish()
-    return tir.public("main", [code.context, *lists], body)
+    return tir.public_function("main", [code.context, *lists], body)
 
 
 def _check_guards(

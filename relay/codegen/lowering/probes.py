@@ -22,7 +22,7 @@ from typing import Any
 import attrs
 
 from relay.codegen.lowering.context import BUDGET
-from relay.codegen.lowering.function_builder import Around, Code, ContextTable
+from relay.codegen.lowering.function_builder import CallWrapper, Code, ContextTable
 from relay.codegen.lowering.memory.workspace import Workspace
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, GlobalVar, Statement, integer, tirx
@@ -120,10 +120,10 @@ class Probes:
         self.frames[function] = frame
         for site in self.sites:
             if site.function == function:
-                site.live = workspace.live(site.begin, site.end)
+                site.live = workspace.live_bytes(site.begin, site.end)
         for call in self.calls:
             if call.caller == function:
-                call.live = workspace.live(call.begin, call.end)
+                call.live = workspace.live_bytes(call.begin, call.end)
 
     def start(self, code: Code) -> Expression:
         """Read the clock."""
@@ -141,7 +141,7 @@ class Probes:
         given = [code.context, integer(site.number), integer(site.place), start]
         code.emit(tirx.Evaluate(tir.call(self._record, given)))
 
-    def around(self, site: Site) -> Around | None:
+    def timing_wrapper(self, site: Site) -> CallWrapper | None:
         """The statements that put a call between two readings of the clock; None where it is not measured."""
         if not site.is_measured:
             return None
@@ -201,14 +201,14 @@ class Probes:
             self.stop(code, self.sites[NOTHING], start)
         code.emit(tirx.While(tirx.GT(code.load(left), integer(0)), tir.sequence(body)))
         statements, _ = code.finish()
-        return tir.public("calibrate", [code.context, count], statements)
+        return tir.public_function("calibrate", [code.context, count], statements)
 
     def _clock_function(self) -> Any:
         code = Code()
         now = self.start(code)
         code.store_word(code.table(self.place) + integer(8 * TIME), now)
         statements, _ = code.finish()
-        return tir.public("clock", [code.context], statements)
+        return tir.public_function("clock", [code.context], statements)
 
 
 @functools.cache

@@ -58,7 +58,7 @@ class Arrays:
         """The extent of an array's axis."""
         return self._word(code, self._field(code, array, _DIMENSIONS) + integer(8 * axis))
 
-    def misfit(
+    def mismatch_flag(
         self,
         code: Code,
         layouts: Sequence[TensorLayout],

@@ -288,7 +288,7 @@ class Program:
 
         return run
 
-    def single(
+    def single_result_runner(
         self, finish: Callable[[np.ndarray], object], misfit: object
     ) -> Callable[[list[np.ndarray]], object] | None:
         """As `run`, for programs whose result is one array: gives `finish` of that array, or `misfit`. None for other

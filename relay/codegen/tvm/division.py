@@ -30,15 +30,15 @@ def without_choices(body: Any, least: Mapping[Any, int]) -> Any:
     lowest: dict[Any, int | None] = dict(least)
 
     def loop(made: Any) -> None:
-        lowest[made.loop_var] = _lowest(made.min, lowest)
+        lowest[made.loop_var] = _lower_bound(made.min, lowest)
 
     def name(made: Any) -> None:
-        lowest[made.var] = _lowest(made.value, lowest)
+        lowest[made.var] = _lower_bound(made.value, lowest)
 
     structural_walk(body, ((tirx.For, loop), ((tirx.Bind, tirx.Let), name)))
 
     def division(made: Any) -> Any:
-        dividend, divisor = _lowest(made.a, lowest), _lowest(made.b, lowest)
+        dividend, divisor = _lower_bound(made.a, lowest), _lower_bound(made.b, lowest)
         if dividend is None or dividend < 0 or divisor is None or divisor < 0:
             return made
         return (tirx.Div if isinstance(made, tirx.FloorDiv) else tirx.Mod)(made.a, made.b)
@@ -46,7 +46,7 @@ def without_choices(body: Any, least: Mapping[Any, int]) -> Any:
     return structural_map(body, (((tirx.FloorDiv, tirx.FloorMod), division),))
 
 
-def _lowest(expression: Expression, names: Mapping[Any, int | None]) -> int | None:
+def _lower_bound(expression: Expression, names: Mapping[Any, int | None]) -> int | None:
     """A number that an integer, or each of a vector, is not below; None if none is known."""
     match expression:
         case tirx.IntImm():
@@ -54,21 +54,21 @@ def _lowest(expression: Expression, names: Mapping[Any, int | None]) -> int | No
         case tirx.Var():
             return names.get(expression)
         case tirx.Broadcast():
-            return _lowest(expression.value, names)
+            return _lower_bound(expression.value, names)
         case tirx.Cast() if _bits(expression) >= _bits(expression.value):
-            return _lowest(expression.value, names)
+            return _lower_bound(expression.value, names)
         case tirx.Ramp():
-            base, stride = _lowest(expression.base, names), _lowest(expression.stride, names)
+            base, stride = _lower_bound(expression.base, names), _lower_bound(expression.stride, names)
             return base if stride is not None and stride >= 0 else None
         case tirx.Add() | tirx.Mul() if _bits(expression) < 64:
             return None  # numbers of the program, which wrap around
         case tirx.Add() | tirx.Mul() | tirx.Min() | tirx.Max() | tirx.Div() | tirx.Mod() | tirx.FloorDiv():
-            return _of_both(expression, _lowest(expression.a, names), _lowest(expression.b, names))
+            return _of_both(expression, _lower_bound(expression.a, names), _lower_bound(expression.b, names))
         case tirx.Sub() if isinstance(expression.b, tirx.IntImm):
-            left = _lowest(expression.a, names)
+            left = _lower_bound(expression.a, names)
             return None if left is None else left - int(expression.b.value)
         case tirx.FloorMod():
-            divisor = _lowest(expression.b, names)
+            divisor = _lower_bound(expression.b, names)
             return 0 if divisor is not None and divisor >= 0 else None
     return None
 

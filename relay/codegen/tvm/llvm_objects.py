@@ -57,7 +57,7 @@ def compile_objects(
         if name in apart:
             far[variable] = function.with_attr("global_symbol", _symbol(name))
         else:
-            near[variable] = function if name in names else _calling(function, apart)
+            near[variable] = function if name in names else _symbol_calls(function, apart)
     # LLVM's options are the process's: without calls, those of the other file make no difference.
     plain = tir.target(threads, repeats=False)
     return run_both(lambda: tir.machine_code(IRModule(near), machine), lambda: tir.machine_code(IRModule(far), plain))
@@ -91,7 +91,7 @@ def _symbol(name: str) -> str:
     return f"relay_{name}"
 
 
-def _calling(function: Any, apart: Collection[str]) -> Any:
+def _symbol_calls(function: Any, apart: Collection[str]) -> Any:
     """A function that calls those apart by their symbols."""
     changed = False
 

@@ -39,7 +39,7 @@ def measure(threads: int) -> MachinePeak:
     best: list[tuple[int, float]] = []
     sizes = [size for size in SIZES if size * threads <= _MOST] or [SIZES[0]]
     memory = np.zeros(sizes[-1] * threads + 64, np.uint8)
-    run = _compiled(_triad(threads), 4)
+    run = _compile_kernel(_triad(threads), 4)
     address = memory.ctypes.data + -memory.ctypes.data % 64
     for size in sizes:
         half = size // 2 * threads
@@ -57,7 +57,7 @@ def measure(threads: int) -> MachinePeak:
 def _operations(base: BaseType, threads: int) -> float:
     lanes = tir.vector_registers()[0] // base.dtype.itemsize
     out = np.zeros(threads * CHAINS * lanes, base.dtype)
-    run = _compiled(_multiplications(base, lanes, threads), 2)
+    run = _compile_kernel(_multiplications(base, lanes, threads), 2)
     return 2 * CHAINS * lanes * threads * _rate(lambda number: run(out.ctypes.data, number))
 
 
@@ -81,11 +81,11 @@ def _seconds(run: Callable[[int], object], number: int) -> float:
     return found
 
 
-def _compiled(kernel: Any, parameters: int) -> Callable[..., object]:
+def _compile_kernel(kernel: Any, parameters: int) -> Callable[..., object]:
     """A kernel of this many numbers, to be called from Python."""
     name = GlobalVar("peak")
     given = [tirx.Var(f"n{i}", "int64") for i in range(parameters)]
-    main = tir.public("main", given, [tirx.Evaluate(tir.call(name, given))])
+    main = tir.public_function("main", given, [tirx.Evaluate(tir.call(name, given))])
     built = tir.build({name: kernel, GlobalVar("main"): main}, 1, 0, True)
     found: Callable[..., object] = built["main"]
     return found

@@ -137,7 +137,7 @@ def view(name: str, shape: Sequence[int], dtype: str, address: Expression) -> tu
     ]
 
 
-def local(name: str, dtype: str) -> tuple[Any, Expression, list[Statement]]:
+def local_element(name: str, dtype: str) -> tuple[Any, Expression, list[Statement]]:
     """One element on the stack: its view, its address, and the statements that declare it. LLVM makes it a register
     where the address is not passed on."""
     memory = buffer(name, (1,), dtype)
@@ -181,7 +181,7 @@ _VALUE = 15
 """The number of the value of an argument among the fields that TVM reads of packed arguments."""
 
 
-def public(name: str, parameters: Sequence[Any], body: Sequence[Statement]) -> Any:
+def public_function(name: str, parameters: Sequence[Any], body: Sequence[Statement]) -> Any:
     """A function of int64 numbers that Python calls with exactly these, as TVM's functions are called.
 
     TVM would check number and types of the arguments in each call, with code that is longer than a small kernel.
@@ -275,7 +275,7 @@ def flat_kernel(function: Any, least: Mapping[Any, int]) -> tuple[Any, list[Any]
     body = without_choices(structural_map(flat.body, ((tirx.Add, _without_zeros),)), least)
     parameters, sizes = list(flat.params), []
     statements: list[Statement] = []
-    for statement in outermost(body):
+    for statement in statement_list(body):
         size = _bytes(statement.buffer) if isinstance(statement, tirx.AllocBuffer) else 0
         if not isinstance(size, int) or size >= STACK_BYTES:
             address = tirx.Var(statement.buffer.name, "int64")
@@ -298,10 +298,10 @@ def _without_zeros(sum_: Any) -> Any:
     return sum_
 
 
-def outermost(statement: Statement) -> list[Statement]:
+def statement_list(statement: Statement) -> list[Statement]:
     """A statement as the statements that it is a sequence of."""
     if isinstance(statement, tirx.SeqStmt):
-        return [inner for part in statement for inner in outermost(part)]
+        return [inner for part in statement for inner in statement_list(part)]
     return [statement]
 
 
@@ -434,4 +434,4 @@ def text(functions: dict[Any, Any]) -> str:
     return script
 
 
-__all__ = ["GlobalVar", "build", "call", "fail", "function", "public", "text", "tirx"]
+__all__ = ["GlobalVar", "build", "call", "fail", "function", "public_function", "text", "tirx"]

@@ -112,7 +112,7 @@ def _bits(field: Field, value: object, what: str) -> int:
 def _range(field: Field, value: int) -> str:
     return (
         f"{field.name} is {value}, which does not fit its {field.width} bits, "
-        f"{field.minimum} to {field.maximum}, [{field.high}:{field.low}]"
+        f"{field.minimum} to {field.maximum}, [{field.highest_bit}:{field.low}]"
     )
 
 
@@ -123,6 +123,6 @@ def _value(field: Field, bits: int, what: str) -> object:
     if field.name in _CODES:
         codes = _CODES[field.name]
         if number not in set(codes):
-            raise EncodingError(f"there is no {field.name} {number} of {what}, bits [{field.high}:{field.low}]")
+            raise EncodingError(f"there is no {field.name} {number} of {what}, bits [{field.highest_bit}:{field.low}]")
         return codes(number)
     return bool(number) if field.name in _FLAGS else cast(object, number)

@@ -59,7 +59,7 @@ class Field:
     signed: bool = False
 
     @property
-    def high(self) -> int:
+    def highest_bit(self) -> int:
         """The highest bit."""
         return self.low + self.width - 1
 
@@ -133,7 +133,7 @@ def _place(what: str, widths: _Widths, bits: int) -> tuple[Field, ...]:
         fields.append(Field(name, low, width, name in _SIGNED))
         low += width
     if low > bits:
-        overflowing = ", ".join(f"{f.name} [{f.high}:{f.low}]" for f in fields if f.high >= bits)
+        overflowing = ", ".join(f"{f.name} [{f.highest_bit}:{f.low}]" for f in fields if f.highest_bit >= bits)
         raise ConfigurationError(
             f"the fields of a {what} of this configuration do not fit {bits} bits: {overflowing}",
             help="make a buffer smaller, or a block or batch larger, so that there are fewer elements to address",

@@ -147,7 +147,7 @@ class Program:
             return None
         return self.buffers[position]
 
-    def relocated(self, addresses: Mapping[str, int]) -> Program:
+    def relocate(self, addresses: Mapping[str, int]) -> Program:
         """The same program with these buffers elsewhere: each instruction follows the buffer that its address is in.
 
         Raises ProgramError if an address is not a multiple of the elements that are moved from or to there.
@@ -159,9 +159,11 @@ class Program:
         distances = {
             buffer.name: addresses.get(buffer.name, buffer.address) - buffer.address for buffer in self.buffers
         }
-        return Program(self.config, [self._moved(i, distances) for i in self.instructions], moved, self.sections)
+        return Program(
+            self.config, [self._move_instruction(i, distances) for i in self.instructions], moved, self.sections
+        )
 
-    def _moved(self, instruction: AnyInstruction, distances: Mapping[str, int]) -> AnyInstruction:
+    def _move_instruction(self, instruction: AnyInstruction, distances: Mapping[str, int]) -> AnyInstruction:
         if not isinstance(instruction, Load | Store) or not instruction.x_size:
             return instruction
         size = element_bytes(instruction, self.config)

@@ -49,7 +49,7 @@ INTERRUPTED = 130
 """The exit code of a program that Ctrl-C has ended."""
 
 
-class Ended(BaseException):
+class SessionEnd(BaseException):
     """The client ends the program, or restarts it: the script is left from within."""
 
 
@@ -110,7 +110,7 @@ class Adapter(Requests):
         return self.go
 
     @contextlib.contextmanager
-    def _running(self) -> Iterator[None]:
+    def _running_program(self) -> Iterator[None]:
         """While the program runs, the reader answers."""
         with self._lock:
             self.go = None
@@ -204,7 +204,7 @@ class Adapter(Requests):
         try:
             self.load(self.launched)
         except Exception as error:
-            self._say("stderr", f"{error}\n")
+            self._send_output("stderr", f"{error}\n")
 
     def _debug(self) -> Go:
         """Run what is launched to its end, and what the client wants then."""
@@ -232,10 +232,10 @@ class Adapter(Requests):
             return 1, "end"
         go = self._drive(session, bool(self.launched and self.launched.get("stopOnEntry")))
         if go == "failed":
-            self._say("stderr", f"{session.error}\n")
+            self._send_output("stderr", f"{session.error}\n")
             return 1, "end"
         if go == "returned":
-            self._say("console", f"{session.program.function.__name__} returned {session.result!r}\n")
+            self._send_output("console", f"{session.program.function.__name__} returned {session.result!r}\n")
             return 0, "end"
         return (INTERRUPTED if go == "interrupted" else 0), go
 
@@ -249,25 +249,25 @@ class Adapter(Requests):
         token = python_mode.active.set(_CallsInDebugger(self))
         code = 0
         try:
-            with self._running():
+            with self._running_program():
                 self._go_on_in_script()
                 try:
                     runpy.run_path(program, run_name="__main__")
                 finally:
                     self._is_in_script = False
-        except Ended:
+        except SessionEnd:
             pass
         except KeyboardInterrupt:
             code = 0 if self.ending else INTERRUPTED
         except SystemExit as error:
             code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
             if isinstance(error.code, str):
-                self._say("stderr", f"{error.code}\n")
+                self._send_output("stderr", f"{error.code}\n")
         except RelayError as error:
-            self._say("stderr", f"{error}\n")
+            self._send_output("stderr", f"{error}\n")
             code = 1
         except BaseException as error:
-            self._say("stderr", "".join(traceback.format_exception(error.with_traceback(_below_runpy(error)))))
+            self._send_output("stderr", "".join(traceback.format_exception(error.with_traceback(_below_runpy(error)))))
             code = 1
         finally:
             python_mode.active.reset(token)
@@ -295,7 +295,7 @@ class Adapter(Requests):
             assert session.error is not None
             raise session.error
         self.go = go
-        raise KeyboardInterrupt if go == "interrupted" else Ended
+        raise KeyboardInterrupt if go == "interrupted" else SessionEnd
 
     def _go_on_in_script(self) -> None:
         """Python runs from here on, which no session can stop."""
@@ -305,7 +305,7 @@ class Adapter(Requests):
                 self._answer(self._inbox.get())
             self._is_in_script = True
         if self.ending:
-            raise Ended
+            raise SessionEnd
 
     def _drive(self, session: Session, at_entry: bool) -> Go:
         """Run a session as the client requests: to the end ("returned"), an error ("failed"), Ctrl-C
@@ -321,7 +321,7 @@ class Adapter(Requests):
         while True:
             if not at_entry:
                 self.interrupted = self.ending
-                with self._running():
+                with self._running_program():
                     stop = move()
                 self._flush()
                 if self.ending:
@@ -360,7 +360,7 @@ class Adapter(Requests):
 
     # ---- output
 
-    def _say(self, category: str, text: str) -> None:
+    def _send_output(self, category: str, text: str) -> None:
         self.event("output", {"category": category, "output": text})
 
     def _flush(self) -> None:
@@ -406,14 +406,14 @@ class _Output(io.TextIOBase):
         """Send the lines that are complete."""
         lines, end, rest = (self._waiting + text).rpartition("\n")
         if end:
-            self._adapter._say(self._category, lines + end)
+            self._adapter._send_output(self._category, lines + end)
         self._waiting = rest
         return len(text)
 
     def flush(self) -> None:
         """Send the rest."""
         if self._waiting:
-            self._adapter._say(self._category, self._waiting)
+            self._adapter._send_output(self._category, self._waiting)
             self._waiting = ""
 
 

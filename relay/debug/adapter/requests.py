@@ -15,7 +15,7 @@ import attrs
 
 from relay.debug import places
 from relay.debug.adapter.framing import Connection
-from relay.debug.adapter.values import Place, Scope, Values, part_at, place_of, replaced
+from relay.debug.adapter.values import Place, Scope, Values, part_at, place_of, replace_part
 from relay.debug.breakpoints import Breakpoint
 from relay.debug.commands import Commands
 from relay.debug.expressions import python_value
@@ -160,7 +160,7 @@ class Requests:
     def on_breakpointLocations(self, arguments: Arguments) -> object:
         first, file = self._own_line(arguments), (arguments.get("source") or {}).get("path", "")
         last = self._own_line({"line": arguments.get("endLine", arguments.get("line"))})
-        module = self._standing().program.module
+        module = self._stopped_session().program.module
         found = [n for name, lines in places.lines(module).items() if name == file for n in lines]
         return {"breakpoints": [{"line": self._client_line(n)} for n in found if first <= n <= last]}
 
@@ -216,7 +216,7 @@ class Requests:
         return {"threads": [{"id": THREAD, "name": "program"}]}
 
     def on_stackTrace(self, arguments: Arguments) -> object:
-        session = self._standing()
+        session = self._stopped_session()
         start, levels = _number(arguments, "startFrame"), _number(arguments, "levels")
         calls = session.calls(start, start + levels if levels else None)
         frames = [self._frame(start + i, name, span) for i, (name, span) in enumerate(calls)]
@@ -229,7 +229,7 @@ class Requests:
         return {"content": self._sources[number - 1].text, "mimeType": "text/x-python"}
 
     def on_scopes(self, arguments: Arguments) -> object:
-        session, level = self._selected(arguments)
+        session, level = self._selected_frame(arguments)
         if session.finished:
             return {"scopes": []}
         own, every = self.values.number(Scope(level)), self.values.number(Scope(level, everything=True))
@@ -251,7 +251,7 @@ class Requests:
         return {"variables": self.values.parts(found, kind, start, count)}
 
     def on_evaluate(self, arguments: Arguments) -> object:
-        session, level = self._selected(arguments)
+        session, level = self._selected_frame(arguments)
         text = str(arguments.get("expression", "")).strip()
         if arguments.get("context") == "repl" and text.startswith(":"):
             word = text[1:].split(" ")[0]
@@ -261,13 +261,13 @@ class Requests:
         scope = session.scope()
         place = Place(level, text, (), text) if text in scope else None
         value = scope[text].value if text in scope else session.evaluate(text)
-        found = self.values.shown(text, value, place)
+        found = self.values.protocol_variable(text, value, place)
         kept = ("type", "variablesReference", "indexedVariables", "namedVariables")
         return {"result": found["value"], **{k: found[k] for k in kept if k in found}}
 
     def on_setVariable(self, arguments: Arguments) -> object:
         found = self.values.find(arguments.get("variablesReference"))
-        name, session = str(arguments.get("name")), self._standing()
+        name, session = str(arguments.get("name")), self._stopped_session()
         if found is None:
             raise FrontendError("these variables belong to an earlier stop")
         place = place_of(found, name)
@@ -276,21 +276,21 @@ class Requests:
         self._at(place.frame)
         value = session.new_value(str(arguments.get("value", "")))
         if place.path:
-            value = replaced(python_value(session.scope()[place.variable].value), place.path, value)
+            value = replace_part(python_value(session.scope()[place.variable].value), place.path, value)
         session.set(place.variable, value)
         held: Any = python_value(session.scope()[place.variable].value)
-        shown = self.values.shown(name, part_at(held, place.path), place)
+        shown = self.values.protocol_variable(name, part_at(held, place.path), place)
         return {k: shown[k] for k in ("value", "type", "variablesReference")}
 
     def on_completions(self, arguments: Arguments) -> object:
-        session, _ = self._selected(arguments)
+        session, _ = self._selected_frame(arguments)
         text = str(arguments.get("text", ""))[: max(_number(arguments, "column") - 1, 0)]
         word = next((text[i:] for i in range(len(text)) if text[i:].isidentifier()), "")
         names = [] if session.finished else [n for n in session.scope() if n.startswith(word)]
         return {"targets": [{"label": n, "length": len(word), "type": "variable"} for n in names]}
 
     def on_exceptionInfo(self, arguments: Arguments) -> object:
-        error = self._standing().stop.error
+        error = self._stopped_session().stop.error
         if error is None:
             raise FrontendError("the program is not stopped at an error")
         name = type(error).__name__
@@ -300,30 +300,30 @@ class Requests:
     # ---- moving
 
     def on_continue(self, arguments: Arguments) -> object:
-        self.go = self._standing().resume
+        self.go = self._stopped_session().resume
         return {"allThreadsContinued": True}
 
     def on_next(self, arguments: Arguments) -> object:
-        session = self._standing()
+        session = self._stopped_session()
         self.go = session.operation if arguments.get("granularity") == "instruction" else session.over
         return None
 
     def on_stepIn(self, arguments: Arguments) -> object:
-        session = self._standing()
+        session = self._stopped_session()
         self.go = session.operation if arguments.get("granularity") == "instruction" else session.step
         return None
 
     def on_stepOut(self, arguments: Arguments) -> object:
-        self.go = self._standing().out
+        self.go = self._stopped_session().out
         return None
 
     def on_stepBack(self, arguments: Arguments) -> object:
-        session = self._standing()
+        session = self._stopped_session()
         self.go = session.operation_back if arguments.get("granularity") == "instruction" else session.back_over
         return None
 
     def on_reverseContinue(self, arguments: Arguments) -> object:
-        self.go = self._standing().resume_back
+        self.go = self._stopped_session().resume_back
         return None
 
     def on_pause(self, arguments: Arguments) -> object:
@@ -332,18 +332,18 @@ class Requests:
 
     # ---- helpers
 
-    def _standing(self) -> Session:
+    def _stopped_session(self) -> Session:
         if self.session is None:
             raise FrontendError("no decorated function is being run")
         return self.session
 
-    def _selected(self, arguments: Arguments) -> tuple[Session, int]:
+    def _selected_frame(self, arguments: Arguments) -> tuple[Session, int]:
         level = max(_number(arguments, "frameId") - 1, 0)
         return self._at(level), level
 
     def _at(self, level: int) -> Session:
         """The session, with a frame selected: the innermost is 0."""
-        session = self._standing()
+        session = self._stopped_session()
         if not session.finished:
             session.select(level)
         return session

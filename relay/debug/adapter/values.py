@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from relay.calling.array import Array
-from relay.debug.expressions import Shown
+from relay.debug.expressions import OpaqueValue
 from relay.debug.statistics import statistics_of
 from relay.eval.values import Box, Closure, Data, Reference, Stack, primal
 from relay.eval.variables import Structure, Variable, short_text, type_text
@@ -39,7 +39,7 @@ class Place:
 
 
 @attrs.frozen(eq=False)
-class Opened:
+class OpenValue:
     """The value to open: its parts from `start` to `stop`."""
 
     value: object
@@ -60,40 +60,40 @@ class Values:
     """The values that the client may open, by their numbers. They are valid until the program continues."""
 
     def __init__(self) -> None:
-        self._opened: dict[int, Opened | Scope] = {}
+        self._opened: dict[int, OpenValue | Scope] = {}
 
     def clear(self) -> None:
         """Forget all: the program goes on."""
         self._opened.clear()
 
-    def number(self, opened: Opened | Scope) -> int:
+    def number(self, opened: OpenValue | Scope) -> int:
         """A number for what can be opened."""
         self._opened[len(self._opened) + 1] = opened
         return len(self._opened)
 
-    def find(self, number: object) -> Opened | Scope | None:
+    def find(self, number: object) -> OpenValue | Scope | None:
         """The value with this number."""
         return self._opened.get(number) if isinstance(number, int) else None
 
-    def shown(self, name: str, value: object, place: Place | None = None) -> dict[str, Any]:
+    def protocol_variable(self, name: str, value: object, place: Place | None = None) -> dict[str, Any]:
         """A `Variable` of the protocol."""
-        value = _plain(value)
+        value = _plain_value(value)
         found: dict[str, Any] = {"name": name, "value": short_text(value), "type": _type(value)}
         found["variablesReference"] = 0
         if place is not None and place.expression:
             found["evaluateName"] = place.expression
         count = _count(value)
         if count is not None or _facts(value):
-            found["variablesReference"] = self.number(Opened(value, place))
+            found["variablesReference"] = self.number(OpenValue(value, place))
             if isinstance(value, np.ndarray | Stack | list):
                 found["indexedVariables"], found["namedVariables"] = count or 0, len(_facts(value))
         return found
 
     def variables(self, found: Mapping[str, Variable], scope: Scope) -> list[dict[str, Any]]:
         """Those of a frame."""
-        return [self.shown(v.name, v.value, place_of(scope, v.name)) for v in found.values()]
+        return [self.protocol_variable(v.name, v.value, place_of(scope, v.name)) for v in found.values()]
 
-    def parts(self, opened: Opened, kind: str | None, start: int, count: int) -> list[dict[str, Any]]:
+    def parts(self, opened: OpenValue, kind: str | None, start: int, count: int) -> list[dict[str, Any]]:
         """The parts of a value: "named" ones, "indexed" ones (`count` from `start` on; 0: all), or all."""
         shown = (
             []
@@ -118,12 +118,12 @@ class Values:
                 shown.append({"name": f"[{begin}..{end - 1}]", "value": "..", "variablesReference": inside})
             return shown
         for name, value, step in _parts(opened.value, first, last):
-            place = None if opened.place is None or step is None else _inside(opened.place, name, step)
-            shown.append(self.shown(name.lstrip("."), value, place))
+            place = None if opened.place is None or step is None else _inner_place(opened.place, name, step)
+            shown.append(self.protocol_variable(name.lstrip("."), value, place))
         return shown
 
 
-def place_of(whole: Opened | Scope, name: str) -> Place | None:
+def place_of(whole: OpenValue | Scope, name: str) -> Place | None:
     """The place of the part with this name; None for parts that cannot be changed."""
     if isinstance(whole, Scope):
         return None if whole.everything else Place(whole.frame, name, (), name)
@@ -132,15 +132,15 @@ def place_of(whole: Opened | Scope, name: str) -> Place | None:
     last = whole.stop if whole.stop is not None else _count(whole.value) or 0
     for label, _, step in _parts(whole.value, whole.start, last):
         if label.lstrip(".") == name and step is not None:
-            return _inside(whole.place, label, step)
+            return _inner_place(whole.place, label, step)
     return None
 
 
-def _inside(place: Place, label: str, step: int) -> Place:
+def _inner_place(place: Place, label: str, step: int) -> Place:
     return attrs.evolve(place, path=(*place.path, step), expression=f"{place.expression}{label}")
 
 
-def _plain(value: object) -> object:
+def _plain_value(value: object) -> object:
     """A value in one of the forms of run-time values; Python's own ones as these."""
     if isinstance(value, Array):
         return value.numpy()
@@ -148,7 +148,7 @@ def _plain(value: object) -> object:
         return primal(value)
     if isinstance(value, np.generic):
         return np.asarray(value)
-    if isinstance(value, Shown | Ref) or is_value(value):
+    if isinstance(value, OpaqueValue | Ref) or is_value(value):
         return value
     if not isinstance(value, Structure | Reference | Stack | Closure | Data) and (found := split(value)) is not None:
         return Structure(tuple(found[1]), found[0])
@@ -158,7 +158,7 @@ def _plain(value: object) -> object:
 def _type(value: object) -> str:
     if is_value(value):
         return type(value).__qualname__
-    return "" if isinstance(value, Shown) else type_text(value)
+    return "" if isinstance(value, OpaqueValue) else type_text(value)
 
 
 def _count(value: object) -> int | None:
@@ -222,17 +222,17 @@ def part_at(whole: Any, path: tuple[int, ...]) -> Any:
     return whole
 
 
-def replaced(whole: Any, path: tuple[int, ...], new: Any) -> Any:
+def replace_part(whole: Any, path: tuple[int, ...], new: Any) -> Any:
     """A Python value with another one at a place in it."""
     if not path:
         return new
     step = path[0]
     if isinstance(whole, np.ndarray):
         changed = whole.copy()
-        changed[step] = replaced(whole[step], path[1:], new)
+        changed[step] = replace_part(whole[step], path[1:], new)
         return changed
     found = split(whole)
     assert found is not None
     parts = list(found[1])
-    parts[step] = replaced(parts[step], path[1:], new)
+    parts[step] = replace_part(parts[step], path[1:], new)
     return build(found[0], parts)

@@ -49,7 +49,7 @@ def _statements(text: str, lines: Sequence[int]) -> str:
     body = ast.parse(text).body
     makers: dict[str, list[ast.stmt]] = {}
     for statement in body:
-        for name in _bound(statement):
+        for name in _bound_names(statement):
             makers.setdefault(name, []).append(statement)
     pending = [s for s in body if any(_first_line(s) <= line <= (s.end_lineno or s.lineno) for line in lines)]
     chosen: set[ast.stmt] = set()
@@ -57,7 +57,7 @@ def _statements(text: str, lines: Sequence[int]) -> str:
         statement = pending.pop()
         if statement not in chosen:
             chosen.add(statement)
-            used = set(_used(symtable.symtable(ast.unparse(statement), "<definition>", "exec")))
+            used = set(_used_names(symtable.symtable(ast.unparse(statement), "<definition>", "exec")))
             pending += (maker for name in used for maker in makers.get(name, ()))
     rows = text.splitlines()
     return "\n".join(
@@ -67,7 +67,7 @@ def _statements(text: str, lines: Sequence[int]) -> str:
     )
 
 
-def _bound(statement: ast.stmt) -> Iterator[str]:
+def _bound_names(statement: ast.stmt) -> Iterator[str]:
     """The names to which a statement at the top of a file gives a meaning."""
     match statement:
         case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
@@ -81,13 +81,13 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
             pass
 
 
-def _used(table: symtable.SymbolTable) -> Iterator[str]:
+def _used_names(table: symtable.SymbolTable) -> Iterator[str]:
     """The names that code takes from the top of its file."""
     for symbol in table.get_symbols():
         if symbol.is_referenced() and (symbol.is_global() or table.get_type() == "module"):
             yield symbol.get_name()
     for inner in table.get_children():
-        yield from _used(inner)
+        yield from _used_names(inner)
 
 
 def _first_line(statement: ast.stmt) -> int:

@@ -23,7 +23,7 @@ from relay.api.function import RelayFunction
 from relay.api.gradient_check import wrong_gradient
 from relay.compilation.stages import CompiledSignature
 from relay.debug.differences.gradient_rules import wrong_rule
-from relay.debug.differences.introduction import Cause, find_cause, kernel_cause, running
+from relay.debug.differences.introduction import Cause, find_cause, kernel_cause, native_runner
 from relay.debug.differences.outcomes import (
     FAILURES,
     Deviation,
@@ -31,9 +31,9 @@ from relay.debug.differences.outcomes import (
     Tolerance,
     check_tolerance,
     compare,
-    interpreted,
+    interpreted_outcome,
 )
-from relay.debug.differences.reduction import Reduced, Reduction
+from relay.debug.differences.reduction import ReducedPiece, Reduction
 from relay.debug.differences.reproduction import directory_for, write
 from relay.debug.differences.search import Change, Comparison, Search
 from relay.debug.programs import program_of
@@ -137,8 +137,8 @@ def diff(
     check_tolerance(tolerance)
     signature, values = function.prepare_call(arguments, keywords, as_called=True)
     with contextlib.redirect_stdout(io.StringIO()):
-        expected = interpreted(signature.typed, values)
-        found = _compiled(signature, values)
+        expected = interpreted_outcome(signature.typed, values)
+        found = _compiled_outcome(signature, values)
         deviation = compare(found, expected, tolerance)
         if not deviation.differs:
             gradient, span = _gradient(function, arguments, keywords)
@@ -152,20 +152,20 @@ def diff(
         rounding = _rounding(signature.typed, values, expected)
         if cause.before is None:
             return _result(signature, deviation, cause=cause, rounding=rounding)
-        return _located(signature, values, deviation, cause, change, tolerance, directory, rounding)
+        return _located_difference(signature, values, deviation, cause, change, tolerance, directory, rounding)
 
 
-def _compiled(signature: CompiledSignature, values: Sequence[object]) -> Outcome:
+def _compiled_outcome(signature: CompiledSignature, values: Sequence[object]) -> Outcome:
     try:
         program = signature.program
     except FAILURES as error:
         return Outcome(error=error)
     if signature.donated:  # what it overwrites is not the caller's
         values = [map_leaves(v, lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf) for v in values]
-    return running(program)(values)
+    return native_runner(program)(values)
 
 
-def _located(
+def _located_difference(
     signature: CompiledSignature,
     values: Sequence[object],
     deviation: Deviation,
@@ -183,9 +183,9 @@ def _located(
     search = Search(module, sizes, comparison)
     found = search.run(values)
     reduced = None if found is None else Reduction(module, sizes, comparison).run(search, found)
-    whole = search.whole(values)
+    whole = search.whole_program(values)
     if reduced is None and comparison.deviation(whole) is not None:
-        reduced = Reduced(whole, deviation)
+        reduced = ReducedPiece(whole, deviation)
     notes: tuple[str, ...] = ()
     if reduced is None:
         notes = ("no part of it differs by itself",)
@@ -278,6 +278,6 @@ def _rounding(module: Module, values: Sequence[object], expected: Outcome) -> fl
         changed = value * (1 + step * rng.choice((-1.0, 1.0), value.shape))
         return np.asarray(np.where(value == np.round(value), value, changed)).astype(value.dtype)
 
-    trials = [interpreted(module, [map_leaves(value, moved) for value in values]) for _ in range(2)]
+    trials = [interpreted_outcome(module, [map_leaves(value, moved) for value in values]) for _ in range(2)]
     difference = min(compare(outcome, expected, 0.0).difference for outcome in trials)
     return difference if math.isfinite(difference) else 0.0

@@ -10,7 +10,15 @@ from relay.ad import reverse
 from relay.codegen.runtime import cpu
 from relay.compilation import tuning_records
 from relay.compilation.stages import CPU, CompiledSignature, lowering
-from relay.debug.differences.outcomes import ENDLESS, FAILURES, Outcome, Tolerance, compare, copied, interpreted
+from relay.debug.differences.outcomes import (
+    ENDLESS,
+    FAILURES,
+    Outcome,
+    Tolerance,
+    compare,
+    copy_values,
+    interpreted_outcome,
+)
 from relay.debug.differences.search import Change, Runner
 from relay.errors import InternalError
 from relay.eval.values import Data, Reference
@@ -60,11 +68,11 @@ class Cause:
                 return "the native program of earlier calls: a newly compiled one is right"
 
 
-def running(native: cpu.Program) -> Runner:
+def native_runner(native: cpu.Program) -> Runner:
     """A compiled program as what is compared."""
 
     def run(arguments: Sequence[object]) -> Outcome:
-        given = copied(arguments)
+        given = copy_values(arguments)
         try:
             return Outcome(native(given), tuple(given))
         except FAILURES as error:
@@ -75,20 +83,20 @@ def running(native: cpu.Program) -> Runner:
     return run
 
 
-def compiled(module: Module) -> Runner:
+def compiled_runner(module: Module) -> Runner:
     """Code generation as a change. Raises CompileError or InternalError."""
     threads = cpu.default_threads()
     with compiling:
         native = cpu.compile_native(module, threads, tuning_records.choices(threads))
-    return running(cpu.Program(native, Data, Reference))
+    return native_runner(cpu.Program(native, Data, Reference))
 
 
-def changing(step: ConfiguredPass, limit: int) -> Change:
+def pass_change(step: ConfiguredPass, limit: int) -> Change:
     """A pass as a change, after which the interpreter runs the program."""
 
     def change(module: Module) -> Runner:
         changed = _apply(step, module)
-        return lambda arguments: interpreted(changed, arguments, limit)
+        return lambda arguments: interpreted_outcome(changed, arguments, limit)
 
     return change
 
@@ -115,31 +123,35 @@ def find_cause(
         try:
             modules.append(_apply(step, modules[-1]))
         except FAILURES:
-            return _pass(steps, len(modules) - 1, modules[-1], signature.level), changing(step, limit)
+            return _pass(steps, len(modules) - 1, modules[-1], signature.level), pass_change(step, limit)
 
     def differs(position: int) -> bool:
         return differs_after(modules[position])
 
     def differs_after(module: Module) -> bool:
-        return compare(interpreted(module, arguments, limit), expected, tolerance).differs
+        return compare(interpreted_outcome(module, arguments, limit), expected, tolerance).differs
 
     if differs(len(steps)):
-        position = _halved(len(steps), differs)
+        position = _bisect_steps(len(steps), differs)
         cause, step = _pass(steps, position, modules[position], signature.level), steps[position]
-        inner = None if step.name != "differentiate" else _between(modules[position], signature.level, differs_after)
-        return (cause if inner is None else attrs.evolve(cause, inner=inner)), changing(step, limit)
+        inner = (
+            None
+            if step.name != "differentiate"
+            else _pass_between_derivatives(modules[position], signature.level, differs_after)
+        )
+        return (cause if inner is None else attrs.evolve(cause, inner=inner)), pass_change(step, limit)
     core = modules[-1]
     try:
-        again = compiled(core)(arguments)
+        again = compiled_runner(core)(arguments)
     except FAILURES as error:
         again = Outcome(error=error)
     if compare(again, expected, tolerance).differs:
-        return Cause("code", "", level=signature.level, before=core), compiled
+        return Cause("code", "", level=signature.level, before=core), compiled_runner
     kind = "program" if signature.target == CPU else "target"
-    return Cause(kind, signature.target, level=signature.level), compiled
+    return Cause(kind, signature.target, level=signature.level), compiled_runner
 
 
-def _halved(count: int, differs: Callable[[int], bool]) -> int:
+def _bisect_steps(count: int, differs: Callable[[int], bool]) -> int:
     """The number of `count` steps that may be taken so that nothing differs, while it does after one more."""
     low, high = 0, count
     while high - low > 1:
@@ -148,7 +160,7 @@ def _halved(count: int, differs: Callable[[int], bool]) -> int:
     return low
 
 
-def _between(module: Module, level: int, differs: Callable[[Module], bool]) -> str | None:
+def _pass_between_derivatives(module: Module, level: int, differs: Callable[[Module], bool]) -> str | None:
     """The pass between two derivatives that makes the difference; None if differentiation itself does."""
     steps = Pipeline.for_level(level, ("between",)).passes
 
@@ -161,7 +173,7 @@ def _between(module: Module, level: int, differs: Callable[[Module], bool]) -> s
         return differs(reverse.differentiate(module, some))
 
     try:
-        return None if differs_with(1) else steps[_halved(len(steps), differs_with)].name
+        return None if differs_with(1) else steps[_bisect_steps(len(steps), differs_with)].name
     except FAILURES:
         return None
 

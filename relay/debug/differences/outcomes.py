@@ -134,7 +134,7 @@ def holds_cells(value: object) -> bool:
     return False
 
 
-def copied(values: Sequence[object]) -> list[object]:
+def copy_values(values: Sequence[object]) -> list[object]:
     """The values with references and lists of their own. What the values share, the copies share."""
     made: dict[int, Reference] = {}
     kept: list[object] = []
@@ -159,9 +159,9 @@ def copied(values: Sequence[object]) -> list[object]:
     return [whole(value) if holds_cells(value) else value for value in values]
 
 
-def interpreted(module: Module, arguments: Sequence[object], limit: float = math.inf) -> Outcome:
+def interpreted_outcome(module: Module, arguments: Sequence[object], limit: float = math.inf) -> Outcome:
     """The outcome of a program on the interpreter, in at most `limit` steps. It takes at most `limit` steps."""
-    given = copied(arguments)
+    given = copy_values(arguments)
     steps = 0
     try:
         values = accept(module.main, given)
@@ -180,7 +180,7 @@ def interpreted(module: Module, arguments: Sequence[object], limit: float = math
         return Outcome(error=InternalError(f"{type(error).__name__}: {error}", module.main.span), steps=steps)
 
 
-def allowed(tolerance: Tolerance, dtype: str) -> float | None:
+def allowed_error(tolerance: Tolerance, dtype: str) -> float | None:
     """The tolerance for a dtype; None for dtypes that must be equal."""
     if dtype not in TOLERANCES:
         return None
@@ -204,7 +204,7 @@ def compare(found: Outcome, expected: Outcome, tolerance: Tolerance) -> Deviatio
     if found.error is not None or expected.error is not None:
         if type(found.error) is type(expected.error):
             return Deviation()
-        return Deviation(math.inf, math.inf, what=f"{_told(found)} instead of {_told(expected)}")
+        return Deviation(math.inf, math.inf, what=f"{_outcome_text(found)} instead of {_outcome_text(expected)}")
     largest = Deviation()
     pairs = zip(_with_end(found.leaves()), _with_end(expected.leaves()), strict=False)
     for (path, one), (other_path, other) in pairs:
@@ -222,7 +222,7 @@ def compare(found: Outcome, expected: Outcome, tolerance: Tolerance) -> Deviatio
     return largest
 
 
-def _told(outcome: Outcome) -> str:
+def _outcome_text(outcome: Outcome) -> str:
     return "a result" if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error.message}"
 
 
@@ -241,7 +241,7 @@ def _of_leaves(found: Leaf, expected: Leaf, path: Path, tolerance: Tolerance) ->
         return Deviation(math.inf, math.inf, path, (), found, expected, f"{types[0]} instead of {types[1]}")
     if not found.size:
         return Deviation()
-    relative = allowed(tolerance, found.dtype.name)
+    relative = allowed_error(tolerance, found.dtype.name)
     with np.errstate(all="ignore"):
         if found.dtype.kind in "iu":  # exactly: int64 has more digits than float64
             gap = np.maximum(found, expected) - np.minimum(found, expected)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import attrs
 import numpy as np
 
-from relay.debug.differences.outcomes import FAILURES, Outcome, copied, interpreted
+from relay.debug.differences.outcomes import FAILURES, Outcome, copy_values, interpreted_outcome
 from relay.eval.frames import Activation, Frame
 from relay.eval.interpreter import Machine, accept
 from relay.eval.sizes import sizes_of
@@ -44,7 +44,7 @@ from relay.ir.sizes.data_dependent import made_in_type
 from relay.ir.sizes.extents import symbolic_dims
 from relay.ir.traverse import all_blocks, blocks, free_variables
 from relay.ir.types import BOOL, DataType, RefType, StackType, TensorType, TupleType, Type, prune
-from relay.transform.analysis.graph import call_graph, reachable
+from relay.transform.analysis.graph import call_graph, reachable_functions
 from relay.transform.core.rebuilding import with_functions
 
 PIECE = "piece"
@@ -58,14 +58,14 @@ class Piece:
     module: Module
     arguments: Sequence[object]
 
-    def fresh(self) -> Module:
+    def fresh_module(self) -> Module:
         """The module, in which no variable is one of another module's."""
         main = self.module.main
         return with_functions(self.module, {**self.module.functions, main.name: copy_function(main)})
 
     def reference(self) -> Outcome:
         """The interpreter's outcome."""
-        return interpreted(self.module, self.arguments)
+        return interpreted_outcome(self.module, self.arguments)
 
 
 @attrs.frozen(eq=False)
@@ -99,7 +99,7 @@ def piece_of(
     arguments = [values[v] for v in parameters]
     function = Function(PIECE, tuple(parameters), body, label, result.type, span=span)
     whole = Module({**module.functions, PIECE: function}, PIECE, module.data, module.where)
-    needed = reachable(whole, call_graph(whole))
+    needed = reachable_functions(whole, call_graph(whole))
     whole = with_functions(whole, {n: f for n, f in whole.functions.items() if n in needed})
     hidden = [dim for dim in sizes if dim not in symbolic_dims(whole)]
     if hidden:  # a parameter shows them
@@ -208,7 +208,7 @@ def values_in(piece: Piece) -> dict[Var, object]:
     try:
         with np.errstate(all="ignore"):
             machine.enter(
-                Closure(piece.module.main, {}, piece.module), accept(piece.module.main, copied(piece.arguments))
+                Closure(piece.module.main, {}, piece.module), accept(piece.module.main, copy_values(piece.arguments))
             )
             while machine.frames:
                 machine.step()
@@ -229,7 +229,7 @@ def ways_into(piece: Piece, inner: Iterable[Block], function: str, words: Sequen
     try:
         with np.errstate(all="ignore"):
             machine.enter(
-                Closure(piece.module.main, {}, piece.module), accept(piece.module.main, copied(piece.arguments))
+                Closure(piece.module.main, {}, piece.module), accept(piece.module.main, copy_values(piece.arguments))
             )
             while machine.frames:
                 frame = machine.frames[0]
@@ -240,7 +240,12 @@ def ways_into(piece: Piece, inner: Iterable[Block], function: str, words: Sequen
                         block, free = wanted[key]
                         rounds[key] = rounds.get(key, 0) + 1
                         if all(v in frame.environment for v in free):
-                            way = Way(function, block, _held(frame, free), _came(words, activation, rounds[key]))
+                            way = Way(
+                                function,
+                                block,
+                                _variable_values(frame, free),
+                                _way_words(words, activation, rounds[key]),
+                            )
                             count += 1
                             if count <= most:
                                 yield way
@@ -252,13 +257,13 @@ def ways_into(piece: Piece, inner: Iterable[Block], function: str, words: Sequen
     yield from last
 
 
-def _held(frame: Frame, variables: Sequence[Var]) -> dict[Var, object]:
+def _variable_values(frame: Frame, variables: Sequence[Var]) -> dict[Var, object]:
     """The values of some variables of a frame, which nothing changes later."""
-    values = copied([unbox(frame.environment[v]) for v in variables])
+    values = copy_values([unbox(frame.environment[v]) for v in variables])
     return dict(zip(variables, values, strict=True))
 
 
-def _came(words: Sequence[str], activation: Activation, number: int) -> tuple[str, ...]:
+def _way_words(words: Sequence[str], activation: Activation, number: int) -> tuple[str, ...]:
     """The words of a way into a block, with the round if it is that of a loop."""
     if activation.label is None:
         return tuple(words)
@@ -268,4 +273,4 @@ def _came(words: Sequence[str], activation: Activation, number: int) -> tuple[st
 
 def _machine(piece: Piece) -> Machine:
     main = piece.module.main
-    return Machine(sizes=sizes_of(piece.module, main, accept(main, copied(piece.arguments))))
+    return Machine(sizes=sizes_of(piece.module, main, accept(main, copy_values(piece.arguments))))

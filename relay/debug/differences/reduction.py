@@ -13,7 +13,7 @@ import numpy as np
 
 from relay.debug.differences.outcomes import Deviation
 from relay.debug.differences.pieces import PIECE, Piece, leaves_block, may_pass, piece_of, values_in
-from relay.debug.differences.search import Comparison, Found, Search
+from relay.debug.differences.search import Comparison, FoundBinding, Search
 from relay.errors import InternalError
 from relay.eval.values import map_leaves
 from relay.ir.dims import Dim, TypeId
@@ -29,7 +29,7 @@ MOST_TRIALS = 60
 
 
 @attrs.frozen(eq=False)
-class Reduced:
+class ReducedPiece:
     """A small piece that differs, and how."""
 
     piece: Piece
@@ -52,7 +52,7 @@ class Reduction:
         self._left = MOST_TRIALS
         self._values: dict[Var, object] = {}
 
-    def run(self, search: Search, found: Found) -> Reduced | None:
+    def run(self, search: Search, found: FoundBinding) -> ReducedPiece | None:
         """The smallest piece; None if what was found does not differ by itself."""
         targets = found.binding.targets
         whole = search.piece(found.way, found.position, targets)
@@ -66,9 +66,9 @@ class Reduction:
         draft, reduced = best
         draft, reduced = self._without_others(draft, reduced, found.binding)
         draft, reduced = self._without_inner(draft, reduced)
-        return self._smaller(reduced)
+        return self._with_smaller_sizes(reduced)
 
-    def _try(self, draft: _Draft) -> tuple[_Draft, Reduced] | None:
+    def _try(self, draft: _Draft) -> tuple[_Draft, ReducedPiece] | None:
         """The piece of a draft, if it differs."""
         if self._left <= 0 or not self._is_complete(draft):
             return None
@@ -76,7 +76,7 @@ class Reduction:
         progress.say("making the program smaller")
         piece = piece_of(self._module, self._sizes, self._values, draft.bindings, draft.results)
         deviation = self._comparison.deviation(piece)
-        return None if deviation is None else (draft, Reduced(piece, deviation))
+        return None if deviation is None else (draft, ReducedPiece(piece, deviation))
 
     def _is_complete(self, draft: _Draft) -> bool:
         """True if all that it reads can be passed to it."""
@@ -85,12 +85,12 @@ class Reduction:
 
     # ---- bindings before it
 
-    def _without_others(self, draft: _Draft, reduced: Reduced, last: Binding) -> tuple[_Draft, Reduced]:
+    def _without_others(self, draft: _Draft, reduced: ReducedPiece, last: Binding) -> tuple[_Draft, ReducedPiece]:
         """Without the bindings that do not matter: the nearest ones that are enough, of which each is tried then."""
         if len(draft.results) == len(last.targets):
             near = 1
             while near < len(draft.bindings):
-                found = self._try(_Draft(_nearest(draft.bindings, near), draft.results))
+                found = self._try(_Draft(_nearest_bindings(draft.bindings, near), draft.results))
                 if found is not None:
                     draft, reduced = found
                     break
@@ -104,7 +104,7 @@ class Reduction:
 
     # ---- bindings inside of it
 
-    def _without_inner(self, draft: _Draft, reduced: Reduced) -> tuple[_Draft, Reduced]:
+    def _without_inner(self, draft: _Draft, reduced: ReducedPiece) -> tuple[_Draft, ReducedPiece]:
         """Without bindings in blocks, the innermost last."""
         inner = [b for top in draft.bindings for block in blocks(top.value) for b in walk(block)]
         for binding in inner:
@@ -112,7 +112,7 @@ class Reduction:
                 continue
             if not any(b is binding for top in draft.bindings for block in blocks(top.value) for b in walk(block)):
                 continue  # it is gone with another one
-            bindings = tuple(Binding(b.targets, _without(b.value, binding)) for b in draft.bindings)
+            bindings = tuple(Binding(b.targets, _without_binding(b.value, binding)) for b in draft.bindings)
             found = self._try(_Draft(bindings, draft.results))
             if found is not None:
                 draft, reduced = found
@@ -120,7 +120,7 @@ class Reduction:
 
     # ---- sizes
 
-    def _smaller(self, reduced: Reduced) -> Reduced:
+    def _with_smaller_sizes(self, reduced: ReducedPiece) -> ReducedPiece:
         """With smaller sizes, as far as these are numbers in a single function."""
         if len(reduced.piece.module.functions) > 1:
             return reduced
@@ -129,15 +129,15 @@ class Reduction:
                 if not 0 < size < extent or self._left <= 0:
                     continue
                 self._left -= 1
-                piece = _resized(reduced.piece, extent, size)
+                piece = _resized_piece(reduced.piece, extent, size)
                 deviation = None if piece is None else self._comparison.deviation(piece)
                 if piece is not None and deviation is not None:
-                    reduced = Reduced(piece, deviation)
+                    reduced = ReducedPiece(piece, deviation)
                     break
         return reduced
 
 
-def _nearest(bindings: Sequence[Binding], steps: int) -> tuple[Binding, ...]:
+def _nearest_bindings(bindings: Sequence[Binding], steps: int) -> tuple[Binding, ...]:
     """The last binding, and those that it is computed from in this many steps, in order."""
     made = {t: b for b in bindings for t in b.targets}
     kept, edge = {id(bindings[-1])}, [bindings[-1]]
@@ -155,7 +155,7 @@ def _read(value: Expr) -> list[Var]:
     return [*own, *(v for block in blocks(value) for v in free_variables(block) if v not in bound)]
 
 
-def _without(value: Expr, binding: Binding) -> Expr:
+def _without_binding(value: Expr, binding: Binding) -> Expr:
     """An expression without a binding in its blocks."""
 
     def block(old: Block) -> Block:
@@ -191,7 +191,7 @@ def _variables(function: Function) -> list[Var]:
     return found
 
 
-def _resized(piece: Piece, extent: int, size: int) -> Piece | None:
+def _resized_piece(piece: Piece, extent: int, size: int) -> Piece | None:
     """The piece with another size for all axes of an extent; None if it has no types then."""
 
     def change(dim: Dim) -> Dim:

@@ -11,7 +11,7 @@ import numpy as np
 
 from relay.debug.differences.definitions import definitions_of
 from relay.debug.differences.introduction import Cause
-from relay.debug.differences.outcomes import TOLERANCES, Tolerance, allowed
+from relay.debug.differences.outcomes import TOLERANCES, Tolerance, allowed_error
 from relay.debug.differences.pieces import Piece
 from relay.errors import FrontendError
 from relay.eval.named_arrays import arrays_of
@@ -78,7 +78,7 @@ def directory_for(given: str | Path | None, name: str) -> Path:
 
 def write(piece: Piece, cause: Cause, tolerance: Tolerance, directory: Path, name: str) -> Path:
     """Write the files; the path of the one that is run. Raises FrontendError if that is not possible."""
-    module = _named(piece.module)
+    module = _name_parameters(piece.module)
     path = directory / f"{re.sub('[^A-Za-z0-9_]', '_', name)}.py"
     found: dict[str, np.ndarray] = {}
     for parameter, value in zip(module.main.parameters, piece.arguments, strict=True):
@@ -93,7 +93,7 @@ def write(piece: Piece, cause: Cause, tolerance: Tolerance, directory: Path, nam
         definitions=f"\n{definitions}\n" if definitions else "",
         program=to_text(module, sources=True).replace('"""', "'''"),
         run=run,
-        tolerance=repr({dtype: allowed(tolerance, dtype) for dtype in TOLERANCES}),
+        tolerance=repr({dtype: allowed_error(tolerance, dtype) for dtype in TOLERANCES}),
     )
     try:
         path.write_text(script, encoding="utf-8")
@@ -110,7 +110,7 @@ def _title(cause: Cause) -> str:
     return "A program whose compiled code gives another answer than the reference interpreter."
 
 
-def _named(module: Module) -> Module:
+def _name_parameters(module: Module) -> Module:
     """The module with parameters of different names, by which the arrays are found."""
     main = module.main
     copy = copy_function(main)

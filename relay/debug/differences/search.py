@@ -70,7 +70,7 @@ class Comparison:
         self.made += 1
         progress.say(f"program {self.made} of the search for what differs")
         try:
-            return self._change(piece.fresh())
+            return self._change(piece.fresh_module())
         except FAILURES as error:
             failed = Outcome(error=error)
             return lambda _: failed
@@ -100,7 +100,7 @@ class Comparison:
 
 
 @attrs.frozen(eq=False)
-class Found:
+class FoundBinding:
     """The first binding whose value differs: the `position`-th of the block that the way leads to. `together`: it does
     only where all values before it are results, too."""
 
@@ -123,13 +123,13 @@ class Search:
         self._sizes = sizes
         self._comparison = comparison
 
-    def run(self, arguments: Sequence[object]) -> Found | None:
+    def run(self, arguments: Sequence[object]) -> FoundBinding | None:
         """The first binding that differs when the program is run on these arguments; None if that cannot be told."""
         main = self._module.main
         values = dict(zip(main.parameters, arguments, strict=True))
         return self._in_block(Way(main.name, main.body, values), 0)
 
-    def whole(self, arguments: Sequence[object]) -> Piece:
+    def whole_program(self, arguments: Sequence[object]) -> Piece:
         """All of the program."""
         return Piece(self._module, arguments)
 
@@ -137,16 +137,16 @@ class Search:
         """The program of a block up to a binding."""
         return piece_of(self._module, self._sizes, way.values, straight_part(way.block)[: position + 1], results)
 
-    def _in_block(self, way: Way, depth: int) -> Found | None:
+    def _in_block(self, way: Way, depth: int) -> FoundBinding | None:
         bindings = straight_part(way.block)
-        found = self._first(way, bindings)
+        found = self._first_difference(way, bindings)
         if found is not None:
-            return self._below(found, depth) or found
+            return self._inner_difference(found, depth) or found
         if len(bindings) < len(way.block.bindings):  # what follows may leave the block
-            return self._inside(way, way.block.bindings[: len(bindings) + 1], depth)
+            return self._difference_inside(way, way.block.bindings[: len(bindings) + 1], depth)
         return None
 
-    def _first(self, way: Way, bindings: Sequence[Binding]) -> Found | None:
+    def _first_difference(self, way: Way, bindings: Sequence[Binding]) -> FoundBinding | None:
         """The first binding of a block that differs."""
         candidates = [
             n
@@ -160,14 +160,14 @@ class Search:
         whole = self.piece(way, candidates[-1], targets)
         for part, deviation in self._comparison.parts(whole, len(targets), (way.block, "all")):
             position = owner[part]
-            alone = self._alone(way, position)
+            alone = self._deviation_alone(way, position)
             if alone is None and has_cells(targets[part].type):
                 continue  # what comes later has written into it
-            return Found(way, position, deviation if alone is None else alone, alone is None)
-        last = self._last(way, bindings, candidates)
-        return None if last is None else self._back(way, bindings, candidates, last)
+            return FoundBinding(way, position, deviation if alone is None else alone, alone is None)
+        last = self._last_difference(way, bindings, candidates)
+        return None if last is None else self._first_cause(way, bindings, candidates, last)
 
-    def _last(self, way: Way, bindings: Sequence[Binding], candidates: Sequence[int]) -> int | None:
+    def _last_difference(self, way: Way, bindings: Sequence[Binding], candidates: Sequence[int]) -> int | None:
         """A binding of a block that differs, among those that its end reads; if there is none, the last one."""
         read = {a for a in terminator_operands(way.block.terminator) if isinstance(a, Var)}
         made = {t: n for n, b in enumerate(bindings) for t in b.targets}
@@ -180,11 +180,13 @@ class Search:
             else:
                 pending += [a for a in operands(bindings[position].value) if isinstance(a, Var) and a in made]
         for position in sorted(wanted) or candidates[-1:]:
-            if self._alone(way, position) is not None:
+            if self._deviation_alone(way, position) is not None:
                 return position
         return None
 
-    def _back(self, way: Way, bindings: Sequence[Binding], candidates: Sequence[int], last: int) -> Found | None:
+    def _first_cause(
+        self, way: Way, bindings: Sequence[Binding], candidates: Sequence[int], last: int
+    ) -> FoundBinding | None:
         """The first binding that differs by itself, of those that a differing binding is computed from."""
         made = {t: n for n, b in enumerate(bindings) for t in b.targets}
 
@@ -203,29 +205,31 @@ class Search:
         low, high = -1, order.index(last)
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if self._alone(way, order[middle]) is not None else (middle, high)
+            low, high = (low, middle) if self._deviation_alone(way, order[middle]) is not None else (middle, high)
         position = order[high]
-        while earlier := [n for n in sorted(sources(position)) if n in candidates and self._alone(way, n) is not None]:
+        while earlier := [
+            n for n in sorted(sources(position)) if n in candidates and self._deviation_alone(way, n) is not None
+        ]:
             position = earlier[0]
-        deviation = self._alone(way, position)
-        return None if deviation is None else Found(way, position, deviation, False)
+        deviation = self._deviation_alone(way, position)
+        return None if deviation is None else FoundBinding(way, position, deviation, False)
 
-    def _alone(self, way: Way, position: int) -> Deviation | None:
+    def _deviation_alone(self, way: Way, position: int) -> Deviation | None:
         targets = straight_part(way.block)[position].targets
         return self._comparison.deviation(self.piece(way, position, targets), (way.block, position))
 
     # ---- what is inside of a binding
 
-    def _below(self, found: Found, depth: int) -> Found | None:
+    def _inner_difference(self, found: FoundBinding, depth: int) -> FoundBinding | None:
         """The first binding that differs inside of one that does."""
         value = found.binding.value
         if isinstance(value, Call) and isinstance(value.function, Global):
             return self._in_call(found, value, value.function.name, depth)
         if blocks(value):
-            return self._inside(found.way, straight_part(found.way.block)[: found.position + 1], depth)
+            return self._difference_inside(found.way, straight_part(found.way.block)[: found.position + 1], depth)
         return None
 
-    def _in_call(self, found: Found, call: Call, name: str, depth: int) -> Found | None:
+    def _in_call(self, found: FoundBinding, call: Call, name: str, depth: int) -> FoundBinding | None:
         callee = self._module.functions.get(name)
         while isinstance(callee, Derivative):  # what it differentiates may be changed already
             callee = self._module.functions.get(callee.of)
@@ -244,7 +248,7 @@ class Search:
             Way(name, callee.body, dict(zip(callee.parameters, arguments, strict=True)), words), depth + 1
         )
 
-    def _inside(self, way: Way, bindings: Sequence[Binding], depth: int) -> Found | None:
+    def _difference_inside(self, way: Way, bindings: Sequence[Binding], depth: int) -> FoundBinding | None:
         """The first binding that differs in the blocks of the last one of some bindings."""
         last = bindings[-1].value
         piece = piece_of(self._module, self._sizes, way.values, bindings, bindings[-1].targets)

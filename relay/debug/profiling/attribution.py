@@ -121,7 +121,7 @@ def times(build: ProbedBuild, record: RunRecord, fine: tuple[ProbedBuild, RunRec
     where this one has not."""
     own = {site.number: _seconds(build, record, site) for site in build.sites if site.is_measured}
     probes = sum(record.calls(site) for site in build.sites if site.is_measured)
-    native = max((record.ticks(build.whole) - probes * build.probe_ticks) / build.rate, 0.0)
+    native = max((record.ticks(build.whole_program) - probes * build.probe_ticks) / build.rate, 0.0)
     rest = max(native - sum(own.values()), 0.0)
     if fine is None:
         return Times(own, frozenset(), rest, sum(own.values()) + rest)
@@ -157,7 +157,7 @@ def kernels(
         flops, bytes_, shares = _shares(site, {**sizes, **dict(zip(site.dims, counted.sizes(site), strict=True))})
         compute, memory = (calls * s for s in peak.seconds(flops, bytes_, _dtype(site)))
         is_divided = site.number in found.divided
-        ticks = None if is_divided else (record.shortest(site), record.longest(site))
+        ticks = None if is_divided else (record.shortest_time(site), record.longest_time(site))
         ends = [None if ticks is None else max(t - build.empty_ticks, 0.0) / build.rate for t in ticks or (0, 0)]
         made.append(
             Kernel(
@@ -184,7 +184,7 @@ def kernels(
 def _shares(site: Site, sizes: Mapping[TypeId, int]) -> tuple[int, int, tuple[Share, ...]]:
     """The floating-point operations and bytes of one call, and the operators' parts."""
     if not site.bindings:
-        span = _visible(site.span)
+        span = _visible_span(site.span)
         return 0, 0, (Share(site.kernel, span, span is not None and span.in_backward, 1.0, 0),)
 
     def number(dim: Dim) -> int:
@@ -202,13 +202,13 @@ def _shares(site: Site, sizes: Mapping[TypeId, int]) -> tuple[int, int, tuple[Sh
     for binding, weight, own in zip(site.bindings, weights, flops, strict=True):
         call = binding.value
         assert isinstance(call, OpCall)
-        span = _visible(call.span)
+        span = _visible_span(call.span)
         share = weight / whole if whole else 1 / len(parts)
         shares.append(Share(call.operator, span, span is not None and span.in_backward, share, own))
     return sum(flops), sum(number(part.bytes) for part in parts), tuple(shares)
 
 
-def _visible(span: Span | None) -> Span | None:
+def _visible_span(span: Span | None) -> Span | None:
     return None if is_of_template(span) else span
 
 

@@ -48,10 +48,10 @@ class RunRecord:
         """Of all calls of a site together."""
         return int(self.words[site.place + TICKS])
 
-    def shortest(self, site: Site) -> int:
+    def shortest_time(self, site: Site) -> int:
         return int(self.words[site.place + SHORTEST])
 
-    def longest(self, site: Site) -> int:
+    def longest_time(self, site: Site) -> int:
         return int(self.words[site.place + LONGEST])
 
     def sizes(self, site: Site) -> list[int]:
@@ -74,7 +74,7 @@ class ProbedBuild:
         measured: Collection[int] | None = None,
     ) -> None:
         self.probes = Probes(measured)
-        self.program = signature.measurable(core, self.probes)
+        self.program = signature.probed_program(core, self.probes)
         self._table = np.zeros(self.probes.size + EVENTS * EVENT, np.int64)
         self.program.native.constants[self.probes.place] = self._table
         self.function = function.with_program(signature, self.program, arguments, keywords)
@@ -86,7 +86,7 @@ class ProbedBuild:
         return self.probes.sites[NOTHING + 1 :]
 
     @property
-    def whole(self) -> Site:
+    def whole_program(self) -> Site:
         """The native program."""
         return self.probes.sites[PROGRAM]
 

@@ -80,9 +80,9 @@ class _Timer:
         self.lines: dict[str, set[int]] = {}
 
     def __call__(self, name: str, lines: Sequence[Span]) -> Any:
-        start = self._gpu.timed()
+        start = self._gpu.timing_event()
         self.lines.setdefault(name, set()).update(span.line for span in lines)
-        return lambda: self._events.append((name, start, self._gpu.timed()))
+        return lambda: self._events.append((name, start, self._gpu.timing_event()))
 
     def totals(self) -> dict[str, list[float]]:
         """The seconds of each start of each kernel."""

@@ -44,11 +44,11 @@ class Box:
         """The number of boxes on top of each other."""
         return 1 + max((part.depth() for part in self.parts.values()), default=0)
 
-    def placed(self, x: float = 0.0, level: int = 0) -> Iterator[tuple[Box, float, int]]:
+    def placed_boxes(self, x: float = 0.0, level: int = 0) -> Iterator[tuple[Box, float, int]]:
         """All boxes, with the seconds on their left and their level."""
         yield self, x, level
         for part in sorted(self.parts.values(), key=lambda part: -part.seconds):
-            yield from part.placed(x, level + 1)
+            yield from part.placed_boxes(x, level + 1)
             x += part.seconds
 
 
@@ -86,7 +86,7 @@ def flame_svg(profile: Profile) -> str:
     depth = root.depth()
     picture = Picture(_WIDTH, depth * _HEIGHT + 30)
     picture.text(4, 18, f"{profile.name}: {duration(profile.seconds)} a call", size=14)
-    for box, x, level in root.placed():
+    for box, x, level in root.placed_boxes():
         left, width = (_WIDTH * part / root.seconds if root.seconds else 0.0 for part in (x, box.seconds))
         if width >= 0.1:
             y = 30 + (depth - 1 - level) * _HEIGHT
@@ -132,7 +132,7 @@ def flame_html(profile: Profile) -> str:
     else."""
     root = flame_boxes(profile)
     depth, boxes = root.depth(), []
-    for box, x, level in root.placed():
+    for box, x, level in root.placed_boxes():
         left, width = (part / root.seconds if root.seconds else 0.0 for part in (x, box.seconds))
         top = (depth - 1 - level) * _HEIGHT
         style = f"left:{100 * left:.4f}%;width:{100 * width:.4f}%;top:{top:g}px;background:{box.color}"

@@ -80,7 +80,7 @@ class _Profiler:
         self.phases = PhaseTimes()
         self.phases.include(self.signature.phases)
         self.changes = bool(self.signature.donated) or any(map(holds_references, self.signature.parameters))
-        self.ordinary = function if not _prints(self.signature.core) else self._silent()
+        self.ordinary = function if not _prints(self.signature.core) else self._silent_function()
 
     def profile(self, runs: int | None) -> Profile:
         with recorded_phases() as building:
@@ -103,7 +103,7 @@ class _Profiler:
         rows = kernels(build, whole, found, sizes, peak, compiling, counted)
         ordinary = statistics.median(turns)
         probes = sum(whole.calls(site) for site in build.sites if site.is_measured)
-        calling = max(whole.seconds - whole.ticks(build.whole) / build.rate, 0.0)
+        calling = max(whole.seconds - whole.ticks(build.whole_program) / build.rate, 0.0)
         return Profile(
             name=self.function.__name__,
             runs=count,
@@ -126,9 +126,9 @@ class _Profiler:
     def _build(self, measured: frozenset[int] | None) -> ProbedBuild:
         return ProbedBuild(self.function, self.signature, self.core, self.arguments, self.keywords, measured)
 
-    def _silent(self) -> RelayFunction:
+    def _silent_function(self) -> RelayFunction:
         """The ordinary program without prints."""
-        program = self.signature.measurable(self.core, None)
+        program = self.signature.probed_program(self.core, None)
         return self.function.with_program(self.signature, program, self.arguments, self.keywords)
 
     def _calls(self, runs: int | None) -> int:

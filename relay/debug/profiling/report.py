@@ -15,7 +15,7 @@ from relay.debug.profiling.events import Event
 from relay.debug.profiling.memory import MemoryUse
 from relay.debug.profiling.units import count, duration
 from relay.errors import FrontendError
-from relay.support.tables import aligned
+from relay.support.tables import aligned_rows
 
 SHOWN = 20
 """The number of kernels and lines that the text shows."""
@@ -132,17 +132,17 @@ class Profile:
                     _numbers(kernel.lines) + " backward" * kernel.is_backward,
                 )
             )
-        rows += self._others(self.kernels[SHOWN:], "kernel")
+        rows += self._other_rows(self.kernels[SHOWN:], "kernel")
         rows.append(("" + duration(self.between), self._share(self.between), "", "", "", "", "between kernels", ""))
         rows.append(
             (duration(self.calling), self._share(self.calling), "", "", "", "", "the call: arguments and results", "")
         )
-        table = aligned(rows, ">>>>>><<")
+        table = aligned_rows(rows, ">>>>>><<")
         if any(kernel.is_divided for kernel in self.kernels):
             table.append("about: too short to be measured one by one; divided as in a slower run in which they were")
         return table
 
-    def _others(self, kernels: Sequence[Kernel], what: str) -> list[tuple[str, ...]]:
+    def _other_rows(self, kernels: Sequence[Kernel], what: str) -> list[tuple[str, ...]]:
         if not kernels:
             return []
         seconds = sum(kernel.seconds for kernel in kernels)
@@ -160,7 +160,7 @@ class Profile:
         if rest:
             seconds = sum(line.seconds for line in rest)
             rows.append((duration(seconds), self._share(seconds), "", "", f"{len(rest)} other lines", ""))
-        return aligned(rows, ">>>><<")
+        return aligned_rows(rows, ">>>><<")
 
     def _rest(self) -> list[str]:
         found = [f"compiled in {duration(sum(phase.seconds for phase in self.phases))}:"]

@@ -20,9 +20,9 @@ def says_nothing(scope: Scope, node: ast.expr) -> bool:
     `NDArray[np.float64]`, `Callable`, `dict[str, Any]`, `list[np.ndarray]`, `Float[Array, "n d"]`."""
     match node:
         case ast.Name() | ast.Attribute():
-            return _is_foreign(_resolved(scope, node))
+            return _is_foreign(_resolve_annotation(scope, node))
         case ast.Subscript(value=head, slice=inside):
-            found = _resolved(scope, head)
+            found = _resolve_annotation(scope, head)
             if _is_foreign(found):
                 return True
             items = inside.elts if isinstance(inside, ast.Tuple) else [inside]
@@ -38,12 +38,12 @@ def says_nothing(scope: Scope, node: ast.expr) -> bool:
             return False
 
 
-def _resolved(scope: Scope, node: ast.expr) -> object:
+def _resolve_annotation(scope: Scope, node: ast.expr) -> object:
     match node:
         case ast.Name(id=name):
             return scope.resolve(name)
         case ast.Attribute(value=around, attr=name):
-            owner = _resolved(scope, around)
+            owner = _resolve_annotation(scope, around)
             return MISSING if owner is MISSING else getattr(owner, name, MISSING)
         case _:
             return MISSING

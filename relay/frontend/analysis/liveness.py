@@ -35,7 +35,7 @@ NOTHING: frozenset[str] = frozenset()
 
 
 @attrs.frozen(eq=False)
-class Live:
+class LiveNames:
     """The live names around a statement, restricted to the names that it assigns.
 
     `after` it; for a loop also at its `head`, where it is decided whether there is another round, and where a round
@@ -51,10 +51,10 @@ class Liveness:
     """The live names around each `if`, `while` and `for` of a function, by the node's identity."""
 
     def __init__(self, body: Sequence[ast.stmt]) -> None:
-        self._around: dict[int, Live] = {}
+        self._around: dict[int, LiveNames] = {}
         self._block(body, set(), NOTHING, NOTHING, record=True)
 
-    def live_around(self, node: ast.stmt) -> Live:
+    def live_around(self, node: ast.stmt) -> LiveNames:
         """The live names around a statement that has been analyzed."""
         return self._around[id(node)]
 
@@ -117,7 +117,7 @@ class Liveness:
         self, node: ast.If, after: set[str], breaks: Iterable[str], continues: Iterable[str], record: bool
     ) -> set[str]:
         if record:
-            self._around[id(node)] = Live(frozenset(after & assigned_names([node]).keys()))
+            self._around[id(node)] = LiveNames(frozenset(after & assigned_names([node]).keys()))
         chain, orelse = if_chain(node)
         live = self._block(orelse, set(after), breaks, continues, record=record)
         for arm in reversed(chain):
@@ -129,7 +129,7 @@ class Liveness:
         self, node: ast.Match, after: set[str], breaks: Iterable[str], continues: Iterable[str], record: bool
     ) -> set[str]:
         if record:
-            self._around[id(node)] = Live(frozenset(after & assigned_names([node]).keys()))
+            self._around[id(node)] = LiveNames(frozenset(after & assigned_names([node]).keys()))
         live = read_names(node.subject)
         for case in node.cases:
             inside = self._block(case.body, set(after), breaks, continues, record=record) | read_names(case.guard)
@@ -150,7 +150,7 @@ class Liveness:
         if record:
             begin = self._block(node.body, set(head), after, head, record=True) - targets
             assigned = assigned_names([node]).keys()
-            self._around[id(node)] = Live(
+            self._around[id(node)] = LiveNames(
                 frozenset(after & assigned), frozenset(head & assigned), frozenset(begin & assigned)
             )
         return head if isinstance(node, ast.While) else head | read_names(node.iter)
@@ -196,7 +196,7 @@ def _definite_bindings(statements: Sequence[ast.stmt], bound: set[str], breaks: 
                 after = _bound_after_if(statement, bound, breaks)
             case ast.Match(subject=subject, cases=cases):
                 start = bound | certainly_assigned(subject)
-                after = _common(
+                after = _common_names(
                     [_definite_bindings(each.body, start | pattern_names(each.pattern), breaks) for each in cases]
                 )
             case ast.While():
@@ -224,7 +224,7 @@ def _bound_after_if(node: ast.If, bound: set[str], breaks: list[set[str]]) -> se
         bound = bound | certainly_assigned(arm.test)
         ends.append(_definite_bindings(arm.body, bound, breaks))
     ends.append(_definite_bindings(orelse, bound, breaks))
-    return _common(ends)
+    return _common_names(ends)
 
 
 def _bound_after_while(loop: ast.While, bound: set[str], breaks: list[set[str]]) -> set[str] | None:
@@ -235,7 +235,7 @@ def _bound_after_while(loop: ast.While, bound: set[str], breaks: list[set[str]])
     ends += own
     if not is_always_true(loop.test):
         ends.append(_definite_bindings(loop.orelse, bound, breaks))
-    return _common(ends)
+    return _common_names(ends)
 
 
 def _definite_bindings_of_for(loop: ast.For, bound: set[str], breaks: list[set[str]]) -> set[str] | None:
@@ -245,9 +245,9 @@ def _definite_bindings_of_for(loop: ast.For, bound: set[str], breaks: list[set[s
     _definite_bindings(loop.body, bound | target_names(loop.target), own)
     ends += own
     ends.append(_definite_bindings(loop.orelse, bound, breaks))
-    return _common(ends)
+    return _common_names(ends)
 
 
-def _common(ends: Iterable[set[str] | None]) -> set[str] | None:
+def _common_names(ends: Iterable[set[str] | None]) -> set[str] | None:
     reached = [end for end in ends if end is not None]
     return set.intersection(*reached) if reached else None

@@ -168,18 +168,18 @@ def _add_methods(
         if isinstance(value, property) and isinstance(value.fget, _FUNCTIONS):
             methods[name] = functools.cache(functools.partial(_method, reading, value.fget))
             owner.properties.add(name)
-            setattr(cls, name, _Property(methods[name], _wrapping(wrap, value.fget)))
+            setattr(cls, name, _Property(methods[name], _method_wrapper(wrap, value.fget)))
     for name, function in functions.items():
         methods[name] = functools.cache(functools.partial(_method, reading, function))
         if not isinstance(function, _FUNCTIONS):
             owner.static.add(name)
-        setattr(cls, name, _Method(methods[name], _wrapping(wrap, function), name in owner.static))
+        setattr(cls, name, _Method(methods[name], _method_wrapper(wrap, function), name in owner.static))
     for name, value in vars(cls).items():
         if isinstance(getattr(value, "__relay__", None), Definition):  # decorated by the user
             methods[name] = functools.partial(_method_definition, reading, value)
 
 
-def _wrapping(wrap: Callable[..., object], function: object) -> Callable[[Definition], object]:
+def _method_wrapper(wrap: Callable[..., object], function: object) -> Callable[[Definition], object]:
     """A function that makes a callable of a method, which knows the Python function that takes the same arguments."""
     function = function.__func__ if isinstance(function, staticmethod) else function
     return functools.partial(wrap, python=function) if isinstance(function, FunctionType) else wrap
@@ -205,7 +205,7 @@ class _Method:
 
     def __get__(self, instance: object, owner: type | None = None) -> object:
         function = self._function()
-        return function if instance is None or self._static else _Bound(function, instance)
+        return function if instance is None or self._static else _BoundMethod(function, instance)
 
 
 class _Property:
@@ -224,7 +224,7 @@ def _is_special(name: str) -> bool:
 
 
 @attrs.frozen(eq=False)
-class _Bound:
+class _BoundMethod:
     """A method of one value; what a function of the language can do, with the value as its first argument."""
 
     __relay_bound__ = True  # for `relay.ir.partial_calls`

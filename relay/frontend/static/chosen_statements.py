@@ -6,7 +6,7 @@ import ast
 import sys
 from types import ModuleType
 
-from relay.frontend.static.evaluation import Evaluator, NotEvaluated, truth
+from relay.frontend.static.evaluation import Evaluator, NotEvaluated, truth_value
 
 _SYSTEM = ModuleType("relay")  # of which all may be asked
 _SYSTEM.__dict__.update(version_info=tuple(sys.version_info), platform=sys.platform)
@@ -21,7 +21,7 @@ def of_python(test: ast.expr) -> bool | None:
     if not known or set(names) != {"sys"} or not set(attributes) <= {"version_info", "platform"}:
         return None
     try:
-        return truth(Evaluator({"sys": _SYSTEM}).value(test))
+        return truth_value(Evaluator({"sys": _SYSTEM}).value(test))
     except NotEvaluated:
         return None
 

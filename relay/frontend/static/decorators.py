@@ -30,7 +30,7 @@ class Decorators:
         """The options written in `@relay(..)`, or `@relay.overload(..)`."""
         decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
         calls = [d for d in decorators if isinstance(d, ast.Call) and self.is_relay(d.func)]
-        if isinstance(node, ast.FunctionDef) and (overload := self.overloaded(node)) is not None:
+        if isinstance(node, ast.FunctionDef) and (overload := self.overload_decorator(node)) is not None:
             calls.append(overload)
         return {k.arg: k.value for d in calls for k in d.keywords if k.arg is not None}
 
@@ -84,7 +84,7 @@ class Decorators:
                     return method, decorator
         return None
 
-    def overloaded(self, node: ast.FunctionDef) -> ast.Call | None:
+    def overload_decorator(self, node: ast.FunctionDef) -> ast.Call | None:
         """The decorator `@relay.overload(function)`."""
         relay = importlib.import_module("relay")
         for decorator in node.decorator_list:

@@ -44,7 +44,7 @@ class Dependencies:
     surroundings: str
 
     @staticmethod
-    def of(file: SourceFile, surroundings: str) -> Dependencies:
+    def of_file(file: SourceFile, surroundings: str) -> Dependencies:
         """Those of a parsed file."""
         lines = file.source.text.split("\n")
         return Dependencies(tuple(_unit(node, lines) for node in file.tree.body), surroundings)
@@ -62,7 +62,7 @@ class Dependencies:
         return found
 
     @cached_property
-    def _acting(self) -> list[int]:
+    def _acting_units(self) -> list[int]:
         return [position for position, unit in enumerate(self.units) if unit.acts]
 
     def unit_at(self, line: int) -> int | None:
@@ -71,22 +71,22 @@ class Dependencies:
         return position if position >= 0 and line <= self.units[position].last_line else None
 
     @cached_property
-    def _needed(self) -> dict[int, list[Unit]]:
+    def _needed_units(self) -> dict[int, list[Unit]]:
         return {}
 
     @cached_property
     def _digests(self) -> dict[int, str]:
         return {}
 
-    def needed(self, position: int) -> list[Unit]:
+    def needed_units(self, position: int) -> list[Unit]:
         """A unit and all that it depends on, in the order of the file."""
-        if position not in self._needed:
-            self._needed[position] = self._search(position)
-        return self._needed[position]
+        if position not in self._needed_units:
+            self._needed_units[position] = self._search(position)
+        return self._needed_units[position]
 
     def _search(self, position: int) -> list[Unit]:
         seen: set[int] = set()
-        pending = [position, *self._acting]
+        pending = [position, *self._acting_units]
         while pending:
             current = pending.pop()
             if current not in seen:
@@ -97,7 +97,7 @@ class Dependencies:
     def digest(self, position: int) -> str:
         """A digest that changes whenever the check of a unit may."""
         if position not in self._digests:
-            parts = [self.surroundings, self.units[position].text, *(unit.text for unit in self.needed(position))]
+            parts = [self.surroundings, self.units[position].text, *(unit.text for unit in self.needed_units(position))]
             whole = "\0".join(parts).encode(errors="surrogatepass")
             self._digests[position] = hashlib.sha256(whole).hexdigest()
         return self._digests[position]

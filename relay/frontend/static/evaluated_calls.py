@@ -16,7 +16,7 @@ from typing import Any, TypeVar, TypeVarTuple
 
 import numpy as np
 
-from relay.frontend.static.evaluation import MOST_BITS, Evaluator, NotEvaluated, is_number, is_numeric, truth
+from relay.frontend.static.evaluation import MOST_BITS, Evaluator, NotEvaluated, is_number, is_numeric, truth_value
 
 _Rule = Callable[..., object]
 
@@ -145,7 +145,7 @@ def _number(make: Callable[[Any], object]) -> _Rule:
 
 
 def _bool(evaluator: Evaluator, value: Any = False) -> object:
-    return truth(value)
+    return truth_value(value)
 
 
 def _abs(evaluator: Evaluator, value: Any) -> object:

@@ -117,9 +117,9 @@ class Evaluator:
             case ast.List(elts=items):
                 return self._items(items)
             case ast.Set(elts=items):
-                return set(map(_key, _few(self._items(items))))
+                return set(map(_key, _bounded_items(self._items(items))))
             case ast.Dict(keys=keys, values=values):
-                return {_key(self._value(k)): self._value(v) for k, v in zip(_few(keys), values, strict=True)}
+                return {_key(self._value(k)): self._value(v) for k, v in zip(_bounded_items(keys), values, strict=True)}
             case ast.BinOp(left=left, op=op, right=right):
                 return self.binary(type(op), self._value(left), self._value(right))
             case ast.UnaryOp(op=op, operand=operand):
@@ -129,7 +129,7 @@ class Evaluator:
             case ast.BoolOp(op=op, values=values):
                 return self._short_circuit(values, isinstance(op, ast.Or))
             case ast.IfExp(test=test, body=body, orelse=other):
-                return self._value(body if truth(self._value(test)) else other)
+                return self._value(body if truth_value(self._value(test)) else other)
             case ast.Subscript(value=around, slice=inside):
                 return self._subscript(self._value(around), inside)
             case ast.Call(func=function, args=arguments, keywords=keywords):
@@ -238,7 +238,7 @@ class Evaluator:
 
     def _unary(self, op: ast.unaryop, operand: Any) -> object:
         if isinstance(op, ast.Not):
-            return not truth(operand)
+            return not truth_value(operand)
         if not is_numeric(operand) and not (isinstance(operand, Arithmetic) and isinstance(op, ast.USub)):
             raise NotEvaluated
         self.budget.take(self.weight(operand))
@@ -254,7 +254,7 @@ class Evaluator:
                 if not (_is_plain(left) and _is_plain(right)):
                     raise NotEvaluated
                 found = _COMPARISONS[type(op)](left, right)
-            if not truth(found) and len(ops) > 1:
+            if not truth_value(found) and len(ops) > 1:
                 break
         return found
 
@@ -262,7 +262,7 @@ class Evaluator:
         found: object = None
         for node in nodes:
             found = self._value(node)
-            if truth(found) is decides:
+            if truth_value(found) is decides:
                 break
         return found
 
@@ -281,7 +281,7 @@ class Evaluator:
         if isinstance(around, dict):
             return around[_key(place)]
         if isinstance(around, np.ndarray):
-            if not all(n is None or n is ... or isinstance(n, int | slice) for n in _several(place)):
+            if not all(n is None or n is ... or isinstance(n, int | slice) for n in _unpacked_items(place)):
                 raise NotEvaluated
             return around[place]
         return _subscript_type(around, place)
@@ -332,7 +332,7 @@ def _require_known(value: object) -> object:
     return value
 
 
-def truth(value: object) -> bool:
+def truth_value(value: object) -> bool:
     """True if a value is true."""
     if value is None or isinstance(value, list | tuple | dict | set | str | bytes | range) or is_numeric(value):
         return bool(value)
@@ -390,16 +390,16 @@ def _bound_bits(op: type[ast.operator], left: int, right: int) -> None:
 
 def _key(value: object) -> object:
     """A key of a dict or set, whose hash is Python's."""
-    if not all(v is None or is_number(v) or isinstance(v, str | bytes) for v in _several(value)):
+    if not all(v is None or is_number(v) or isinstance(v, str | bytes) for v in _unpacked_items(value)):
         raise NotEvaluated
     return value
 
 
-def _several(value: object) -> Sequence[object]:
+def _unpacked_items(value: object) -> Sequence[object]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def _few(items: Sequence[Any]) -> Sequence[Any]:
+def _bounded_items(items: Sequence[Any]) -> Sequence[Any]:
     if len(items) > _MOST_KEYS or any(item is None for item in items):
         raise NotEvaluated
     return items

@@ -42,7 +42,7 @@ class ImportGraph:
             return ""
         return self._digest(first.digest, first.imports)
 
-    def surroundings(self, tree: ast.Module, filename: str) -> str:
+    def imports_digest(self, tree: ast.Module, filename: str) -> str:
         """A digest of all files that a file of this syntax tree imports, by way of others, too."""
         return self._digest("", list(dict.fromkeys(self._imports(tree, Path(os.path.abspath(filename))))))
 

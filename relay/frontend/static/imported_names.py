@@ -51,7 +51,7 @@ class ImportedNames:
         """True if `from module import *` brings names that are not known."""
         return self._has_unknown_star
 
-    def waiting(self) -> list[str]:
+    def waiting_names(self) -> list[str]:
         """The names whose files have not been read."""
         return list(self._waiting)
 
@@ -93,7 +93,7 @@ class ImportedNames:
 
     def load_everything(self) -> None:
         """Read all modules that the file imports."""
-        for name in self.waiting():
+        for name in self.waiting_names():
             self._load(name)
         for star in self._stars:
             star()

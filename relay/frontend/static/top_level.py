@@ -155,7 +155,7 @@ class FileReader:
                 self._define(node, name, self.scope, bound=name)
             case ast.FunctionDef() if (call := self.decorators.registration(node)) is not None:
                 self._operator(node, call)
-            case ast.FunctionDef() if (overload := self.decorators.overloaded(node)) is not None:
+            case ast.FunctionDef() if (overload := self.decorators.overload_decorator(node)) is not None:
                 self._overload(node, overload)
             case ast.FunctionDef() if (method := self.decorators.gradient(node)) is not None:
                 self._define_gradient(node, method)
@@ -235,7 +235,7 @@ class FileReader:
     def _class(self, node: ast.ClassDef) -> None:
         for part in (*node.decorator_list, *node.bases):
             self.imports.load_names_in(part)
-        data = any(self._is(d, "data") for d in node.decorator_list)
+        data = any(self._is_function(d, "data") for d in node.decorator_list)
         if self.decorators.is_decorated(node):
             self.errors.append(no_class(self.file, node, node.name))
             self._bind(node.name, UnknownValue(node.name, mistaken=True))
@@ -271,7 +271,7 @@ class FileReader:
         self._define(node, node.name, self.scope, bound=name)
         return self.names.pop(name)
 
-    def _is(self, node: ast.expr, name: str) -> bool:
+    def _is_function(self, node: ast.expr, name: str) -> bool:
         """True if an expression is one of Relay's functions."""
         return self.expressions.meaning(node) is getattr(importlib.import_module("relay"), name)
 
@@ -407,7 +407,7 @@ class FileReader:
         name = operator_name(node, decorator)
         found: object = UnknownValue(name, span=self.file.function_span(node), reason=_REGISTERED)
         function = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if self._is(function, "composite"):
+        if self._is_function(function, "composite"):
             python = self._python_function(node)
             if python is not None:
                 try:
@@ -485,7 +485,9 @@ class _FileScope:
         return UnknownValue(name) if found is MISSING and self.reader.imports.has_unknown_names else found
 
     def names(self) -> list[str]:
-        return [name for name in (*self.inner.names(), *self.reader.imports.waiting()) if not name.startswith("__")]
+        return [
+            name for name in (*self.inner.names(), *self.reader.imports.waiting_names()) if not name.startswith("__")
+        ]
 
 
 def _assignment_items(target: ast.expr, value: object) -> Iterator[tuple[str, object]]:

@@ -304,7 +304,7 @@ class _Serializer:
                 case Constant(value):
                     words.append(f"#{self._constant(value)}")
                 case Static(value):
-                    words.append(f"${_static(value)}")
+                    words.append(f"${_static_text(value)}")
                 case _:
                     assert_never(atom)
         self.put("atoms", *words)
@@ -406,7 +406,7 @@ class _Serializer:
                 assert_never(value)
 
 
-def _static(value: object) -> str:
+def _static_text(value: object) -> str:
     """A value that Python knows, by its type and text; an object by its place in a module."""
     match value:
         case None | bool() | int() | str() | Intrinsic() | BaseType():
@@ -416,7 +416,7 @@ def _static(value: object) -> str:
         case _ if value is Ellipsis:
             return "..."
         case tuple():
-            return f"({','.join(map(_static, value))})"
+            return f"({','.join(map(_static_text, value))})"
         case _:
             place = f"{getattr(value, '__module__', None)}.{getattr(value, '__qualname__', None)}"
             if "None" in place or "<" in place:

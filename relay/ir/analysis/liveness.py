@@ -61,7 +61,7 @@ class Liveness(Generic[K]):
         """The keys of atoms."""
         return frozenset(k for a in atoms if isinstance(a, Var) for k in self._keys(a))
 
-    def _leading(self, block: Block, after: frozenset[K]) -> frozenset[K]:
+    def _live_at_target(self, block: Block, after: frozenset[K]) -> frozenset[K]:
         """The keys that are live at the target of the block's terminator: `after` for a Yield."""
         match block.terminator:
             case Yield():
@@ -76,7 +76,7 @@ class Liveness(Generic[K]):
                 assert_never(other)
 
     def _block(self, block: Block, after: frozenset[K]) -> frozenset[K]:
-        self.leading[block] = self._leading(block, after)
+        self.leading[block] = self._live_at_target(block, after)
         live = self.leading[block] | self.keys_of(terminator_operands(block.terminator))
         found: list[frozenset[K]] = []
         for binding in reversed(block.bindings):

@@ -131,17 +131,17 @@ def dims(names: str) -> tuple[TypeId, ...]:
 
 def shape_var(name: str) -> TypeId:
     """A new shape variable, which stands for any number of dims: `Tensor[Float, s]`, `Tensor[Float, (*s, 3)]`."""
-    return TypeId(_single(name), Kind.Shape)
+    return TypeId(_single_parameter(name), Kind.Shape)
 
 
 def base_type_var(name: str) -> TypeId:
     """A new variable for an element type: `Tensor[b, (n,)]`."""
-    return TypeId(_single(name), Kind.BaseType)
+    return TypeId(_single_parameter(name), Kind.BaseType)
 
 
 def type_var(name: str) -> TypeId:
     """A new variable for any type."""
-    return TypeId(_single(name), Kind.Type)
+    return TypeId(_single_parameter(name), Kind.Type)
 
 
 def _split(names: str) -> list[str]:
@@ -151,7 +151,7 @@ def _split(names: str) -> list[str]:
     return found
 
 
-def _single(name: str) -> str:
+def _single_parameter(name: str) -> str:
     if not isinstance(name, str) or not name.isidentifier():
         raise FrontendError(f"{name!r} is not a name for a variable of a type")
     return name

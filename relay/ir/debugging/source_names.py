@@ -91,7 +91,7 @@ class SourceNames:
         """All names in all blocks."""
         return (name.name for names in self._names.values() for name in names)
 
-    def chosen(self, wanted: frozenset[str]) -> SourceNames:
+    def subset(self, wanted: frozenset[str]) -> SourceNames:
         """These names only."""
         found = self._chosen.get(wanted)
         if found is None:
@@ -127,7 +127,7 @@ class SourceNames:
         """Forget what is needed while programs are elaborated only."""
         self._introduced.clear()
 
-    def introduced(self, block: Block, visible: Iterable[Var]) -> Iterable[Var]:
+    def introduced_variables(self, block: Block, visible: Iterable[Var]) -> Iterable[Var]:
         """The variables that a block of the surface IR begins with, in addition to those of the blocks around it.
         The body of a function begins with all that are `visible` there."""
         return self._introduced.get(block, visible)

@@ -63,7 +63,7 @@ class SourcePlaces:
         finally:
             self.values = around
 
-    def found(self, values: SourceValues) -> list[tuple[Span, object]]:
+    def meanings(self, values: SourceValues) -> list[tuple[Span, object]]:
         """The places of variables and expressions with their meanings. A place may have several: that of an expression
         in a function that is called with values of several types."""
         found = list(values.expressions)

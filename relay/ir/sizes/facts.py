@@ -171,9 +171,9 @@ class Facts:
             return True
         if difference in self._nonzero or opposite in self._nonzero:
             return False
-        if self._positive(difference) or self._positive(opposite) or _never_zero(difference):
+        if self._is_positive(difference) or self._is_positive(opposite) or _never_zero(difference):
             return False
-        if self._nonnegative and self._positive(add(difference, 1)) and self._positive(add(opposite, 1)):
+        if self._nonnegative and self._is_positive(add(difference, 1)) and self._is_positive(add(opposite, 1)):
             return True
         return None
 
@@ -190,9 +190,9 @@ class Facts:
             return difference >= 0
         if difference is ANY:
             return None
-        if self._positive(add(difference, 1)):
+        if self._is_positive(add(difference, 1)):
             return True
-        return False if self._positive(subtract(0, difference)) else None
+        return False if self._is_positive(subtract(0, difference)) else None
 
     def number(self, dim: Dim) -> int | None:
         """The number that a dim is, or None."""
@@ -230,7 +230,7 @@ class Facts:
         answer = self.equal(left, right)
         return True if answer is None and (mentions_made(left) or mentions_made(right)) else answer
 
-    def _positive(self, dim: Dim) -> bool:
+    def _is_positive(self, dim: Dim) -> bool:
         least = self._normal_minimum(dim)
         if least is not None and least > 0:
             return True
@@ -240,10 +240,10 @@ class Facts:
                 return True
         return False
 
-    def smallest(self, variable: TypeId | Unknown) -> int:
+    def lower_bound(self, variable: TypeId | Unknown) -> int:
         """A number that a variable is never below: 0 if nothing is known."""
         own = self._bounds.get(variable, 0)
-        return own if self._outer is None else max(own, self._outer.smallest(variable))
+        return own if self._outer is None else max(own, self._outer.lower_bound(variable))
 
     def allow(self, sizes: Mapping[TypeId, int]) -> bool:
         """True if sizes satisfy all facts about them alone."""
@@ -354,7 +354,7 @@ def counterexample(constraint: DimConstraint) -> str | None:
     if len(named) < len(found) or len(named) > 4 or ANY in (constraint.left, constraint.right):
         return None
     known = facts()
-    tried = [[max(known.smallest(v) - 1, 0) + size for size in (2, 3, 1, 4, 5)] for v in named]
+    tried = [[max(known.lower_bound(v) - 1, 0) + size for size in (2, 3, 1, 4, 5)] for v in named]
     for sizes in itertools.product(*tried):
         values = dict(zip(named, sizes, strict=True))
         if not known.allow(values):
@@ -414,7 +414,7 @@ def facts() -> Facts:
 
 
 @contextlib.contextmanager
-def assuming(known: Facts | Iterable[DimConstraint]) -> Iterator[Facts]:
+def assume_facts(known: Facts | Iterable[DimConstraint]) -> Iterator[Facts]:
     """Put facts in force, before the previous ones."""
     token = _current.set(known if isinstance(known, Facts) else Facts(known, _current.get()))
     try:

@@ -48,6 +48,6 @@ def _factor_bound(factor: Factor) -> int:
         case Extremum(largest, dims):
             return max((max if largest else min)(map(upper_bound, dims)), 0)
         case DataDependentDim():
-            return factor.largest
+            return factor.upper_bound
         case _:
             return LARGEST_SIZE

@@ -49,7 +49,7 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.intrinsic import Intrinsic
-from relay.ir.sizes.facts import assuming
+from relay.ir.sizes.facts import assume_facts
 from relay.ir.surface import Apply
 from relay.ir.traverse import walk
 from relay.ir.types import (
@@ -74,7 +74,7 @@ def check(module: Module, stage: Stage = "typed") -> None:
     if module.entry not in module.functions:
         raise InternalError(f"the entry {module.entry} is not a function of the module")
     checker = _Checker(module, stage)
-    with assuming(module.where):
+    with assume_facts(module.where):
         checker.assumptions()
         checker.entry()
         for definition in module.data:
@@ -255,7 +255,7 @@ class _Checker(Values):
             case Ascribe(value) if len(targets) == 1:
                 self.check_ascription(self.atom(value), targets[0])
             case other:
-                found = self.simple(other)
+                found = self.simple_types(other)
                 name = ", ".join(f"%{t.name}" for t in binding.targets) or "a statement without `let`"
                 self.check_equal_types(name, found, targets)
 

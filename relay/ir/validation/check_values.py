@@ -85,7 +85,7 @@ class Values(Scopes, abc.ABC):
     def function(self, function: Function) -> None:
         """Check the function of a lambda."""
 
-    def simple(self, expression: Expr) -> tuple[Type, ...]:
+    def simple_types(self, expression: Expr) -> tuple[Type, ...]:
         """The types of the targets."""
         match expression:
             case Var() | Constant() | Global() | Static():

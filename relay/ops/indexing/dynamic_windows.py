@@ -27,8 +27,8 @@ from relay.ops.notation import (
     Stage,
     Tensor,
     Value,
-    counting,
     dims,
+    integer_range,
     loops,
     register_op,
     result_dims,
@@ -41,7 +41,7 @@ from relay.typecheck import relations
 from relay.typecheck.dims import equal, needs_at_least, numbers, resolve
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def _window_shape(shape: Shape, starts: Shape, *, sizes: tuple[int, ...]) -> Shape:
     wanted = relations.literal_shape(sizes)
     _check_window(shape, starts, wanted)
@@ -63,7 +63,7 @@ def _is_longer(extent: Dim, dim: Dim) -> bool:
     return resolve(extent) is not resolve(dim) and not needs_at_least(dim, extent)
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def _update_window_shape(shape: Shape, new: Shape, starts: Shape) -> Shape:
     _check_window(shape, starts, new)
     return shape
@@ -125,7 +125,7 @@ def _places(batch: Batch, starts: Value, shape: Shape, sizes: Shape) -> Value:
         start = starts.op("strided_slice", begin=(0, axis), end=(batch.size, axis + 1), strides=(1, 1))
         start = start.op("cast", dtype=INT64)
         start = (start < 0).op("where", start.op("add", dim), start).op("reshape", shape=(batch.size, *(1,) * rank))
-        along = counting(emitter, 0, size, INT64).op(
+        along = integer_range(emitter, 0, size, INT64).op(
             "reshape", shape=tuple(size if a == axis else 1 for a in range(rank))
         )
         vectors.append((start + along).op("broadcast_to", shape=(batch.size, *sizes)).op("expand_dims", axis=-1))

@@ -31,8 +31,8 @@ from relay.ops.notation import (
     Stage,
     Tensor,
     Value,
-    counting,
     dims,
+    integer_range,
     loops,
     register_op,
     result_dims,
@@ -62,7 +62,7 @@ def _along_shape(shape: Shape, indices: Shape, *, axis: int) -> Shape:
     return indices
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def _add_along_shape(shape: Shape, indices: Shape, updates: Shape, *, axis: int) -> Shape:
     wanted = _along_shape(shape, indices, axis=axis)
     if not equal_shapes(updates, wanted):
@@ -203,7 +203,7 @@ def _gather_shape(shape: Shape, indices: Shape) -> Shape:
     return (*indices[:-1], *shape[depth:])
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def _scatter_shape(shape: Shape, indices: Shape, updates: Shape, *, reduction: str = "none") -> Shape:
     wanted = _gather_shape(shape, indices)
     if not equal_shapes(updates, wanted):
@@ -318,7 +318,7 @@ def _scatter_nd_gradient(
         return dout.op("scatter_nd", indices, updates.op("zeros_like")), None, share
     # Where a place is written several times, the last one counts: the one whose number stands there in the end.
     places, depth = indices.shape[:-1], constant_dim(indices.shape[-1])
-    order = table(x.emitter, lambda emitter: counting(emitter, 0, product(places)).op("reshape", shape=places))
+    order = table(x.emitter, lambda emitter: integer_range(emitter, 0, product(places)).op("reshape", shape=places))
     nobody = x.emitter.constant(-1, order.base).op("broadcast_to", shape=x.shape[:depth])
     last = nobody.op("scatter_nd", indices, order).op("gather_nd", indices)
     counts = (last == order).op("reshape", shape=(*places, *(1 for _ in x.shape[depth:])))

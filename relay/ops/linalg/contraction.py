@@ -127,7 +127,7 @@ def _reshape_to(value: Value, shape: Sequence[Dim]) -> Value:
     return value if value.shape == tuple(shape) else value.op("reshape", shape=tuple(shape))
 
 
-def _simple(value: Value, labels: tuple[str, ...], sizes: Mapping[str, Dim], needed: set[str]) -> _LabeledTensor:
+def _simple_term(value: Value, labels: tuple[str, ...], sizes: Mapping[str, Dim], needed: set[str]) -> _LabeledTensor:
     """A term with distinct labels, all needed elsewhere: diagonals of repeated labels, sums over the others, and no
     axes of extent 1 that are broadcast."""
     kept = [i for i, label in enumerate(labels) if not (value.shape[i] == 1 and sizes[label] != 1)]
@@ -182,7 +182,7 @@ def _best_order(terms: Sequence[set[str]], result: set[str], sizes: Mapping[str,
     if count > _ALL_ORDERS:
         return _greedy_order(terms, result, sizes)
 
-    def remaining(subset: frozenset[int]) -> set[str]:
+    def remaining_labels(subset: frozenset[int]) -> set[str]:
         inside = set[str]().union(*(terms[i] for i in subset))
         outside = result.union(*(terms[i] for i in range(count) if i not in subset))
         return inside & outside
@@ -198,7 +198,7 @@ def _best_order(terms: Sequence[set[str]], result: set[str], sizes: Mapping[str,
                 for part in map(frozenset, itertools.combinations(sorted(chosen), width)):
                     if first in part:
                         other = chosen - part
-                        own = _cost(remaining(part) | remaining(other), sizes)
+                        own = _cost(remaining_labels(part) | remaining_labels(other), sizes)
                         choices.append((best[part][0] + best[other][0] + own, len(choices), (part, other)))
             cost, _, split = min(choices)
             best[chosen] = (cost, split)
@@ -276,7 +276,7 @@ def einsum(subscripts: str, *operands: Value) -> Value:
     terms: list[_LabeledTensor] = []
     for position, (operand, labels) in enumerate(zip(operands, parsed.operands, strict=True)):
         others = (parsed.operands[i] for i in range(len(operands)) if i != position)
-        terms.append(_simple(operand, labels, sizes, set(parsed.result).union(*others)))
+        terms.append(_simple_term(operand, labels, sizes, set(parsed.result).union(*others)))
     for i, j in _best_order([set(t.labels) for t in terms], set(parsed.result), sizes):
         rest = [term for k, term in enumerate(terms) if k not in (i, j)]
         needed = set(parsed.result).union(*(term.labels for term in rest))

@@ -21,8 +21,8 @@ from relay.ops.notation import (
     Stage,
     Tensor,
     Value,
-    counting,
     dims,
+    integer_range,
     loops,
     register_op,
     table,
@@ -38,7 +38,7 @@ def _square(name: str, shape: Shape) -> None:
         raise ShapeError(f"{name} needs square matrices, found the shape {show_shape(shape)}")
 
 
-def _wide(dtype: str) -> str:
+def _wide_dtype(dtype: str) -> str:
     return dtype if dtype in ("float32", "float64") else "float32"
 
 
@@ -53,8 +53,8 @@ def _apply_mask(x: Value, mask: Value) -> Value:
 
 def _index_comparison(emitter: Emitter, size: Dim, comparison: str) -> Value:
     """The matrix of comparisons of row and column."""
-    rows = counting(emitter, 0, size).op("expand_dims", axis=1)
-    return rows.op(comparison, counting(emitter, 0, size))
+    rows = integer_range(emitter, 0, size).op("expand_dims", axis=1)
+    return rows.op(comparison, integer_range(emitter, 0, size))
 
 
 def _triangle(x: Value, comparison: str) -> Value:
@@ -87,7 +87,7 @@ def _dot_into(
 # ---- triangular systems
 
 
-@carries(names.second)
+@carries(names.second_operand)
 def _solve_shape(a: Shape, b: Shape, *, lower: bool, transpose: bool, unit_diagonal: bool) -> Shape:
     _square("triangular_solve", a)
     if len(b) != len(a) or not equal_shapes(a[:-1], b[:-1]):
@@ -102,7 +102,7 @@ def _solve(a: Stage, b: Stage, lower: bool, transpose: bool, unit_diagonal: bool
     shape, dtype = dims(b), str(b.dtype)
     if 0 in shape:
         return stages.full(shape, 0, dtype)
-    size, wide, forward = shape[-2], _wide(dtype), lower is not transpose
+    size, wide, forward = shape[-2], _wide_dtype(dtype), lower is not transpose
 
     def statement(result: Any, a: Any, b: Any) -> Any:
         def system(outer: list[Any]) -> Any:
@@ -199,7 +199,7 @@ def triangular_solve(
 # ---- Cholesky
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def _cholesky_shape(a: Shape) -> Shape:
     _square("cholesky", a)
     return a
@@ -209,7 +209,7 @@ def _cholesky(a: Stage) -> Stage:
     shape, dtype = dims(a), str(a.dtype)
     if 0 in shape:
         return stages.full(shape, 0, dtype)
-    size, wide = shape[-1], _wide(dtype)
+    size, wide = shape[-1], _wide_dtype(dtype)
 
     def statement(result: Any, a: Any) -> Any:
         def matrix(batch: list[Any]) -> Any:

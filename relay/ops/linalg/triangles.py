@@ -94,7 +94,7 @@ def tri(n: int, m: int | None = None, k: int = 0, dtype: BaseType = FLOAT32) -> 
     return np.tri(n, m, k, dtype.dtype)
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def _matrices(shape: Shape, *, k: int) -> Shape:
     if len(shape) < 2:
         raise ShapeError(f"a triangle needs a matrix, found the shape {show_shape(shape)}")

@@ -27,12 +27,12 @@ from relay.ops.notation import (
     Tensor,
     Value,
     cast_like,
-    counting,
     dims,
     index_base,
+    integer_range,
     register_op,
     table,
-    wide,
+    widened_value,
 )
 from relay.ops.samples import case
 from relay.ops.shape.reshaping import accumulator
@@ -50,7 +50,7 @@ def _bins(place: Any, size: Any, count: Any) -> tuple[Any, Any]:
     return place * size // count, ((place + 1) * size + (count - 1)) // count
 
 
-def _longest(size: Any, count: Any) -> Any:
+def _longest_bin(size: Any, count: Any) -> Any:
     """As many elements as no bin has more of: of numbers those of the longest, otherwise 1 more at most."""
     if isinstance(size, int) and isinstance(count, int):
         begin, end = _bins(np.arange(count), size, count)
@@ -78,10 +78,10 @@ def _adaptive(x: Stage, output_size: Sizes, layout: str, mean: bool) -> Stage:
     result = list(shape)
     for axis, count in zip(axes, counts, strict=True):
         result[axis] = count
-    outside = 0 if mean else stages.lowest(str(x.dtype))
+    outside = 0 if mean else stages.lowest_number(str(x.dtype))
     if 0 in shape:
         return stages.full(result, 0, str(x.dtype))
-    longest = [_longest(shape[axis], count) for axis, count in zip(axes, counts, strict=True)]
+    longest = [_longest_bin(shape[axis], count) for axis, count in zip(axes, counts, strict=True)]
 
     def bounds(number: int, place: Element) -> tuple[Element, Element]:
         size = shape[axes[number]]
@@ -102,7 +102,7 @@ def _adaptive(x: Stage, output_size: Sizes, layout: str, mean: bool) -> Stage:
     binned = te.compute((*result, *longest), element, name="bins")
     axes_of_bins = range(rank, rank + len(longest))
     if not mean:
-        return stages.largest(binned, axes_of_bins, False)
+        return stages.maximum_along(binned, axes_of_bins, False)
 
     wide_dtype = "float32" if str(x.dtype) in ("float16", "bfloat16") else str(x.dtype)
     total = stages.total(binned, axes_of_bins, False, lambda e: scalar.cast(e, wide_dtype))
@@ -139,10 +139,10 @@ def _adaptive_avg_gradient(x: Value, out: Value, dout: Value, output_size: Sizes
         size, count = x.shape[axis], dout.shape[axis]
 
         def shares_of(emitter: Emitter, size: Dim = size, count: Dim = count) -> Value:
-            bins = counting(emitter, 0, count, INT64).op("expand_dims", axis=1)
+            bins = integer_range(emitter, 0, count, INT64).op("expand_dims", axis=1)
             begin, end = _bins(bins, emitter.number(size, INT64), emitter.number(count, INT64))
-            places = counting(emitter, 0, size, INT64)
-            inside = wide(((places >= begin) & (places < end)).op("cast", dtype=x.base))
+            places = integer_range(emitter, 0, size, INT64)
+            inside = widened_value(((places >= begin) & (places < end)).op("cast", dtype=x.base))
             return cast_like(inside / (end - begin).op("cast", dtype=inside.base), x)
 
         shares = table(dout.emitter, shares_of)
@@ -161,9 +161,9 @@ def _adaptive_max_gradient(x: Value, out: Value, dout: Value, output_size: Sizes
 
         def places(emitter: Emitter, size: Dim = size, count: Dim = count) -> tuple[Value, Value, Value]:
             """Those of the elements of each bin, as many as it has, and their numbers in it."""
-            bins = counting(emitter, 0, count, INT64).op("expand_dims", axis=1)
+            bins = integer_range(emitter, 0, count, INT64).op("expand_dims", axis=1)
             begin, end = _bins(bins, emitter.number(size, INT64), emitter.number(count, INT64))
-            within = counting(emitter, 0, _longest(size, count), INT64)
+            within = integer_range(emitter, 0, _longest_bin(size, count), INT64)
             return begin + within, end - begin, within
 
         def chosen_places(emitter: Emitter, size: Dim = size, places: Any = places) -> Value:

@@ -10,7 +10,7 @@ from relay.errors import ShapeError
 from relay.ir.types import BOOL, Dim, Shape, show_shape
 from relay.ops.elementwise.comparison import where
 from relay.ops.indexing.updates import in_range
-from relay.ops.notation import Relation, Requirement, Value, cast_like, counting, expansion, wide
+from relay.ops.notation import Relation, Requirement, Value, cast_like, expansion, integer_range, widened_value
 from relay.ops.samples import case, cases
 from relay.typecheck.dims import constant_dim, equal, equal_shapes
 from relay.typecheck.relations import broadcast
@@ -75,21 +75,21 @@ def _masked_shape(query: Shape, key: Shape, value: Shape, mask: Shape, *, scale:
 def _scores(query: Value, key: Value, scale: float | None) -> Value:
     """Products of all queries and keys, times `scale`, or 1 / sqrt(d)."""
     order = (*range(key.ndim - 2), key.ndim - 1, key.ndim - 2)
-    queries, extent = wide(query), query.shape[-1]
+    queries, extent = widened_value(query), query.shape[-1]
     if scale is None and not isinstance(extent, int):
         scaled = queries / queries.emitter.number(extent, queries.base).op("sqrt")
     else:
         scaled = queries * (1 / math.sqrt(constant_dim(extent)) if scale is None else scale)
-    return scaled @ wide(key).op("transpose", axes=order)
+    return scaled @ widened_value(key).op("transpose", axes=order)
 
 
 def _attention_output(scores: Value, value: Value, mask: Value | None) -> Value:
     """The mean of values by softmax of scores. Where no key is allowed, the result is 0."""
     if mask is None:
-        return cast_like(scores.op("softmax") @ wide(value), value)
+        return cast_like(scores.op("softmax") @ widened_value(value), value)
     lowest = number(scores, -1e30)  # whose exponential is 0, in float32 already
     weights = where(mask, scores, lowest).op("softmax")
-    return cast_like(where(mask, weights, number(scores, 0.0)) @ wide(value), value)
+    return cast_like(where(mask, weights, number(scores, 0.0)) @ widened_value(value), value)
 
 
 def number(value: Value, constant: float) -> Value:
@@ -98,7 +98,7 @@ def number(value: Value, constant: float) -> Value:
 
 
 def _position_vector(value: Value, extent: Dim) -> Value:
-    return counting(value.emitter, 0, extent)
+    return integer_range(value.emitter, 0, extent)
 
 
 @expansion(

@@ -210,7 +210,7 @@ def _quantized_transposed_convolution(x: Value, weight: Value, **attributes: Any
     return x.op("quantized_conv2d_transpose", weight, **attributes)
 
 
-def _small(rank: int) -> str:
+def _example_operand(rank: int) -> str:
     """The operand of examples."""
     return f"np.ones({(1, 1) + (2,) * rank}, np.float32)"
 
@@ -244,7 +244,7 @@ def _define_convolution(rank: int, gradient: Callable[..., Any]) -> None:
     are in blocks of b, those of the result of p, in one group: x is (n, c / b, *sizes, b), weight
     (o / p, c / b, *kernel, b, p). float16 and bfloat16 are summed in float32.
 
-    >>> relay.conv{rank}d({_small(rank)}, {_small(rank)})
+    >>> relay.conv{rank}d({_example_operand(rank)}, {_example_operand(rank)})
     {_total(rank)}
     """
     register_op(
@@ -284,7 +284,7 @@ def _define_transposed_convolution(rank: int, gradient: Callable[..., Any]) -> N
     `output_padding`, less than the stride, is not given. In the layout N{"DHW"[-rank:]}C weight is
     (*kernel, c / groups, o).
 
-    >>> relay.conv{rank}d_transpose({_small(rank)}, {_small(rank)}, stride=2).shape
+    >>> relay.conv{rank}d_transpose({_example_operand(rank)}, {_example_operand(rank)}, stride=2).shape
     {(1, 1) + (4,) * rank}
     """
     register_op(
@@ -317,7 +317,7 @@ def _define_weight_gradient(rank: int, gradient: Callable[..., Any]) -> None:
     weight_gradient.__doc__ = f"""The cotangent of the weight of `conv{rank}d`, whose input is x and whose result has
     the cotangent y. x: (T, (n, c, *sizes)), y: (T, (n, o, *extents)) -> (T, (o, c / groups, *kernel)).
 
-    >>> relay.conv{rank}d_weight_gradient({_small(rank)}, {_small(rank)}, kernel=1)
+    >>> relay.conv{rank}d_weight_gradient({_example_operand(rank)}, {_example_operand(rank)}, kernel=1)
     {_total(rank)}
     """
     register_op(

@@ -20,7 +20,7 @@ LARGE_GROUP = 8
 """Output channels of a group from which each group is a product of its own."""
 
 
-def _first(x: Stage, last: bool) -> Callable[..., Element]:
+def _activation_reader(x: Stage, last: bool) -> Callable[..., Element]:
     """Read an activation by (batch, channel, *place)."""
     return (lambda n, c, *place: x(n, *place, c)) if last else x
 
@@ -34,14 +34,14 @@ def _activation_index(index: Sequence[Element], last: bool) -> tuple[Element, El
     return (index[0], index[-1], index[1:-1]) if last else (index[0], index[1], index[2:])
 
 
-def _spatial(numbers: Sequence[Any], last: bool) -> tuple[Any, ...]:
+def _spatial_numbers(numbers: Sequence[Any], last: bool) -> tuple[Any, ...]:
     """Numbers for the spatial axes among zeros for batch and channels."""
     return (0, *numbers, 0) if last else (0, 0, *numbers)
 
 
 def _pad_spatial(x: Stage, over: Windows, last: bool) -> Stage:
     low, high = zip(*over.padding, strict=True)
-    return stages.pad_axes(x, _spatial(low, last), _spatial(high, last))
+    return stages.pad_axes(x, _spatial_numbers(low, last), _spatial_numbers(high, last))
 
 
 def _places(outer: Sequence[Element], inner: Sequence[Element], over: Windows) -> list[Element]:
@@ -61,7 +61,7 @@ def convolution_stage(
     batch, _, sizes = rules.split(dims(x), last)
     over = rules.windows(sizes, kernel, stride, padding, dilation)
     shape = result_dims(lambda: rules.activation_shape(batch, out, over.extents(sizes), last))
-    source, filters = _first(_pad_spatial(x, over, last), last), _weight_first(weight, last)
+    source, filters = _activation_reader(_pad_spatial(x, over, last), last), _weight_first(weight, last)
     share = out if groups == 1 else out // groups
     if groups > 1 and (not isinstance(share, int) or not isinstance(inner, int) or share >= LARGE_GROUP):
         return _in_groups(source, filters, shape, (groups, share, inner), over, last, dtype or str(x.dtype))
@@ -128,7 +128,7 @@ def _insert_zeros(y: Stage, over: Windows, sizes: Sequence[Any], last: bool) -> 
     batch, channels, extents = rules.split(dims(y), last)
     offsets = [reach - 1 - low for reach, (low, _) in zip(over.reach, over.padding, strict=True)]
     room = [size + reach - 1 for size, reach in zip(sizes, over.reach, strict=True)]
-    source = _first(y, last)
+    source = _activation_reader(y, last)
 
     def element(*index: Element) -> Element:
         n, c, place = _activation_index(index, last)
@@ -166,10 +166,17 @@ def transposed_convolution_stage(
     if groups == 1 and polyphase.has_phases(sizes, extents, over):
         channels = batch, out, inner
         return polyphase.in_phases(
-            _first(y, last), _weight_first(weight, last), channels, numbers(extents), numbers(sizes), over, dtype, last
+            _activation_reader(y, last),
+            _weight_first(weight, last),
+            channels,
+            numbers(extents),
+            numbers(sizes),
+            over,
+            dtype,
+            last,
         )
     share = out if groups == 1 else out // groups
-    source, filters = _first(_insert_zeros(y, over, sizes, last), last), _weight_first(weight, last)
+    source, filters = _activation_reader(_insert_zeros(y, over, sizes, last), last), _weight_first(weight, last)
 
     def convolution_factors(
         n: Element, group: Element, own: Element, place: Any, reduced: Any
@@ -213,7 +220,7 @@ def weight_gradient_stage(
     batch, _, sizes = rules.split(dims(x), last)
     over = rules.windows(sizes, extent, stride, padding, dilation)
     _, _, places = rules.split(dims(y), last)
-    source, cotangent = _first(_pad_spatial(x, over, last), last), _first(y, last)
+    source, cotangent = _activation_reader(_pad_spatial(x, over, last), last), _activation_reader(y, last)
     share = out if groups == 1 else out // groups
 
     def terms(index: Sequence[Element], reduced: Sequence[Element]) -> tuple[Element, Element]:

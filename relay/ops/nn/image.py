@@ -16,7 +16,17 @@ from relay.ir.types import FLOAT64, INT64, BaseType, Dim, Shape, show_shape
 from relay.operator import Emitter
 from relay.ops import batching
 from relay.ops.elementwise.comparison import where
-from relay.ops.notation import Batching, Relation, Value, cast_like, counting, expansion, index_base, table, wide
+from relay.ops.notation import (
+    Batching,
+    Relation,
+    Value,
+    cast_like,
+    expansion,
+    index_base,
+    integer_range,
+    table,
+    widened_value,
+)
 from relay.ops.samples import case, cases
 from relay.typecheck import windows as rules
 from relay.typecheck.dims import equal, follows_equal, needs_at_least, product, resolve
@@ -50,7 +60,7 @@ def _resize_shape(x: Shape, *, size: object, method: str, coordinates: str, layo
 def _sources(emitter: Emitter, extent: Dim, count: Dim, coordinates: str) -> tuple[Value, Dim]:
     """The position in the source of each place of the result: integers, and the number that they are to be divided
     by. So a place on an element, or in the middle of two, is exact."""
-    places = counting(emitter, 0, count, INT64)
+    places = integer_range(emitter, 0, count, INT64)
     if coordinates == "half_pixel":
         return (places * 2 + 1).op("multiply", extent).op("subtract", count), multiply(2, count)
     if coordinates == "asymmetric":
@@ -130,7 +140,7 @@ def resize2d(
     >>> relay.resize2d(np.float32([[[[0, 2]]]]), (1, 4))
     array([[[[0. , 0.5, 1.5, 2. ]]]], dtype=float32)
     """
-    value = wide(x)
+    value = widened_value(x)
     for axis, count in zip(_axes(layout), rules.sizes_of(size, 2, "size"), strict=True):
         value = _resize_axis(value, axis, count, method, coordinates)
     return cast_like(value, x)
@@ -176,7 +186,7 @@ def _half(like: Value, size: Dim) -> Value:
     return table(like.emitter, lambda emitter: emitter.number(size, like.base) * 0.5)
 
 
-def _finite(place: Value, low: float, high: Dim) -> Value:
+def _bounded_place(place: Value, low: float, high: Dim) -> Value:
     """A place within bounds beyond which nothing changes; NaN as the lower one."""
     bounded = place.op("maximum", low).op("minimum", high)
     return where(place.op("isnan"), _number(place, low), bounded)  # type: ignore[no-any-return]
@@ -215,7 +225,9 @@ def _batch_offsets(indices: Value, batch: Dim, places: Dim) -> Value:
     rank = indices.ndim
     first = table(
         indices.emitter,
-        lambda emitter: _broadcast_along(counting(emitter, 0, batch, indices.base).op("multiply", places), 0, rank),
+        lambda emitter: _broadcast_along(
+            integer_range(emitter, 0, batch, indices.base).op("multiply", places), 0, rank
+        ),
     )
     return indices + first
 
@@ -280,7 +292,7 @@ def grid_sample(
     >>> relay.grid_sample(np.float32([[[[1, 2], [3, 4]]]]), np.float32([[[[0, 0]]]]))
     array([[[[2.5]]]], dtype=float32)
     """
-    points, value = wide(grid), wide(x)
+    points, value = widened_value(grid), widened_value(x)
     base = _flat_index_base(x)
     indices = []
     for component, axis in ((1, 2), (0, 3)):
@@ -292,7 +304,7 @@ def grid_sample(
         if padding == "reflection":
             scaled = _reflect_coordinate(scaled, extent, align_corners)
         outside = padding == "zeros"
-        scaled = _finite(scaled, -1.0 if outside else 0.0, extent if outside else last)
+        scaled = _bounded_place(scaled, -1.0 if outside else 0.0, extent if outside else last)
         if method == "nearest":
             index = scaled.op("round").op("cast", dtype=base)
             inside = (index >= 0) & (index < extent)
@@ -353,10 +365,10 @@ def bilateral_slice(grid: Value, guide: Value) -> Value:
     >>> relay.bilateral_slice(np.float32([0, 4]).reshape(1, 1, 2, 1, 1), np.float32([[[0.5]]]))
     array([[[[2.]]]], dtype=float32)
     """
-    value = wide(grid)
+    value = widened_value(grid)
     _, _, depth, height, width = grid.shape
     _, rows, columns = guide.shape
-    place, base = _finite(wide(guide).op("multiply", depth) - 0.5, -1.0, depth), _flat_index_base(grid)
+    place, base = _bounded_place(widened_value(guide).op("multiply", depth) - 0.5, -1.0, depth), _flat_index_base(grid)
     corners: list[tuple[Value, Value, Value | None]] = []
     for (level, level_weight, _), (row, row_weight), (column, column_weight) in itertools.product(
         _neighbors(place, depth, base),

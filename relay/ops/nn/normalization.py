@@ -11,7 +11,7 @@ from relay.errors import ShapeError
 from relay.ir.dims import floor_divide
 from relay.ir.types import Dim, Shape, show_shape
 from relay.operator.axes import carries
-from relay.ops.notation import Relation, Value, cast_like, expansion, wide
+from relay.ops.notation import Relation, Value, cast_like, expansion, widened_value
 from relay.ops.samples import case, cases
 from relay.typecheck import axes as names
 from relay.typecheck.dims import equal, equal_shapes, normalize_axis, quotient
@@ -28,7 +28,7 @@ def _broadcast_along(vector: Value, axis: int, rank: int) -> Value:
     """A vector along one axis of a tensor of this rank."""
     shape: list[Dim] = [1] * rank
     shape[axis] = vector.shape[0]
-    return wide(vector).op("reshape", shape=tuple(shape))
+    return widened_value(vector).op("reshape", shape=tuple(shape))
 
 
 def _check_vectors(name: str, x: Shape, axis: int, vectors: Sequence[Shape]) -> Shape:
@@ -46,7 +46,7 @@ def _check_vectors(name: str, x: Shape, axis: int, vectors: Sequence[Shape]) -> 
 # ---- over the last axes
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def _layer_shape(x: Shape, weight: Shape, *more: Shape, epsilon: float) -> Shape:
     for vector in (weight, *more):
         if len(vector) > len(x) or not vector or not equal_shapes(x[len(x) - len(vector) :], vector):
@@ -74,7 +74,7 @@ def layer_norm(x: Value, weight: Value, bias: Value, epsilon: float = 1e-5) -> V
     array([-1.,  1.], dtype=float32)
     """
     axes = tuple(range(x.ndim - weight.ndim, x.ndim))
-    return cast_like(_standardize(wide(x), axes, epsilon) * wide(weight) + wide(bias), x)
+    return cast_like(_standardize(widened_value(x), axes, epsilon) * widened_value(weight) + widened_value(bias), x)
 
 
 @expansion(
@@ -89,15 +89,15 @@ def rms_norm(x: Value, weight: Value, epsilon: float = 1e-6) -> Value:
     array([1., 7.], dtype=float32)
     """
     axes = tuple(range(x.ndim - weight.ndim, x.ndim))
-    value = wide(x)
+    value = widened_value(x)
     mean = (value * value).op("mean", axis=axes, keepdims=True)
-    return cast_like(value * (mean + epsilon).op("rsqrt") * wide(weight), x)
+    return cast_like(value * (mean + epsilon).op("rsqrt") * widened_value(weight), x)
 
 
 # ---- over the batch
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def _batch_shape(x: Shape, *vectors: Shape, axis: int, epsilon: float) -> Shape:
     return _check_vectors("batch_norm", x, axis, vectors)
 
@@ -122,8 +122,8 @@ def batch_norm(
     array([[3.]], dtype=float32)
     """
     position = normalize_axis(axis, x.ndim)
-    scale = wide(weight) * (wide(variance) + epsilon).op("rsqrt")
-    centerd = wide(x) - _broadcast_along(mean, position, x.ndim)
+    scale = widened_value(weight) * (widened_value(variance) + epsilon).op("rsqrt")
+    centerd = widened_value(x) - _broadcast_along(mean, position, x.ndim)
     return cast_like(centerd * _broadcast_along(scale, position, x.ndim) + _broadcast_along(bias, position, x.ndim), x)
 
 
@@ -148,8 +148,8 @@ def batch_norm_training(
     _check_vectors("batch_norm_training", x.shape, axis, [weight.shape, bias.shape])
     position = normalize_axis(axis, x.ndim)
     axes = tuple(i for i in range(x.ndim) if i != position)
-    mean = wide(x).op("mean", axis=axes, keepdims=True)
-    centered = wide(x) - mean
+    mean = widened_value(x).op("mean", axis=axes, keepdims=True)
+    centered = widened_value(x) - mean
     variance = (centered * centered).op("mean", axis=axes, keepdims=True)
     normalized = centered * (variance + epsilon).op("rsqrt")
     result = normalized * _broadcast_along(weight, position, x.ndim) + _broadcast_along(bias, position, x.ndim)
@@ -161,7 +161,7 @@ def batch_norm_training(
 # ---- over instances and groups of channels
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def _instance_shape(x: Shape, *vectors: Shape, epsilon: float) -> Shape:
     if len(x) < 3:
         raise ShapeError(f"instance_norm needs x: (n, c, *sizes), found the shape {show_shape(x)}")
@@ -181,11 +181,11 @@ def instance_norm(x: Value, weight: Value, bias: Value, epsilon: float = 1e-5) -
     >>> relay.instance_norm(np.float32([[[1, 3]]]), np.float32([1]), np.float32([0]), epsilon=0.0)
     array([[[-1.,  1.]]], dtype=float32)
     """
-    normalized = _standardize(wide(x), tuple(range(2, x.ndim)), epsilon)
+    normalized = _standardize(widened_value(x), tuple(range(2, x.ndim)), epsilon)
     return cast_like(normalized * _broadcast_along(weight, 1, x.ndim) + _broadcast_along(bias, 1, x.ndim), x)
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def _group_shape(x: Shape, *vectors: Shape, groups: int, epsilon: float) -> Shape:
     if len(x) < 2:
         raise ShapeError(f"group_norm needs x: (n, c, *sizes), found the shape {show_shape(x)}")
@@ -210,7 +210,7 @@ def group_norm(x: Value, weight: Value, bias: Value, groups: int, epsilon: float
     array([[-1.,  1.,  0.,  0.]], dtype=float32)
     """
     batch, channels, *sizes = x.shape
-    grouped = wide(x).op("reshape", shape=(batch, groups, floor_divide(channels, groups), *sizes))
+    grouped = widened_value(x).op("reshape", shape=(batch, groups, floor_divide(channels, groups), *sizes))
     normalized = _standardize(grouped, tuple(range(2, x.ndim + 1)), epsilon).op("reshape", shape=x.shape)
     return cast_like(normalized * _broadcast_along(weight, 1, x.ndim) + _broadcast_along(bias, 1, x.ndim), x)
 
@@ -218,7 +218,7 @@ def group_norm(x: Value, weight: Value, bias: Value, groups: int, epsilon: float
 # ---- over neighboring channels
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def _lrn_shape(x: Shape, *, size: int, alpha: float, beta: float, bias: float, axis: int) -> Shape:
     normalize_axis(axis, len(x))
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
@@ -239,7 +239,7 @@ def lrn(x: Value, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: floa
     >>> relay.lrn(np.float32([[3, 4]]), 1, alpha=1.0, beta=0.5, bias=0.0)
     array([[1., 1.]], dtype=float32)
     """
-    value = wide(x)
+    value = widened_value(x)
     padding = (((size - 1) // 2, size // 2),)
     windows = (value * value).op(
         "sliding_windows", kernel=(size,), axes=(normalize_axis(axis, x.ndim),), padding=padding
@@ -251,7 +251,7 @@ def lrn(x: Value, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: floa
 # ---- beside: a rectifier with a slope for each channel
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def _prelu_shape(x: Shape, slope: Shape, *, axis: int) -> Shape:
     if len(slope) == 1 and slope[0] == 1:
         return x

@@ -23,18 +23,18 @@ from relay.ops.notation import (
     Tensor,
     Value,
     cast_like,
-    counting,
     dims,
     expansion,
     index_base,
+    integer_range,
     number_like,
     register_op,
     result_dims,
-    wide,
+    widened_value,
 )
 from relay.ops.samples import Case, case, cases
 from relay.ops.shape.reshaping import accumulator
-from relay.ops.shape.windows import WindowAxes, add_overlaps, numpy_slid, slid, slid_stage
+from relay.ops.shape.windows import WindowAxes, add_overlaps, numpy_slid, slid_stage, sliding_view
 from relay.ops.tir import scalar, stages
 from relay.ops.tir.tvm_modules import te, tirx
 from relay.typecheck import windows as rules
@@ -95,7 +95,7 @@ def _ceil_padding(sizes: Sequence[Any], over: Windows) -> tuple[tuple[Any, Any],
 def _stage_pool(x: Stage, **attributes: Any) -> _PoolingWindows:
     """In a compute function."""
     shape = dims(x)
-    return _pool(shape, **attributes, extents=result_dims(lambda: _pool(shape, **attributes).along.outer(shape)))
+    return _pool(shape, **attributes, extents=result_dims(lambda: _pool(shape, **attributes).along.outer_shape(shape)))
 
 
 def _pool_shape(
@@ -110,7 +110,9 @@ def _pool_shape(
         padding = _ceil_padding(
             sizes, rules.windows(sizes, rules.per_axis(kernel, rank, "kernel", 1), step, padding, dilation)
         )
-    return rules.sliding(shape, kernel=kernel, axes=axes, stride=step, padding=padding, dilation=dilation)[: len(shape)]
+    return rules.sliding_shape(shape, kernel=kernel, axes=axes, stride=step, padding=padding, dilation=dilation)[
+        : len(shape)
+    ]
 
 
 def _lowest_value(base: BaseType) -> float:
@@ -126,8 +128,8 @@ def _append_unit_axes(value: Value, axes: int) -> Value:
 
 
 def _max_pool(x: Stage, **attributes: Any) -> Stage:
-    windows = slid_stage(x, _stage_pool(x, **attributes).along, stages.lowest(str(x.dtype)))
-    return stages.largest(windows, range(len(dims(x)), len(dims(windows))), False)
+    windows = slid_stage(x, _stage_pool(x, **attributes).along, stages.lowest_number(str(x.dtype)))
+    return stages.maximum_along(windows, range(len(dims(x)), len(dims(windows))), False)
 
 
 def _numpy_max_pool(x: Tensor, **attributes: Any) -> Tensor:
@@ -146,7 +148,7 @@ def _max_gradient(windows: Value, out: Value, dout: Value, kernel: Sequence[int]
 
 def _max_pool_gradient(x: Value, out: Value, dout: Value, **attributes: Any) -> Value:
     along = _pool(x.shape, **attributes).along
-    windows = slid(x, along, _lowest_value(x.base))
+    windows = sliding_view(x, along, _lowest_value(x.base))
     return add_overlaps(_max_gradient(windows, out, dout, along.windows.kernel), along)
 
 
@@ -176,7 +178,7 @@ def _counts(pool: _PoolingWindows, value: Value) -> Value:
         end = arithmetic.add(pool.along.sizes[number], after)
         offsets = np.arange(over.kernel[number]) * over.dilation[number]
         base = index_base(arithmetic.add(end, over.stride[number] + int(offsets.max(initial=0))))
-        starts = counting(emitter, 0, pool.along.extents[number], base) * over.stride[number]
+        starts = integer_range(emitter, 0, pool.along.extents[number], base) * over.stride[number]
         starts = starts - emitter.number(low, base)
         places = starts.op("expand_dims", axis=1).op("add", offsets.astype(base.dtype))
         inside = (places >= emitter.number(arithmetic.subtract(0, before), base)) & (places < emitter.number(end, base))
@@ -223,7 +225,7 @@ def _numpy_avg_pool(x: Tensor, **attributes: Any) -> Tensor:
 
 def _avg_pool_gradient(x: Value, out: Value, dout: Value, **attributes: Any) -> Value:
     pool = _pool(x.shape, **attributes)
-    kernel, whole = pool.along.windows.kernel, wide(dout)
+    kernel, whole = pool.along.windows.kernel, widened_value(dout)
     share = whole / (number_like(whole, math.prod(kernel)) if pool.is_whole else _counts(pool, whole))
     spread = _append_unit_axes(cast_like(share, dout), len(kernel)).op("broadcast_to", shape=(*out.shape, *kernel))
     return add_overlaps(spread, pool.along)
@@ -261,12 +263,12 @@ _CALLS = (
 _LIMITS = "`padding` is as in `conv2d`; with `ceil_mode` a last window that is not full counts, too."
 
 
-def _small(rank: int) -> str:
+def _example_operand(rank: int) -> str:
     """The operand of examples."""
     return f"np.arange({2**rank}, dtype=np.float32).reshape({(1, 1) + (2,) * rank})"
 
 
-def _printed(rank: int, number: object) -> str:
+def _printed_array(rank: int, number: object) -> str:
     """An array of one number, as examples print it."""
     return f"array({'[' * (rank + 2)}{number}{']' * (rank + 2)}, dtype=float32)"
 
@@ -288,8 +290,8 @@ def _define_max_pool(rank: int) -> None:
 
     The stride is the kernel's size unless given. {_LIMITS} In the layout {layout_default}c x is (n, c / b, *sizes, b).
 
-    >>> relay.max_pool{rank}d({_small(rank)}, 2)
-    {_printed(rank, f"{2**rank - 1}.")}
+    >>> relay.max_pool{rank}d({_example_operand(rank)}, 2)
+    {_printed_array(rank, f"{2**rank - 1}.")}
     """
     register_op(
         name=f"max_pool{rank}d",
@@ -322,8 +324,8 @@ def _define_avg_pool(rank: int) -> None:
 
     The stride is the kernel's size unless given. {_LIMITS} In the layout {layout_default}c x is (n, c / b, *sizes, b).
 
-    >>> relay.avg_pool{rank}d({_small(rank)}, 2)
-    {_printed(rank, (2**rank - 1) / 2)}
+    >>> relay.avg_pool{rank}d({_example_operand(rank)}, 2)
+    {_printed_array(rank, (2**rank - 1) / 2)}
     """
     register_op(
         name=f"avg_pool{rank}d",
@@ -364,8 +366,8 @@ def _define_global(rank: int) -> None:
         pool.__doc__ = f"""The {what} over {axes}, which stay with extent 1.
         x: (T, (n, c, *sizes)) -> (T, (n, c, *ones)).
 
-        >>> relay.{name}({_small(rank)})
-        {_printed(rank, example)}
+        >>> relay.{name}({_example_operand(rank)})
+        {_printed_array(rank, example)}
         """
         expansion(
             name=name,

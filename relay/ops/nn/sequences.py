@@ -32,7 +32,7 @@ from relay.typecheck import axes as names
 from relay.typecheck.dims import equal, normalize_axis
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def _lengths_shape(shape: Shape, lengths: Shape, *, axis: int, batch_axis: int, **attributes: object) -> Shape:
     position, batch = normalize_axis(axis, len(shape)), normalize_axis(batch_axis, len(shape))
     if position == batch:

@@ -32,7 +32,7 @@ def _shifted_exponentials(x: Stage, axis: int) -> tuple[Stage, Stage, Stage, int
     """x minus its maximum along the axis, the exponentials of that, and their sum; float16 goes through float32."""
     position = normalize_axis(axis, len(dims(x)))
     wide = str(x.dtype) if str(x.dtype) in ("float32", "float64") else "float32"
-    highest = stages.largest(x, (position,), True)
+    highest = stages.maximum_along(x, (position,), True)
 
     def difference(*index: Element) -> Element:
         at = (*index[:position], 0, *index[position + 1 :])

@@ -104,7 +104,7 @@ def random_permutation(key: Value, x: Value, axis: int = 0) -> Value:
     return x.op("take", bits.op("argsort"), axis=axis)
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def _dropout_shape(x: Shape, key: Shape, *, rate: float, training: bool) -> Shape:
     check_key(key)
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:

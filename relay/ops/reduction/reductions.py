@@ -31,7 +31,7 @@ from relay.ops.notation import (
     register_op,
     result_dims,
     result_dtype,
-    wide,
+    widened_value,
 )
 from relay.ops.samples import case, cases
 from relay.ops.shape.reshaping import accumulator, concatenate
@@ -150,7 +150,7 @@ def _mean(x: Stage, axis: Axes, keepdims: bool) -> Stage:
 
 def _mean_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: bool) -> Value:
     count = _count(x, axis)
-    share = wide(restore_axes(dout, x, axis)) / (count if follows_at_least(count, 1) else maximum(count, 1))
+    share = widened_value(restore_axes(dout, x, axis)) / (count if follows_at_least(count, 1) else maximum(count, 1))
     return cast_like(share, x).op("broadcast_to", shape=x.shape)
 
 
@@ -259,11 +259,11 @@ def _extremum_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims: 
     return winners * shares
 
 
-def _lowest(dtype: np.dtype[Any]) -> Any:
+def _lowest_number(dtype: np.dtype[Any]) -> Any:
     return np.iinfo(dtype).min if dtype.kind in "iu" else np.asarray(-math.inf, dtype)
 
 
-def _highest(dtype: np.dtype[Any]) -> Any:
+def _highest_number(dtype: np.dtype[Any]) -> Any:
     return np.iinfo(dtype).max if dtype.kind in "iu" else np.asarray(math.inf, dtype)
 
 
@@ -272,7 +272,7 @@ def _highest(dtype: np.dtype[Any]) -> Any:
     relation=Relation("T:number -> T", relations.reduce_nonempty),
     pattern=Pattern.REDUCTION,
     indexing=Indexing(reduction_axes="axis"),
-    compute=_extremum(stages.largest),
+    compute=_extremum(stages.maximum_along),
     gradient=_extremum_gradient,
     sampler=cases(
         *_NONEMPTY,
@@ -289,7 +289,7 @@ def max_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     >>> relay.max(np.float32([[1, 2], [4, 3]]), axis=1)
     array([2., 4.], dtype=float32)
     """
-    return np.asarray(np.max(x, axis=axis, keepdims=keepdims, initial=_lowest(x.dtype)))
+    return np.asarray(np.max(x, axis=axis, keepdims=keepdims, initial=_lowest_number(x.dtype)))
 
 
 @register_op(
@@ -297,7 +297,7 @@ def max_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     relation=Relation("T:number -> T", relations.reduce_nonempty),
     pattern=Pattern.REDUCTION,
     indexing=Indexing(reduction_axes="axis"),
-    compute=_extremum(stages.smallest),
+    compute=_extremum(stages.minimum_along),
     gradient=_extremum_gradient,
     sampler=cases(
         *_NONEMPTY,
@@ -314,7 +314,7 @@ def min_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     >>> relay.min(np.float32([[1, 2], [4, 3]]), axis=1)
     array([1., 3.], dtype=float32)
     """
-    return np.asarray(np.min(x, axis=axis, keepdims=keepdims, initial=_highest(x.dtype)))
+    return np.asarray(np.min(x, axis=axis, keepdims=keepdims, initial=_highest_number(x.dtype)))
 
 
 _ARG_CASES = cases(
@@ -418,7 +418,7 @@ def _numpy_arg_extremum(function: Callable[..., Any], x: Tensor, axis: int | Non
 @register_op(
     relation=_argmax_type,
     pattern=Pattern.OPAQUE,
-    compute=_arg_extremum("GT", stages.lowest),
+    compute=_arg_extremum("GT", stages.lowest_number),
     no_gradient="the result is an index",
     batching=Batching(rule=batching.in_row(batching.by_axes("axis"))),
     sampler=_ARG_CASES,
@@ -437,7 +437,7 @@ def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False, ties: str
 @register_op(
     relation=_argmin_type,
     pattern=Pattern.OPAQUE,
-    compute=_arg_extremum("LT", stages.highest),
+    compute=_arg_extremum("LT", stages.highest_number),
     no_gradient="the result is an index",
     batching=Batching(rule=batching.in_row(batching.by_axes("axis"))),
     sampler=_ARG_CASES,
@@ -456,7 +456,7 @@ def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False, ties: str
 # ---- truth
 
 
-def _truth(combine: str, identity: bool) -> Callable[..., Stage]:
+def _truth_stage(combine: str, identity: bool) -> Callable[..., Stage]:
     def compute(x: Stage, axis: Axes, keepdims: bool) -> Stage:
         axes = normalize_axes(axis, len(dims(x)))
         return stages.reduction(lambda a, b: getattr(tirx, combine)(a, b), identity, x, axes, keepdims)
@@ -469,7 +469,7 @@ def _truth(combine: str, identity: bool) -> Callable[..., Stage]:
     relation=Relation("bool -> bool", relations.reduce),
     pattern=Pattern.REDUCTION,
     indexing=Indexing(reduction_axes="axis"),
-    compute=_truth("Or", False),
+    compute=_truth_stage("Or", False),
     no_gradient="the result is a boolean",
     sampler=cases(*_NONEMPTY, *_EMPTY),
 )
@@ -487,7 +487,7 @@ def any_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     relation=Relation("bool -> bool", relations.reduce),
     pattern=Pattern.REDUCTION,
     indexing=Indexing(reduction_axes="axis"),
-    compute=_truth("And", True),
+    compute=_truth_stage("And", True),
     no_gradient="the result is a boolean",
     sampler=cases(*_NONEMPTY, *_EMPTY),
 )

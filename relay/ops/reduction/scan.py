@@ -45,12 +45,12 @@ _CASES = cases(
 )
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def _scan_shape(shape: Shape, *, axis: int, reverse: bool) -> Shape:
     return relations.along_axis(shape, axis=axis)
 
 
-def _running(combine: Callable[[Element, Element], Element]) -> Callable[..., Stage]:
+def _running_stage(combine: Callable[[Element, Element], Element]) -> Callable[..., Stage]:
     """Each element combined with the result before it. float16 and bfloat16 are combined in float32, and each result is
     rounded once."""
 
@@ -96,7 +96,7 @@ def _cumsum_gradient(x: Value, out: Value, dout: Value, axis: int, reverse: bool
 @register_op(
     relation=Relation("T:number -> T", _scan_shape),
     pattern=Pattern.OPAQUE,
-    compute=_running(scalar.add),
+    compute=_running_stage(scalar.add),
     gradient=_cumsum_gradient,
     algebra=Algebra(linear=(0,)),
     indexing=Indexing(axis="axis"),
@@ -114,7 +114,7 @@ def cumsum(x: Tensor, axis: int = 0, reverse: bool = False) -> Tensor:
 @composite(
     relation=Relation("T:number -> T", _scan_shape),
     pattern=Pattern.OPAQUE,
-    compute=_running(scalar.multiply),
+    compute=_running_stage(scalar.multiply),
     reference=lambda x, axis, reverse: _numpy_running(np.cumprod, x, axis, reverse),
     indexing=Indexing(axis="axis"),
     sampler=_CASES,

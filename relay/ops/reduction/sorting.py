@@ -21,9 +21,9 @@ from relay.ops.notation import (
     Stage,
     Tensor,
     Value,
-    counting,
     dims,
     expansion,
+    integer_range,
     loops,
     number_or_size,
     register_op,
@@ -96,7 +96,7 @@ def _numpy_argsort(x: Tensor, axis: int, descending: bool, ties: str) -> Tensor:
     return np.ascontiguousarray(np.flip(places, axis) if descending else places).astype(np.int32)
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def _sorted_shape(shape: Shape, *, axis: int, descending: bool, ties: str = "first") -> Shape:
     check_ties(ties)
     needs_places(shape, axis)
@@ -159,7 +159,7 @@ def sort(x: Value, axis: int = -1, descending: bool = False) -> Value:
 # ---- the largest
 
 
-@carries(names.first)
+@carries(names.first_operand)
 def _topk_shape(shape: Shape, *, k: Dim, axis: int, largest: bool, ties: str = "first") -> Shape:
     position = normalize_axis(axis, len(shape))
     check_ties(ties)
@@ -171,7 +171,7 @@ def _topk_shape(shape: Shape, *, k: Dim, axis: int, largest: bool, ties: str = "
     return (*shape[:position], k, *shape[position + 1 :])
 
 
-def _first(x: Value, k: Dim, axis: int) -> Value:
+def _first_elements(x: Value, k: Dim, axis: int) -> Value:
     """The first k along an axis."""
     position = normalize_axis(axis, x.ndim)
     end = (*x.shape[:position], k, *x.shape[position + 1 :])
@@ -197,7 +197,7 @@ def topk_indices(x: Value, k: int, axis: int = -1, largest: bool = True, ties: s
     >>> relay.topk_indices(np.float32([3, 1, 4, 2]), 2)
     array([2, 0], dtype=int32)
     """
-    return _first(x.op("argsort", axis=axis, descending=largest, ties=ties), k, axis)
+    return _first_elements(x.op("argsort", axis=axis, descending=largest, ties=ties), k, axis)
 
 
 @expansion(sizes=_K, relation=Relation("T -> T", _topk_shape), sampler=_TOPK)
@@ -208,7 +208,7 @@ def topk_values(x: Value, k: int, axis: int = -1, largest: bool = True, ties: st
     >>> relay.topk_values(np.float32([3, 1, 4, 2]), 2)
     array([4., 3.], dtype=float32)
     """
-    order = _first(x.op("argsort", axis=axis, descending=largest, ties=ties), k, axis)
+    order = _first_elements(x.op("argsort", axis=axis, descending=largest, ties=ties), k, axis)
     return x.op("take_along_axis", order, axis=axis)
 
 
@@ -222,14 +222,14 @@ def topk(x: Value, k: int, axis: int = -1, largest: bool = True, ties: str = "fi
     (array([4., 3.], dtype=float32), array([2, 0], dtype=int32))
     """
     _topk_shape(x.shape, k=k, axis=axis, largest=largest, ties=ties)
-    order = _first(x.op("argsort", axis=axis, descending=largest, ties=ties), k, axis)
+    order = _first_elements(x.op("argsort", axis=axis, descending=largest, ties=ties), k, axis)
     return x.op("take_along_axis", order, axis=axis), order
 
 
 # ---- places in what is sorted
 
 
-@carries(names.second)
+@carries(names.second_operand)
 def _searchsorted_shape(ordered: Shape, values: Shape, *, side: str) -> Shape:
     if not ordered or (len(ordered) > 1 and not equal_shapes(ordered[:-1], values[:-1])):
         raise ShapeError(
@@ -402,8 +402,8 @@ def unique(x: Value, size: int, fill_value: float | None = None) -> Value:
     if x.base.is_float:  # NaN is one element
         differs = differs & later.op("isnan").op("logical_and", earlier.op("isnan")).op("logical_not")
     steps = differs.op("cast", dtype=INT32).op("cumsum", axis=0)
-    targets = table(x.emitter, lambda emitter: counting(emitter, 0, size))
-    first = table(x.emitter, lambda emitter: counting(emitter, 0, size).op("minimum", 1))
+    targets = table(x.emitter, lambda emitter: integer_range(emitter, 0, size))
+    first = table(x.emitter, lambda emitter: integer_range(emitter, 0, size).op("minimum", 1))
     found = steps.op("searchsorted", targets) + first  # where each new one stands
     present = found < count
     values = flat.op("take", order.op("take", where(present, found, found.op("zeros_like"))))

@@ -46,7 +46,7 @@ def _is_filled_with(made_by: ProducerLookup, value: Value, number: int) -> bool:
     return any(made_by(value, name) is not None for name in names)
 
 
-def _is(one: Value, other: Value) -> bool:
+def _is_same(one: Value, other: Value) -> bool:
     return one.atom is other.atom
 
 
@@ -80,7 +80,7 @@ def _(made_by: ProducerLookup, x: Value, dtype: BaseType) -> Value | None:
 @equation("where", "where(c, x, x) = x")
 def _(made_by: ProducerLookup, condition: Value, x: Value, y: Value) -> Value | None:
     shape = relations.broadcast(condition.shape, x.shape)
-    return x if _is(x, y) and shape == x.shape else None
+    return x if _is_same(x, y) and shape == x.shape else None
 
 
 @equation("where", "where(true, x, y) = x, and where(false, x, y) = y")
@@ -97,20 +97,20 @@ def _(made_by: ProducerLookup, condition: Value, x: Value, y: Value) -> Value | 
     return None if negated is None else negated.operands[0].op("where", y, x)
 
 
-def _covering(x: Value, y: Value, result: Value) -> Value | None:
+def _covering_operand(x: Value, y: Value, result: Value) -> Value | None:
     return result if relations.broadcast(x.shape, y.shape) == result.shape else None
 
 
 @equation("logical_and", "x and false = false")
 def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     false = next((v for v in (x, y) if constant_number(v) is False), None)
-    return None if false is None else _covering(x, y, false)
+    return None if false is None else _covering_operand(x, y, false)
 
 
 @equation("logical_or", "x or true = true")
 def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     true = next((v for v in (x, y) if constant_number(v) is True), None)
-    return None if true is None else _covering(x, y, true)
+    return None if true is None else _covering_operand(x, y, true)
 
 
 def _define_absorption(name: str) -> None:
@@ -118,8 +118,8 @@ def _define_absorption(name: str) -> None:
     def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
         for outer, other in ((x, y), (y, x)):
             inner = made_by(outer, name)
-            if inner is not None and any(_is(other, v) for v in inner.operands):
-                return _covering(x, y, outer)
+            if inner is not None and any(_is_same(other, v) for v in inner.operands):
+                return _covering_operand(x, y, outer)
         return None
 
 
@@ -133,7 +133,7 @@ _define_absorption("minimum")
 def _define_self_comparison(name: str, text: str, result: bool, exactness: Exactness, floats: bool | None) -> None:
     @equation(name, text, exactness)
     def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
-        return _filled_like(result, x, BOOL) if _is(x, y) and floats in (None, x.base.is_float) else None
+        return _filled_like(result, x, BOOL) if _is_same(x, y) and floats in (None, x.base.is_float) else None
 
 
 for _name in ("less", "greater", "logical_xor"):
@@ -167,7 +167,7 @@ def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     return None if left is None or right is None else left.operands[0] * right.operands[0]
 
 
-def _even(name: str) -> None:
+def _even_function_rules(name: str) -> None:
     @equation(name, f"{name}(-x) = {name}(x), unless x is unsigned")
     def _(made_by: ProducerLookup, x: Value) -> Value | None:
         negated = made_by(x, "negative")
@@ -175,14 +175,14 @@ def _even(name: str) -> None:
 
 
 for _name in ("abs", "square", "cos"):
-    _even(_name)
+    _even_function_rules(_name)
 
 
 @equation("multiply", "x * -1 = -x")
 def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     for one, other in ((x, y), (y, x)):
         if _number(other) == -1 and not is_unsigned(one.base):
-            return _covering(x, y, one) and -one
+            return _covering_operand(x, y, one) and -one
     return None
 
 
@@ -246,7 +246,7 @@ def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
 
 @equation("floor_divide", "x // 1 = x, for integers")
 def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
-    return _covering(x, y, x) if is_integer(x.base) and _number(y) == 1 else None
+    return _covering_operand(x, y, x) if is_integer(x.base) and _number(y) == 1 else None
 
 
 @equation("mod", "x % 1 = 0, for integers")
@@ -276,7 +276,7 @@ def _shift(made_by: ProducerLookup, value: Value) -> tuple[Value, Value, bool] |
     return None
 
 
-def _merging(exactness: Exactness, text: str, applies: Callable[[Value], bool]) -> None:
+def _merging_rules(exactness: Exactness, text: str, applies: Callable[[Value], bool]) -> None:
     @equation("add", f"(x + c) + d = x + (c + d), {text}", exactness)
     def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
         for outer, last in ((x, y), (y, x)):
@@ -298,25 +298,25 @@ def _merging(exactness: Exactness, text: str, applies: Callable[[Value], bool]) 
     def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
         for outer, last in ((x, y), (y, x)):
             taken = made_by(outer, "subtract") if applies(x) else None
-            if taken is not None and _is(taken.operands[1], last):
-                return _covering(outer, last, taken.operands[0])
+            if taken is not None and _is_same(taken.operands[1], last):
+                return _covering_operand(outer, last, taken.operands[0])
         return None
 
     @equation("subtract", f"(x + y) - y = x, {text}", exactness)
     def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
         added = made_by(x, "add") if applies(x) else None
         for one, other in () if added is None else (added.operands, added.operands[::-1]):
-            if _is(other, y):
-                return _covering(x, y, one)
+            if _is_same(other, y):
+                return _covering_operand(x, y, one)
         return None
 
     @equation("subtract", f"0 - x = -x, {text}", exactness)
     def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
-        return _covering(x, y, y) and -y if applies(x) and _is_filled_with(made_by, x, 0) else None
+        return _covering_operand(x, y, y) and -y if applies(x) and _is_filled_with(made_by, x, 0) else None
 
 
-_merging(Exactness.EXACT, "for integers", lambda x: is_integer(x.base))
-_merging(FAST, "for floats", lambda x: x.base.is_float)
+_merging_rules(Exactness.EXACT, "for integers", lambda x: is_integer(x.base))
+_merging_rules(FAST, "for floats", lambda x: x.base.is_float)
 
 
 def _define_constant_merging(exactness: Exactness, text: str, applies: Callable[[Value, Value, Value], bool]) -> None:
@@ -341,7 +341,7 @@ _define_constant_merging(Exactness.EXACT, "for powers of two from 1 to 64", lamb
 _define_constant_merging(FAST, "for floats", lambda x, c, d: x.base.is_float)
 
 
-def _vanishing(exactness: Exactness, integers: bool) -> None:
+def _vanishing_rules(exactness: Exactness, integers: bool) -> None:
     which = "for integers" if integers else "for floats"
 
     def applies(x: Value) -> bool:
@@ -349,7 +349,7 @@ def _vanishing(exactness: Exactness, integers: bool) -> None:
 
     @equation("subtract", f"x - x = 0, {which}", exactness)
     def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
-        return x.op("zeros_like") if _is(x, y) and applies(x) else None
+        return x.op("zeros_like") if _is_same(x, y) and applies(x) else None
 
     @equation("multiply", f"x * 0 = 0, {which}", exactness)
     def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
@@ -363,8 +363,8 @@ def _vanishing(exactness: Exactness, integers: bool) -> None:
         return None
 
 
-_vanishing(Exactness.EXACT, integers=True)
-_vanishing(FAST, integers=False)
+_vanishing_rules(Exactness.EXACT, integers=True)
+_vanishing_rules(FAST, integers=False)
 
 
 # ---- what holds for real numbers only
@@ -374,21 +374,21 @@ _vanishing(FAST, integers=False)
 def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     for one, other in ((x, y), (y, x)):
         if _is_filled_with(made_by, other, 0):
-            return _covering(x, y, one)
+            return _covering_operand(x, y, one)
     return None
 
 
 @equation("divide", "x / x = 1", FAST)
 def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
-    return x.op("ones_like") if _is(x, y) else None
+    return x.op("ones_like") if _is_same(x, y) else None
 
 
 @equation("divide", "(x * y) / y = x", FAST)
 def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     product = made_by(x, "multiply")
     for one, other in () if product is None else (product.operands, product.operands[::-1]):
-        if _is(other, y):
-            return _covering(x, y, one)
+        if _is_same(other, y):
+            return _covering_operand(x, y, one)
     return None
 
 
@@ -396,14 +396,14 @@ def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
 def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     for outer, last in ((x, y), (y, x)):
         quotient = made_by(outer, "divide")
-        if quotient is not None and _is(quotient.operands[1], last):
-            return _covering(outer, last, quotient.operands[0])
+        if quotient is not None and _is_same(quotient.operands[1], last):
+            return _covering_operand(outer, last, quotient.operands[0])
     return None
 
 
 @equation("multiply", "sqrt(x) * sqrt(x) = x", FAST)
 def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
-    root = made_by(x, "sqrt") if _is(x, y) else None
+    root = made_by(x, "sqrt") if _is_same(x, y) else None
     return None if root is None else root.operands[0]
 
 
@@ -421,7 +421,7 @@ for _outer, _inner in (("log", "exp"), ("exp", "log"), ("square", "sqrt"), ("log
 @equation("sqrt", "sqrt(x * x) = |x|", FAST)
 def _(made_by: ProducerLookup, x: Value) -> Value | None:
     product = made_by(x, "multiply")
-    if product is not None and _is(*product.operands):
+    if product is not None and _is_same(*product.operands):
         return product.operands[0].op("abs")
     squared = made_by(x, "square")
     return None if squared is None else squared.operands[0].op("abs")

@@ -130,17 +130,17 @@ def _reduce_axes(name: str, x: Value, axes: tuple[int, ...]) -> Value:
     return x.op(name, axis=axes, keepdims=True) if axes else x
 
 
-def _selecting(name: str) -> None:
+def _selection_rules(name: str) -> None:
     @equation(name, f"{name}(broadcast(x)) = x")
     def _(made_by: ProducerLookup, x: Value, axis: Any, keepdims: bool) -> Value | None:
         return _of_copies(made_by, x, axis, keepdims, lambda source, rest, _: _reduce_axes(name, source, rest))
 
 
-_selecting("max")
-_selecting("min")
+_selection_rules("max")
+_selection_rules("min")
 
 
-def _adding(name: str, text: str, exactness: Exactness) -> None:
+def _addition_rules(name: str, text: str, exactness: Exactness) -> None:
     def reduce_copies(x: Value, rest: tuple[int, ...], copies: int) -> Value | None:
         whole = is_integer(x.base)
         factor = np.asarray(copies if name == "sum" else 1).astype(x.base.dtype)  # integers wrap, as sums of them do
@@ -156,7 +156,7 @@ def _adding(name: str, text: str, exactness: Exactness) -> None:
         return None if x.base.base_class is BaseClass.BOOL else _of_copies(made_by, x, axis, keepdims, reduce_copies)
 
 
-_adding("sum", "sum(broadcast(x)) = n x, for integers, and for one element", Exactness.EXACT)
-_adding("sum", "sum(broadcast(x)) = n x", Exactness.ROUNDING)
-_adding("mean", "mean(x) = x, for one element", Exactness.EXACT)
-_adding("mean", "mean(broadcast(x)) = x", Exactness.ROUNDING)
+_addition_rules("sum", "sum(broadcast(x)) = n x, for integers, and for one element", Exactness.EXACT)
+_addition_rules("sum", "sum(broadcast(x)) = n x", Exactness.ROUNDING)
+_addition_rules("mean", "mean(x) = x, for one element", Exactness.EXACT)
+_addition_rules("mean", "mean(broadcast(x)) = x", Exactness.ROUNDING)

@@ -20,7 +20,7 @@ from relay.ops.elementwise.comparison import where
 from relay.ops.notation import Value, number_like
 
 
-def _is(one: Value, other: Value) -> bool:
+def _is_same(one: Value, other: Value) -> bool:
     return one.atom is other.atom
 
 
@@ -46,10 +46,10 @@ def _difference(made_by: ProducerLookup, x: Value, y: Value) -> Value:
         added = made_by(larger, "add")
         if added is not None:
             for one, other in (added.operands, added.operands[::-1]):
-                if _is(one, smaller):
+                if _is_same(one, smaller):
                     return other if sign == 1 else -other
         taken = made_by(larger, "subtract")
-        if taken is not None and _is(taken.operands[0], smaller):
+        if taken is not None and _is_same(taken.operands[0], smaller):
             return -taken.operands[1] if sign == 1 else taken.operands[1]
     return x - y
 
@@ -63,7 +63,7 @@ def _square(made_by: ProducerLookup, value: Value) -> Value | None:
     if power is not None and _is_number(power.operands[1], 2):
         return power.operands[0]
     product = made_by(value, "multiply")
-    return product.operands[0] if product is not None and _is(*product.operands) else None
+    return product.operands[0] if product is not None and _is_same(*product.operands) else None
 
 
 # ---- logarithms and exponentials
@@ -145,7 +145,7 @@ def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     (a,), (b,) = left.operands, right.operands
     for positive, negated, factor in ((a, b, 2), (b, a, -2)):
         sign = made_by(negated, "negative")
-        if sign is not None and _is(sign.operands[0], positive):
+        if sign is not None and _is_same(sign.operands[0], positive):
             return positive.op("sinh") * factor
     return None
 
@@ -172,7 +172,7 @@ def _(made_by: ProducerLookup, x: Value) -> Value | None:
 def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     rest, power = _plus_one(made_by, y), made_by(x, "exp")
     below = None if rest is None else made_by(rest, "exp")
-    if power is None or below is None or not _is(power.operands[0], below.operands[0]):
+    if power is None or below is None or not _is_same(power.operands[0], below.operands[0]):
         return None
     return power.operands[0].op("sigmoid")
 
@@ -181,7 +181,7 @@ def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
 def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     power, summed = made_by(x, "exp"), made_by(y, "sum")
     below = None if summed is None else made_by(summed.operands[0], "exp")
-    if power is None or summed is None or below is None or not _is(power.operands[0], below.operands[0]):
+    if power is None or summed is None or below is None or not _is_same(power.operands[0], below.operands[0]):
         return None
     (terms,) = power.operands
     axis: Any = summed.attributes["axis"]
@@ -235,7 +235,7 @@ def _beside_square(made_by: ProducerLookup, root: Value, other: Value) -> Value 
         squared = _square(made_by, term)
         negated = made_by(other, "negative")
         wanted = [other, *(() if negated is None else negated.operands)]
-        return squared is not None and any(_is(squared, value) for value in wanted)
+        return squared is not None and any(_is_same(squared, value) for value in wanted)
 
     for one, term in () if added is None else (added.operands, added.operands[::-1]):
         if is_square(one):
@@ -271,7 +271,7 @@ def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     squares, mean = made_by(x, "mean"), _square(made_by, y)
     inner = None if mean is None else made_by(mean, "mean")
     terms = None if squares is None else _square(made_by, squares.operands[0])
-    if squares is None or inner is None or terms is None or not _is(terms, inner.operands[0]):
+    if squares is None or inner is None or terms is None or not _is_same(terms, inner.operands[0]):
         return None
     if squares.attributes != inner.attributes:
         return None
@@ -304,7 +304,7 @@ def _(made_by: ProducerLookup, x: Value, y: Value) -> Value | None:
     if added is None:
         return None
     for one, other in (added.operands, added.operands[::-1]):
-        if _is(one, y):
+        if _is_same(one, y):
             return other
     return None
 

@@ -17,9 +17,9 @@ from relay.ops.notation import (
     Stage,
     Tensor,
     Value,
-    counting,
     dims,
     index_base,
+    integer_range,
     register_op,
     result_dims,
 )
@@ -92,7 +92,7 @@ def _pad_gradient(x: Value, out: Value, dout: Value, widths: Widths, mode: str, 
         if _adds(before, after):
             first, beyond = arithmetic.subtract(0, before), arithmetic.add(dim, after)
             base = index_base(arithmetic.multiply(2, arithmetic.add(beyond, dim)))  # what reflection adds and doubles
-            places = counting(result.emitter, first, beyond, base)
+            places = integer_range(result.emitter, first, beyond, base)
             sources = _source(mode, places, result.emitter.number(dim, base) - 1)
             shape = (*result.shape[:axis], dim, *result.shape[axis + 1 :])
             zeros = result.emitter.constant(0, result.base).op("broadcast_to", shape=shape)

@@ -66,11 +66,11 @@ class WindowAxes:
         shape = dims(x)
 
         def by_rule() -> Shape:
-            return cls.from_attributes(shape, axes, kernel, stride, padding, dilation).outer(shape)
+            return cls.from_attributes(shape, axes, kernel, stride, padding, dilation).outer_shape(shape)
 
         return cls.from_attributes(shape, axes, kernel, stride, padding, dilation, result_dims(by_rule))
 
-    def outer(self, shape: Sequence[Dim]) -> Shape:
+    def outer_shape(self, shape: Sequence[Dim]) -> Shape:
         """The shape with the number of windows along the axes."""
         result: list[Dim] = list(shape)
         for axis, extent in zip(self.axes, self.extents, strict=True):
@@ -82,7 +82,7 @@ def slid_stage(x: Stage, along: WindowAxes, fill: float) -> Stage:
     """x's windows, with a number outside of x."""
     shape, over = dims(x), along.windows
     rank = len(shape)
-    result = (*along.outer(shape), *over.kernel)
+    result = (*along.outer_shape(shape), *over.kernel)
     if 0 in shape:
         return stages.full(result, fill, str(x.dtype))
 
@@ -112,7 +112,7 @@ def numpy_slid(x: Tensor, along: WindowAxes, fill: float) -> Tensor:
         widths[axis] = pair
     extents = numbers(along.extents)
     if 0 in extents:
-        return np.full(numbers((*along.outer(x.shape), *along.windows.kernel)), fill, x.dtype)
+        return np.full(numbers((*along.outer_shape(x.shape), *along.windows.kernel)), fill, x.dtype)
     padded = np.pad(x, widths, constant_values=np.asarray(fill, x.dtype))
     slid = np.lib.stride_tricks.sliding_window_view(padded, along.windows.reach, axis=along.axes)
     places: list[slice] = [slice(None)] * x.ndim
@@ -139,7 +139,7 @@ def add_overlaps(windows: Value, along: WindowAxes) -> Value:
     )  # fmt: skip
 
 
-def slid(x: Value, along: WindowAxes, fill: float) -> Value:
+def sliding_view(x: Value, along: WindowAxes, fill: float) -> Value:
     """The windows of a symbolic value."""
     over = along.windows
     return x.op(
@@ -150,7 +150,7 @@ def slid(x: Value, along: WindowAxes, fill: float) -> Value:
 
 @register_op(
     sizes=frozenset({"padding"}),
-    relation=Relation("T:number -> T", rules.sliding),
+    relation=Relation("T:number -> T", rules.sliding_shape),
     pattern=Pattern.INJECTIVE,
     compute=lambda x, kernel, axes, stride, padding, dilation, fill: slid_stage(
         x, WindowAxes.of_stage(x, axes, kernel, stride, padding, dilation), fill
@@ -184,7 +184,7 @@ def sliding_windows(
     return numpy_slid(x, WindowAxes.from_attributes(x.shape, axes, kernel, stride, padding, dilation), fill)
 
 
-def _overlapping(
+def _overlapping_windows(
     shape: Sequence[Dim], sizes: Numbers, axes: Numbers, stride: Numbers, padding: Padding, dilation: Numbers
 ) -> tuple[WindowAxes, Shape]:
     """The windows, and the result's shape."""
@@ -197,7 +197,7 @@ def _overlapping(
 
 
 def _overlap_add(windows: Stage, **attributes: Any) -> Stage:
-    along, shape = _overlapping(dims(windows), **attributes)
+    along, shape = _overlapping_windows(dims(windows), **attributes)
     over, rank = along.windows, len(shape)
     if 0 in shape or 0 in dims(windows):
         return stages.full(shape, 0, str(windows.dtype))
@@ -219,8 +219,8 @@ def _overlap_add(windows: Stage, **attributes: Any) -> Stage:
 
 
 def _overlap_add_gradient(windows: Value, out: Value, dout: Value, sizes: Numbers, **attributes: Any) -> Value:
-    along, _ = _overlapping(windows.shape, sizes, **attributes)
-    return slid(dout, along, 0)
+    along, _ = _overlapping_windows(windows.shape, sizes, **attributes)
+    return sliding_view(dout, along, 0)
 
 
 def _batched_overlaps(batch: Batch, windows: Value, axes: Numbers, **attributes: Any) -> Value:
@@ -257,7 +257,7 @@ def overlap_add(
     >>> relay.overlap_add(np.float32([[1, 2], [10, 20]]), 3, axes=0)
     array([ 1., 12., 20.], dtype=float32)
     """
-    along, found = _overlapping(windows.shape, sizes, axes, stride, padding, dilation)
+    along, found = _overlapping_windows(windows.shape, sizes, axes, stride, padding, dilation)
     shape = numbers(found)
     over, rank = along.windows, len(shape)
     room, kept = list(shape), [slice(None)] * rank

@@ -49,7 +49,7 @@ def _word(number: int) -> Element:
     return tirx.const(number, "uint32")
 
 
-def _wide(x: Element) -> Element:
+def _widened_element(x: Element) -> Element:
     return tirx.Cast("uint64", x)
 
 
@@ -62,7 +62,7 @@ def _sign(x: Element) -> Element:
     return tirx.bitwise_and(bits_of(x), tirx.const(_SIGN, "int32"))
 
 
-def _odd(function: Callable[[Element], Element]) -> Callable[[Element], Element]:
+def _odd_extension(function: Callable[[Element], Element]) -> Callable[[Element], Element]:
     """The odd function that is `function` for numbers that are not negative, and NaN for NaN."""
     return lambda x: let(x, lambda x: _with_sign(let(tirx.abs(x), function), _sign(x)))
 
@@ -101,7 +101,7 @@ def _multiply_by_two_over_pi(
         return tirx.bitwise_or(tirx.shift_left(left, shift), low)
 
     def product(left: Element, right: Element) -> Element:
-        return _wide(significand) * _wide(shift_words(left, right))
+        return _widened_element(significand) * _widened_element(shift_words(left, right))
 
     mask = tirx.const(0xFFFFFFFF, "uint64")
     half = tirx.const(32, "uint64")
@@ -154,7 +154,7 @@ def _or_nan(a: Element, value: Element) -> Element:
     return select(tirx.LE(a, single(3.4028234663852886e38)), value, from_bits(tirx.const(0x7FC00000, "int32")))
 
 
-def _wave(turned: int) -> Callable[[Element], Element]:
+def _shifted_sine(turned: int) -> Callable[[Element], Element]:
     """The sine of a >= 0 plus this many right angles."""
 
     def wave_of(a: Element) -> Element:
@@ -180,12 +180,12 @@ def _tangent(a: Element) -> Element:
 
 
 def _cos_single(x: Element) -> Element:
-    return let(tirx.abs(x), _wave(1))
+    return let(tirx.abs(x), _shifted_sine(1))
 
 
-sin = by_dtype(_odd(_wave(0)), lambda x: tirx.sin(x))
+sin = by_dtype(_odd_extension(_shifted_sine(0)), lambda x: tirx.sin(x))
 cos = by_dtype(_cos_single, lambda x: tirx.cos(x))
-tan = by_dtype(_odd(_tangent), library("tan"))
+tan = by_dtype(_odd_extension(_tangent), library("tan"))
 
 
 # ---- asin, acos
@@ -217,7 +217,7 @@ def _acos_single(x: Element) -> Element:
     return let(x, lambda x: let(tirx.abs(x), lambda a: _asin_parts(a, lambda far, y: acos_of(x, far, y))))
 
 
-asin = by_dtype(_odd(_asin_of_magnitude), library("asin"))
+asin = by_dtype(_odd_extension(_asin_of_magnitude), library("asin"))
 acos = by_dtype(_acos_single, library("acos"))
 
 
@@ -237,7 +237,7 @@ def _atan_of_magnitude(a: Element) -> Element:
     return offset + _atan_polynomial(numerator / denominator)
 
 
-atan = by_dtype(_odd(_atan_of_magnitude), library("atan"))
+atan = by_dtype(_odd_extension(_atan_of_magnitude), library("atan"))
 
 
 def _atan2_single(y: Element, x: Element) -> Element:
@@ -284,7 +284,7 @@ def _cosh_single(x: Element) -> Element:
     return let(tirx.abs(x), lambda a: let(exp_half_single(a), lambda e: e + single(0.25) / e))
 
 
-sinh = by_dtype(_odd(_sinh_of_magnitude), library("sinh"))
+sinh = by_dtype(_odd_extension(_sinh_of_magnitude), library("sinh"))
 cosh = by_dtype(_cosh_single, library("cosh"))
 
 
@@ -314,6 +314,6 @@ def _atanh_of_magnitude(a: Element) -> Element:
     return single(0.5) * let(single(2) * a / (single(1) - a), log1p_single)
 
 
-asinh = by_dtype(_odd(_asinh_of_magnitude), library("asinh"))
+asinh = by_dtype(_odd_extension(_asinh_of_magnitude), library("asinh"))
 acosh = by_dtype(_acosh_single, library("acosh"))
-atanh = by_dtype(_odd(_atanh_of_magnitude), library("atanh"))
+atanh = by_dtype(_odd_extension(_atanh_of_magnitude), library("atanh"))

@@ -182,7 +182,7 @@ def _logarithm(joined: Callable[[Element, Element], Element]) -> Callable[[Eleme
     return logarithm_of
 
 
-def _natural(k: Element, f: Element) -> Element:
+def _natural_logarithm(k: Element, f: Element) -> Element:
     return _tail(f, lambda h, t: k * double(_LN2_HIGH) - ((h - (t + k * double(_LN2_LOW))) - f))
 
 
@@ -198,7 +198,7 @@ def _decimal(k: Element, f: Element) -> Element:
     return k * double(_LOG10_2_HIGH) + (k * double(_LOG10_2_LOW) + _of_one_plus(f) * double(_LOG10_E))
 
 
-log = _logarithm(_natural)
+log = _logarithm(_natural_logarithm)
 log2 = _logarithm(_binary)
 log10 = _logarithm(_decimal)
 

@@ -130,7 +130,7 @@ class TirArithmetic:
 NUMPY: Arithmetic = NumPyArithmetic()
 
 
-def _leading(a: Arithmetic, x: Number) -> Number:
+def _leading_bits(a: Arithmetic, x: Number) -> Number:
     """x with its leading 26 bits only."""
     return a.name(a.from_bits(a.mask_bits(a.bits(x), -(1 << _LOW_BITS))))
 
@@ -138,10 +138,10 @@ def _leading(a: Arithmetic, x: Number) -> Number:
 def product(a: Arithmetic, x: Number, y: Number) -> Number:
     """x * y to within a few units of the last place, by exact partial products (after Dekker, 1971)."""
     x, y = a.name(x), a.name(y)
-    x_high, y_high = _leading(a, x), _leading(a, y)
+    x_high, y_high = _leading_bits(a, x), _leading_bits(a, y)
     x_low, y_low = a.name(x - x_high), a.name(y - y_high)
     across = x_high * y_low + x_low * y_high
-    return a.name(x_high * y_high + (across + _leading(a, x_low) * _leading(a, y_low)))
+    return a.name(x_high * y_high + (across + _leading_bits(a, x_low) * _leading_bits(a, y_low)))
 
 
 def polynomial(a: Arithmetic, x: Number, coefficients: Sequence[Number]) -> Number:

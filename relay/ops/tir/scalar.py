@@ -162,7 +162,7 @@ def _at_least_float32(x: Element) -> Element:
 # ---- arithmetic
 
 
-def wrapping(node: str) -> Callable[[Element, Element], Element]:
+def wrapping_operation(node: str) -> Callable[[Element, Element], Element]:
     """Add, Sub or Mul, with integers that wrap.
 
     TVM tells LLVM that sums and products of 32 and 64 bits never overflow, unsigned ones neither. So those of 32 bits
@@ -188,20 +188,27 @@ def _from_halves(node: str, x: Element, y: Element) -> Element:
     """The result for 64 bits from operations that do not overflow."""
     dtype = dtype_of(x)
     if node == "Mul":
-        across = _low(_low(x) * _high(y)) + _low(_high(x) * _low(y))
-        below = tirx.Cast("uint64", _low(x)) * tirx.Cast("uint64", _low(y))
-        return let(below, lambda b: _combine_halves(tirx.Cast(dtype, _high(b)) + across, tirx.Cast(dtype, _low(b))))
+        across = _low_half(_low_half(x) * _high_half(y)) + _low_half(_high_half(x) * _low_half(y))
+        below = tirx.Cast("uint64", _low_half(x)) * tirx.Cast("uint64", _low_half(y))
+        return let(
+            below, lambda b: _combine_halves(tirx.Cast(dtype, _high_half(b)) + across, tirx.Cast(dtype, _low_half(b)))
+        )
     carry = 1 if node == "Sub" else 0  # x - y = x + ~y + 1
     y = tirx.bitwise_not(y) if node == "Sub" else y
-    total = _low(x) + _low(y) + tirx.const(carry, dtype)
-    return let(total, lambda low: _combine_halves(_low(_high(x)) + _low(_high(y)) + _high(low), _low(low)))
+    total = _low_half(x) + _low_half(y) + tirx.const(carry, dtype)
+    return let(
+        total,
+        lambda low: _combine_halves(
+            _low_half(_high_half(x)) + _low_half(_high_half(y)) + _high_half(low), _low_half(low)
+        ),
+    )
 
 
-def _low(x: Element) -> Element:
+def _low_half(x: Element) -> Element:
     return tirx.bitwise_and(x, constant((1 << 32) - 1, x))
 
 
-def _high(x: Element) -> Element:
+def _high_half(x: Element) -> Element:
     return tirx.shift_right(x, constant(32, x))
 
 
@@ -209,9 +216,9 @@ def _combine_halves(high: Element, low: Element) -> Element:
     return tirx.bitwise_or(tirx.shift_left(high, constant(32, high)), low)
 
 
-add = wrapping("Add")
-subtract = wrapping("Sub")
-multiply = wrapping("Mul")
+add = wrapping_operation("Add")
+subtract = wrapping_operation("Sub")
+multiply = wrapping_operation("Mul")
 
 
 def divide(x: Element, y: Element) -> Element:

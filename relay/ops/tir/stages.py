@@ -183,22 +183,22 @@ def total(x: Stage, axes: Sequence[int], keepdims: bool, element: Callable[[Elem
     return reduction(scalar.add, 0, x, axes, keepdims, element)
 
 
-def largest(x: Stage, axes: Sequence[int], keepdims: bool) -> Stage:
+def maximum_along(x: Stage, axes: Sequence[int], keepdims: bool) -> Stage:
     """The maximum along axes; NaN if there is one, the lowest number over no elements."""
-    return reduction(scalar.maximum, lowest(str(x.dtype)), x, axes, keepdims)
+    return reduction(scalar.maximum, lowest_number(str(x.dtype)), x, axes, keepdims)
 
 
-def smallest(x: Stage, axes: Sequence[int], keepdims: bool) -> Stage:
+def minimum_along(x: Stage, axes: Sequence[int], keepdims: bool) -> Stage:
     """The minimum along axes; NaN if there is one, the highest number over no elements."""
-    return reduction(scalar.minimum, highest(str(x.dtype)), x, axes, keepdims)
+    return reduction(scalar.minimum, highest_number(str(x.dtype)), x, axes, keepdims)
 
 
-def lowest(dtype: str) -> float:
+def lowest_number(dtype: str) -> float:
     """The identity of the maximum."""
     return -math.inf if scalar.is_float(dtype) else int(tirx.min_value(dtype).value)
 
 
-def highest(dtype: str) -> float:
+def highest_number(dtype: str) -> float:
     """The identity of the minimum."""
     return math.inf if scalar.is_float(dtype) else int(tirx.max_value(dtype).value)
 

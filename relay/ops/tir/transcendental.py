@@ -203,7 +203,7 @@ def _logarithm(joined: Callable[[Element, Element], Element]) -> Callable[[Eleme
     return logarithm_of
 
 
-def _natural(k: Element, m: Element) -> Element:
+def _natural_logarithm(k: Element, m: Element) -> Element:
     return m + (_log1p_reduced(m) + k * single(_LN2_LOW)) + k * single(_LN2_HIGH)
 
 
@@ -215,7 +215,7 @@ def _decimal(k: Element, m: Element) -> Element:
     return k * single(_LOG10_2_HIGH) + (k * single(_LOG10_2_LOW) + (m + _log1p_reduced(m)) * single(_LOG10_E))
 
 
-_log_single = _logarithm(_natural)
+_log_single = _logarithm(_natural_logarithm)
 log2 = by_dtype(_logarithm(_binary), double_precision.log2)
 log10 = by_dtype(_logarithm(_decimal), double_precision.log10)
 log = by_dtype(_log_single, double_precision.log)

@@ -35,7 +35,7 @@ def to_dot(graphs: Sequence[Graph]) -> str:
     for position, graph in enumerate(graphs):
         indent = "  "
         if len(graphs) > 1:
-            lines += [f"  subgraph cluster_program{position} {{", f"    label={_quoted(graph.title)}; penwidth=2;"]
+            lines += [f"  subgraph cluster_program{position} {{", f"    label={_quote(graph.title)}; penwidth=2;"]
             indent = "    "
         for function in graph.functions:
             lines += _cluster(function, indent)
@@ -47,7 +47,7 @@ def to_dot(graphs: Sequence[Graph]) -> str:
 
 def _cluster(cluster: Cluster, indent: str) -> Iterator[str]:
     yield f"{indent}subgraph cluster_{cluster.number} {{"
-    yield f'{indent}  label={_quoted(cluster.label)}; labeljust=l; style=rounded; color="#8c959f";'
+    yield f'{indent}  label={_quote(cluster.label)}; labeljust=l; style=rounded; color="#8c959f";'
     for member in cluster.members:
         if isinstance(member, Node):
             yield f"{indent}  {_node(member)}"
@@ -57,7 +57,7 @@ def _cluster(cluster: Cluster, indent: str) -> Iterator[str]:
 
 
 def _node(node: Node) -> str:
-    return f"n{node.number} [label={_quoted(node.label)}, tooltip={_quoted(_tooltip(node))}, {_NODES[node.kind]}];"
+    return f"n{node.number} [label={_quote(node.label)}, tooltip={_quoted_text(_tooltip(node))}, {_NODES[node.kind]}];"
 
 
 def _tooltip(node: Node) -> str:
@@ -70,11 +70,11 @@ def _tooltip(node: Node) -> str:
 
 
 def _edge(edge: Edge) -> str:
-    attributes = [a for a in (f"label={_quoted(edge.type)}" if edge.type else "", _EDGES[edge.kind]) if a]
+    attributes = [a for a in (f"label={_quote(edge.type)}" if edge.type else "", _EDGES[edge.kind]) if a]
     return f"  n{edge.source} -> n{edge.target}" + (f" [{', '.join(attributes)}];" if attributes else ";")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 

@@ -193,7 +193,7 @@ class _Maker:
                 inner, arriving, word = self._function(function), [], "closure"
                 cluster.members.append(inner)
             case _ if blocks(value):
-                inner, arriving, word = *self._other(cluster, value), type(value).__name__
+                inner, arriving, word = *self._other_construct(cluster, value), type(value).__name__
             case _:
                 self._operation(cluster, binding, f"{names} = " if names else "", types)
                 return
@@ -251,7 +251,7 @@ class _Maker:
             arriving += [(n, _type(p)) for n, p in zip(parameters, value.parameters, strict=True)]
         return inner, arriving
 
-    def _other(self, cluster: Cluster, value: object) -> tuple[Cluster, list[tuple[int, str]]]:
+    def _other_construct(self, cluster: Cluster, value: object) -> tuple[Cluster, list[tuple[int, str]]]:
         """A construct of the untyped program."""
         inner = self._cluster(type(value).__name__, cluster)
         arriving: list[tuple[int, str]] = []

@@ -37,7 +37,7 @@ _CLASSES = {
 _Stretch: TypeAlias = tuple[Kind | None, str]
 
 
-def shortened(text: str) -> str:
+def shorten_program(text: str) -> str:
     """The first lines of a long program, and how many more there are."""
     lines = text.split("\n")
     if len(lines) <= MOST_LINES:
@@ -47,8 +47,8 @@ def shortened(text: str) -> str:
 
 def program_html(name: str, type_: str, text: str | None, errors: Sequence[Diagnostic] = ()) -> str:
     """A function as HTML for notebooks: its name and type, and its program or the errors in it."""
-    head = f'<div class="head">{span("f", name)}{" : " if type_ else ""}{"".join(highlighted(type_))}</div>'
-    said = "" if text is None else f"<pre>{chr(10).join(highlighted(shortened(text)))}</pre>"
+    head = f'<div class="head">{span("f", name)}{" : " if type_ else ""}{"".join(highlighted_lines(type_))}</div>'
+    said = "" if text is None else f"<pre>{chr(10).join(highlighted_lines(shorten_program(text)))}</pre>"
     return fragment(head + said + "".join(map(diagnostic_html, errors)))
 
 
@@ -57,7 +57,7 @@ def diagnostic_html(diagnostic: Diagnostic) -> str:
     return f"<pre>{from_terminal(diagnostic.render(color=True))}</pre>"
 
 
-def highlighted(text: str) -> list[str]:
+def highlighted_lines(text: str) -> list[str]:
     """The lines of a program as HTML. Linear in the size of the text."""
     parts: list[str] = []
     for function in _functions(list(stretches(text))):

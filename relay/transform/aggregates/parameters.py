@@ -45,7 +45,7 @@ def flatten_parameters(module: Module) -> Module:
     workers: dict[str, Global] = {}
     for name, function in chosen.items():
         types = tuple(t for p in function.parameters for t in _types(p.type))
-        worker_name = _fresh(f"{name}_parts", module) if name in fixed else name
+        worker_name = _fresh_name(f"{name}_parts", module) if name in fixed else name
         workers[name] = Global(worker_name, FunctionType(types, function.type.result))
     functions: dict[str, Function | Derivative] = {}
     for name, found in module.functions.items():
@@ -82,7 +82,7 @@ def _recursive_tuple_functions(module: Module) -> dict[str, Function]:
     return found
 
 
-def _fresh(name: str, module: Module) -> str:
+def _fresh_name(name: str, module: Module) -> str:
     taken = {*module.functions, *(d.name for d in module.data)}
     candidate, number = name, 1
     while candidate in taken:

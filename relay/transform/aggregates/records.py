@@ -180,7 +180,7 @@ class _RecordFlattening(Flattening):
             assert self.source.result is not None
             if self.types.flat_type(self.source.result) != self.source.result:
                 whole = Var("result", self.source.result, end.span)
-                out.append(Binding((whole,), self._together(end.values[0], self.source.result, out)))
+                out.append(Binding((whole,), self._old_value(end.values[0], self.source.result, out)))
                 return Exit(end.label, (whole,), end.span)
         return end
 
@@ -224,7 +224,7 @@ class _RecordFlattening(Flattening):
         out.append(Binding((target,), expression))
         return target
 
-    def _together(self, value: Atom, type_: Type, out: list[Binding]) -> Expr:
+    def _old_value(self, value: Atom, type_: Type, out: list[Binding]) -> Expr:
         """The value of the new type as one of the old type."""
         if self.types.flat_type(type_) == type_:
             return value
@@ -237,7 +237,7 @@ class _RecordFlattening(Flattening):
             part = Var("part", item)
             out.append(Binding((part,), Project(value, position)))
             whole = Var("part", old_item)
-            out.append(Binding((whole,), self._together(part, old_item, out)))
+            out.append(Binding((whole,), self._old_value(part, old_item, out)))
             parts.append(whole)
         if isinstance(found, DataType):
             return Construct(found.definition, found.definition.constructors[0].name, tuple(parts))

@@ -96,7 +96,7 @@ class _TupleFlattening:
                 self.loops.add(label)
                 start = self.flatten_atoms(initial, out)
                 rebuilt: list[Binding] = []
-                carried = self.together(parameters, rebuilt)
+                carried = self.tuple_variables(parameters, rebuilt)
                 made = Loop(label, carried, start, self.block(body, rebuilt), counter, span)
             case MakeTuple(items):
                 self.items[binding.targets[0]] = items
@@ -105,7 +105,7 @@ class _TupleFlattening:
             case _:
                 out.append(binding)
                 return
-        targets = self.together(binding.targets, after)
+        targets = self.tuple_variables(binding.targets, after)
         out.append(Binding(targets, made))
         out += after
 
@@ -128,7 +128,7 @@ class _TupleFlattening:
             found += self.flatten_atoms(items, out)
         return tuple(found)
 
-    def together(self, variables: tuple[Var, ...], out: list[Binding]) -> tuple[Var, ...]:
+    def tuple_variables(self, variables: tuple[Var, ...], out: list[Binding]) -> tuple[Var, ...]:
         """Variables for the components of `variables`, which are made of them by bindings in `out`."""
         found: list[Var] = []
 

@@ -67,7 +67,7 @@ def call_graph(module: Module) -> dict[str, list[str]]:
     return {name: references(function) for name, function in module.functions.items()}
 
 
-def reachable(module: Module, graph: Mapping[str, Collection[str]]) -> set[str]:
+def reachable_functions(module: Module, graph: Mapping[str, Collection[str]]) -> set[str]:
     """The functions that the entry leads to."""
     found = {module.entry}
     pending = [module.entry]

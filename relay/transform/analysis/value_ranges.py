@@ -167,7 +167,7 @@ def _size_is_natural(dim: Dim) -> bool:
         split = _split(dim, size)
         if split is not None and isinstance(split[0], int) and split[0] < 0:
             dim = add(
-                multiply(split[0], size.largest if isinstance(size, DataDependentDim) else LARGEST_SIZE), split[1]
+                multiply(split[0], size.upper_bound if isinstance(size, DataDependentDim) else LARGEST_SIZE), split[1]
             )
     return dim >= 0 if isinstance(dim, int) else facts().at_least(dim, 0) is True
 

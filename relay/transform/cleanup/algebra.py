@@ -64,7 +64,7 @@ def _left_identity(operator: Operator, call: OpCall, type_: Type, definition: De
     return right if _type(right) == type_ and _is_identity(operator, left, definition) else None
 
 
-def _only(operator: Operator, call: OpCall, type_: Type, _: Definition) -> Atom | None:
+def _only_operand(operator: Operator, call: OpCall, type_: Type, _: Definition) -> Atom | None:
     return call.arguments[0] if _type(call.arguments[0]) == type_ else None
 
 
@@ -102,7 +102,7 @@ RULES: tuple[Rule, ...] = (
     Rule("f(x, x) = x", lambda f: _binary(f) and f.algebra.idempotent, _equal_operands),
     Rule("f(f(x)) = f(x)", lambda f: _unary(f) and f.algebra.idempotent, _done_already),
     Rule("f(f(x)) = x", lambda f: _unary(f) and f.algebra.involution, _involution_operand),
-    Rule("f(x: T): T = x", lambda f: _unary(f) and f.algebra.coercion, _only),
+    Rule("f(x: T): T = x", lambda f: _unary(f) and f.algebra.coercion, _only_operand),
 )
 """The equations of operator calls. The order does not matter. The order does not matter."""
 

@@ -57,7 +57,7 @@ def eliminate_dead_arguments(module: Module) -> Module:
 
 
 def _with_fewer_parameters(module: Module) -> Module:
-    free = _free(module)
+    free = _changeable_functions(module)
     found = _ModuleNeeds(module, free)
     kept = {name: tuple(p in found.needed for p in f.parameters) for name, f in free.items()}
     if all(map(all, kept.values())):
@@ -72,7 +72,7 @@ def _with_fewer_parameters(module: Module) -> Module:
 
 
 def _with_fewer_parts(module: Module) -> Module:
-    parts = _kept_parts(module, _free(module))
+    parts = _kept_parts(module, _changeable_functions(module))
     if not parts:
         return module
     functions: dict[str, Function | Derivative] = {}
@@ -89,7 +89,7 @@ def _with_fewer_parts(module: Module) -> Module:
     return with_functions(module, functions)
 
 
-def _free(module: Module) -> dict[str, Function]:
+def _changeable_functions(module: Module) -> dict[str, Function]:
     """The functions whose types may change: only calls mention them."""
     fixed = {module.entry}
     for function in module.functions.values():
@@ -295,10 +295,10 @@ class _ArgumentElimination:
         bindings = [made for b in block.bindings if (made := self.binding(b)) is not None]
         end = block.terminator
         if self.own is not None and isinstance(end, Exit) and end.label is self.original.label:
-            return self._returning(bindings, end)
+            return self._returning_block(bindings, end)
         return Block(tuple(bindings), end)
 
-    def _returning(self, bindings: list[Binding], end: Exit) -> Block:
+    def _returning_block(self, bindings: list[Binding], end: Exit) -> Block:
         """The block that returns those parts of its result that are read."""
         assert self.own is not None
         (value,) = end.values

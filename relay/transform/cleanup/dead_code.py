@@ -45,7 +45,7 @@ from relay.ir.expr import (
 from relay.ir.rebuild import rebuild_block
 from relay.ir.traverse import operands
 from relay.transform.analysis.effects import effectful
-from relay.transform.analysis.graph import call_graph, reachable
+from relay.transform.analysis.graph import call_graph, reachable_functions
 from relay.transform.core.rebuilding import map_bodies, select, with_functions
 from relay.transform.module_pass import module_pass
 
@@ -69,7 +69,7 @@ def eliminate_dead_code(module: Module) -> Module:
 
 def drop_unreachable(module: Module) -> Module:
     """The module with only those functions that its entry leads to."""
-    kept = reachable(module, call_graph(module))
+    kept = reachable_functions(module, call_graph(module))
     if len(kept) == len(module.functions):
         return module
     return with_functions(module, {name: f for name, f in module.functions.items() if name in kept})

@@ -276,7 +276,7 @@ class _Simplifier:
         orelse: Block | None = None
         for arm in branch.arms:
             condition = self.block(arm.condition)
-            certain = _certain(condition)
+            certain = _known_condition(condition)
             self.changed |= certain is not None
             if certain is None:
                 arms.append(Arm(condition, self.block(arm.body)))
@@ -359,7 +359,7 @@ def _is_true(atom: Atom) -> bool:
     return isinstance(atom, Constant) and bool(atom.value)
 
 
-def _certain(condition: Block) -> bool | None:
+def _known_condition(condition: Block) -> bool | None:
     """The value of a condition that is known."""
     if condition.bindings or not isinstance(condition.terminator, Yield):
         return None

@@ -87,7 +87,7 @@ class ApplyFunctions:
             self._made.append(found)
         return found.name, FunctionType((*flow.parameters, DataType(flow.definition)), flow.result)
 
-    def missing(self) -> tuple[FlowMember, Flow, Request | None] | None:
+    def missing_arm(self) -> tuple[FlowMember, Flow, Request | None] | None:
         """A constructor that has no arm yet."""
         for application in self._made:
             flow = self._flows.find(application.flow)

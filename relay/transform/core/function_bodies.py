@@ -108,7 +108,7 @@ class BodySpecializer:
             raise InternalError(f"{atom!r} is a function, and an operand")
         return value.atom
 
-    def _fresh(self, frame: Frame, variable: Var, type_: Type | None = None) -> Var:
+    def _fresh_variable(self, frame: Frame, variable: Var, type_: Type | None = None) -> Var:
         copy = Var(variable.name, variable.type if type_ is None else type_, variable.span)
         frame.values[variable] = self.static.atom(copy)
         return copy
@@ -124,7 +124,7 @@ class BodySpecializer:
             if column:
                 frame.values[target] = self.meeting.meet(target, type_of(target), column, join.paths, found, atoms)
             elif not self.flows.mentions(target.type):
-                found.append(self._fresh(frame, target))
+                found.append(self._fresh_variable(frame, target))
         for path, values in zip(join.paths, atoms, strict=True):
             path.draft.terminator = end(tuple(values), path.span)
         return tuple(found)
@@ -226,16 +226,16 @@ class BodySpecializer:
             case Lambda():
                 raise InternalError("a lambda outside of its group")
             case _:
-                self._holding(frame, binding, out)
+                self._convert_container(frame, binding, out)
 
-    def _holding(self, frame: Frame, binding: Binding, out: BlockBuilder) -> None:
+    def _convert_container(self, frame: Frame, binding: Binding, out: BlockBuilder) -> None:
         """Convert operations on functions in references, stacks and data types; operators and other effects."""
         value, targets = binding.value, binding.targets
         if not any(self.flows.mentions(t.type) for t in targets) and not isinstance(
             value, RefWrite | Construct | StackPush | StackSet
         ):
             made: Expr = map_atoms(value, lambda a: self._operand_atom(frame, a))
-            out.items.append(Binding(tuple(self._fresh(frame, t) for t in targets), made))
+            out.items.append(Binding(tuple(self._fresh_variable(frame, t) for t in targets), made))
             return
         type_: Type
         match value:
@@ -285,7 +285,7 @@ class BodySpecializer:
                 type_, made = known.items[index], Project(atom, index, span)
             case _:
                 raise InternalError(f"{type(value).__name__} gives a function")
-        out.items.append(Binding((self._fresh(frame, targets[0], type_),), made))
+        out.items.append(Binding((self._fresh_variable(frame, targets[0], type_),), made))
 
     def _memoized_type(self, frame: Frame, binding: Binding, type_: Type) -> Type:
         """The converted type of a cell; the same when its loop is followed again."""
@@ -309,7 +309,7 @@ class BodySpecializer:
         chosen = []
         for arm in arms:
             types = type_.definition.constructors[type_.definition.index(arm.constructor)].fields
-            fields = tuple(self._fresh(frame, f, t) for f, t in zip(arm.fields, types, strict=True))
+            fields = tuple(self._fresh_variable(frame, f, t) for f, t in zip(arm.fields, types, strict=True))
             chosen.append((arm.constructor, fields, self._arm(frame, arm.body, join)))
 
         def build() -> Match:
@@ -337,7 +337,9 @@ class BodySpecializer:
             frame.values.update(zip(loop.parameters, carried, strict=True))
             counter = None
             if loop.counter is not None:
-                counter = Counter(self._fresh(frame, loop.counter.index), self._operand_atom(frame, loop.counter.count))
+                counter = Counter(
+                    self._fresh_variable(frame, loop.counter.index), self._operand_atom(frame, loop.counter.count)
+                )
             ways = LoopExits(label, Join(), types, carried, counter is not None, memory)
             frame.labels[loop.label] = ways
             body = self._block(frame, loop.body)
@@ -379,7 +381,7 @@ class BodySpecializer:
             return
         call, result = self.caller.call(callee, arguments, span, out)
         type_ = result if self.flows.mentions(target.type) else type_of(target)
-        out.items.append(Binding((self._fresh(frame, target, type_),), call))
+        out.items.append(Binding((self._fresh_variable(frame, target, type_),), call))
 
     def _inline(
         self, outer: Frame, target: Var, inlined: InlinedBody, span: Span | None, out: BlockBuilder

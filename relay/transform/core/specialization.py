@@ -173,7 +173,7 @@ class _Specializer:
             if self.requests.pending:
                 self._make(self.requests.pending.popleft())
                 continue
-            missing = self.applications.missing()
+            missing = self.applications.missing_arm()
             if missing is None:
                 break
             alternative, flow, self.current = missing

@@ -41,12 +41,12 @@ def in_place_operands(binding: Binding) -> tuple[Atom, ...]:
     return ()
 
 
-def _overwritten(binding: Binding) -> set[Var]:
+def _overwritten_variables(binding: Binding) -> set[Var]:
     """The variables whose memory a binding may take for an update, also inside its blocks."""
     found = {a for a in in_place_operands(binding) if isinstance(a, Var)}
     for block in blocks(binding.value):
         for inner in block.bindings:
-            found |= _overwritten(inner)
+            found |= _overwritten_variables(inner)
     if isinstance(binding.value, Loop):
         pairs = zip(binding.value.parameters, binding.value.initial, strict=True)
         found |= {initial for parameter, initial in pairs if parameter in found and isinstance(initial, Var)}
@@ -77,7 +77,7 @@ class BlockCalls:
                 self.patterns[i] = lookup(binding.value.operator).pattern
                 self.users[i] = set()
                 self.updated.update((i, atom) for atom in in_place_operands(binding))
-            for variable in _overwritten(binding):
+            for variable in _overwritten_variables(binding):
                 self._overwritten.setdefault(variable, i)
         for i, binding in enumerate(block.bindings):
             for j in set(self._positions(_reads(binding.value))):

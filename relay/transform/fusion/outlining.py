@@ -115,13 +115,13 @@ class _Outlining:
         bindings: list[Binding] = []
         for position, binding in enumerate(block.bindings):
             if position in groups:
-                bindings += self._calling(groups[position], binding.value.span)
+                bindings += self._outlined_call(groups[position], binding.value.span)
             elif not is_call(binding):  # else it is in a group, or nobody uses it
                 changed: Expr = map_blocks(binding.value, self.block)
                 bindings.append(Binding(binding.targets, changed))
         return Block(tuple(bindings), block.terminator)
 
-    def _calling(self, group: FusionGroup, span: Span | None) -> list[Binding]:
+    def _outlined_call(self, group: FusionGroup, span: Span | None) -> list[Binding]:
         """A call of the group's function in place of its calls."""
         call = self._call(group, span)
         if len(group.outputs) == 1:

@@ -199,7 +199,7 @@ class _ProducerConsumerFusion:
         arguments = [a for a in dict.fromkeys(self.calls.call(i).arguments) if isinstance(a, Var | Constant)]
         once: Dim = 0
         for atom in arguments:
-            missing = [draft for draft in groups if not self._has(draft, atom)]
+            missing = [draft for draft in groups if not self._reads_anyway(draft, atom)]
             repeated = add(repeated, multiply(bytes_of(atom), len(missing)))
             if len(missing) == len(groups):
                 once = add(once, bytes_of(atom))
@@ -220,6 +220,6 @@ class _ProducerConsumerFusion:
                 readers += self.calls.users[j]
         return False
 
-    def _has(self, draft: GroupDraft, atom: Var | Constant) -> bool:
+    def _reads_anyway(self, draft: GroupDraft, atom: Var | Constant) -> bool:
         """True if a group reads a tensor anyway."""
         return any(atom is a for j in draft.members for a in self.calls.call(j).arguments)

@@ -43,18 +43,20 @@ def in_rows(bindings: Sequence[Binding]) -> bool:
         if operator.compute is None or not _is_plain(binding):
             return False
         reduces |= operator.pattern is Pattern.REDUCTION
-        count = min(count, _common(shape, next(iter(inner.values()))))
+        count = min(count, _common_dims(shape, next(iter(inner.values()))))
         for position, atom in enumerate(call.arguments):
             if operator.pattern is Pattern.REDUCTION:
                 type_ = getattr(atom, "type", None)
                 if not isinstance(type_, TensorType):
                     return False
-                count = min(count, _kept_axis_count(operator, call, position, type_.shape), _common(type_.shape, shape))
+                count = min(
+                    count, _kept_axis_count(operator, call, position, type_.shape), _common_dims(type_.shape, shape)
+                )
             elif isinstance(atom, Var) and atom in inner:
                 if operator.pattern in _ARITHMETIC:
-                    count = min(count, _common(inner[atom], shape) if len(inner[atom]) == len(shape) else 0)
+                    count = min(count, _common_dims(inner[atom], shape) if len(inner[atom]) == len(shape) else 0)
                 elif operator.indexing.kind is IndexKind.RESHAPE:
-                    count = min(count, _common(inner[atom], shape))
+                    count = min(count, _common_dims(inner[atom], shape))
                 else:
                     return False
     return reduces and count > 0 and _pays(bindings, count)
@@ -75,7 +77,7 @@ def _pays(bindings: Sequence[Binding], count: int) -> bool:
     return True
 
 
-def _common(one: Shape, other: Shape) -> int:
+def _common_dims(one: Shape, other: Shape) -> int:
     """The number of first dims that two shapes have in common."""
     count = 0
     while count < min(len(one), len(other)) and one[count] == other[count]:

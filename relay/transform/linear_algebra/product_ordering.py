@@ -83,7 +83,7 @@ class _ProductOrdering:
         chain = _Chain(lookup(call.operator), call, leaves)
         try:
             before = sum(chain.flops(calls[p]) for p in (root, *parts))
-            if chain.best() >= before:
+            if chain.best_cost() >= before:
                 return None
         except (TypeError, RelayError):  # a dim that is not a number
             return None
@@ -115,7 +115,7 @@ class _Chain:
         types = [_type(a) for a in call.arguments]
         return self.operator.flops(types, self.operator.infer(types, {}))
 
-    def best(self) -> int:
+    def best_cost(self) -> int:
         """The cost of the best order. Raises TypeMismatch where a product has no type, TypeError for symbolic dims."""
         count = len(self.leaves)
         for position, leaf in enumerate(self.leaves):

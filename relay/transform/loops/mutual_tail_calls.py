@@ -171,10 +171,10 @@ def _join(
     result = Var("result", first.result)
     block = Block((Binding((result,), loop),), Exit(own, (result,), first.span))
     made = Function(name, initial, block, own, first.result, span=first.span)
-    return {name: made, **{f.name: _calling(f, made, number[f.name], slots) for f in members}}
+    return {name: made, **{f.name: _loop_call(f, made, number[f.name], slots) for f in members}}
 
 
-def _calling(function: Function, made: Function, number: int, slots: _ParameterSlots) -> Function:
+def _loop_call(function: Function, made: Function, number: int, slots: _ParameterSlots) -> Function:
     """The function as a call of the one with the loop."""
     parameters = tuple(Var(p.name, p.type, p.span) for p in function.parameters)
     places = dict(zip(slots.places[function.name], parameters, strict=True))

@@ -142,7 +142,7 @@ class Rounds:
             found = self._find(atom)
             if not isinstance(found, _Rows) or found.number != number:
                 raise Unsupported("a round passes on more than the rows that it has written")
-            whole = self._written(found)
+            whole = self._written_array(found)
             if whole.type != target.type:
                 raise Unsupported("the rows have another type than the array")
             out.emit((target,), whole.atom)
@@ -150,17 +150,17 @@ class Rounds:
 
     # ---- the loop's arrays
 
-    def _written(self, rows: _Rows) -> Value:
+    def _written_array(self, rows: _Rows) -> Value:
         """An array with its new rows."""
         before = self.arrays[rows.number]
         if rows.row is None:
             return before
-        new, offset = self._stretched(rows.row), self.offsets[rows.number]
+        new, offset = self._stretched_lane(rows.row), self.offsets[rows.number]
         extent, end = before.shape[0], add(self.count, offset)
         pieces = [new]
         if offset:
             pieces.insert(0, _slice(before, 0, offset))
-        if not self._equal(extent, end):
+        if not self._are_equal(extent, end):
             pieces.append(_slice(before, end, extent))
         return pieces[0] if len(pieces) == 1 else self.out.call(lookup("concatenate"), pieces, {"axis": 0})
 
@@ -181,7 +181,7 @@ class Rounds:
         if place.offset < 0 or self.limits.integers.at_least(extent, add(self.count, place.offset)) is not True:
             raise Unsupported("a round may write a row that is not there")
 
-    def _equal(self, left: Dim, right: Dim) -> bool:
+    def _are_equal(self, left: Dim, right: Dim) -> bool:
         return left == right or facts().equal(left, right) is True
 
     # ---- values
@@ -210,7 +210,7 @@ class Rounds:
         return found
 
     def _place_lane(self, place: _Place) -> _Lane:
-        rounds = self._here(self._place_value())
+        rounds = self._local_value(self._place_value())
         return _Lane(rounds + place.offset if place.offset else rounds, True)
 
     def _place_value(self) -> Value:
@@ -222,12 +222,12 @@ class Rounds:
             self._places = self.out.call(lookup("arange"), (), attributes)
         return self._places
 
-    def _here(self, value: Value) -> Value:
+    def _local_value(self, value: Value) -> Value:
         """A value in the block that is being written."""
         return self.out.value(value.atom, value.type)
 
-    def _stretched(self, lane: _Lane) -> Value:
-        value = self._here(lane.value)
+    def _stretched_lane(self, lane: _Lane) -> Value:
+        value = self._local_value(lane.value)
         return value if lane.batched else value.op("broadcast_to", shape=(self.count, *value.shape))
 
     # ---- blocks
@@ -263,14 +263,14 @@ class Rounds:
         if isinstance(found, _Items):
             return found.items[index]
         if isinstance(found, _Lane) and not found.batched:
-            return _Lane(self.out.components(self._here(found.value))[index], False)
+            return _Lane(self.out.components(self._local_value(found.value))[index], False)
         raise Unsupported("a tuple of all rounds is taken apart")
 
     def _assertion(self, condition: Atom, message: str, span: Span | None) -> None:
         lane = self._lane(condition)
-        holds = self._here(lane.value)
+        holds = self._local_value(lane.value)
         if self.mask is not None:
-            holds = self._here(self.mask).op("logical_not").op("logical_or", self._stretched(lane))
+            holds = self._local_value(self.mask).op("logical_not").op("logical_or", self._stretched_lane(lane))
             lane = _Lane(holds, True)
         if lane.batched:
             holds = holds.op("all")
@@ -285,9 +285,9 @@ class Rounds:
         operator = lookup(call.operator)
         lanes = [self._lane(a) for a in call.arguments]
         marked = [lane.batched for lane in lanes]
-        values = [self._here(lane.value) for lane in lanes]
+        values = [self._local_value(lane.value) for lane in lanes]
         if self.mask is not None and operator.requirements and may_fail(call):
-            values, marked = self._guarded(call, values, marked)
+            values, marked = self._guarded_operands(call, values, marked)
         if not any(marked):
             made = self.out.call(operator, values, call.attributes)
         else:
@@ -336,17 +336,19 @@ class Rounds:
 
     def _rows_from(self, array: _Lane, offset: int) -> _Lane | None:
         """The rows of an array that is the same in all rounds at the counter plus a number, where all are there."""
-        value = self._here(array.value)
+        value = self._local_value(array.value)
         if array.batched:
             return None
         end = add(self.count, offset)
-        if offset == 0 and self._equal(value.shape[0], end):
+        if offset == 0 and self._are_equal(value.shape[0], end):
             return _Lane(value, True)
         if offset < 0 or self.limits.integers.at_least(value.shape[0], end) is not True:
             return None
         return _Lane(_slice(value, offset, end), True)
 
-    def _guarded(self, call: OpCall, values: list[Value], marked: list[bool]) -> tuple[list[Value], list[bool]]:
+    def _guarded_operands(
+        self, call: OpCall, values: list[Value], marked: list[bool]
+    ) -> tuple[list[Value], list[bool]]:
         """The operands of a call that may fail in rounds that do not count, where its index is 0 instead."""
         assert self.mask is not None
         if lookup(call.operator).indexing.kind is not IndexKind.ROW:
@@ -358,7 +360,7 @@ class Rounds:
             return values, marked
         if integers.at_least(extent, 1) is not True:
             raise Unsupported("an axis may be empty")
-        index = self._here(self.mask).op("where", index, index.op("zeros_like"))
+        index = self._local_value(self.mask).op("where", index, index.op("zeros_like"))
         return [array, index], [marked[0], True]
 
     def _check_size(self, type_: Type, product: bool) -> None:
@@ -390,7 +392,7 @@ class Rounds:
             self.inside.update(inner)
             rest = Block((Binding(inner, If(branch.arms[1:], branch.orelse, branch.span)),), Yield(inner))
         if conditions[0].batched:
-            self._chosen(targets, conditions[0].value, branch.arms[0].body, rest)
+            self._convert_choice(targets, conditions[0].value, branch.arms[0].body, rest)
         else:
             self._uniform(targets, conditions[0].value, branch.arms[0].body, rest, branch)
 
@@ -400,7 +402,7 @@ class Rounds:
             raise Unsupported("a branch leaves the loop")
         return [self._part(a) for a in body.terminator.values]
 
-    def _chosen(self, targets: Sequence[Var], condition: Value, then: Block, orelse: Block) -> None:
+    def _convert_choice(self, targets: Sequence[Var], condition: Value, then: Block, orelse: Block) -> None:
         """A branch that rounds take differently."""
         if not self.limits.choices:
             raise Unsupported("rounds take a branch differently, and a derivative is still to be made")
@@ -410,9 +412,9 @@ class Rounds:
         outer = self.mask
         found = []
         for body, taken in ((then, True), (orelse, False)):
-            here = self._here(condition)
+            here = self._local_value(condition)
             mask = here if taken else here.op("logical_not")
-            self.mask = mask if outer is None else self._here(outer).op("logical_and", mask)
+            self.mask = mask if outer is None else self._local_value(outer).op("logical_and", mask)
             found.append(self._results(body))
             self.mask = outer
         for target, first, second in zip(targets, *found, strict=True):
@@ -425,8 +427,8 @@ class Rounds:
                     return first
                 if not isinstance(first.value.type, TensorType):
                     raise Unsupported("rounds take a branch differently, and its results are no arrays")
-                a, b = self._stretched(first), self._stretched(second)
-                chooser = self._here(condition).op("reshape", shape=(self.count, *(1,) * (a.ndim - 1)))
+                a, b = self._stretched_lane(first), self._stretched_lane(second)
+                chooser = self._local_value(condition).op("reshape", shape=(self.count, *(1,) * (a.ndim - 1)))
                 return _Lane(chooser.op("where", a, b), True)
             case _Rows(), _Rows() if first.number == second.number:
                 if first.row is second.row:
@@ -450,8 +452,8 @@ class Rounds:
         values: list[list[Value]] = [[], []]
         made = []
         for first, second in zip(*found, strict=True):
-            made.append(self._joined(first, second, bodies, values))
-        condition = self._here(condition)
+            made.append(self._joined_value(first, second, bodies, values))
+        condition = self._local_value(condition)
         inner = [Var("t", value.type, branch.span) for value in values[0]]
         blocks = [
             Block(body.finished(), Yield(tuple(v.atom for v in parts)))
@@ -461,9 +463,9 @@ class Rounds:
         self.out.emit(tuple(inner), If((Arm(test, blocks[0]),), blocks[1], branch.span))
         fresh = iter(inner)
         for target, shape in zip(targets, made, strict=True):
-            self.known[target] = self._refilled(shape, fresh)
+            self.known[target] = self._with_variables(shape, fresh)
 
-    def _joined(self, first: _Part, second: _Part, bodies: list[Emitter], values: list[list[Value]]) -> _Part:
+    def _joined_value(self, first: _Part, second: _Part, bodies: list[Emitter], values: list[list[Value]]) -> _Part:
         """The value of a result of both arms; its tensors are appended to `values`, for each arm."""
         match first, second:
             case _Lane(), _Lane():
@@ -479,27 +481,27 @@ class Rounds:
             case _Rows(), _Rows() if first.number == second.number:
                 if first.row is None and second.row is None:
                     return first
-                row = self._joined(self._row_of(first), self._row_of(second), bodies, values)
+                row = self._joined_value(self._row_of(first), self._row_of(second), bodies, values)
                 assert isinstance(row, _Lane)
                 return _Rows(first.number, row)
             case _Items(left), _Items(right):
-                items = tuple(self._joined(a, b, bodies, values) for a, b in zip(left, right, strict=True))
+                items = tuple(self._joined_value(a, b, bodies, values) for a, b in zip(left, right, strict=True))
                 return _Items(items)
             case _:
                 raise Unsupported("a branch has results of several types")
 
-    def _refilled(self, shape: _Part, fresh: Iterator[Var]) -> _Part:
+    def _with_variables(self, shape: _Part, fresh: Iterator[Var]) -> _Part:
         """A result with variables in place of its tensors."""
         match shape:
             case _Lane():
                 variable = next(fresh)
                 return _Lane(self.out.value(variable, variable.type), shape.batched)
             case _Rows(number, row):
-                made = None if row is None else self._refilled(row, fresh)
+                made = None if row is None else self._with_variables(row, fresh)
                 assert made is None or isinstance(made, _Lane)
                 return _Rows(number, made)
             case _Items(items):
-                return _Items(tuple(self._refilled(item, fresh) for item in items))
+                return _Items(tuple(self._with_variables(item, fresh) for item in items))
             case _:
                 raise Unsupported("a branch has results of several types")
 
@@ -608,9 +610,9 @@ class Rounds:
                 first, lane, last = start, parameter, end
             variable = lane.value.atom
             assert isinstance(variable, Var)
-            starts.append((self._stretched(first) if lane.batched else self._here(first.value)).atom)
+            starts.append((self._stretched_lane(first) if lane.batched else self._local_value(first.value)).atom)
             self.out = body
-            value = self._stretched(last) if lane.batched else self._here(last.value)
+            value = self._stretched_lane(last) if lane.batched else self._local_value(last.value)
             self.out = outside
             if value.type != variable.type:
                 raise Unsupported("a loop inside changes a type")
@@ -623,7 +625,7 @@ class Rounds:
         label = LoopLabel(loop.label.name)
         index, count = counter
         block = Block(body.finished(), Next(label, tuple(values)))
-        number = self._here(count.value)
+        number = self._local_value(count.value)
         outside.emit(
             tuple(made), Loop(label, tuple(variables), tuple(starts), block, Counter(index, number.atom), loop.span)
         )

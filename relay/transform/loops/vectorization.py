@@ -108,7 +108,7 @@ def _block(block: Block, limits: Limits) -> Block:
         value: Expr = map_blocks(binding.value, lambda inner: _block(inner, limits))
         if isinstance(value, Loop):
             try:
-                bindings += _vectorized(value, binding.targets, limits)
+                bindings += _vectorized_bindings(value, binding.targets, limits)
                 continue
             except Unsupported as error:
                 made = _with_carried_rows(value, binding.targets, limits)
@@ -131,7 +131,7 @@ def _runs_in_lanes(loop: Loop, limits: Limits) -> bool:
     return found
 
 
-def _vectorized(loop: Loop, targets: Sequence[Var], limits: Limits) -> list[Binding]:
+def _vectorized_bindings(loop: Loop, targets: Sequence[Var], limits: Limits) -> list[Binding]:
     """The bindings of a loop's results without the loop. Raises Unsupported if it stays."""
     if loop.counter is None or not isinstance(loop.body.terminator, Next):
         raise Unsupported("it may end early")
@@ -186,7 +186,7 @@ def _with_carried_rows(loop: Loop, targets: Sequence[Var], limits: Limits) -> li
     for number in indices:
         rows[number] = Var(parameters[number].name, parameters[number].type, loop.span)
     try:
-        made = _vectorized(carried, rows, limits)
+        made = _vectorized_bindings(carried, rows, limits)
     except Unsupported:
         further = _with_carried_rows(carried, rows, limits)
         if further is None:
@@ -215,7 +215,7 @@ def _carried_row(
             if update is not None or binding.targets[0] is not passed:
                 return None
             update = binding
-        elif parameter in _mentioned(binding):
+        elif parameter in _mentioned_variables(binding):
             return None
     if read is None or update is None:
         return None
@@ -223,12 +223,12 @@ def _carried_row(
     same = update.value.arguments[1]  # type: ignore[union-attr]
     if not (index is same or _same_constant(index, same)) or (isinstance(index, Var) and index in inside):
         return None
-    if any(update.targets[0] in _mentioned(b) for b in bindings):
+    if any(update.targets[0] in _mentioned_variables(b) for b in bindings):
         return None
     return index, read.targets[0], read, update
 
 
-def _mentioned(binding: Binding) -> Mapping[Var, None]:
+def _mentioned_variables(binding: Binding) -> Mapping[Var, None]:
     return free_variables(Block((binding,), Yield(())))
 
 

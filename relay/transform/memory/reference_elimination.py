@@ -52,13 +52,13 @@ def eliminate_references(module: Module) -> Module:
 def _eliminate_cells(body: Block) -> Block:
     while True:
         chosen = number_references(body)
-        cells = _private(chosen)
+        cells = _private_cells(chosen)
         if not cells:
             return chosen
         body = _ReferenceElimination(cells, chosen).block(chosen, {}, ())  # cells that these held may be next
 
 
-def _private(body: Block) -> set[Var]:
+def _private_cells(body: Block) -> set[Var]:
     """The cells that are only read and written."""
     found = {b.targets[0] for b in walk(body) if isinstance(b.value, RefNew)}
     if not found:
@@ -161,23 +161,23 @@ class _ReferenceElimination:
                 MatchArm(a.constructor, a.fields, self.block(a.body, content, cells)) for a in branch.arms
             )
             made = Match(self.atom(branch.value), match_arms, branch.span)
-        return Binding((*targets, *self._fresh(cells, content)), made)
+        return Binding((*targets, *self._fresh_contents(cells, content)), made)
 
     def _loop(self, loop: Loop, targets: tuple[Var, ...], content: dict[Var, Atom]) -> Binding:
         cells = self._outer_writes(loop, content)
         initial = tuple(content[c] for c in cells)
         self.carried[loop.label] = cells
         inside = dict(content)
-        parameters = self._fresh(cells, inside)
+        parameters = self._fresh_contents(cells, inside)
         body = self.block(loop.body, inside, ())
         counter = loop.counter
         if counter is not None:
             counter = type(counter)(counter.index, self.atom(counter.count))
         start = (*map(self.atom, loop.initial), *initial)
         made = Loop(loop.label, (*loop.parameters, *parameters), start, body, counter, loop.span)
-        return Binding((*targets, *self._fresh(cells, content)), made)
+        return Binding((*targets, *self._fresh_contents(cells, content)), made)
 
-    def _fresh(self, cells: tuple[Var, ...], content: dict[Var, Atom]) -> tuple[Var, ...]:
+    def _fresh_contents(self, cells: tuple[Var, ...], content: dict[Var, Atom]) -> tuple[Var, ...]:
         """Variables for the contents of cells, which these have from now on."""
         made: list[Var] = []
         for cell in cells:

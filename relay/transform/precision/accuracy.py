@@ -173,7 +173,7 @@ class _AccuracyRewriting:
         count = 0
         for run in self.runs:
             original = self._call_value(call, run)
-            exact = None if original is None else self._exact(call, cone, run)
+            exact = None if original is None else self._exact_value(call, cone, run)
             values = dict(run)
             if original is None or exact is None:
                 return None
@@ -258,13 +258,13 @@ class _AccuracyRewriting:
         except _FAILURES:
             return None
 
-    def _exact(self, call: OpCall, cone: set[Var], run: dict[Var, np.ndarray]) -> np.ndarray | None:
+    def _exact_value(self, call: OpCall, cone: set[Var], run: dict[Var, np.ndarray]) -> np.ndarray | None:
         """The value of a call as real numbers, with those of the variables in its cone: of more and more digits, until
         these make no difference. References that take no such numbers are run on the widest float."""
         last: np.ndarray | None = None
         for precision in _DIGITS:
             with digits(precision):
-                found = self._real(call, cone, run, exact_array)
+                found = self._real_value(call, cone, run, exact_array)
                 if found is None or found.dtype != object:
                     break
                 if last is not None and _agree(found, last):
@@ -272,10 +272,10 @@ class _AccuracyRewriting:
             last = found
         if last is not None:
             return last
-        found = self._real(call, cone, run, lambda array: array.astype(np.longdouble))
+        found = self._real_value(call, cone, run, lambda array: array.astype(np.longdouble))
         return exact_array(found) if found is not None and found.dtype == np.longdouble else None
 
-    def _real(
+    def _real_value(
         self, call: OpCall, cone: set[Var], run: dict[Var, np.ndarray], real: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray | None:
         """The value of a call where `real` makes floats into other numbers."""

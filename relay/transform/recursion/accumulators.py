@@ -117,7 +117,7 @@ class _Origins:
     def _meet(self, var: Var, origin: _Origin) -> None:
         if var not in self.of:
             self.of[var], self.changed = origin, True
-        elif (met := _meeting(self.of[var], origin)) != self.of[var]:
+        elif (met := _meet(self.of[var], origin)) != self.of[var]:
             self.of[var], self.changed = met, True
 
     def _pass(self, targets: Sequence[Var], values: Sequence[Atom]) -> None:
@@ -147,7 +147,7 @@ class _Origins:
         parts: Iterable[tuple[int, _Origin]] = enumerate(origin) if isinstance(origin, tuple) else [(0, origin)]
         results = self.results[self.name]
         for j, part in parts:
-            met = _meeting(results[j], part) if j in results else part
+            met = _meet(results[j], part) if j in results else part
             if j not in results or met != results[j]:
                 results[j], self.changed = met, True
 
@@ -209,9 +209,9 @@ class _Origins:
         self._meet(target, tuple(parts) if isinstance(result, TupleType) else parts[0])
 
 
-def _meeting(a: _Origin, b: _Origin) -> _Origin:
+def _meet(a: _Origin, b: _Origin) -> _Origin:
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
-        return tuple(map(_meeting, a, b))
+        return tuple(map(_meet, a, b))
     return a if a == b else None
 
 

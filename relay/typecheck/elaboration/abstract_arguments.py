@@ -193,7 +193,7 @@ class ArgumentTypeReader:
             return dim
         if Place(self.position, path, axis) not in self.symbolic:
             return dim
-        return self.checker.hints.symbolic(self._dim_name(path, axis), dim)
+        return self.checker.hints.symbolic_dim(self._dim_name(path, axis), dim)
 
     def _dim_name(self, path: tuple[int, ...], axis: int) -> str:
         """The name of an axis: the annotation's, or the parameter's with its number."""

@@ -104,7 +104,7 @@ class ListLength:
         """The length with this many more elements."""
         return ListLength(self.origin, add(self.more, count), self.elements)
 
-    def holding(self, elements: ListLength | NotAList | None) -> ListLength:
+    def with_elements(self, elements: ListLength | NotAList | None) -> ListLength:
         """The length of the list when there are elements of this length in it, too."""
         if elements is NOTHING or elements == self.elements:
             return self

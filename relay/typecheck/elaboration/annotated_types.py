@@ -32,10 +32,10 @@ def annotation_type(
     for variable in type_variables(type_):
         if variable not in context.annotated:
             context.annotated[variable] = checker.solver.fresh(variable.kind, variable.name)
-    written = type_ if any_stays else map_dims(type_, lambda d: _whatever(checker) if d is ANY else d)
+    written = type_ if any_stays else map_dims(type_, lambda d: _any_type(checker) if d is ANY else d)
     filled = data.fill(checker, substitute(written, context.annotated))
     return checker.with_effects(axis_names.open_axis_names(filled, checker.solver), None, what, span, call)
 
 
-def _whatever(checker: Checker) -> Unknown:
+def _any_type(checker: Checker) -> Unknown:
     return checker.solver.fresh(Kind.Dim, "_" if checker.generic else "Any")

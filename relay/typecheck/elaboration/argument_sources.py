@@ -47,7 +47,7 @@ class ArgumentSources:
         """Note a parameter of the program."""
         self._note(parameter, frozenset((place, place[1]) for place in self.candidates if place[0] == position))
 
-    def of(self, value: object) -> Places:
+    def sources_of(self, value: object) -> Places:
         """The arguments that a value, or a size, comes from."""
         return frozenset(place for place, _ in self._parts.get(value, ()))
 
@@ -86,7 +86,7 @@ class ArgumentSources:
             items = ((i, self._parts.get(item, ())) for i, item in enumerate(expression.items))
             self._note(target, frozenset((place, (i, *rest)) for i, parts in items for place, rest in parts))
             return
-        self._note(target, frozenset((place, ()) for atom in operands(expression) for place in self.of(atom)))
+        self._note(target, frozenset((place, ()) for atom in operands(expression) for place in self.sources_of(atom)))
 
     def _note(self, target: object, parts: frozenset[Part]) -> None:
         if parts:

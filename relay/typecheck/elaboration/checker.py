@@ -152,7 +152,7 @@ class Checker(Constraints):
         """While a function is elaborated as if nothing was around its call."""
         ended, self.may_have_ended = self.may_have_ended, False
         try:
-            with self.within(self.frame.outermost()), self.hints.knowing_nothing():
+            with self.at_frame(self.frame.outermost_frame()), self.hints.knowing_nothing():
                 yield
         finally:
             self.may_have_ended = ended
@@ -163,7 +163,7 @@ class Checker(Constraints):
         behind it."""
         before = self.hints.snapshot() if self.generic else None
         try:
-            with self.within(attrs.evolve(self.frame, maybe=self.frame.maybe + 1)):
+            with self.at_frame(attrs.evolve(self.frame, maybe=self.frame.maybe + 1)):
                 yield
         finally:
             if before is not None:
@@ -188,7 +188,7 @@ class Checker(Constraints):
         if scopes[-1][0] is out:
             yield len(scopes)
             return
-        with self.within(self.frame.in_block(out)):
+        with self.at_frame(self.frame.in_block(out)):
             yield len(scopes)
 
     @contextlib.contextmanager
@@ -273,19 +273,19 @@ class Checker(Constraints):
         """The entity as a value of the typed IR. Raises TypeCheckError for what has no value."""
         return self.engine.materialize(self, out, entity, span)
 
-    def final(self, type_: Type) -> Type:
+    def final_type(self, type_: Type) -> Type:
         """A type in the finished program: without variables, its data types monomorphic (unless a scheme is sought)."""
         return resolve(type_) if self.generic else self.module.monomorphization.type(type_)
 
-    def monomorphic(self, type_: DataType) -> DataType:
+    def monomorphic_type(self, type_: DataType) -> DataType:
         """A data type as it is in the finished program."""
-        final = self.final(type_)
+        final = self.final_type(type_)
         assert isinstance(final, DataType)
         return final
 
     def definition(self, type_: Type) -> DataDefinition:
         """The definition of a data type in the finished program."""
-        final = self.final(type_)
+        final = self.final_type(type_)
         assert isinstance(final, DataType)
         return final.definition
 

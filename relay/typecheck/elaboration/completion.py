@@ -10,7 +10,7 @@ import attrs
 
 from relay.errors import InternalError, TypeCheckError
 from relay.ir.expr import Derivative, Function, Module
-from relay.ir.sizes.facts import assuming
+from relay.ir.sizes.facts import assume_facts
 from relay.ir.types import FLOAT32, DimExpr, Kind, TupleType, Type, Unknown, prune, show
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.schemes import ambiguity, effect_inference
@@ -32,7 +32,7 @@ def finish(checker: Checker) -> None:
     if not checker.generic:
         _decide_the_rest(checker)
     checker.hints.close()
-    with assuming(checker.hints.assumptions()):
+    with assume_facts(checker.hints.assumptions()):
         for finisher in checker.module.finishers:
             finisher()
     _finalize_variables(checker)
@@ -80,7 +80,7 @@ def _finalize_variables(checker: Checker) -> None:
             raise TypeCheckError(
                 f"the type of {var.name} is not determined: {show(found)}", var.span, help="annotate it"
             )
-        var.type = checker.final(found)
+        var.type = checker.final_type(found)
     for var in checker.module.variables:
         assert var.type is not None
         var.type = erase_forms(var.type)

@@ -38,7 +38,7 @@ _UNKNOWN = PythonObject(None)
 _COUNT = PythonObject("a count")
 
 
-def common(
+def common_constants(
     results: Sequence[AbstractValue], before: Container[DataDependentDim], counts: bool = True
 ) -> AbstractValue | None:
     """The numbers that all returns of a function give in the same place, and where all are counts; None if there is
@@ -64,7 +64,7 @@ def common(
     columns = []
     for position, item in enumerate(first.items):
         parts = [o.items[position] for o in others if isinstance(o, Tuple) and len(o.items) == len(first.items)]
-        columns.append(common([item, *parts], before, counts) if len(parts) == len(others) else None)
+        columns.append(common_constants([item, *parts], before, counts) if len(parts) == len(others) else None)
     if all(c is None for c in columns):
         return None
     return Tuple(tuple(_UNKNOWN if c is None else c for c in columns), first.form)

@@ -183,7 +183,7 @@ class Constraints(DiagnosticCollector):
     def _where_it_arose(self, pending: DeferredConstraint) -> Iterator[None]:
         """Restore the facts about sizes at the place of a constraint."""
         frame = attrs.evolve(self.frame, maybe=pending.frame.maybe)
-        with self.within(frame), self.hints.where_holds(pending.known):
+        with self.at_frame(frame), self.hints.where_holds(pending.known):
             yield
 
     def _postpone(self, left: Dim, right: Dim) -> None:

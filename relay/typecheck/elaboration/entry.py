@@ -13,7 +13,7 @@ from relay.ir.debugging.source_places import collected_values
 from relay.ir.definition import Definition, DerivedDefinition, Scope, primal, seed_count
 from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
 from relay.ir.sizes.extents import Place
-from relay.ir.sizes.facts import assuming
+from relay.ir.sizes.facts import assume_facts
 from relay.ir.types import (
     FunctionType,
     Kind,
@@ -106,7 +106,7 @@ def _attempt(
     symbolic: frozenset[Place],
 ) -> Module:
     try:
-        with assuming(checker.hints):
+        with assume_facts(checker.hints):
             if isinstance(definition, Definition):
                 name = _entry(checker, GlobalFunction(definition), arguments, symbolic)
             else:
@@ -289,7 +289,7 @@ def _derived_entry(
             keywords.append((function.parameters[position].name, given))
         else:
             positional.append(given)
-    with checker.within(attrs.evolve(checker.frame, active=(instance,), effects=instance.effects)):
+    with checker.at_frame(attrs.evolve(checker.frame, active=(instance,), effects=instance.effects)):
         derived = call_derived(checker, body, entity, positional, keywords, span)
         # Data-dependent sizes end with the function, as in `results.result_value`: types of what leaves it say Any.
         result = checker.materialize(body, pack_sizes(checker, body, derived, None, None, span), span)
@@ -298,7 +298,7 @@ def _derived_entry(
     parameters = tuple(v.atom for v in (*values, *extra) if v is not None)
 
     def build() -> Function:
-        return Function(name, parameters, body.block(), label, checker.final(instance.result), (), None, span)  # type: ignore[arg-type]
+        return Function(name, parameters, body.block(), label, checker.final_type(instance.result), (), None, span)  # type: ignore[arg-type]
 
     instance.build = build
     return name

@@ -57,6 +57,6 @@ class Frame:
             self.chosen_by_sizes, self.chosen_by_call, self.filling, self.copies,
         )  # fmt: skip
 
-    def outermost(self) -> Frame:
+    def outermost_frame(self) -> Frame:
         """As if nothing was around."""
         return attrs.evolve(self, active=(), maybe=0, chosen_by_sizes=0)

@@ -210,7 +210,7 @@ class InstanceElaboration:
             tuple(instance.variables),
             self.body.block(),
             self.label,
-            self.checker.final(instance.result),
+            self.checker.final_type(instance.result),
             (),
             function.documentation,
             function.span,
@@ -385,7 +385,7 @@ class InstanceElaboration:
     def _note_constant_result(self) -> None:
         """Remember what the checker knows of the result: its numbers and sizes."""
         function, instance = self.function, self.instance
-        instance.known = constant_results.common(self.exits, self.before, counts=function.result is None)
+        instance.known = constant_results.common_constants(self.exits, self.before, counts=function.result is None)
         takes_counts = all(is_count(e, function, p) or is_number(e) for p, e in enumerate(self.request.entities))
         is_global = isinstance(self.request.callee, GlobalFunction)
         if instance.calls_itself and takes_counts and function.result is None and is_global:
@@ -443,7 +443,7 @@ def _elaborate_body(
         span = checker.hints.span  # where a function of the template's is called
     frame = checker.frame.of_function(instance, function.name, span)
     try:
-        with checker.within(frame), checker.inside_of_function():
+        with checker.at_frame(frame), checker.inside_of_function():
             checker.engine.elaborate_block(checker, context, function.body, body, None)
     except Exception:
         if is_of_template(checker.hints.span):  # what users know of it is the call

@@ -114,7 +114,7 @@ class NoneTests:
         """Variables in the order of the first tests."""
         return sorted(variables, key=self._numbers.__getitem__)
 
-    def of(self, condition: AbstractValue) -> tuple[frozenset[Var], frozenset[Var]]:
+    def of_condition(self, condition: AbstractValue) -> tuple[frozenset[Var], frozenset[Var]]:
         """The variables that are not None where a condition holds, and where it does not."""
         known = self._of.get(condition.atom) if isinstance(condition, DynamicValue) else None
         return known or (frozenset(), frozenset())
@@ -126,7 +126,7 @@ class NoneTests:
         found: list[frozenset[Var]] = []
         for outcome in (True, False):
             sets = [
-                present | self.of(value)[0 if outcome else 1]
+                present | self.of_condition(value)[0 if outcome else 1]
                 for present, value in paths
                 if is_constant_bool(value) is not (not outcome)
             ]

@@ -14,7 +14,7 @@ from zoo import Program, programs
 import relay
 from relay import Relation, Tensor
 from relay.codegen.cuda.compiler import Resources, exceeded_resource, machine_code
-from relay.codegen.cuda.driver import using
+from relay.codegen.cuda.driver import use_toolchain
 from relay.codegen.cuda.host_program import HostProgram
 from relay.codegen.cuda.program import kernels_of
 from relay.codegen.cuda.target import ARCHITECTURES, DEFAULT, parse_target
@@ -166,7 +166,10 @@ def test_operators_that_run_in_python_are_refused() -> None:
     def called_back(x):
         return relay.sine_in_python_for_gpus(x)
 
-    with using(emulation()), pytest.raises(CompileError, match="runs in Python, not on the target 'cuda'") as caught:
+    with (
+        use_toolchain(emulation()),
+        pytest.raises(CompileError, match="runs in Python, not on the target 'cuda'") as caught,
+    ):
         called_back.compile(normal(3))
     assert caught.value.span is not None and "docs/gpu.md" in str(caught.value)
 

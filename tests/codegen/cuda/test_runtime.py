@@ -18,7 +18,7 @@ from cuda_emulation import COMPILER, EmulatedDriver, emulation
 import relay
 from relay import Tensor
 from relay.calling.devices.device_array import DeviceArray
-from relay.codegen.cuda.driver import Toolchain, open_gpu, using
+from relay.codegen.cuda.driver import Toolchain, open_gpu, use_toolchain
 from relay.errors import CompileError, ExecutionError, TypeMismatch
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
@@ -37,7 +37,7 @@ affine = relay(affine_of)
 def driver() -> Iterator[EmulatedDriver]:
     """One driver for all tests: kernels are built once."""
     made = EmulatedDriver()
-    with using(emulation(made)):
+    with use_toolchain(emulation(made)):
         yield made
 
 
@@ -116,7 +116,7 @@ def test_memory_is_free_after_its_last_use(driver: EmulatedDriver) -> None:
 
 
 def test_memory_that_does_not_suffice() -> None:
-    with using(emulation(EmulatedDriver(memory=4096))):
+    with use_toolchain(emulation(EmulatedDriver(memory=4096))):
         with pytest.raises(ExecutionError, match=r"memory of the GPU does not suffice: 8192 bytes"):
             relay.device_put(np.zeros(2048, np.float32))
         assert_agree(relay.device_put(X), X, rtol=0)
@@ -247,15 +247,21 @@ def test_machines_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
             return 0
 
     doubled = relay(target="cuda")(lambda x: 2 * x)
-    with using(emulation(NoDevice())), pytest.raises(CompileError, match="finds no GPU: the driver says there are 0"):
+    with (
+        use_toolchain(emulation(NoDevice())),
+        pytest.raises(CompileError, match="finds no GPU: the driver says there are 0"),
+    ):
         doubled(X)
-    with using(emulation(EmulatedDriver(8, 6))), pytest.raises(CompileError, match="sm_86, the program is for sm_90"):
+    with (
+        use_toolchain(emulation(EmulatedDriver(8, 6))),
+        pytest.raises(CompileError, match="sm_86, the program is for sm_90"),
+    ):
         doubled(X)
 
     def missing() -> Any:
         raise CompileError("the target 'cuda' needs the package cuda-bindings, which is missing")
 
-    with using(Toolchain(missing, lambda *_: None)), pytest.raises(CompileError, match="needs the package"):  # type: ignore[arg-type, return-value]
+    with use_toolchain(Toolchain(missing, lambda *_: None)), pytest.raises(CompileError, match="needs the package"):  # type: ignore[arg-type, return-value]
         relay.device_put(X)
     with pytest.raises(CompileError, match="there is no device 'cuda:7'"):
         relay.device_put(X, "cuda:7")

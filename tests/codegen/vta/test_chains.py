@@ -17,7 +17,7 @@ from relay.codegen.vta.layers.layer import AddBias, AddResidual, Layer, MaxPool,
 from relay.codegen.vta.layers.packing import pack_activations, unpack_activations
 from relay.codegen.vta.layers.programs import StreamPart, packed_weights, stream_program
 from relay.codegen.vta.layers.scheduling import schedule
-from relay.codegen.vta.layers.search import best
+from relay.codegen.vta.layers.search import best_schedule
 from relay.codegen.vta.layers.streams import StreamBuilder
 from relay.codegen.vta.layers.tiles import Tile
 from relay.codegen.vta.layout import Memory
@@ -41,7 +41,7 @@ class Chain:
             bias = rng.integers(-100_000, 100_000, layer.channels_out).astype(np.int32)
             constants = packed_weights(layer, weights.astype(np.int8), bias)
             names = [f"t{number}"] * (1 + layer.residuals)
-            scheduled = best(layer, threads, tried=1)
+            scheduled = best_schedule(layer, threads, tried=1)
             parts.append(StreamPart(f"{number}", scheduled, constants, tuple(names), f"t{number + 1}"))
             value = apply(layer, value, weights.astype(np.int8), bias, (value,) * layer.residuals)
         self.parts, self.expected, self.result = parts, value, f"t{len(layers)}"

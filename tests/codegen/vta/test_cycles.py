@@ -58,7 +58,7 @@ def test_one_port_serves_one_after_the_other() -> None:
     timing = estimate(both, DEFAULT)
     assert timing.cycles == 3 + (32 + 34) + (32 + 26)
     assert timing.stalls(Queue.COMPUTE) == {"the port to DRAM": 32 + 34}
-    assert timing.busy["dram"] == 66 + 58
+    assert timing.busy_cycles["dram"] == 66 + 58
     assert cycles(*both, model=CycleModel(shared_port=False)) == 3 + 66
     assert cycles(*both, model=CycleModel(latency_holds_port=False)) == 3 + 34 + 26 + 32
 

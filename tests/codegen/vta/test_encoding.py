@@ -41,7 +41,7 @@ MEASURED = {
 
 
 def positions(fields: tuple[Field, ...]) -> str:
-    return "  ".join(f"{f.name} {f.high}:{f.low}" for f in fields)
+    return "  ".join(f"{f.name} {f.highest_bit}:{f.low}" for f in fields)
 
 
 @pytest.mark.parametrize("opcode", Opcode)

@@ -31,7 +31,7 @@ from relay.codegen.vta.layers.packing import unpack_activations
 from relay.codegen.vta.layers.programs import layer_program, packed_inputs, packed_weights
 from relay.codegen.vta.layers.resnet import resnet_layers
 from relay.codegen.vta.layers.scheduling import ScheduledLayer, schedule
-from relay.codegen.vta.layers.search import best
+from relay.codegen.vta.layers.search import best_schedule
 from relay.codegen.vta.layers.tiles import Tile, candidates
 from relay.codegen.vta.simulator.run import simulate
 
@@ -121,7 +121,7 @@ def test_layers_without_weights() -> None:
     for layer in (addition, pooling):
         x, _, _, residuals = operands(layer)
         weights = identity_weights(32)
-        program = layer_program(best(layer), packed_weights(layer, weights))
+        program = layer_program(best_schedule(layer), packed_weights(layer, weights))
         found = unpack_activations(simulate(program, packed_inputs(layer, x, residuals))["out"], 1, 32)
         np.testing.assert_array_equal(found, apply(layer, x, weights, None, residuals))
     windows = np.lib.stride_tricks.sliding_window_view(
@@ -134,14 +134,14 @@ def test_layers_without_weights() -> None:
 def test_convolutions_of_resnet(layer: Layer) -> None:
     """A quarter of the channels and the height; the full ones are a sample of the matrix."""
     small = attrs.evolve(layer, height=max(7, layer.height // 4), width=max(7, layer.width // 2))
-    assert_computes(best(small, tried=2))
+    assert_computes(best_schedule(small, tried=2))
 
 
 def test_what_hardly_fits() -> None:
     """Rows are cut into more parts than elsewhere, and where two threads have no room there is one."""
-    rows = best(Layer(16, 16, 3, 3000, (3, 3), padding=(1, 1, 1, 1), epilogue=requantization(7)), tried=1)
+    rows = best_schedule(Layer(16, 16, 3, 3000, (3, 3), padding=(1, 1, 1, 1), epilogue=requantization(7)), tried=1)
     assert rows.tile.width < 3000 / 4 and rows.threads == 2
-    window = best(Layer(16, 32, 28, 29, (28, 28), epilogue=requantization(9)), tried=1)
+    window = best_schedule(Layer(16, 32, 28, 29, (28, 28), epilogue=requantization(9)), tried=1)
     assert window.threads == 1
     for scheduled in (rows, window):
         assert_computes(scheduled)
@@ -191,18 +191,18 @@ def test_what_is_no_layer() -> None:
     with pytest.raises(ValueError, match="an epilogue adds one bias"):
         Layer(16, 16, epilogue=(AddBias(), AddBias()))
     with pytest.raises(ValueError, match="a residual shifted by 11 bits is added behind a shift or bound"):
-        best(Layer(16, 16, epilogue=(ShiftRight(1), AddResidual(11))))
+        best_schedule(Layer(16, 16, epilogue=(ShiftRight(1), AddResidual(11))))
     with pytest.raises(ValueError, match="no room for"):
         schedule(Layer(1024, 512), Tile(1, 1, 32, 64, 1, 1))
     with pytest.raises(ValueError, match="it takes 20000 elements of inp, which has 2048"):
-        best(Layer(16, 16, 1, 40_000, (1, 20_000), name="wide"))
+        best_schedule(Layer(16, 16, 1, 40_000, (1, 20_000), name="wide"))
 
 
 def test_sums_between_the_windows_of_a_transposed_convolution() -> None:
     """No product goes there: they are zeros, and hardware stores what the ALU wrote, not what a reset did."""
     layer = Layer(16, 16, 3, 4, (1, 2), (2, 3), transposed=True, extra=(1, 0))
-    assert_computes(best(layer, tried=1))
-    wide = best(attrs.evolve(layer, wide=True), tried=1)
+    assert_computes(best_schedule(layer, tried=1))
+    wide = best_schedule(attrs.evolve(layer, wide=True), tried=1)
     x, weights, _, _ = operands(layer)
     found = simulate(layer_program(wide, packed_weights(layer, weights)), packed_inputs(layer, x))["out"]
     planes = [unpack_activations(plane, 1, 16) for plane in found]

@@ -161,7 +161,7 @@ def test_a_moved_program_does_the_same() -> None:
     stream, found = random_stream(5)
     program = stream.program(found)
     ends = max(buffer.end for buffer in program.buffers) // PAGE + 1
-    moved = program.relocated({"inp": (ends + 7) * PAGE, "out": ends * PAGE})
+    moved = program.relocate({"inp": (ends + 7) * PAGE, "out": ends * PAGE})
     assert moved["inp"].address == (ends + 7) * PAGE and moved["wgt"].address == program["wgt"].address
     for before, after in zip(program.instructions, moved.instructions, strict=True):
         if before != after:
@@ -178,12 +178,12 @@ def test_elements_larger_than_a_page_stay_at_multiples_of_their_size() -> None:
     assert config.element_bytes(Memory.WGT) == 16384
     start = program["wgt"].address
     with pytest.raises(ProgramError, match="elements of 16384 bytes must stay at multiples of their size"):
-        program.relocated({"wgt": start + (1 << 24) + PAGE})
+        program.relocate({"wgt": start + (1 << 24) + PAGE})
 
 
 def test_programs_that_cannot_move() -> None:
     program = small()
     with pytest.raises(ProgramError, match="there is no buffer x"):
-        program.relocated({"x": PAGE})
+        program.relocate({"x": PAGE})
     with pytest.raises(ProgramError, match="overlap"):
-        program.relocated({"inp": program["wgt"].address})
+        program.relocate({"inp": program["wgt"].address})

@@ -31,7 +31,7 @@ def test_perfetto_has_an_event_for_each_stretch() -> None:
     assert (gemm["ts"], gemm["dur"]) == (found.start / 100, (3 + 50 + 6) / 100)
     assert gemm["args"]["instruction"] == text(PROGRAM.instructions[found.position])
     port = [event for event in events if names[event["tid"]] == "dram"]
-    assert sum(event["dur"] for event in port) * 100 == TIMING.busy["dram"]
+    assert sum(event["dur"] for event in port) * 100 == TIMING.busy_cycles["dram"]
 
 
 def bars(picture: str) -> list[str]:

@@ -16,7 +16,7 @@ from traitlets.config import Config
 import relay
 from relay import Float, Tensor
 from relay.support.html import STYLE, from_terminal
-from relay.text.display.programs import MOST_LINES, highlighted
+from relay.text.display.programs import MOST_LINES, highlighted_lines
 
 VOID = {"br", "meta", "link", "hr"}
 
@@ -76,14 +76,14 @@ fn g(%x: (Tensor[float32, (n, 2)], List)) -> List {
   match %x { Cons(%head: Tensor[int32, ()], %x2: List) -> {
     loop 'a for %i: Tensor[int32, ()] < %n (%s: T = %i) { dead } } }
 }"""
-    html = "\n".join(highlighted(text))
+    html = "\n".join(highlighted_lines(text))
     found = Reader(html)
     assert found.text == text
     assert found.titles[0] == ("%x", "%x: fn(Tensor[float32, ()], Ref[T]) -> T")
     titles = dict(found.titles)
     assert titles["%x"] == "%x: (Tensor[float32, (n, 2)], List)" and titles["%i"] == "%i: Tensor[int32, ()]"
     assert titles["%head"] == "%head: Tensor[int32, ()]" and titles["%s"] == "%s: T" and "%n" not in titles
-    assert len(highlighted(text)) == text.count("\n") + 1
+    assert len(highlighted_lines(text)) == text.count("\n") + 1
 
 
 def test_functions_without_a_type() -> None:

@@ -63,7 +63,7 @@ def _in_blocks(
     allocations: list[Statement] = []
     for stage in stages:
         if stage.op in remembered:
-            buffers[stage.op], statements = e.local(stage.dtypes[0], VECTORS * width)
+            buffers[stage.op], statements = e.local_elements(stage.dtypes[0], VECTORS * width)
             allocations += statements
             e.places[stage.op, 0] = Place(buffers[stage.op], stage.extents)
 

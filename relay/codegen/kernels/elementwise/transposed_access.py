@@ -204,7 +204,7 @@ def _square(e: Emission, turned: TransposedAccess, first: Sequence[Expression]) 
     registers_: list[tuple[Any, list[Any]]] = []
     for load in turned.loads:
         dtype = str(load.ty)
-        buffers = [e.local(dtype, lanes) for _ in range(lanes)]
+        buffers = [e.local_elements(dtype, lanes) for _ in range(lanes)]
         statements += [statement for _, made in buffers for statement in made]
 
         def vector(column: int, load: Any = load) -> Expression:

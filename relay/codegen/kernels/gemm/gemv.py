@@ -14,7 +14,7 @@ from typing import Any
 
 from relay.codegen.kernels.clusters import LoneCluster
 from relay.codegen.kernels.emission import Emission
-from relay.codegen.kernels.gemm.panels import axis_indices, operand_at, right
+from relay.codegen.kernels.gemm.panels import axis_indices, operand_at, right_element
 from relay.codegen.kernels.gemm.recognition import Product, constant_right, registers, size
 from relay.codegen.kernels.loops import loop, shared_loop, unravel_index, vectors
 from relay.codegen.kernels.reduction.reductions import Finish, finish
@@ -80,7 +80,7 @@ def _statements(e: Emission, product: Product, done: Finish, columns: int, row: 
                     total: Any = tirx.BufferLoad(sums.buffer, [begin + column])
                     update = product.update
                     for factor, place in zip(factors, places, strict=True):
-                        element = right(e, product, found, place, begin + column)
+                        element = right_element(e, product, found, place, begin + column)
                         total = substitute_variables(
                             update.value, {update.old: total, update.left: factor, update.right: element}
                         )

@@ -56,7 +56,7 @@ def operand_at(e: Emission, operand: Expression, *variables: Mapping[Any, Expres
     return e.element(operand, e.axis_values(list(axes), list(axes.values())))
 
 
-def right(
+def right_element(
     e: Emission, product: Product, batch: Mapping[Any, Expression], inner: Mapping[Any, Expression], column: Any
 ) -> Expression:
     """An element of the right operand."""
@@ -123,7 +123,7 @@ class Panel:
         if self.lanes < 2 or (isinstance(last.extent, int) and last.extent < self.lanes):
             return False
         inner = {axis.variable: axis.variable for axis in self.product.inner}
-        found = right(self.e, self.product, self.batch, inner, self.column)
+        found = right_element(self.e, self.product, self.batch, inner, self.column)
         if not isinstance(found, TensorLoad):
             return False
         (position,) = found.indices
@@ -139,7 +139,7 @@ class Panel:
             def load(lane: int, start: int = start) -> Expression:
                 column = self.column + (start + lane)
                 column = tirx.Min(column, self._last) if self.ragged else column
-                found = right(self.e, self.product, self.batch, inner, column)
+                found = right_element(self.e, self.product, self.batch, inner, column)
                 return tirx.BufferLoad(found.source, [run(found.indices[0], self.lanes)])
 
             def store(row: int, columns: Expression, start: int = start) -> Statement:
@@ -152,7 +152,7 @@ class Panel:
         """One row of the panel."""
 
         def store(lane: Any) -> list[Statement]:
-            found = right(self.e, self.product, self.batch, inner, self.column + lane)
+            found = right_element(self.e, self.product, self.batch, inner, self.column + lane)
             return [tirx.BufferStore(self.buffer, found, [place * self._width + lane])]
 
         whole = loop(self._width, self.e.index, store, "VECTORIZED")
@@ -170,4 +170,4 @@ class Panel:
         return [tirx.IfThenElse(self.column + self._width <= self._last + 1, sequence(whole), sequence(rest))]
 
 
-__all__ = ["Panel", "axis_indices", "inner_loops", "operand_at", "right"]
+__all__ = ["Panel", "axis_indices", "inner_loops", "operand_at", "right_element"]

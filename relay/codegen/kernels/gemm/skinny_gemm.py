@@ -17,7 +17,7 @@ from tvm_ffi import structural_walk
 from relay.codegen.kernels.clusters import LoneCluster
 from relay.codegen.kernels.elementwise.transposition import halves, run
 from relay.codegen.kernels.emission import Emission
-from relay.codegen.kernels.gemm.panels import axis_indices, operand_at, right
+from relay.codegen.kernels.gemm.panels import axis_indices, operand_at, right_element
 from relay.codegen.kernels.gemm.recognition import Product, is_contiguous, registers, size
 from relay.codegen.kernels.loops import loop, shared_loop, unravel_index
 from relay.codegen.kernels.reduction.reductions import Finish, finish
@@ -109,7 +109,7 @@ class _SkinnyLoops:
         e, (last,) = self.e, self.product.inner
 
         def element(k: Expression, column: Expression) -> Expression:
-            return right(e, self.product, batch, {last.variable: k}, column)
+            return right_element(e, self.product, batch, {last.variable: k}, column)
 
         def row(k: Expression) -> list[Statement]:
             def store(column: Expression) -> list[Statement]:
@@ -138,7 +138,7 @@ class _SkinnyLoops:
         for _ in range(height):
             sums.append([])
             for _ in range(self.columns):
-                buffer, made = e.local(dtype, lanes)
+                buffer, made = e.local_elements(dtype, lanes)
                 clear = tirx.BufferStore(buffer, tirx.Broadcast(tirx.const(0, dtype), lanes), [run(zero, lanes)])
                 statements += [*made, clear]
                 sums[-1].append(buffer)

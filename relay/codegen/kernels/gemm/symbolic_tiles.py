@@ -19,7 +19,7 @@ from typing import Any
 from tvm.sym import Analyzer
 
 from relay.codegen.kernels.emission import Emission, Place
-from relay.codegen.kernels.gemm.panels import Panel, axis_indices, right
+from relay.codegen.kernels.gemm.panels import Panel, axis_indices, right_element
 from relay.codegen.kernels.gemm.recognition import PACKED_ROWS, Product, registers, size, tile_height
 from relay.codegen.kernels.gemm.tiles import ProductGenerator
 from relay.codegen.kernels.loops import cast, loop, number, vectors
@@ -76,7 +76,7 @@ class SymbolicProductGenerator(ProductGenerator):
         place, step = self.source
         dtype = str(self.product.right.ty)
         zeros = {axis.variable: tirx.const(0, self.e.index) for axis in self.product.inner}
-        (start,) = right(self.e, self.product, batch, zeros, column).indices
+        (start,) = right_element(self.e, self.product, batch, zeros, column).indices
         address, stride = tirx.Var("panel", "int64"), tirx.Var("stride", self.e.index)
         there = place.address + cast(start, "int64") * BaseType(dtype).dtype.itemsize
         length = substitute_variables(step, batch)
@@ -139,7 +139,7 @@ class SymbolicProductGenerator(ProductGenerator):
         ]
 
     def _tile(self, part: Any, column: Any, batch: dict[Any, Expression], number_: Any) -> list[Statement]:
-        row = (self.tiles.first(part) + number_) * self.height
+        row = (self.tiles.first_piece(part) + number_) * self.height
         return self._some_rows(row, column, batch, self.height)
 
     def _some_rows(self, row: Any, column: Any, batch: dict[Any, Expression], height: int) -> list[Statement]:
@@ -187,7 +187,7 @@ def _rows_in_memory(e: Emission, product: Product) -> tuple[Place, Expression] |
     variable = product.inner[0].variable
     if place.address is None or place.lanes != 1:
         return None
-    (position,) = right(e, product, batch, {variable: inner}, column).indices
+    (position,) = right_element(e, product, batch, {variable: inner}, column).indices
     step = Analyzer().simplify(substitute_variables(position, {inner: inner + 1}) - position)
     used = tirx.analysis.undefined_vars(tirx.Evaluate(step), [])
     if any(v.same_as(inner) or v.same_as(column) for v in used):

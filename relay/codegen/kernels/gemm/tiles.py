@@ -11,7 +11,7 @@ import numpy as np
 
 from relay.codegen.kernels.emission import ConstantOperand, Emission, Place
 from relay.codegen.kernels.gemm.packing import NonArithmeticIndex, packing
-from relay.codegen.kernels.gemm.panels import Panel, axis_indices, inner_loops, operand_at, right
+from relay.codegen.kernels.gemm.panels import Panel, axis_indices, inner_loops, operand_at, right_element
 from relay.codegen.kernels.gemm.recognition import Product, constant_right, pieces, registers, size, tile_height
 from relay.codegen.kernels.loops import cast, loop, number, unravel_index
 from relay.codegen.kernels.reduction.reductions import Finish
@@ -84,7 +84,7 @@ class ProductGenerator:
         """The work of one thread, for one place of the batch."""
 
         def panel(own: Any) -> list[Statement]:
-            column, place = tirx.Var("column", self.e.index), self.panels.first(part) + own
+            column, place = tirx.Var("column", self.e.index), self.panels.first_piece(part) + own
             statements = [tirx.Bind(column, place * self.width)]
             if self.ahead:
                 self.start = tirx.Var("start", self.e.index)
@@ -125,7 +125,7 @@ class ProductGenerator:
         total = int(volume(sizes)) * panels * self.width
         column = tirx.Var("column", self.e.index)
         same = {axis.variable: axis.variable for axis in (*product.batch, *product.inner)}
-        element = right(self.e, self.product, same, {}, column)
+        element = right_element(self.e, self.product, same, {}, column)
         if constant in self.e.packings:  # with threads and without
             self.packed = self.e.pack(constant, self.e.packings[constant], total)
             return True
@@ -143,7 +143,7 @@ class ProductGenerator:
     def _tile(self, part: Any, column: Any, batch: dict[Any, Expression], number_: Any) -> list[Statement]:
         """`height` rows and `width` columns. Without packing, the columns beyond the last panel are done by
         themselves."""
-        row = (self.tiles.first(part) + number_) * self.height
+        row = (self.tiles.first_piece(part) + number_) * self.height
         if self.packed is not None or not self.ragged:
             return self._whole_tile(row, column, batch, self.vectors, self.lanes)
         assert isinstance(self.columns, int)
@@ -228,7 +228,7 @@ class ProductGenerator:
         """An element of the right operand: of the column `at` of a tile."""
         if self.packed is not None:
             return tirx.BufferLoad(self.packed.buffer, [self.start + place * self.width + at])
-        return right(self.e, self.product, batch, inner, column + at)
+        return right_element(self.e, self.product, batch, inner, column + at)
 
     # ---- the result
 
@@ -270,7 +270,7 @@ class _ThreadShare:
     def _share_size(self) -> Extent:
         return pieces(self.total, self.threads)
 
-    def first(self, thread: Any) -> Any:
+    def first_piece(self, thread: Any) -> Any:
         """The first piece of a thread."""
         return tirx.const(0, self.e.index) if self.threads == 1 else thread * number(self._share_size, self.e.index)
 
@@ -278,7 +278,7 @@ class _ThreadShare:
         """The number of them."""
         if self.threads == 1 or (isinstance(self.total, int) and self.total % self.threads == 0):
             return self._share_size
-        left = number(self.total, self.e.index) - self.first(thread)
+        left = number(self.total, self.e.index) - self.first_piece(thread)
         return tirx.Max(tirx.Min(number(self._share_size, self.e.index), left), tirx.const(0, self.e.index))
 
 

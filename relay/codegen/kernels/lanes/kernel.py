@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from relay.codegen.kernels.lanes.program import LaneProgram
-from relay.codegen.kernels.lanes.values import Surroundings
+from relay.codegen.kernels.lanes.values import KernelContext
 from relay.codegen.kernels.lanes.vectors import (
     NoLaneCode,
     Operand,
@@ -171,7 +171,7 @@ class _Builder:
             again = tirx.And(tirx.NE(polls, integer(0)), tirx.NE(code.load(alive), integer(0)))
             code.emit_if(again, ask, give_up)
 
-        around = Surroundings(
+        around = KernelContext(
             self._operand, self._size, self.failure, refill, left, alive, status, limit, RUNNING_OUT_OF_MEMORY
         )
         program = LaneProgram(plan, code, around)
@@ -206,12 +206,12 @@ class _Builder:
         for n in range(total.elements):
 
             def whole(lane: Expression, n: int = n) -> list[Statement]:
-                return [code.write(total, n, lane, code.kept(total, n, lane) + code.element(value, n, lane))]
+                return [code.write(total, n, lane, code.stored_element(total, n, lane) + code.element(value, n, lane))]
 
             def part(lane: Expression, n: int = n) -> list[Statement]:
                 zero = tirx.const(0, dtype)
                 given = tirx.Select(tirx.LT(lane, rest), code.element(value, n, lane), zero)
-                return [code.write(total, n, lane, code.kept(total, n, lane) + given)]
+                return [code.write(total, n, lane, code.stored_element(total, n, lane) + given)]
 
             with code.collect() as all_:
                 code.each_lane(whole)
@@ -227,7 +227,7 @@ class _Builder:
             code.emit(*declared)
             code.each_lane(
                 lambda lane, n=n, word=word: [  # type: ignore[misc]
-                    tirx.BufferStore(word, tirx.BufferLoad(word, [0]) + code.kept(total, n, lane), [0])
+                    tirx.BufferStore(word, tirx.BufferLoad(word, [0]) + code.stored_element(total, n, lane), [0])
                 ],
                 "SERIAL",
             )

@@ -15,7 +15,7 @@ import attrs
 
 from relay.codegen.kernels.kernels import is_inlined
 from relay.codegen.kernels.lanes.tapes import Tapes
-from relay.codegen.kernels.lanes.values import LaneArray, LaneStack, LaneValue, StackMemory, Surroundings, leaves
+from relay.codegen.kernels.lanes.values import KernelContext, LaneArray, LaneStack, LaneValue, StackMemory, leaves
 from relay.codegen.kernels.lanes.vectors import (
     LANES,
     NoLaneCode,
@@ -67,7 +67,7 @@ class _Countdown:
 
 
 @attrs.frozen(eq=False)
-class _Running:
+class _OpenLoop:
     """A loop that is being generated: the lanes in it, and what ends its rounds."""
 
     loop: Loop
@@ -77,14 +77,14 @@ class _Running:
 class LaneProgram:
     """One vector of rounds."""
 
-    def __init__(self, plan: LaneLoop, code: VectorCode, around: Surroundings) -> None:
+    def __init__(self, plan: LaneLoop, code: VectorCode, around: KernelContext) -> None:
         self.plan, self.loop, self.code, self.around = plan, plan.loop, code, around
         self.inside = {t for b in walk(self.loop.body) for t in (*b.targets, *bound_variables(b.value))}
         self.values: dict[Var, LaneValue] = {}
         self.rows: dict[Var, tuple[int, Vector | None]] = {}  # the loop's arrays: which, and the row if it is written
         self.added: dict[int, Operand] = {}
         self.tapes = Tapes(code, around)
-        self.running: list[_Running] = []
+        self.running: list[_OpenLoop] = []
         self.nested = any(
             isinstance(b.value, StackPush) and _has_stacks(b.targets[0].type) for b in walk(self.loop.body)
         )  # whether stacks are parts of entries
@@ -141,7 +141,7 @@ class LaneProgram:
             def write(source: Vector, lane: Expression, array: Any = array, dtype: str = dtype) -> list[Statement]:
                 made = []
                 for n in range(source.elements):
-                    value = code.kept(source, n, lane)
+                    value = code.stored_element(source, n, lane)
                     made.append(
                         tirx.BufferStore(
                             array,
@@ -181,12 +181,12 @@ class LaneProgram:
             raise NoLaneCode
         return found
 
-    def _new(self, type_: Type | None) -> LaneValue:
+    def _new_value(self, type_: Type | None) -> LaneValue:
         """Places for a value."""
         if isinstance(type_, TensorType):
             return self.code.vector(type_)
         if isinstance(type_, TupleType):
-            return tuple(map(self._new, type_.items))
+            return tuple(map(self._new_value, type_.items))
         raise NoLaneCode
 
     def _assign(self, target: LaneValue, value: LaneValue, mask: Vector | None) -> None:
@@ -290,12 +290,12 @@ class LaneProgram:
         """End the program if an assertion does not hold in a lane that counts. Returns the lanes that go on."""
         code, around = self.code, self.around
         condition = self._operand(assertion.condition)
-        failed = code.both(mask, condition, holds=False)
+        failed = code.masked_condition(mask, condition, holds=False)
         with code.collect() as fail:
             code.store(around.status, integer(around.failure(assertion.message, assertion.span)))
             code.store(around.alive, integer(0))
         code.emit_if(tirx.And(tirx.NE(code.reduce("or", failed), integer(0, "int32")), self._goes_on()), fail)
-        return code.both(mask, condition)
+        return code.masked_condition(mask, condition)
 
     def _goes_on(self) -> Expression:
         return tirx.NE(self.code.load(self.around.alive), integer(0))
@@ -359,7 +359,7 @@ class LaneProgram:
             at = tirx.Select(tirx.LT(at, integer(0)), at + rows, at)
             at = tirx.max(tirx.min(at, rows - integer(1)), integer(0))
             value = tirx.BufferLoad(source.buffer, [at * integer(made.elements) + integer(n)])
-            return [code.write(made, n, lane, _kept(value, type_))]
+            return [code.write(made, n, lane, _vector_element(value, type_))]
 
         for n in range(made.elements):
             code.each_lane(lambda lane, n=n: gathered(lane, n))  # type: ignore[misc]
@@ -380,7 +380,7 @@ class LaneProgram:
 
         def load(target: Vector, n: int, lane: Expression, row: Expression) -> list[Statement]:
             value = tirx.BufferLoad(array, [row * integer(target.elements) + integer(n)])
-            return [code.write(target, n, lane, _kept(value, type_))]
+            return [code.write(target, n, lane, _vector_element(value, type_))]
 
         with code.collect() as whole:
             for n in range(made.elements):
@@ -404,8 +404,8 @@ class LaneProgram:
             if not isinstance(condition, Vector | Uniform):
                 raise NoLaneCode
             condition = self._vector(condition)
-            found.append((condition, self._block(arm.body, code.both(mask, condition))))
-            mask = code.both(mask, condition, holds=False)
+            found.append((condition, self._block(arm.body, code.masked_condition(mask, condition))))
+            mask = code.masked_condition(mask, condition, holds=False)
         found.append((None, self._block(branch.orelse, mask)))
         for number, target in enumerate(targets):
             values = [(condition, values[number]) for condition, values in found if values is not None]
@@ -425,7 +425,7 @@ class LaneProgram:
         late = own and self._ends_together(loop)
         parameters = [self._parameter(self._find(initial), late) for initial in loop.initial]
         self.values.update(zip(loop.parameters, parameters, strict=True))
-        running = _Running(loop)
+        running = _OpenLoop(loop)
         run = self._vector(mask) if mask is not None else code.mask(lambda _: tirx.const(True, "bool"))
         going = code.cell(0, "int32")
         count, stop = self._counter(loop, run)
@@ -479,14 +479,14 @@ class LaneProgram:
     ) -> None:
         """The results of a loop: those of exits, or, of a loop with a counter, what its parameters are."""
         if not exits:
-            self.values.update(zip(targets, map(self._filled, parameters), strict=False))
+            self.values.update(zip(targets, map(self._value_after_loop, parameters), strict=False))
             return
         if loop.counter is not None:
             for result, parameter in zip(exits, parameters, strict=True):
                 self._assign(result, parameter, run)
         self.values.update(zip(targets, exits, strict=True))
 
-    def _filled(self, value: LaneValue) -> LaneValue:
+    def _value_after_loop(self, value: LaneValue) -> LaneValue:
         """A parameter of a loop after it."""
         if not isinstance(value, LaneStack) or not value.late:
             return value
@@ -531,13 +531,13 @@ class LaneProgram:
         if not late:
             self.values[counter.index] = Uniform(type_, converted(now))
             started = code.mask(lambda lane: tirx.LT(converted(now), code.element(rounds, 0, lane)))
-            return code.both(run, started)
+            return code.masked_condition(run, started)
         index = self.values[counter.index] = code.vector(type_)
         # Round k of a lane is round k + most - rounds of all.
         shift = converted(now) - converted(most)
         code.each_lane(lambda lane: [code.write(index, 0, lane, code.element(rounds, 0, lane) + shift)])
         started = code.mask(lambda lane: tirx.GE(code.element(index, 0, lane), tirx.const(0, dtype)))
-        return code.both(run, started)
+        return code.masked_condition(run, started)
 
     def _count_round(self, loop: Loop, run: Vector, count: Any) -> Vector:
         """Give the index of a loop with as many rounds for all lanes its value."""
@@ -566,7 +566,7 @@ class LaneProgram:
         return False in kinds
 
     def _end_round(
-        self, running: _Running, parameters: Sequence[LaneValue], run: Vector, targets: Sequence[Var], masked: bool
+        self, running: _OpenLoop, parameters: Sequence[LaneValue], run: Vector, targets: Sequence[Var], masked: bool
     ) -> list[LaneValue]:
         """Give parameters and results their values; returns the places of results, if there are exits."""
         code = self.code
@@ -586,7 +586,7 @@ class LaneProgram:
             alone = len(steps) == 1 and not masked
             moved = [
                 [
-                    self._moved(self._find(atom), parameter, parameters)
+                    self._next_value(self._find(atom), parameter, parameters)
                     for atom, parameter in zip(end.values, parameters, strict=True)
                 ]
                 for _, end in steps
@@ -596,7 +596,7 @@ class LaneProgram:
                     if value is not None:
                         is_stack = isinstance(parameter, LaneStack)
                         self._assign(parameter, value, None if alone and not is_stack else mask)
-        for memory in self._pushed(running.loop):
+        for memory in self._pushed_stacks(running.loop):
             code.store(memory.top, code.load(memory.top) + integer(1))
         for mask, _ in exits:
             if mask is None:
@@ -613,9 +613,9 @@ class LaneProgram:
             if found.memory not in own or any(value.memory is not found.memory for value in map(self._find, atoms)):  # type: ignore[union-attr]
                 raise NoLaneCode
             return LaneStack(found.memory, found.start, self.code.vector(scalar(INT64)))
-        return self._new(type_)
+        return self._new_value(type_)
 
-    def _moved(self, value: LaneValue, own: LaneValue, parameters: Sequence[LaneValue]) -> LaneValue | None:
+    def _next_value(self, value: LaneValue, own: LaneValue, parameters: Sequence[LaneValue]) -> LaneValue | None:
         """The next value of a parameter, in other places than those of parameters; None if it stays."""
         if value is own:
             return None
@@ -632,7 +632,7 @@ class LaneProgram:
             code.store(memory.top, integer(0))
         return LaneStack(memory, integer(0), Uniform(scalar(INT64), integer(0)))
 
-    def _pushed(self, loop: Loop) -> list[StackMemory]:
+    def _pushed_stacks(self, loop: Loop) -> list[StackMemory]:
         """The stacks that a round of a loop pushes to."""
         found: dict[int, StackMemory] = {}
         for parameter in loop.parameters:
@@ -717,7 +717,7 @@ def _row_type(array: Var) -> TensorType:
     return TensorType(array.type.base, array.type.shape[1:])
 
 
-def _kept(value: Expression, type_: TensorType) -> Expression:
+def _vector_element(value: Expression, type_: TensorType) -> Expression:
     """An element of memory as vectors keep it."""
     dtype = storage(type_)
     return value if str(value.ty) == dtype else tirx.Cast(dtype, value)

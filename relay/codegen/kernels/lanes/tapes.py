@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from relay.codegen.kernels.lanes.values import LaneArray, LaneStack, LaneValue, StackMemory, Surroundings
+from relay.codegen.kernels.lanes.values import KernelContext, LaneArray, LaneStack, LaneValue, StackMemory
 from relay.codegen.kernels.lanes.vectors import (
     NoLaneCode,
     Operand,
@@ -20,7 +20,7 @@ from relay.codegen.kernels.lanes.vectors import (
     VectorCode,
     elements_of,
     storage,
-    stored,
+    stored_element,
 )
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, Statement, integer, tirx
@@ -30,7 +30,7 @@ from relay.ir.types import INT64, TensorType, Type, scalar
 class Tapes:
     """The stacks and arrays of one lane program."""
 
-    def __init__(self, code: VectorCode, around: Surroundings) -> None:
+    def __init__(self, code: VectorCode, around: KernelContext) -> None:
         self.code, self.around = code, around
         self.memories: list[StackMemory] = []
 
@@ -121,7 +121,7 @@ class Tapes:
 
             def part(lane: Expression, n: int = n) -> list[Statement]:
                 at = [code.place(n, lane)]
-                new = stored(code.element(item, n, lane))
+                new = stored_element(code.element(item, n, lane))
                 if mask is not None:
                     new = tirx.Select(code.element(mask, 0, lane), new, tirx.BufferLoad(buffer, at))
                 return [tirx.BufferStore(buffer, new, at)]

@@ -62,7 +62,7 @@ LaneValue: TypeAlias = "Operand | LaneStack | LaneArray | tuple[LaneValue, ...]"
 
 
 @attrs.frozen(eq=False)
-class Surroundings:
+class KernelContext:
     """The parts of a kernel that a lane program needs: the operand for an atom of outside, the number for a size,
     the status of an assertion that fails, and cells: `left`, how many rounds of loops may still be run before
     signals are checked, `alive`, 0 where the program ends, and `status`. `refill` emits the code for the case that

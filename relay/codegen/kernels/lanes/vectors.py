@@ -72,7 +72,7 @@ def itemsize(type_: TensorType) -> int:
     return BaseType(storage(type_)).dtype.itemsize
 
 
-def stored(value: Expression) -> Expression:
+def stored_element(value: Expression) -> Expression:
     """An element as it is kept."""
     return tirx.Cast("int32", value) if str(value.ty) == "bool" else value
 
@@ -139,21 +139,21 @@ class VectorCode:
     def place(self, element: int, lane: Expression) -> Expression:
         return lane + integer(element * self.width) if element else lane
 
-    def kept(self, vector: Vector, element: int, lane: Expression) -> Expression:
+    def stored_element(self, vector: Vector, element: int, lane: Expression) -> Expression:
         """An element of a vector as it is kept."""
         return tirx.BufferLoad(vector.buffer, [self.place(element, lane)])
 
     def element(self, value: Operand, element: int, lane: Expression) -> Expression:
         """An element of a value in a lane."""
         if isinstance(value, Vector):
-            found = self.kept(value, element, lane)
+            found = self.stored_element(value, element, lane)
             return tirx.NE(found, integer(0, "int32")) if value.type.base == BOOL else found
         if value.number is not None:
             return value.number
         return tirx.BufferLoad(value.buffer, [integer(element)])
 
     def write(self, vector: Vector, element: int, lane: Expression, value: Expression) -> Statement:
-        return tirx.BufferStore(vector.buffer, stored(value), [self.place(element, lane)])
+        return tirx.BufferStore(vector.buffer, stored_element(value), [self.place(element, lane)])
 
     def copy(self, target: Vector, source: Operand) -> None:
         """target := source"""
@@ -167,7 +167,7 @@ class VectorCode:
         for n in range(target.elements):
 
             def chosen(lane: Expression, n: int = n) -> list[Statement]:
-                left, right = stored(self.element(then, n, lane)), stored(self.element(orelse, n, lane))
+                left, right = stored_element(self.element(then, n, lane)), stored_element(self.element(orelse, n, lane))
                 value = tirx.Select(self.element(mask, 0, lane), left, right)
                 return [tirx.BufferStore(target.buffer, value, [self.place(n, lane)])]
 
@@ -179,7 +179,7 @@ class VectorCode:
         self.each_lane(lambda lane: [self.write(made, 0, lane, value(lane))])
         return made
 
-    def both(self, mask: Vector | None, condition: Operand, holds: bool = True) -> Vector:
+    def masked_condition(self, mask: Vector | None, condition: Operand, holds: bool = True) -> Vector:
         """The lanes of a mask in which a condition holds, or does not."""
 
         def value(lane: Expression) -> Expression:
@@ -230,7 +230,7 @@ class VectorCode:
         for stage, operand in zip(stages, operands, strict=True):
             self.emission.values[key(stage)] = self.element(operand, 0, integer(0))
         cell = self.cell(0, storage(type_))
-        self.store(cell, stored(self._result(made, ())))
+        self.store(cell, stored_element(self._result(made, ())))
         number = self.load(cell)
         return Uniform(type_, tirx.NE(number, integer(0, "int32")) if type_.base == BOOL else number)
 
@@ -259,10 +259,10 @@ class VectorCode:
                 raise NoLaneCode
             pending += list(one.op.input_tensors)
         if tensor.op.reduce_axis:
-            return self._reduced(tensor, index)
+            return self._reduction_element(tensor, index)
         return self.emission.load(tensor, [integer(i) for i in index])
 
-    def _reduced(self, tensor: Any, index: tuple[int, ...]) -> Expression:
+    def _reduction_element(self, tensor: Any, index: tuple[int, ...]) -> Expression:
         """An element of a reduction, term by term."""
         e, op = self.emission, tensor.op
         node = op.body[tensor.value_index]

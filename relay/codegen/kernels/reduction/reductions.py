@@ -42,7 +42,7 @@ def reduce(e: Emission, cluster: Cluster, fixed: Sequence[Expression]) -> list[S
             return nested_loops(rest, e.index, lambda indices: along_rows(e, cluster, fixed, [indices], done))
         *outer, last = rest
         zero = tirx.const(0, e.index)
-        return nested_loops(outer, e.index, lambda ahead: together(e, cluster, [*fixed, *ahead], zero, last))
+        return nested_loops(outer, e.index, lambda ahead: joint_rows(e, cluster, [*fixed, *ahead], zero, last))
     return nested_loops(rest, e.index, lambda indices: _one_by_one(e, cluster, [*fixed, *indices], indices, done))
 
 
@@ -90,7 +90,7 @@ def goes_together(e: Emission, cluster: Cluster) -> bool:
     return any(with_row) and not all(with_row) and e.vectorizes([*first.source, *first.combiner.result])
 
 
-def together(
+def joint_rows(
     e: Emission, cluster: Cluster, fixed: Sequence[Expression], begin: Expression, count: Extent
 ) -> list[Statement]:
     """This many rows from `begin` on, along the last axis, several at once."""
@@ -242,7 +242,7 @@ def _one_by_one(
     totals, statements = [], []
     dtypes = dtypes_of(cluster)
     for dtype, identity in zip(dtypes, _identities(cluster), strict=True):
-        total, made_ = e.local(dtype, 1)
+        total, made_ = e.local_elements(dtype, 1)
         statements += [*made_, tirx.BufferStore(total, identity, [0])]
         totals.append(total)
     zero = tirx.const(0, e.index)
@@ -315,7 +315,7 @@ def registers_of(e: Emission, cluster: Cluster, width: int) -> tuple[list[Any], 
     """Lanes for the totals of all reductions, and the statements that make and clear them."""
     buffers, statements = [], []
     for dtype, identity in zip(dtypes_of(cluster), _identities(cluster), strict=True):
-        buffer, made_ = e.local(dtype, width)
+        buffer, made_ = e.local_elements(dtype, width)
         buffers.append(buffer)
         statements += [*made_, *e.fill(buffer, width, lambda v, i=identity: i)]  # type: ignore[misc]
     return buffers, statements
@@ -505,7 +505,7 @@ def reduce_lanes(
         for buffer, dtype in zip(whole, stage.dtypes, strict=True):
             vector = tirx.BufferLoad(buffer, [run(zero, width)])
             for found, half in zip(parts, halves(vector, width), strict=True):
-                part, made_ = e.local(dtype, width // 2)
+                part, made_ = e.local_elements(dtype, width // 2)
                 place = run(zero, width // 2) if width > 2 else zero
                 statements += [*made_, tirx.BufferStore(part, half, [place])]
                 found.append(part)
@@ -516,4 +516,4 @@ def reduce_lanes(
     return statements
 
 
-__all__ = ["TOGETHER", "finish", "goes_along_columns", "goes_together", "reduce", "together"]
+__all__ = ["TOGETHER", "finish", "goes_along_columns", "goes_together", "joint_rows", "reduce"]

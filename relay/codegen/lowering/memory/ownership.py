@@ -325,7 +325,7 @@ def _forms(function: Function) -> dict[Var, Form]:
 
     def fresh(variables: Iterable[Var]) -> None:
         for variable in variables:
-            forms[variable] = _fresh(variable, variable.type, ())
+            forms[variable] = _fresh_form(variable, variable.type, ())
 
     def atom_form(atom: Atom) -> Form:
         return forms[atom] if isinstance(atom, Var) else None
@@ -346,12 +346,12 @@ def _forms(function: Function) -> dict[Var, Form]:
     return forms
 
 
-def _fresh(variable: Var, type_: Type | None, path: tuple[int, ...]) -> Form:
+def _fresh_form(variable: Var, type_: Type | None, path: tuple[int, ...]) -> Form:
     match None if type_ is None else prune(type_):
         case StackType():
             return variable, path
         case TupleType(items):
-            parts = [_fresh(variable, t, (*path, i)) for i, t in enumerate(items)]
+            parts = [_fresh_form(variable, t, (*path, i)) for i, t in enumerate(items)]
             return parts if any(p is not None for p in parts) else None
         case _:
             return None

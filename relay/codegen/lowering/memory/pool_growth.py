@@ -23,7 +23,7 @@ class PoolGrowth:
         while changed:
             changed = False
             for name, function in functions.items():
-                found = frozenset().union(*(self._directly(binding) for binding in walk(function.body)))
+                found = frozenset().union(*(self._direct_pools(binding) for binding in walk(function.body)))
                 changed |= found != self._of_function[name]
                 self._of_function[name] = found
 
@@ -33,14 +33,14 @@ class PoolGrowth:
             found: frozenset[Pool] = frozenset()
             suffixes = [found]
             for binding in reversed(block.bindings):
-                found = found | self._directly(binding)
+                found = found | self._direct_pools(binding)
                 for inner in blocks(binding.value):
                     found |= self.growing_after(inner, -1)
                 suffixes.append(found)
             self._after[block] = suffixes[::-1]
         return self._after[block][position + 1]
 
-    def _directly(self, binding: Binding) -> frozenset[Pool]:
+    def _direct_pools(self, binding: Binding) -> frozenset[Pool]:
         match binding.value:
             case StackPush(stack) | StackSet(stack):
                 layout = self._layouts.atom(stack)

@@ -40,7 +40,7 @@ class RoundLifetimes:
                 changed |= found != self._written[name]
                 self._written[name] = found
 
-    def free(self, loop: Loop, targets: Sequence[Var]) -> list[Pool]:
+    def freed_pools(self, loop: Loop, targets: Sequence[Var]) -> list[Pool]:
         """The pools whose rows that a round makes are of no use after it. Those of stacks are not among them."""
         made = [p for p in self._growth.growing_after(loop.body, -1) if not p.blocks]
         if not made:

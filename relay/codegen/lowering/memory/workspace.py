@@ -58,7 +58,7 @@ class Workspace:
         """Now: how often buffers were used so far."""
         return self._time
 
-    def live(self, begin: int, end: int) -> Dim:
+    def live_bytes(self, begin: int, end: int) -> Dim:
         """The bytes of the buffers that are alive after one time, to another one, once all have been used."""
         alive = [s.bytes for s in self.slots if s.first is not None and s.first <= end and s.last > begin]
         return total(alive)

@@ -110,7 +110,7 @@ def _fold(axes: tuple[Axis, ...], limits: Limits) -> tuple[FoldedLoops, ...]:
         uops = _uops(inside)
         if _is_free_of_hazards(uops, outer, inner):
             return (FoldedLoops(uops, outer, inner),)
-    return tuple(_unrolled(axes, limits))
+    return tuple(_unrolled_loops(axes, limits))
 
 
 def _size(axes: Sequence[Axis]) -> int:
@@ -154,7 +154,7 @@ def _is_free_of_hazards(uops: MicroOps, outer: Axis, inner: Axis) -> bool:
     return not any(bool((rows[near:] == rows[:-near]).any()) for near in range(1, _DISTANCE + 1) if len(rows) > near)
 
 
-def _unrolled(axes: tuple[Axis, ...], limits: Limits) -> Iterator[FoldedLoops]:
+def _unrolled_loops(axes: tuple[Axis, ...], limits: Limits) -> Iterator[FoldedLoops]:
     """Several instructions: one for each round of a loop, a summing one if there is any."""
     chosen = max(axes, key=lambda axis: (axis.dst == 0, -axis.extent if axis.dst == 0 else axis.extent))
     rest = tuple(axis for axis in axes if axis is not chosen)

@@ -32,7 +32,7 @@ TRIED = 24
 """The number of tilings that are timed."""
 
 
-def best(
+def best_schedule(
     layer: Layer, threads: int = 2, model: CycleModel = CHISEL, config: Config = DEFAULT, tried: int = TRIED
 ) -> ScheduledLayer:
     """The schedule of a layer with the fewest cycles, with one virtual thread where there is no room for more. Raises

@@ -155,7 +155,7 @@ class StreamBuilder:
         """The stream, with FINISH when all units are done."""
         self._join()
         self.emit(Finish())
-        return self._placed()
+        return self._stream_with_loads()
 
     def _join(self) -> None:
         """The compute unit waits for both others."""
@@ -166,7 +166,7 @@ class StreamBuilder:
 
     # ---- micro-ops
 
-    def _placed(self) -> Stream:
+    def _stream_with_loads(self) -> Stream:
         """The stream with loads of its micro-ops: at the beginning of a section, if there is room for all of them,
         otherwise where they are needed; and only of those that are not there."""
         cache = _UopCache(self.room)

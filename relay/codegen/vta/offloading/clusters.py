@@ -134,17 +134,17 @@ class Matcher:
             reader = self._only_reader(target)
             if reader is not None and transformed_axes(_call_of(reader), self.config.block) is not None:
                 reader = self._only_reader(reader.targets[0])
-            if reader is not None and _is_pool(reader) and self._pooled(reader) is not None:
+            if reader is not None and _is_pool(reader) and self._pooling_layer(reader) is not None:
                 return None  # the pooling is the end
             return self._chain(call.arguments[0], (binding,), ())
         if not _is_pool(binding) or _base(target) != INT8:
             return None
-        return self._pooled(binding) or self._pooling(binding, call)
+        return self._pooling_layer(binding) or self._pooling(binding, call)
 
     def _only_reader(self, target: Var) -> Binding | None:
         return self.readers.get(target) if self.uses[target] == 1 else None
 
-    def _pooled(self, binding: Binding) -> Cluster | None:
+    def _pooling_layer(self, binding: Binding) -> Cluster | None:
         """A layer that ends in a max pooling, perhaps in another layout."""
         call = _call_of(binding)
         layout = str(call.attributes.get("layout", "NCHW"))

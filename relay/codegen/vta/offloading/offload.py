@@ -19,7 +19,7 @@ import attrs
 from relay.codegen.vta.config import Config
 from relay.codegen.vta.layers.programs import packed_weights
 from relay.codegen.vta.layers.scheduling import ScheduledLayer
-from relay.codegen.vta.layers.search import best
+from relay.codegen.vta.layers.search import best_schedule
 from relay.codegen.vta.offloading.clusters import Cluster, Matcher, transformed_axes
 from relay.codegen.vta.offloading.packed_tensors import join_bytes, pack, split_bytes, unpack
 from relay.codegen.vta.offloading.streams import OffloadedLayer, OffloadedModule, gather_streams
@@ -249,7 +249,7 @@ class _Offloading:
     def _schedule(self, cluster: Cluster) -> ScheduledLayer:
         layer = cluster.layer
         try:
-            return best(layer, self.target.threads, config=self.config)
+            return best_schedule(layer, self.target.threads, config=self.config)
         except ValueError as error:
             raise CompileError(
                 f"{layer.name} does not run on the target 'vta': {error}", cluster.span,

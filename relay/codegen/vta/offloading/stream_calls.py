@@ -39,7 +39,7 @@ class StreamCall:
         return Simulator(self.program, NONE)
 
     @property
-    def exported(self) -> tuple[str, tuple[str, ...], tuple[str, ...], dict[str, bytes]]:
+    def export_arguments(self) -> tuple[str, tuple[str, ...], tuple[str, ...], dict[str, bytes]]:
         """The arguments of `of_exported` for it: its name, its operands and results, and the program's files."""
         return self.name, self.operands, self.results, program_files(self.program)
 

@@ -111,12 +111,12 @@ class _Gathering:
             if binding.targets and binding.value.__class__ not in NESTING:
                 straight.append(binding)
                 continue
-            out += self._straight(straight)
+            out += self._straight_line_code(straight)
             straight = []
             out.append(Binding(binding.targets, map_blocks(binding.value, self._block)))
-        return Block((*out, *self._straight(straight)), block.terminator)
+        return Block((*out, *self._straight_line_code(straight)), block.terminator)
 
-    def _straight(self, bindings: Sequence[Binding]) -> list[Binding]:
+    def _straight_line_code(self, bindings: Sequence[Binding]) -> list[Binding]:
         """Bindings without branches and effects: the host's in their order, and streams where these wait for them."""
         host = deque(b for b in bindings if self._layer(b) is None)
         waiting = [b for b in bindings if self._layer(b) is not None]

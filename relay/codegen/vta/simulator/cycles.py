@@ -92,7 +92,7 @@ class Timing:
     stored: int  # bytes
 
     @property
-    def busy(self) -> Mapping[str, int]:
+    def busy_cycles(self) -> Mapping[str, int]:
         """The cycles of each kind of work, without waiting, and those in which the port to DRAM is busy."""
         found = dict.fromkeys(("gemm", "reset", "alu", "load inp", "load wgt", "load uop", "load acc", "store"), 0)
         found["dram"] = 0
@@ -148,7 +148,7 @@ class Timing:
     @property
     def shares(self) -> Mapping[str, float]:
         """The part of all cycles in which the port to DRAM works, and GEMM and ALU, the compute unit's turns."""
-        busy, whole = self.busy, max(1, self.cycles)
+        busy, whole = self.busy_cycles, max(1, self.cycles)
         parts = {"DMA": busy["dram"], "GEMM": busy["gemm"] + busy["reset"], "ALU": busy["alu"]}
         return {part: cycles / whole for part, cycles in parts.items()}
 
@@ -168,7 +168,7 @@ class Timing:
             f"GEMM: {self.gemm_steps} steps, utilization {self.utilization:.3f}, {self.gops:.1f} GOPS",
             f"{self.intensity:.1f} operations a byte; {self.bound} bounds it",
         ]
-        for name, cycles in self.busy.items():
+        for name, cycles in self.busy_cycles.items():
             if cycles:
                 lines.append(f"  {name:<10} {cycles:>12} cycles  {cycles / self.cycles:6.1%}")
         for queue in Queue:

@@ -113,7 +113,9 @@ class Machine:
         granules = self._granules(store, offset, size)
         access = self._dram_accesses(region)
         if self._races:
-            self._tell(access.write(self._queue, self._clock, granules), True, f"the buffer {region.buffer.name}")
+            self._report_race(
+                access.write(self._queue, self._clock, granules), True, f"the buffer {region.buffer.name}"
+            )
         region.written[granules] = True
         values = self.pads.acc[rows].astype(self.config.dtype(Memory.OUT))
         raw = values.reshape(count, -1).view(np.uint8)
@@ -167,7 +169,7 @@ class Machine:
         if isinstance(loop, Alu):
             self._check_micro_ops(loop, table)
         last = np.zeros(0, np.int64)
-        for plan in self._plans.of(loop, table, words):
+        for plan in self._plans.instruction_plans(loop, table, words):
             if self._repeated:
                 self._check_repeats(loop, plan, last)
                 last = np.concatenate([last, plan.dst])[-2:]
@@ -274,13 +276,13 @@ class Machine:
             return
         access = self._accesses[key] if region is None else self._dram_accesses(region)
         what = key.name if isinstance(key, Memory) else f"the buffer {region.buffer.name}" if region else ""
-        self._tell(access.read(self._queue, self._clock, places), False, what)
+        self._report_race(access.read(self._queue, self._clock, places), False, what)
 
     def _write(self, memory: Memory, places: Places) -> None:
         if self._races and memory in self._accesses:
-            self._tell(self._accesses[memory].write(self._queue, self._clock, places), True, memory.name)
+            self._report_race(self._accesses[memory].write(self._queue, self._clock, places), True, memory.name)
 
-    def _tell(self, race: tuple[Queue, int, bool] | None, writes: bool, what: str) -> None:
+    def _report_race(self, race: tuple[Queue, int, bool] | None, writes: bool, what: str) -> None:
         if race is None:
             return
         queue, index, other_writes = race

@@ -126,7 +126,7 @@ class Plans:
         self._kept: dict[object, Plan] = {}
         self._steps = 0
 
-    def of(self, instruction: Gemm | Alu, table: Array, words: bytes) -> Iterator[Plan]:
+    def instruction_plans(self, instruction: Gemm | Alu, table: Array, words: bytes) -> Iterator[Plan]:
         """The plans of an instruction, part after part. `table` is its micro-ops, (n, 3); `words` their bits."""
         steps = instruction.steps
         for start in range(0, steps, MOST_STEPS):

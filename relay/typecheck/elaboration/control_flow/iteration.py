@@ -349,7 +349,7 @@ def _element(
             value = trip_counts.cast_integer(checker, body, index, base, span)
             count = counts[id(part)]
             if part.backward and count is not None:
-                first = trip_counts.last(checker, body, part, count, base, span)
+                first = trip_counts.last_number(checker, body, part, count, base, span)
                 step = -step
             else:
                 first = trip_counts.bound_of(checker, body, start, base, span)
@@ -365,7 +365,7 @@ def _element(
             value = trip_counts.cast_integer(checker, body, index, base, span)
             count = counts[id(part)]
             if part.backward and count is not None:
-                first = trip_counts.last(checker, body, part, count, base, span)
+                first = trip_counts.last_number(checker, body, part, count, base, span)
                 return range_numbers.of_range(compute("subtract", first, compute("multiply", value, by)))
             first = trip_counts.bound_of(checker, body, start, base, span)
             return range_numbers.of_range(compute("add", compute("multiply", value, by), first))

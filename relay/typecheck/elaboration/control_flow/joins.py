@@ -152,7 +152,7 @@ class Join:
         )
         if self.by_call and not all(conditional_types.is_same_type(typed[0].type, t.type) for t in typed[1:]):
             made = self.checker.solver.fresh(Kind.Type)
-            conditional_types.either(self.checker, [t.type for t in typed], made, self.paths[0][2])
+            conditional_types.note_alternatives(self.checker, [t.type for t in typed], made, self.paths[0][2])
             typed = [DynamicValue(t.atom, made) for t in typed]
         for other, span in zip(typed[1:], places[1:], strict=True):
             dynamic_lists.refuse_lengths(self.checker, typed[0].type, other.type)

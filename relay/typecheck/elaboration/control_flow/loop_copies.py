@@ -163,13 +163,13 @@ def uncopied_body(checker: Checker, node: ForEach) -> Iterator[None]:
     if node.label not in checker.uncopied and node.label not in checker.unrollable:
         yield
         return
-    with checker.within(attrs.evolve(checker.frame, filling=(*checker.frame.filling, node.label))):
+    with checker.at_frame(attrs.evolve(checker.frame, filling=(*checker.frame.filling, node.label))):
         yield
 
 
 def rounds(checker: Checker, count: int) -> AbstractContextManager[None]:
     """While this many copies of a body are elaborated."""
-    return checker.within(attrs.evolve(checker.frame, copies=checker.frame.copies * max(1, count)))
+    return checker.at_frame(attrs.evolve(checker.frame, copies=checker.frame.copies * max(1, count)))
 
 
 def count_of(entity: AbstractValue, *, ask: bool = True) -> int | None:

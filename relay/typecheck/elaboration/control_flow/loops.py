@@ -160,9 +160,9 @@ class LoopState:
                 by = next(iter(grown)) if len(grown) == 1 else 0 if not grown else None
                 if start is None or by is None or (by != 0 and rounds is None):
                     return DynamicValue(atom, type_, known)
-                length = start.plus(add(0 if rounds is None else multiply(by, rounds), more)).holding(elements)
+                length = start.plus(add(0 if rounds is None else multiply(by, rounds), more)).with_elements(elements)
                 for round_ in growth:
-                    length = length.holding(None if round_ is None else round_.elements)
+                    length = length.with_elements(None if round_ is None else round_.elements)
                 return DynamicValue(atom, type_, known, length)
             case _:
                 return entity
@@ -191,7 +191,7 @@ class LoopState:
             raise Several(self._restarts)
         return tuple(atoms)
 
-    def _around(self, place: tuple[int, ...]) -> Iterator[Place]:
+    def _enclosing_places(self, place: tuple[int, ...]) -> Iterator[Place]:
         """The places of a variable, or a part of it, in this loop and in those around it that it goes through."""
         yield self.label, place
         atom = self._initial[place[0]]
@@ -222,7 +222,7 @@ class LoopState:
                     or _is_another_record(expected, entity)
                 ):
                     if dynamic_lists.is_literal(expected) and dynamic_lists.is_list(entity):
-                        self._restarts += map(ListGrows, self._around(place))
+                        self._restarts += map(ListGrows, self._enclosing_places(place))
                         return
                     raise _structure_error(name, expected, entity, span)
                 for i, (a, b) in enumerate(zip(items, entity.items, strict=True)):
@@ -294,7 +294,7 @@ class LoopState:
         may = {*named, *self._of_any[place]}
         varying = data_dependent.varying_axes(typed.type, expected.type, may)
         if new := varying - self.checker.decisions.varying.get((self.label, place), set()):
-            self._restarts += [SizeVaries(around, new) for around in self._around(place)]
+            self._restarts += [SizeVaries(around, new) for around in self._enclosing_places(place)]
             return
         dynamic_lists.refuse_lengths(self.checker, typed.type, expected.type)
         self.may_change = self.may_change or not conditional_types.is_same_type(typed.type, expected.type)

@@ -236,7 +236,7 @@ def narrow(checker: Checker, context: Context, out: TypedBlockBuilder, variables
 
 
 @contextlib.contextmanager
-def narrowed(
+def narrowed_variables(
     checker: Checker, context: Context, out: TypedBlockBuilder, variables: Iterable[Var], blocks: Sequence[Block]
 ) -> Iterator[None]:
     """While blocks are elaborated in which variables are not None: those that they mention mean their contents."""

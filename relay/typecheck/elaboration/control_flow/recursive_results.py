@@ -60,7 +60,7 @@ def earlier_result(checker: Checker, number: int, label: LoopLabel) -> Type | No
     if found is None or found[0] is not label:
         return None
     dims = {dim.name: dim for dim in checker.hints.dims}
-    return map_dims(found[1], _replacing(lambda v: dims.get(v.name, v) if isinstance(v, TypeId) else v))
+    return map_dims(found[1], _dim_replacement(lambda v: dims.get(v.name, v) if isinstance(v, TypeId) else v))
 
 
 def restart_if_used_early(checker: Checker, number: int, label: LoopLabel, instance: Instance, opened: int) -> None:
@@ -69,7 +69,7 @@ def restart_if_used_early(checker: Checker, number: int, label: LoopLabel, insta
     left = len(checker.scheme.opened) > opened
     if not left or not instance.used_early or number in checker.decisions.results or not is_known(instance.result):
         return
-    result = map_dims(resolve(instance.result), _replacing(_by_name))
+    result = map_dims(resolve(instance.result), _dim_replacement(_by_name))
     raise ResultIsKnown(number, label, result)
 
 
@@ -77,5 +77,5 @@ def _by_name(variable: TypeId | Unknown) -> Dim:
     return TypeId(variable.name, Kind.Dim) if isinstance(variable, Unknown) else variable
 
 
-def _replacing(change: Callable[[TypeId | Unknown], Dim]) -> Callable[[Dim], Dim]:
+def _dim_replacement(change: Callable[[TypeId | Unknown], Dim]) -> Callable[[Dim], Dim]:
     return lambda dim: substitute(resolve_dim(dim), change)

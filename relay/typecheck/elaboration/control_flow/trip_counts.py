@@ -260,7 +260,7 @@ def _count_widely(
     return cast_integer(checker, out, unsigned_op("minimum", rounds, integer(_MOST, UINT64)), INT64, span)
 
 
-def last(
+def last_number(
     checker: Checker,
     out: TypedBlockBuilder,
     part: Range | Progression,
@@ -329,7 +329,7 @@ def bound_of(
         return operators.apply(checker, out, lookup("cast"), [bound], {"dtype": base}, span, [])
     if base == INT64 and weak_types.is_weak(bound):
         return weak_types.cast_weak(checker, out, bound, base, span)
-    bound = weak_types.counting(checker, out, bound)
+    bound = weak_types.counting_integer(checker, out, bound)
     checker.unify_at(bound.type, scalar(base), span, "a bound of range")
     return bound
 

@@ -65,8 +65,8 @@ def define_gradient(
         saved: Type = TupleType(tuple(types))
         forward = None
         try:
-            gradients = tuple(cotangent_type(t, checker.monomorphic, NONE) for t in types)
-            seed = cotangent_type(result, checker.monomorphic, NONE)
+            gradients = tuple(cotangent_type(t, checker.monomorphic_type, NONE) for t in types)
+            seed = cotangent_type(result, checker.monomorphic_type, NONE)
         except DifferentiationError as error:
             raise error.with_span(code.span) from None
         if gradient.forward is not None:

@@ -41,7 +41,7 @@ from relay.typecheck.elaboration.values.expansion import settle
 from relay.typecheck.unification import resolve
 
 
-def front(
+def axis_to_front(
     checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, axis: int, name: str, span: Span | None
 ) -> AbstractValue:
     """A tensor with one axis first. Raises TypeMismatch for what has no such axis."""
@@ -66,7 +66,7 @@ def front(
     return _transpose(checker, out, value, [axis, *others], span)
 
 
-def back(
+def axis_from_front(
     checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, axis: int, span: Span | None
 ) -> AbstractValue:
     """A tensor with its first axis moved. Raises TypeMismatch for a place that it does not have."""
@@ -238,7 +238,7 @@ def apply(
         case "front__":
             _, axis, label = arguments
             assert isinstance(axis, Number) and isinstance(label, PythonObject)
-            return front(checker, out, arguments[0], int(axis.value), str(label.value), span)
+            return axis_to_front(checker, out, arguments[0], int(axis.value), str(label.value), span)
         case "extent__":
             return extent(checker, out, arguments[0], arguments[1], arguments[2], span)
         case "row__":
@@ -248,7 +248,7 @@ def apply(
         case _:
             _, axis = arguments
             assert name == "back__" and isinstance(axis, Number)
-            return back(checker, out, arguments[0], int(axis.value), span)
+            return axis_from_front(checker, out, arguments[0], int(axis.value), span)
 
 
 OPERATIONS = ("front__", "extent__", "row__", "blank_rows__", "back__")

@@ -84,7 +84,7 @@ def check_parameters(
     named = [p for i, p in enumerate(code.parameters) if i not in fixed] if code is not None else []
     for position in wrt:
         if not 0 <= position < len(function.parameters) or has_gradient(
-            function.parameters[position], checker.monomorphic
+            function.parameters[position], checker.monomorphic_type
         ):
             continue
         type_ = show(resolve(function.parameters[position]))

@@ -33,7 +33,7 @@ def with_labels(
     span: Span | None,
 ) -> DerivativeFunction:
     """The derivative of the function that puts the labels of these arguments back."""
-    like = Tuple(tuple(map(labels.alone, entities)))
+    like = Tuple(tuple(map(labels.labels_alone, entities)))
 
     def change(function: AbstractValue) -> AbstractValue:
         if isinstance(function, DerivativeFunction):

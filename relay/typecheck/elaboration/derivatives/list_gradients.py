@@ -33,11 +33,11 @@ from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import unknowns
 
 
-class _Stacked:
+class _StackedLists:
     """The structures of stacked tensors in place of lists."""
 
 
-_STACKED = Form(_Stacked, ())
+_STACKED = Form(_StackedLists, ())
 
 
 def list_arguments(
@@ -100,7 +100,7 @@ def rows(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: 
     entity = _expand_solved(checker, out, entity)
     if not isinstance(entity, Tuple):
         return entity
-    if entity.form is not None and entity.form.cls is _Stacked:
+    if entity.form is not None and entity.form.cls is _StackedLists:
         return _rows(checker, out, _expand_solved(checker, out, entity.items[0]), span)
     return Tuple(tuple(rows(checker, out, item, span) for item in entity.items), entity.form)
 

@@ -66,7 +66,7 @@ from relay.typecheck.unification import resolve, unknowns
 
 def has_tangents(checker: Checker, type_: Type) -> bool:
     """True if a data type has a gradient."""
-    made = cotangent_type(type_, checker.monomorphic)
+    made = cotangent_type(type_, checker.monomorphic_type)
     return isinstance(made, DataType)
 
 
@@ -75,7 +75,7 @@ def dot(
 ) -> AbstractValue | None:
     """The sum of the products of the float tensors at the same places of two values, the second being a tangent or
     cotangent of the first; None if they have none."""
-    one, tangent = _definition(checker, left, span), checker.final(_solved_type(checker, right, span))
+    one, tangent = _definition(checker, left, span), checker.final_type(_solved_type(checker, right, span))
     other = tangent.definition if isinstance(tangent, DataType) else None
     if other is None or other not in (one, gradient_definition(one)):
         raise TypeMismatch(f"a tangent of {one.name} was expected, found {show(tangent)}", span)
@@ -141,7 +141,7 @@ def _zero(checker: Checker, out: TypedBlockBuilder, type_: TensorType, span: Spa
 
 
 def _list_element(checker: Checker, xs: DynamicValue, span: Span | None) -> Type:
-    type_ = checker.final(_solved_type(checker, xs, span))
+    type_ = checker.final_type(_solved_type(checker, xs, span))
     assert isinstance(type_, StackType) and isinstance(type_.element, RefType)
     return type_.element.content
 
@@ -248,8 +248,10 @@ class _TangentFunctions:
                     result = so_far
                 inner.append(self._arm(candidate.name, given, emitter, label, result))
             match = Match(y, tuple(inner), self.span)
-            arms.append(MatchArm(constructor.name, fields, _leaving(match)))
-        return Function(name, (x, y, so_far), _leaving(Match(x, tuple(arms), self.span)), label, total, span=self.span)
+            arms.append(MatchArm(constructor.name, fields, _leaving_block(match)))
+        return Function(
+            name, (x, y, so_far), _leaving_block(Match(x, tuple(arms), self.span)), label, total, span=self.span
+        )
 
     def _arm(self, name: str, fields: tuple[Var, ...], emitter: Emitter, label: LoopLabel, result: Atom) -> MatchArm:
         end: Terminator = Exit(label, (result,), self.span)
@@ -320,7 +322,7 @@ class _TangentFunctions:
             parts = tuple(self._part(emitter, field, operator) for field in fields)
             made = emitter.bind(Construct(definition, constructor.name, parts, self.span), whole, "whole").atom
             arms.append(self._arm(constructor.name, fields, emitter, label, made))
-        return Function(name, (x,), _leaving(Match(x, tuple(arms), self.span)), label, whole, span=self.span)
+        return Function(name, (x,), _leaving_block(Match(x, tuple(arms), self.span)), label, whole, span=self.span)
 
     def _part(self, emitter: Emitter, value: Atom, operator: str) -> Atom:
         match _type(value):
@@ -358,7 +360,9 @@ class _TangentFunctions:
             whole = Construct(made, constructor.name, parts, self.span)
             result = emitter.bind(whole, DataType(made), "blank").atom
             arms.append(self._arm(constructor.name, fields, emitter, label, result))
-        return Function(name, (x,), _leaving(Match(x, tuple(arms), self.span)), label, DataType(made), span=self.span)
+        return Function(
+            name, (x,), _leaving_block(Match(x, tuple(arms), self.span)), label, DataType(made), span=self.span
+        )
 
     def _zero(self, emitter: Emitter, value: Atom) -> Atom:
         match _type(value):
@@ -386,6 +390,6 @@ def _is_last(field: Var, whole: DataType) -> bool:
     return field.type == whole
 
 
-def _leaving(match: Match) -> Block:
+def _leaving_block(match: Match) -> Block:
     """A block that ends with a match whose arms leave."""
     return Block((Binding((), match),), Dead())

@@ -392,7 +392,7 @@ def _holds_floats(checker: Checker, out: TypedBlockBuilder, entity: AbstractValu
             return any(_holds_floats(checker, out, item, span) for item in items)
         case DynamicValue() if isinstance(prune(entity.type), StackType):
             element = resolve(dynamic_lists.element_type(entity))
-            return has_gradient(element, checker.monomorphic) if is_known(element) else True
+            return has_gradient(element, checker.monomorphic_type) if is_known(element) else True
         case _:
             return isinstance(entity, DynamicValue) and not _is_still_integer(checker, entity)
 

@@ -15,7 +15,7 @@ from relay.errors import (
     Span,
     TypeCheckError,
     TypeMismatch,
-    together,
+    combine_errors,
 )
 from relay.ir.expr import Expr, LoopLabel
 from relay.ir.sizes.facts import DimConstraint, counterexample
@@ -162,7 +162,7 @@ class DiagnosticCollector(EffectNotes):
 
     def specialize_arguments(self, needed: Iterable[object], error: TypeCheckError | None = None) -> None:
         """Begin again with static arguments, if the values that are needed at compile time come from arguments."""
-        found = Places().union(*map(self.sources.of, needed))
+        found = Places().union(*map(self.sources.sources_of, needed))
         if found:
             raise ArgumentsSpecialize(found, error)
 
@@ -211,7 +211,7 @@ class DiagnosticCollector(EffectNotes):
         if self.errors:
             with contextlib.suppress(AbortElaboration):
                 self.before_raising()
-            raise together(self.errors)
+            raise combine_errors(self.errors)
         if self.unknown is not None:
             raise self.unknown
         if self.failures:

@@ -108,7 +108,7 @@ def empty(checker: Checker, out: TypedBlockBuilder, element: Type, span: Span | 
     """A list of nothing."""
     cell = RefType(element)
     var = checker.variable("list", StackType(cell), span)
-    out.items.append(DeferredBinding((var,), lambda: StackNew(erase_forms(checker.final(cell)), span)))
+    out.items.append(DeferredBinding((var,), lambda: StackNew(erase_forms(checker.final_type(cell)), span)))
     return DynamicValue(var, StackType(cell), length=ListLength(None, 0, NOTHING))
 
 
@@ -171,7 +171,7 @@ def push(
     """The list with one more element."""
     cell = new_cell(checker, out, xs, value, span)
     longer = checker.bind(out, StackPush(xs.atom, cell.atom, span), xs.type, "list", span)
-    return attrs.evolve(longer, length=None if xs.length is None else xs.length.plus(1).holding(cell.length))
+    return attrs.evolve(longer, length=None if xs.length is None else xs.length.plus(1).with_elements(cell.length))
 
 
 def new_cell(
@@ -274,7 +274,9 @@ def extend_list(
     out.items.append(DeferredBinding((result,), lambda: Loop(label, (stack,), initial, body.block(), trip, span)))
     if not whole or source.length is None or source.length.absolute is None or xs.length is None:
         return DynamicValue(result, xs.type)
-    return DynamicValue(result, xs.type, length=xs.length.plus(source.length.absolute).holding(source.length.elements))
+    return DynamicValue(
+        result, xs.type, length=xs.length.plus(source.length.absolute).with_elements(source.length.elements)
+    )
 
 
 def concatenate_lists(

@@ -137,7 +137,7 @@ def with_item(
     position = list_positions.place(checker, out, xs, index, span)
     cell = dynamic_lists.new_cell(checker, out, xs, value, span)
     changed = checker.bind(out, StackSet(xs.atom, position.atom, cell.atom, span), xs.type, "list", span)
-    return attrs.evolve(changed, length=None if xs.length is None else xs.length.holding(cell.length))
+    return attrs.evolve(changed, length=None if xs.length is None else xs.length.with_elements(cell.length))
 
 
 def with_slice(
@@ -157,7 +157,7 @@ def with_slice(
     new = as_sequence(checker, out, new, span)
     if not dynamic_lists.is_growing(new) and not isinstance(new, Tuple):
         raise TypeCheckError("a slice of a list is replaced by a list", span, help="write `xs[i:j] = [v]`")
-    changed = dynamic_lists.concatenate_lists(checker, out, [_first(checker, out, xs, first, span), new], span)
+    changed = dynamic_lists.concatenate_lists(checker, out, [_first_elements(checker, out, xs, first, span), new], span)
     return DynamicValue(_rest(checker, out, changed, xs, last, span).atom, xs.type)
 
 
@@ -199,7 +199,7 @@ def insert_item(
     """The list after `xs.insert(i, value)`, where i is clipped as in Python."""
     size = list_positions.length64(checker, out, xs, span)
     position = list_positions.slice_bound(checker, out, index, size, list_positions.number(0), size, size, span)
-    changed = dynamic_lists.push(checker, out, _first(checker, out, xs, position, span), value, span)
+    changed = dynamic_lists.push(checker, out, _first_elements(checker, out, xs, position, span), value, span)
     result = _rest(checker, out, changed, xs, position, span)
     return DynamicValue(result.atom, result.type, length=None if xs.length is None else xs.length.plus(1))
 
@@ -214,11 +214,11 @@ def pop_item(
         changed = checker.bind(out, StackPrefix(xs.atom, position.atom, span), xs.type, "list", span)
     else:
         after = list_positions.compute(checker, out, "add", position, list_positions.number(1), span)
-        changed = _rest(checker, out, _first(checker, out, xs, position, span), xs, after, span)
+        changed = _rest(checker, out, _first_elements(checker, out, xs, position, span), xs, after, span)
     return found, DynamicValue(changed.atom, changed.type, length=None if xs.length is None else xs.length.plus(-1))
 
 
-def _first(
+def _first_elements(
     checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, count: DynamicValue, span: Span | None
 ) -> DynamicValue:
     """A list of the first elements."""

@@ -92,7 +92,7 @@ def total(checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, span: Span
     )
 
 
-def extreme(
+def list_extremum(
     checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, operator: str, span: Span | None
 ) -> DynamicValue:
     """`max(xs)`, `min(xs)` by the operator of two."""

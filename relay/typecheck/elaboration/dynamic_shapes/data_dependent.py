@@ -93,7 +93,7 @@ def as_sizes(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, sp
             return Size(make(checker, out, entity, getattr(atom, "name", "size"), span, is_wide), span)
         case DynamicValue(atom) if not isinstance(atom, Constant) and _is_python_integer(entity):
             checker.specialize_to_numbers()
-            entity = weak_types.counting(checker, out, entity)
+            entity = weak_types.counting_integer(checker, out, entity)
             checker.solver.unify(entity.type, scalar(INT32))
             return Size(make(checker, out, entity, getattr(atom, "name", "size"), span), span)
         case DynamicValue(atom) if atom in checker.places_of_numbers and _is_float(entity):
@@ -427,7 +427,7 @@ def fit_arguments(
             number = f"{size} elements" if isinstance(size, int) else f"{wanted} elements, as in the other arguments"
             text = f"axis {axis} of argument {parameter.name} of {function.name} must have {number}"
             require(checker, out, DimConstraint(dim, EQUAL, size), span, f"{text}, but has a different number")
-            type_ = map_dims(resolve(value.type), replacing(*solved))
+            type_ = map_dims(resolve(value.type), dim_replacement(*solved))
             found[position] = ascribe_type(checker, out, value, type_, span)
     return found
 
@@ -455,7 +455,7 @@ def narrow_to_annotation(
         if solved is not None:
             text = f"axis {axis} of {what} must have {size} elements, but has a different number"
             require(checker, out, DimConstraint(dim, EQUAL, size), span, text)
-            entity = ascribe_type(checker, out, entity, map_dims(resolve(entity.type), replacing(*solved)), span)
+            entity = ascribe_type(checker, out, entity, map_dims(resolve(entity.type), dim_replacement(*solved)), span)
     return entity
 
 
@@ -523,10 +523,10 @@ def agree(
     if solved is None:
         raise question
     variable, value = solved
-    text = _unequal(question, operands, described) if len(described) == len(operands) else None
+    text = _unequal_sizes(question, operands, described) if len(described) == len(operands) else None
     require(checker, out, DimConstraint(variable, EQUAL, value), span, text)
 
-    replaced = replacing(variable, value)
+    replaced = dim_replacement(variable, value)
     changed: list[AbstractValue] = []
     for operand in operands:
         if isinstance(operand, DynamicValue) and variable in data_dependent_dims(operand.type):
@@ -537,7 +537,9 @@ def agree(
     return changed, {name: _replace_dims(value, replaced) for name, value in attributes.items()}
 
 
-def _unequal(question: DataDependentGuard, operands: Sequence[AbstractValue], described: Sequence[str]) -> str | None:
+def _unequal_sizes(
+    question: DataDependentGuard, operands: Sequence[AbstractValue], described: Sequence[str]
+) -> str | None:
     """The error of two sizes that have to be equal: which axes of which operands they are of, if that is known."""
     places = [
         (resolve_dim(dim), f"axis {axis} of {text}")
@@ -557,7 +559,7 @@ def _unequal(question: DataDependentGuard, operands: Sequence[AbstractValue], de
     return f"{left} and {right} must have the same number of elements here, but they differ"
 
 
-def replacing(variable: object, value: Dim) -> Callable[[Dim], Dim]:
+def dim_replacement(variable: object, value: Dim) -> Callable[[Dim], Dim]:
     """A function that replaces a variable with a dim."""
     return lambda dim: substitute(resolve_dim(dim), lambda v: value if v is variable else v)
 

@@ -54,8 +54,8 @@ def note(checker: Checker, name: str, operands: Sequence[AbstractValue], result:
             sides = condition_of(checker, first), condition_of(checker, second)
             if sides != (None, None):
                 a, b = (s or SizeCondition(decided=False) for s in sides)
-                both = (*a.holds, *b.holds), _common([a.fails, b.fails])
-                either = _common([a.holds, b.holds]), (*a.fails, *b.fails)
+                both = (*a.holds, *b.holds), _common_facts([a.fails, b.fails])
+                either = _common_facts([a.holds, b.holds]), (*a.fails, *b.fails)
                 found = SizeCondition(*(both if name.endswith("and") else either), a.decided and b.decided)
         case _, [Number() as left, Number() as right]:
             found = _comparison(name, left, right)
@@ -81,10 +81,10 @@ def _comparison(name: str, left: Number, right: Number) -> SizeCondition | None:
     if name not in meanings:
         return None
     holds, fails = meanings[name]
-    return SizeCondition(_usable(holds), _usable(fails))
+    return SizeCondition(_usable_facts(holds), _usable_facts(fails))
 
 
-def _usable(fact: DimConstraint) -> tuple[DimConstraint, ...]:
+def _usable_facts(fact: DimConstraint) -> tuple[DimConstraint, ...]:
     """A fact as an arm may rely on it. Of an equation for a data-dependent size that is its lower bound: types that are
     equal by it alone would not be so for passes, which do not know the condition. Where the arm needs the equation, it
     is checked, and the type says the size."""
@@ -145,23 +145,23 @@ def note_joined(checker: Checker, result: AbstractValue, paths: Sequence[Path]) 
             true.append((*path.known, *said.holds))
         if known is not True:
             false.append((*path.known, *said.fails))
-    found = SizeCondition(_common(true), _common(false), decided)
+    found = SizeCondition(_common_facts(true), _common_facts(false), decided)
     if found.holds or found.fails or decided:
         checker.sizes.conditions[result.atom] = found
 
 
-def _common(ways: Sequence[Sequence[DimConstraint]]) -> tuple[DimConstraint, ...]:
+def _common_facts(ways: Sequence[Sequence[DimConstraint]]) -> tuple[DimConstraint, ...]:
     """The facts that are true on all of several paths."""
     if len(ways) == 1:
         return tuple(ways[0])
     if len(ways) > MANY_PATHS or not all(ways):
         return ()
     facts = [Facts(way) for way in ways]
-    candidates = dict.fromkeys(weaker for way in ways for constraint in way for weaker in _weaker(constraint))
+    candidates = dict.fromkeys(weaker for way in ways for constraint in way for weaker in _weaker_facts(constraint))
     return tuple(c for c in candidates if all(f.ask(c.left, c.relation, c.right) is True for f in facts))
 
 
-def _weaker(constraint: DimConstraint) -> tuple[DimConstraint, ...]:
+def _weaker_facts(constraint: DimConstraint) -> tuple[DimConstraint, ...]:
     """A constraint, and for an equation its two inequalities."""
     if constraint.relation != EQUAL:
         return (constraint,)
@@ -175,7 +175,7 @@ def arm(checker: Checker, known: Sequence[DimConstraint], is_chosen: bool) -> It
     frame = checker.frame
     if is_chosen:
         frame = attrs.evolve(frame, chosen_by_sizes=frame.chosen_by_sizes + 1)
-    with checker.within(frame), checker.where_it_may_not_run(), checker.hints.where_holds(known):
+    with checker.at_frame(frame), checker.where_it_may_not_run(), checker.hints.where_holds(known):
         yield
 
 

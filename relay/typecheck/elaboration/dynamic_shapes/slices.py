@@ -123,7 +123,7 @@ def boolean_index(
     # Both as they must be: the sum of equal shapes demands it, and puts one data-dependent size for the other.
     wanted = TensorType(BOOL, dims[: len(rows)])
     if rows != wanted.shape:
-        value, mask = _agreeing(checker, out, value, mask, span)
+        value, mask = _agreeing_operands(checker, out, value, mask, span)
         type_, mask_type = prune(value.type), prune(mask.type)
         assert isinstance(type_, TensorType) and isinstance(mask_type, TensorType)
         dims, rows = flat_shape(type_.shape), flat_shape(mask_type.shape)
@@ -139,7 +139,7 @@ def boolean_index(
     return operators.apply(checker, out, lookup("take"), [value, places], {"axis": 0}, span, [])
 
 
-def _agreeing(
+def _agreeing_operands(
     checker: Checker, out: TypedBlockBuilder, value: DynamicValue, mask: DynamicValue, span: Span | None
 ) -> tuple[DynamicValue, DynamicValue]:
     """A tensor and a mask of its first axes, where data-dependent sizes have to be checked for that."""
@@ -162,10 +162,10 @@ def _agreeing(
         variable, found = solved
         data_dependent.require(checker, out, DimConstraint(variable, EQUAL, found), span)
 
-        replaced = data_dependent.replacing(variable, found)
+        replaced = data_dependent.dim_replacement(variable, found)
         value = data_dependent.ascribe_type(checker, out, value, map_dims(resolve(value.type), replaced), span)
         mask = data_dependent.ascribe_type(checker, out, mask, map_dims(resolve(mask.type), replaced), span)
-        return _agreeing(checker, out, value, mask, span)
+        return _agreeing_operands(checker, out, value, mask, span)
     return value, mask
 
 

@@ -51,7 +51,7 @@ def name_effects(
     values = [c.value for c in constraints if isinstance(c, Equation) and isinstance(c.value, FunctionType)]
     for part in (*parameters, *values):
         map_type(part, function=named_function)
-    called = set(type_.effects.reachable()) if isinstance(type_.effects, Effects) else set()
+    called = set(type_.effects.reachable_effects()) if isinstance(type_.effects, Effects) else set()
     for effects in checker.stored_effects(mentioned_definitions(parameters)):
         if effects in called:
             name(effects)

@@ -57,7 +57,7 @@ class EffectNotes:
         return self.frame.effects
 
     @contextlib.contextmanager
-    def within(self, frame: Frame) -> Iterator[None]:
+    def at_frame(self, frame: Frame) -> Iterator[None]:
         """A context in which elaboration is at another place."""
         outer, self.frame = self.frame, frame
         try:
@@ -67,7 +67,7 @@ class EffectNotes:
 
     def effects_of(self, effects: Effects) -> contextlib.AbstractContextManager[None]:
         """While the body of a function with these effects is elaborated."""
-        return self.within(attrs.evolve(self.frame, effects=effects))
+        return self.at_frame(attrs.evolve(self.frame, effects=effects))
 
     def with_effects(
         self,

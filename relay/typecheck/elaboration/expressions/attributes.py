@@ -117,7 +117,7 @@ def checked_attribute(operator: Operator, name: str, value: object, span: Span |
         message = f"the dtype of {operator.name} must be a dtype, found {value!r}"
         raise TypeMismatch(message, span, help="write relay.Float32, or np.float32")
     wanted = _annotations(operator).get(name)
-    tests = None if wanted is None else _tests(wanted)
+    tests = None if wanted is None else _annotation_tests(wanted)
     if tests is None or any(test(value) for test in tests):
         return value
     if wanted == "bool" and value in (0, 1):
@@ -153,7 +153,7 @@ _KINDS: dict[str, Callable[[object], bool]] = {
 
 
 @functools.cache
-def _tests(annotation: str) -> list[Callable[[object], bool]] | None:
+def _annotation_tests(annotation: str) -> list[Callable[[object], bool]] | None:
     """Tests for the parts of an annotation; None where one of them is not known here."""
     tests = []
     for part in _ALIASES.get(annotation, annotation).split(" | "):

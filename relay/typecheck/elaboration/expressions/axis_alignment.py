@@ -32,7 +32,7 @@ def align(
     name that it lacks. Raises TypeMismatch unless each axis of both has a name of its own, and `like` has those of x.
     """
     typed = checker.materialize(out, x, span)
-    return _aligned(checker, out, typed, _target(checker, out, like, span), span)
+    return _align_value(checker, out, typed, _target(checker, out, like, span), span)
 
 
 def _target(checker: Checker, out: TypedBlockBuilder, like: AbstractValue, span: Span | None) -> AxisNames:
@@ -69,7 +69,7 @@ def _complete(names: AxisNames | None, rank: int, what: str, span: Span | None) 
     return names
 
 
-def _aligned(
+def _align_value(
     checker: Checker, out: TypedBlockBuilder, typed: DynamicValue, wanted: AxisNames, span: Span | None
 ) -> DynamicValue:
     own = _named_axes(checker, typed, "the tensor that is aligned", span)

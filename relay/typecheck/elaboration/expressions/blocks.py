@@ -104,7 +104,7 @@ def _elaborate_block(
 ) -> None:
     names, values = name_collector(), collected_values()
     if names is not None:
-        introduced = names.introduced(block, context.environment)
+        introduced = names.introduced_variables(block, context.environment)
         _note_names(out, context, introduced)
         if values is not None:
             values.note(_meanings(context, introduced), None)
@@ -112,7 +112,7 @@ def _elaborate_block(
         checker.hints.span = binding.value.span or checker.hints.span
         opened = len(checker.scheme.opened)
         if checker.is_partial:
-            stuck_terms.doubt(checker, binding)
+            stuck_terms.note_doubt(checker, binding)
         if names is not None:
             names.enter(binding.value)
         try:
@@ -211,7 +211,7 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             described = [describe(a) for a in arguments]
             entity = apply_named(checker, out, name, operands, dict(attributes), span, described)
             if name == "logical_not":
-                holds, fails = checker.none_tests.of(operands[0])
+                holds, fails = checker.none_tests.of_condition(operands[0])
                 checker.none_tests.note(entity, fails, holds)
         case Apply(function, arguments, keywords, span):
             callee = used(function)
@@ -279,7 +279,7 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
                 checker, context, out, entity_of(function), [entity_of(a) for a in arguments], [], span, []
             )
         case RefNew(atom, span):
-            entity = references.new(checker, out, entity_of(atom), span)
+            entity = references.new_reference(checker, out, entity_of(atom), span)
         case RefRead(atom, span):
             entity = references.read(checker, out, used(atom), span)
         case RefWrite(atom, new, span):
@@ -303,7 +303,7 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             out.items.append(Binding((), Assert(condition.atom, message, checker.visible_span(span))))
             if (said := size_conditions.condition_of(checker, condition)) is not None:
                 checker.keep_knowing(said.holds)
-            optionals.narrow(checker, context, out, checker.none_tests.of(condition)[0])
+            optionals.narrow(checker, context, out, checker.none_tests.of_condition(condition)[0])
             entity = None
         case _:
             raise InternalError(f"the surface IR holds {type(value).__name__}")
@@ -420,7 +420,7 @@ def elaborate_if(
     for arm in node.arms:
         condition_out, failures = TypedBlockBuilder() if arms else out, checker.failures
         behind = size_conditions.later_arm(checker, known_of_sizes, by_sizes, bool(arms))
-        narrowed = optionals.narrowed(checker, context, condition_out, not_none, [arm.condition])
+        narrowed = optionals.narrowed_variables(checker, context, condition_out, not_none, [arm.condition])
         with behind, narrowed, conditional_types.arm(checker, by_call):
             condition = _condition(checker, context, arm.condition, condition_out, node.span)
         is_refused = is_refused or checker.failures > failures
@@ -443,9 +443,9 @@ def elaborate_if(
             by_sizes or (said is not None and said.decided),
         )
         holds = known_of_sizes if said is None else [*known_of_sizes, *said.holds]
-        holding, failing = checker.none_tests.of(condition)
+        holding, failing = checker.none_tests.of_condition(condition)
         present = not_none | holding
-        narrowed = optionals.narrowed(checker, context, body, present, [arm.body])
+        narrowed = optionals.narrowed_variables(checker, context, body, present, [arm.body])
         with size_conditions.arm(checker, holds, by_sizes), conditional_types.arm(checker, by_call), narrowed:
             elaborate_block(checker, context, arm.body, body, arriving(holds, decided, present))
         not_none |= failing
@@ -461,7 +461,7 @@ def elaborate_if(
         elaborate_block(checker, context, otherwise, out, direct)
         return
     last = TypedBlockBuilder()
-    narrowed = optionals.narrowed(checker, context, last, not_none, [otherwise])
+    narrowed = optionals.narrowed_variables(checker, context, last, not_none, [otherwise])
     with size_conditions.arm(checker, known_of_sizes, by_sizes), conditional_types.arm(checker, by_call), narrowed:
         elaborate_block(checker, context, otherwise, last, arriving(known_of_sizes, decided, not_none))
     if is_refused:  # what the arms give may be of other types only because the condition is

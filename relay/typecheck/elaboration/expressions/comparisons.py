@@ -34,7 +34,7 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_reductions
 from relay.typecheck.elaboration.expressions import operators
-from relay.typecheck.elaboration.expressions.operators import truth
+from relay.typecheck.elaboration.expressions.operators import bool_value
 from relay.typecheck.elaboration.library import text_equality
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import data, records, special_methods
@@ -54,11 +54,11 @@ def combine_conditions(
     for part in parts:
         known = is_constant_bool(part)
         if known is decides:
-            return truth(decides, span)
+            return bool_value(decides, span)
         if known is None:
             both = None if result is None else [result, part]
             result = part if both is None else operators.apply(checker, out, lookup(name), both, {}, span, [])
-    return truth(not decides, span) if result is None else result
+    return bool_value(not decides, span) if result is None else result
 
 
 def equal(
@@ -68,19 +68,19 @@ def equal(
     left, right = (settle(checker, out, e, span) if isinstance(e, DynamicValue) else e for e in (left, right))
     if isinstance(left, Tuple) and isinstance(right, Tuple):
         if len(left.items) != len(right.items) or _class(left.form) != _class(right.form):
-            return truth(False, span)
+            return bool_value(False, span)
         pairs = zip(left.items, right.items, strict=True)
         return combine_conditions(checker, out, (equal(checker, out, a, b, span) for a, b in pairs), False, span)
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Tuple) and isinstance(other, (Number, PythonObject, *FUNCTIONS)):
-            return truth(False, span)
+            return bool_value(False, span)
         if isinstance(one, DynamicValue) and (type_ := tensor_type(one)) is not None and type_.rank > 0:
             what = "a tuple with a tensor" if isinstance(other, Tuple) else "structures that hold tensors"
             raise TypeMismatch(f"`==` of {what} has no single answer", span, help="compare the tensors: (x == y).all()")
         if isinstance(one, Tuple) and isinstance(other, DynamicValue):
             if checker.is_open(other):
                 raise SchemeOnly(span, "the type of an operand of `==`")
-            return truth(False, span)
+            return bool_value(False, span)
     return checker.engine.apply_operator(checker, out, "equal", [left, right], {}, span, [])
 
 
@@ -97,14 +97,14 @@ def contains(
         return own
     match container:
         case PythonObject(str(text)) if isinstance(item, PythonObject) and isinstance(item.value, str):
-            return truth(item.value in text, span)
+            return bool_value(item.value in text, span)
         case PythonObject(frozenset() as known):
             parts = [object_entity(part, span) for part in known]
             return combine_conditions(checker, out, (equal(checker, out, item, p, span) for p in parts), True, span)
         case Text() | PythonObject(str()) if isinstance(item, Text) or isinstance(container, Text):
             raise text_equality.refusal("`in` does not support", span)
         case Tuple(_, Form(cls, names)) if cls is dict:
-            return truth(key_of(item, span) in names, span)
+            return bool_value(key_of(item, span) in names, span)
         case Tuple(items) if records.is_sequence(container):
             return combine_conditions(checker, out, (equal(checker, out, item, i, span) for i in items), True, span)
         case DynamicValue() if dynamic_lists.is_growing(container):
@@ -168,15 +168,15 @@ def _is_of(
 ) -> AbstractValue:
     match value:
         case Number(number):
-            return truth(isinstance(number, cls), span)
+            return bool_value(isinstance(number, cls), span)
         case PythonObject(BaseType()):
-            return truth(False, span)
+            return bool_value(False, span)
         case PythonObject(held):
-            return truth(isinstance(held, cls), span)
+            return bool_value(isinstance(held, cls), span)
         case Text():
-            return truth(issubclass(str, cls), span)
+            return bool_value(issubclass(str, cls), span)
         case Tuple(_, form):
-            return truth(issubclass(tuple if form is None else form.cls, cls), span)
+            return bool_value(issubclass(tuple if form is None else form.cls, cls), span)
         case DynamicValue() if (type_ := data.data_type(value)) is not None:
             return _is_constructed(checker, out, value, type_.definition.origin, cls, span)
         case DynamicValue(_, type_) if isinstance(prune(type_), TensorType):
@@ -186,13 +186,13 @@ def _is_of(
                     span,
                     help="test x.ndim == 0 and x.dtype == relay.Float32",
                 )
-            return truth(cls is np.ndarray or hasattr(cls, "__relay_array__"), span)
+            return bool_value(cls is np.ndarray or hasattr(cls, "__relay_array__"), span)
         case DynamicValue() if checker.is_open(value):
             return conditional_types.condition(checker, span)
         case DynamicValue(_, type_):
             raise TypeCheckError(f"isinstance of {show(resolve(type_))} is not known here", span)
         case _:
-            return truth(False, span)
+            return bool_value(False, span)
 
 
 def _is_constructed(
@@ -202,13 +202,13 @@ def _is_constructed(
     assert type_ is not None
     owner = data_class(type_.definition)
     if owner is None or cls is owner.cls:
-        return truth(owner is not None, span)
+        return bool_value(owner is not None, span)
     if cls not in owner.constructors.values():
-        return truth(False, span)
+        return bool_value(False, span)
     arms = []
     for constructor in complete_definition(type_.definition).constructors:
         fields = tuple(checker.variable("field", t, span) for t in data.field_types(checker, type_, constructor))
-        answer = truth(owner.constructors[constructor.name] is cls, span)
+        answer = bool_value(owner.constructors[constructor.name] is cls, span)
         arms.append(MatchArm(constructor.name, fields, Block((), Yield((answer.atom,), span))))
     target = checker.variable("condition", scalar(BOOL), span)
     out.items.append(DeferredBinding((target,), lambda: Match(value.atom, tuple(arms), span)))

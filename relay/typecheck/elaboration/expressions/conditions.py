@@ -45,7 +45,7 @@ def require_bool(
             operands: list[AbstractValue] = [length, Number(0, span)]
             entity = checker.engine.apply_operator(checker, out, "not_equal", operands, {}, span, [])
         elif isinstance(entity, Tuple):  # Python's objects are true
-            return operators.truth(len(entity.items) > 0 or not records.is_sequence(entity), span)
+            return operators.bool_value(len(entity.items) > 0 or not records.is_sequence(entity), span)
     if isinstance(entity, DynamicValue) and dynamic_lists.is_growing(entity):
         entity = list_positions.is_not_empty(checker, out, entity, span)
     if isinstance(entity, Number):

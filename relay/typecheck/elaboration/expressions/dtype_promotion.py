@@ -83,12 +83,12 @@ def stored_value(
     """A value as an element of a tensor: integers become floats or larger integers, nothing else changes."""
     base, wanted = base_of(value), prune(holder.base)
     assert isinstance(wanted, BaseType | Unknown)
-    if not _is_whole(base) or base == wanted or not (_is_float(wanted) or wider(base, wanted) == wanted):
+    if not _is_whole(base) or base == wanted or not (_is_float(wanted) or common_integer_dtype(base, wanted) == wanted):
         return value
     return convert(checker, out, value, wanted, span)
 
 
-def wider(left: Base | None, right: Base | None) -> BaseType | None:
+def common_integer_dtype(left: Base | None, right: Base | None) -> BaseType | None:
     """The integer dtype that has the values of both; None if there is none."""
     if not isinstance(left, BaseType) or not isinstance(right, BaseType) or not (_is_whole(left) and _is_whole(right)):
         return None
@@ -119,7 +119,7 @@ def _target(
         return INT32 if takes_numbers and meets_number else None
     target: BaseType | None = None
     for base in whole:
-        target = base if target is None else wider(target, base)  # type: ignore[assignment]
+        target = base if target is None else common_integer_dtype(target, base)  # type: ignore[assignment]
         if target is None:
             return None
     return target

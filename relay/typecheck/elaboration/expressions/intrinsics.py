@@ -133,7 +133,7 @@ def _comprehension_items(
     return Tuple(tuple(_known_elements(checker, out, arguments[0], "a dict comprehension", span)))
 
 
-def _growing(
+def _dynamic_list(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
     """The list that a `while` or a cell changes."""
@@ -174,7 +174,7 @@ def _extend(
     return records.with_item(record, records.key_of(key, span), value)
 
 
-def _unassigned(
+def _unassigned_name(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
     (name,) = arguments
@@ -182,7 +182,7 @@ def _unassigned(
     return unassigned.before_loop(str(name.value), span)
 
 
-def _assigned(
+def _assigned_name(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
     (entity,) = arguments
@@ -269,15 +269,15 @@ _RULES: dict[str, Rule] = {
     "unpack": _unpack,
     "spread": _spread_items,
     "each": _comprehension_items,
-    "growing": _growing,
+    "growing": _dynamic_list,
     "unset": lambda checker, out, _, span: dynamic_lists.empty(checker, out, checker.solver.fresh(Kind.Type), span),
     "pop": list_methods.pop,
     "insert": list_methods.insert,
     "clear": list_methods.clear,
     "reverse": list_methods.reverse,
     "keep": _keep,
-    "unassigned": _unassigned,
-    "assigned": _assigned,
+    "unassigned": _unassigned_name,
+    "assigned": _assigned_name,
     "append": _append,
     "extend": _extend,
     "set_field": _set_field,

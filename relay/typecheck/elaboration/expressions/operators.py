@@ -54,7 +54,7 @@ from relay.typecheck.relations import broadcast, same_shape
 from relay.typecheck.unification import Clash, flat_shape, is_known, resolve, shape_variable, unknowns
 
 
-def truth(value: bool, span: Span | None) -> DynamicValue:
+def bool_value(value: bool, span: Span | None) -> DynamicValue:
     """A boolean that the checker knows."""
     constant = Constant(np.asarray(value), span)
     return DynamicValue(constant, constant.type, value)
@@ -147,7 +147,7 @@ def _operand(
     if isinstance(entity, Number):
         return None
     if isinstance(entity, PythonObject) and isinstance(entity.value, bool):
-        return truth(entity.value, span)
+        return bool_value(entity.value, span)
     if isinstance(entity, Tuple) and is_list_of_numbers(entity):
         return array_of(checker, out, entity, span)
     if isinstance(entity, Tuple | PythonObject) or not isinstance(entity, DynamicValue):

@@ -34,7 +34,7 @@ from relay.typecheck.elaboration.expressions import comparisons, known_strings, 
 from relay.typecheck.elaboration.expressions.attributes import dtype_of
 from relay.typecheck.elaboration.expressions.conditions import require_bool
 from relay.typecheck.elaboration.expressions.operand_dtypes import decide_dtype
-from relay.typecheck.elaboration.expressions.operators import truth
+from relay.typecheck.elaboration.expressions.operators import bool_value
 from relay.typecheck.elaboration.library import formatting, ordering, text_equality
 from relay.typecheck.elaboration.library.library_calls import call_library
 from relay.typecheck.elaboration.schemes import conditional_types
@@ -207,7 +207,7 @@ def _fold(
         if name in _FOLD and (number := sizes.size_arithmetic(name, numbers, _FOLD[name], span)) is not None:
             return number
         if name in _COMPARE and (answer := sizes.compare_sizes(name, *numbers)) is not None:
-            return truth(answer, span)
+            return bool_value(answer, span)
         if any(map(data_dependent.mentioned_in_number, numbers)):
             return None  # it is known only at run time
         are_sizes = any(isinstance(n, Size) for n in numbers) and all(dim_of(n) is not None for n in numbers)
@@ -223,7 +223,7 @@ def _fold(
                 raise TypeMismatch("the result is too large in an expression of numbers", span)
             return Number(result, span)
         if name in _COMPARE:
-            return truth(bool(_COMPARE[name](*values)), span)
+            return bool_value(bool(_COMPARE[name](*values)), span)
     if (text := known_strings.operate(name, operands, span)) is not None:
         return text
     if any(isinstance(o, Text) for o in operands):
@@ -235,7 +235,7 @@ def _fold(
             return conditional_types.condition(checker, span)
         if left is not right:
             left, right = (decide_dtype(checker, side, span) for side in (left, right))
-        return truth((left == right) is (name == "equal"), span)
+        return bool_value((left == right) is (name == "equal"), span)
     if name == "bitwise_or":
         classes = [
             o.value for o in operands if isinstance(o, PythonObject) and isinstance(o.value, type | types.UnionType)
@@ -243,7 +243,7 @@ def _fold(
         if len(classes) == len(operands):
             return PythonObject(classes[0] | classes[1])
     if name == "logical_not" and (known := is_constant_bool(operands[0])) is not None:
-        return truth(not known, span)
+        return bool_value(not known, span)
     return None
 
 

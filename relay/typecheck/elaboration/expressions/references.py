@@ -64,10 +64,10 @@ def make_reference(
     """A new reference to this content."""
     if dynamic_lists.is_literal(content) and isinstance(content, Tuple) and not content.items:
         content = dynamic_lists.as_growing(checker, out, content, span)  # nothing else can be written to it
-    return new(checker, out, weak_types.free_count(checker, out, content), span)
+    return new_reference(checker, out, weak_types.free_count(checker, out, content), span)
 
 
-def new(checker: Checker, out: TypedBlockBuilder, content: AbstractValue, span: Span | None) -> DynamicValue:
+def new_reference(checker: Checker, out: TypedBlockBuilder, content: AbstractValue, span: Span | None) -> DynamicValue:
     """A reference to a value, as a variable that functions capture is kept in one."""
     if dynamic_lists.IN_REFERENCES in checker.decisions.growing:
         content = dynamic_lists.growing_inside(checker, out, content, span)

@@ -58,7 +58,7 @@ def loosen_base(checker: Checker, out: TypedBlockBuilder, value: DynamicValue) -
     return cast_weak(checker, out, value, _new_weak_base(checker, [base]))
 
 
-def counting(checker: Checker, out: TypedBlockBuilder, value: DynamicValue) -> DynamicValue:
+def counting_integer(checker: Checker, out: TypedBlockBuilder, value: DynamicValue) -> DynamicValue:
     """A weak integer that counts rounds or elements, as an int32. One from Python is that from now on: nothing else
     goes into it."""
     base = weak_base(value)

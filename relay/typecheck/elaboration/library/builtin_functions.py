@@ -160,21 +160,21 @@ def _abs(call: Call, x: AbstractValue, /) -> AbstractValue:
     return own or checker.engine.call_operator(checker, out, lookup("abs"), [x], (), span, [])
 
 
-def _extreme(pair: str, reduction: str) -> Rule:
+def _extremum_rule(pair: str, reduction: str) -> Rule:
     def rule(
         call: Call, *arguments: AbstractValue, key: AbstractValue | None = None, default: AbstractValue | None = None
     ) -> AbstractValue:
         checker, out, span = call.site
         given = (("key", key), ("default", default))
         options = {n: v for n, v in given if v is not None and not ordering.is_none(v)}
-        found = ordering.extreme(checker, call.context, out, reduction == "max", arguments, options, span)
+        found = ordering.keyed_extremum(checker, call.context, out, reduction == "max", arguments, options, span)
         if found is not None:
             return found
         parts = list(arguments)
         if len(parts) == 1:
             only = as_sequence(checker, out, parts[0], span)
             if isinstance(only, DynamicValue) and dynamic_lists.is_growing(only):
-                return list_reductions.extreme(checker, out, only, pair, span)
+                return list_reductions.list_extremum(checker, out, only, pair, span)
             if not isinstance(only, Tuple):
                 return checker.engine.call_operator(checker, out, lookup(reduction), [only], (), span, [])
             parts = list(only.items)
@@ -242,5 +242,5 @@ def _list(call: Call, iterable: AbstractValue | None = None, /) -> AbstractValue
 implements(builtins.float)(_convert(None))
 implements(builtins.int)(_convert(INT32))
 implements(builtins.bool)(_convert(BOOL))
-implements(builtins.min)(_extreme("minimum", "min"))
-implements(builtins.max)(_extreme("maximum", "max"))
+implements(builtins.min)(_extremum_rule("minimum", "min"))
+implements(builtins.max)(_extremum_rule("maximum", "max"))

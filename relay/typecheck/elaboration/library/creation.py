@@ -75,7 +75,7 @@ def open_dtype(
         return
     is_float = default.is_float and not isinstance(value, Number)
     is_float = is_float or any(value.is_float for value in named.values() if isinstance(value, Number))
-    base = checker.solver.literal_base(0.0 if is_float else _largest(operator, named), span)
+    base = checker.solver.literal_base(0.0 if is_float else _largest_number(operator, named), span)
     named["dtype"] = PythonObject(base)
     for size in named.values():
         if operator is lookup("arange") and isinstance(size, Size) and not fits_int32(checker.hints, size.dim):
@@ -94,7 +94,7 @@ def _check_numbers(checker: Checker, out: TypedBlockBuilder, size: Size, base: B
     checker.module.finishers.append(finish)
 
 
-def _largest(operator: Operator, named: Mapping[str, object]) -> int:
+def _largest_number(operator: Operator, named: Mapping[str, object]) -> int:
     """A number that integers of the array's dtype have to hold."""
     if operator is not lookup("arange"):
         return 0

@@ -60,7 +60,7 @@ for _name in METHODS:
 # ---- sets and slices
 
 
-def _known(call: Call, entities: Sequence[AbstractValue], what: str) -> list[object]:
+def _known_values(call: Call, entities: Sequence[AbstractValue], what: str) -> list[object]:
     try:
         return [known_value(entity) for entity in entities]
     except RunTimeValue:
@@ -78,7 +78,7 @@ def _set(call: Call, items: AbstractValue | None = None, /) -> AbstractValue:
     parts = elements(call.checker, call.out, items, call.span)
     if parts is None:
         raise TypeCheckError("the elements of a set must be known at compile time", call.span, help="use a list")
-    values = _known(call, parts, "the elements of a set")
+    values = _known_values(call, parts, "the elements of a set")
     try:
         return PythonObject(frozenset(values))
     except TypeError as error:
@@ -90,12 +90,12 @@ def _slice(call: Call, /, *bounds: AbstractValue) -> AbstractValue:
     """`slice(a, b, c)`, as `a:b:c` in brackets."""
     if not 1 <= len(bounds) <= 3:
         raise TypeCheckError("slice takes one to three bounds", call.span)
-    return PythonObject(slice(*_known(call, bounds, "the bounds of a slice object")))
+    return PythonObject(slice(*_known_values(call, bounds, "the bounds of a slice object")))
 
 
 def _set_method(name: str) -> None:
     def rule(call: Call, whole: AbstractValue, /, *others: AbstractValue) -> AbstractValue:
-        values = _known(call, [whole, *others], "a set")
+        values = _known_values(call, [whole, *others], "a set")
         return object_entity(getattr(values[0], name)(*values[1:]), call.span)
 
     implements(getattr(frozenset, name), name=f"set.{name}")(rule)

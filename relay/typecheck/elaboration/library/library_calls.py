@@ -62,7 +62,7 @@ def written_in_place(
 
     context.handlers[function.label] = Handler(function.label, None, on_exit, len(checker.frame.scopes))
     frame = attrs.evolve(checker.frame, calls=(*checker.frame.calls, (function.name, span)))
-    with checker.within(frame):
+    with checker.at_frame(frame):
         checker.engine.elaborate_block(checker, context, function.body, out, None)
     if not returned:  # which has been reported
         raise DependsOnPoison

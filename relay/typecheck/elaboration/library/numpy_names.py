@@ -91,7 +91,7 @@ class _Call:
     span: Span | None
     described: Sequence[str]
 
-    def static(self, name: str) -> object:
+    def static_value(self, name: str) -> object:
         """The value of an attribute; None where it is not given."""
         entity = self.attributes.get(name)
         return None if entity is None else static_value(entity, name, self.span)
@@ -257,7 +257,7 @@ def _totals(call: _Call) -> None:
 
 def _in_one_row(call: _Call) -> None:
     """Without an axis the elements are taken in one row."""
-    if call.static("axis") is None:
+    if call.static_value("axis") is None:
         if call.rank() != 1:
             call.operands[0] = call.apply("reshape", call.tensor(), shape=(-1,))
         call.attributes["axis"] = Number(0, call.span)
@@ -270,7 +270,7 @@ def _adapt_take(call: _Call) -> None:
     _in_one_row(call)
 
 
-def _running(call: _Call) -> None:
+def _running_reduction(call: _Call) -> None:
     _totals(call)
     _in_one_row(call)
 
@@ -283,7 +283,7 @@ def _adapt_concatenate(call: _Call) -> None:
         parts = [call.checker.materialize(call.out, item, call.span) for item in whole.items]
         if wanted is not None:
             parts = [_converted_part(call, part, wanted) for part in parts]
-        if call.function.key == "concatenate" and "axis" in call.attributes and call.static("axis") is None:
+        if call.function.key == "concatenate" and "axis" in call.attributes and call.static_value("axis") is None:
             parts = [call.apply("reshape", part, shape=(-1,)) for part in parts]
             call.attributes["axis"] = Number(0, call.span)
         call.operands[0] = Tuple(tuple(parts), whole.form)
@@ -385,8 +385,8 @@ def _norm_along(
 
 
 def _norm(call: _Call) -> AbstractValue | None:
-    keepdims = checked_attribute(call.function.operator, "keepdims", call.static("keepdims") or False, call.span)
-    order, axis = call.static("ord"), call.static("axis")
+    keepdims = checked_attribute(call.function.operator, "keepdims", call.static_value("keepdims") or False, call.span)
+    order, axis = call.static_value("ord"), call.static_value("axis")
     if isinstance(axis, str) and (order is None or isinstance(order, int | float)):  # one axis by its name
         call.attributes["ord"] = Number(2 if order is None else order, call.span)
         return None
@@ -423,7 +423,7 @@ def _grid(call: _Call) -> None:
 
 def _adapt_round(call: _Call) -> AbstractValue | None:
     """To this many decimals, as NumPy does: scaled, rounded half to even, and scaled back."""
-    digits = call.static("decimals") if "decimals" in call.attributes else 0
+    digits = call.static_value("decimals") if "decimals" in call.attributes else 0
     call.attributes.pop("decimals", None)
     if not isinstance(digits, int) or isinstance(digits, bool):
         raise TypeMismatch(f"decimals must be an integer, found {digits!r}", call.span)
@@ -450,7 +450,7 @@ def _adapt_transpose(call: _Call) -> None:
 _RULES: dict[str, Callable[[_Call], AbstractValue | None]] = {
     **dict.fromkeys(("sum", "prod", "mean", "linalg.trace"), _totals),
     **dict.fromkeys(("std", "var"), _moments),
-    **dict.fromkeys(("cumsum", "cumprod"), _running),
+    **dict.fromkeys(("cumsum", "cumprod"), _running_reduction),
     "take": _adapt_take,
     "take_along_axis": _in_one_row,
     **dict.fromkeys(("concatenate", "stack"), _adapt_concatenate),

@@ -69,11 +69,11 @@ def compare_sequences(
     if name.startswith("greater"):
         return compare_sequences(checker, out, name.replace("greater", "less"), right, left, span)
     counts = len(left.items), len(right.items)
-    result: AbstractValue = operators.truth(
+    result: AbstractValue = operators.bool_value(
         counts[0] < counts[1] or (name == "less_equal" and counts[0] == counts[1]), span
     )
     for a, b in reversed(list(zip(left.items, right.items, strict=False))):
-        less = _less(checker, out, a, b, span)
+        less = _less_than(checker, out, a, b, span)
         if is_constant_bool(less) is True:
             result = less
             continue
@@ -100,7 +100,9 @@ def is_none(entity: AbstractValue | None) -> bool:
     return entity is None or (isinstance(entity, PythonObject) and entity.value is None)
 
 
-def _few(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Span | None) -> list[AbstractValue] | None:
+def _few_elements(
+    checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Span | None
+) -> list[AbstractValue] | None:
     """The elements one by one, of what has a known length that is not large; None for the rest."""
     return elements(checker, out, xs, span) if _is_few(xs) else None
 
@@ -142,7 +144,7 @@ def sort_elements(
                 help="along an axis: relay.sort(x, axis=0)",
             )
         return call_library(checker, out, "sorted_rows__", [xs, reverse], span)
-    items = _few(checker, out, xs, span)
+    items = _few_elements(checker, out, xs, span)
     if items is None:
         xs = _as_value(checker, out, xs, span)
         all_keys = xs if key is None else call_library(checker, out, "keys__", [xs, key], span)
@@ -180,7 +182,7 @@ def _known_order(
 
     def order(a: int, b: int) -> int:
         for first, second, answer in ((a, b, -1), (b, a, 1)):
-            known = is_constant_bool(_less(checker, aside, keys[first], keys[second], span))
+            known = is_constant_bool(_less_than(checker, aside, keys[first], keys[second], span))
             if known is None:
                 raise Undecided
             if known:
@@ -193,14 +195,14 @@ def _known_order(
         return None
 
 
-def _less(
+def _less_than(
     checker: Checker, out: TypedBlockBuilder, left: AbstractValue, right: AbstractValue, span: Span | None
 ) -> AbstractValue:
     if isinstance(left, PythonObject) and isinstance(right, PythonObject):
         texts = (left.value, right.value)
         if not all(isinstance(text, str) for text in texts):
             raise TypeCheckError("these Python objects have no order", span)
-        return operators.truth(str(left.value) < str(right.value), span)
+        return operators.bool_value(str(left.value) < str(right.value), span)
     for side in (left, right):
         if isinstance(side, DynamicValue):
             _require_order(side.type, span)
@@ -218,7 +220,7 @@ def _require_order(type_: Type, span: Span | None) -> None:
         )
 
 
-def extreme(
+def keyed_extremum(
     checker: Checker,
     context: Context,
     out: TypedBlockBuilder,
@@ -247,7 +249,7 @@ def extreme(
             _require(checker, out, some, f"{name} of an empty list", span)
             return call_library(checker, out, "best__", given, span)
         return call_library(checker, out, "best_or__", [*given, default], span)
-    items = _few(checker, out, whole, span) if key is not None or isinstance(whole, Tuple) else None
+    items = _few_elements(checker, out, whole, span) if key is not None or isinstance(whole, Tuple) else None
     if items is None:
         if key is not None and default is None:
             return call_library(checker, out, "best__", [whole, key, object_entity(largest, span)], span)
@@ -266,7 +268,7 @@ def extreme(
     score = _key(checker, context, out, key, best, span)
     for item in items[1:]:
         new = _key(checker, context, out, key, item, span)
-        better = _less(checker, out, *((score, new) if largest else (new, score)), span)
+        better = _less_than(checker, out, *((score, new) if largest else (new, score)), span)
         known = is_constant_bool(better)
         if known is None:
             given = [better, Tuple((item, new)), Tuple((best, score))]

@@ -99,7 +99,7 @@ def is_attribute(function: object) -> bool:
 
 
 @attrs.define(eq=False)
-class Written:
+class LibraryFunction:
     """A function of Relay's own that is written in the language. It is translated when it is first called."""
 
     python: PythonFunction
@@ -126,7 +126,7 @@ class Overload:
 
     function: object
     name: str  # as programs write it
-    implementation: Rule | Written | DecoratedFunction
+    implementation: Rule | LibraryFunction | DecoratedFunction
     owner: tuple[str, str] | None = None
     arity: int | None = None  # of a rule that can be passed on as a function: how many arguments it is called with
 
@@ -146,7 +146,7 @@ class Overload:
         """The place of the implementation: `module.function`."""
         if self.owner is not None:
             return ".".join(self.owner)
-        found = self.implementation.python if isinstance(self.implementation, Written) else self.implementation
+        found = self.implementation.python if isinstance(self.implementation, LibraryFunction) else self.implementation
         return f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', '')}"
 
 
@@ -225,12 +225,12 @@ def implements(*functions: object, name: str | None = None, arity: int | None = 
     return decorate
 
 
-def written(*functions: object) -> Callable[[PythonFunction], Written]:
+def library_function(*functions: object) -> Callable[[PythonFunction], LibraryFunction]:
     """Decorator: what these callables mean, in the language; without any, a function that others call. A callable that
     this version of a library does not have is None."""
 
-    def decorate(python: PythonFunction) -> Written:
-        implementation = Written(python)
+    def decorate(python: PythonFunction) -> LibraryFunction:
+        implementation = LibraryFunction(python)
         for function in functions:
             if function is not None:
                 add(Overload(function, callable_name(function), implementation))

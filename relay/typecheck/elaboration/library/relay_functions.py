@@ -82,7 +82,7 @@ def _tree(name: str) -> None:
         return trees.call(call.checker, call.context, call.out, name, arguments, call.keywords, call.span)
 
 
-def _structural(name: str) -> None:
+def _structural_rule(name: str) -> None:
     @_implements(name)
     def rule(call: Call, *arguments: AbstractValue) -> AbstractValue:
         return templates.apply(call.checker, call.context, call.out, name, arguments, call.span)
@@ -91,4 +91,4 @@ def _structural(name: str) -> None:
 for _name in trees.NAMES:
     _tree(_name)
 for _name in STRUCTURAL:
-    _structural(_name)
+    _structural_rule(_name)

@@ -21,7 +21,7 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.expressions.operators import truth
+from relay.typecheck.elaboration.expressions.operators import bool_value
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.unification import flat_shape
 
@@ -48,11 +48,11 @@ def equal(
         return _of_two(checker, out, text, other, span)
     if not isinstance(other, PythonObject) or not isinstance(other.value, str):
         if isinstance(other, PythonObject | Number):
-            return truth(False, span)
+            return bool_value(False, span)
         raise refusal("only strings can be compared with", span)
     inside = _middle_text(text, other.value)
     if inside is None:
-        return truth(False, span)
+        return bool_value(False, span)
     if len(text.values) > 1 or text.formats[0] not in ("", "d"):
         raise refusal("the values alone do not decide equality of", span)
     value = text.values[0]
@@ -60,15 +60,15 @@ def equal(
         return conditional_types.condition(checker, span)
     if _is_of(checker, value, BaseClass.BOOL):
         if inside not in ("True", "False"):
-            return truth(False, span)
+            return bool_value(False, span)
         return value if inside == "True" else _apply(checker, out, "logical_not", [value], span)
     _require_integer(checker, value, span)
     if _INTEGER.fullmatch(inside) is None:
-        return truth(False, span)
+        return bool_value(False, span)
     type_ = prune(value.type)
     base = prune(type_.base) if isinstance(type_, TensorType) else None
     if isinstance(base, BaseType) and not holds(base, int(inside)):
-        return truth(False, span)
+        return bool_value(False, span)
     return _apply(checker, out, "equal", [value, Number(int(inside), span)], span)
 
 
@@ -84,7 +84,7 @@ def _of_two(checker: Checker, out: TypedBlockBuilder, left: Text, right: Text, s
     if left.pieces != right.pieces or left.formats != right.formats:
         raise refusal("the values alone do not decide equality of", span)
     if all(a.atom is b.atom for a, b in zip(left.values, right.values, strict=True)):
-        return truth(True, span)
+        return bool_value(True, span)
     if len(left.values) > 1 or left.formats[0] not in ("", "d"):
         raise refusal("the values alone do not decide equality of", span)
     (one,), (other,) = left.values, right.values

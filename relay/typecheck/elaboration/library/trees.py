@@ -113,7 +113,7 @@ def call(
 
 
 @attrs.frozen(eq=False)
-class _Inner:
+class _InnerNode:
     """A structure whose parts the checker knows."""
 
     node: InnerNode
@@ -141,24 +141,24 @@ class _Trees:
             raise SchemeOnly(self.span, f"the argument of {self.name}")
         return entity
 
-    def inner(self, entity: AbstractValue) -> _Inner | None:
+    def inner_node(self, entity: AbstractValue) -> _InnerNode | None:
         """The node and the parts of a structure; None for other values."""
         if isinstance(entity, Tuple):
             form = entity.form
             if form is None:
-                return _Inner(InnerNode(Form(tuple), len(entity.items)), entity.items)
+                return _InnerNode(InnerNode(Form(tuple), len(entity.items)), entity.items)
             if form.cls is not dict:
-                return _Inner(InnerNode(form, len(entity.items)), entity.items)
+                return _InnerNode(InnerNode(form, len(entity.items)), entity.items)
             names = ordered_keys(form.names)
             order = None if names == form.names else tuple(names.index(name) for name in form.names)
             items = dict(zip(form.names, entity.items, strict=True))
-            return _Inner(InnerNode(Form(dict, names), len(names), order), tuple(items[name] for name in names))
+            return _InnerNode(InnerNode(Form(dict, names), len(names), order), tuple(items[name] for name in names))
         if not isinstance(entity, DynamicValue):
             return None
         type_ = prune(entity.type)
         if isinstance(type_, RefType):
             content = references.read(self.checker, self.out, entity, self.span)
-            return _Inner(InnerNode(Form(Ref, ("value",)), 1), (content,))
+            return _InnerNode(InnerNode(Form(Ref, ("value",)), 1), (content,))
         owner = self.record_class(entity)
         if owner is None:
             return None
@@ -166,7 +166,7 @@ class _Trees:
         (constructor,) = complete_definition(type_.definition).constructors
         places = range(len(constructor.names))
         parts = data.read_fields(self.checker, self.out, entity, type_, places, self.span) if places else ()
-        return _Inner(InnerNode(Form(owner.constructors[constructor.name], constructor.names), len(parts)), parts)
+        return _InnerNode(InnerNode(Form(owner.constructors[constructor.name], constructor.names), len(parts)), parts)
 
     def record_class(self, entity: AbstractValue) -> DataClass | None:
         """The class of a value of a data type with one constructor."""
@@ -237,7 +237,7 @@ class _Trees:
         if self.stops(first):
             return self.apply(f, [first, *given[1:]])
         others = [self.value(other) for other in given[1:]]
-        inner = None if self.is_open(first) or self.is_static(first) else self.inner(first)
+        inner = None if self.is_open(first) or self.is_static(first) else self.inner_node(first)
         is_list = inner is not None and inner.node.form.cls is list
         if self.is_open(first) or (is_list and any(map(dynamic_lists.is_growing, others))):
             return self.map_open(f, first, others, paths)
@@ -287,7 +287,7 @@ class _Trees:
                 return self.call_library(name, [f, so_far, entity], owner, 1)
             if self.is_static(entity):
                 return so_far
-            inner = self.inner(entity)
+            inner = self.inner_node(entity)
             if inner is not None:
                 for part in inner.parts:
                     so_far = self.reduce(f, part, so_far)
@@ -310,7 +310,7 @@ class _Trees:
                 held = entity.value if isinstance(entity, PythonObject) else entity
                 nodes.append(StaticNode(held, type(held)))
                 return []
-            inner = self.inner(entity)
+            inner = self.inner_node(entity)
             if inner is not None:
                 nodes.append(inner.node)
                 return [leaf for part in inner.parts for leaf in self.flatten(part, nodes)]
@@ -357,10 +357,10 @@ class _Trees:
 
     def matching(self, node: InnerNode, other: AbstractValue, path: str) -> tuple[AbstractValue, ...]:
         """The parts of another structure with the node of the first one."""
-        inner = None if self.is_open(other) or self.is_static(other) else self.inner(other)
+        inner = None if self.is_open(other) or self.is_static(other) else self.inner_node(other)
         if inner is None or inner.node != node:
             found = None if inner is None else inner.node
-            raise tree.different(path, node, self.describe(other), found).with_span(self.span)
+            raise tree.structure_mismatch(path, node, self.describe(other), found).with_span(self.span)
         return inner.parts
 
     def require_static(self, first: AbstractValue, other: AbstractValue, path: str) -> None:
@@ -382,7 +382,7 @@ class _Trees:
         """A part of a tree, for messages."""
         match entity:
             case Tuple():
-                inner = self.inner(entity)
+                inner = self.inner_node(entity)
                 assert inner is not None
                 return tree.show(inner.node)
             case Number(value):

@@ -59,7 +59,7 @@ def _dtype(call: Call, x: AbstractValue, /) -> AbstractValue:
 
 
 @implements(np.ndarray.T)
-def _transposed(call: Call, x: AbstractValue, /) -> AbstractValue:
+def _transpose(call: Call, x: AbstractValue, /) -> AbstractValue:
     checker, out, span = call.site
     return operators.apply(checker, out, lookup("transpose"), [x], {"axes": None}, span, call.described)
 

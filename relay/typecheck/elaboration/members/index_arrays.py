@@ -78,10 +78,10 @@ def read(
 ) -> DynamicValue:
     """`value[items]` for one item for each axis, slices whole."""
     found = plan(checker, out, value, items, span)
-    front = transposed(checker, out, value, found.order, span)
+    front = transpose_axes(checker, out, value, found.order, span)
     result = _call(checker, out, "gather_nd", [front, found.vectors], span)
     count = len(found.order) - _depth(found)
-    return transposed(checker, out, result, _from_front(found, count), span)
+    return transpose_axes(checker, out, result, _from_front(found, count), span)
 
 
 def write(
@@ -98,14 +98,14 @@ def write(
     found = plan(checker, out, value, items, span)
     type_ = prune(value.type)
     assert isinstance(type_, TensorType)
-    front = transposed(checker, out, value, found.order, span)
+    front = transpose_axes(checker, out, value, found.order, span)
     kept = _shape(front)[_depth(found) :]
     shape = _shape(found.vectors)[: found.rank]
     wanted = (*kept[: found.place], *shape, *kept[found.place :])
     if _shape(new) != wanted:
         new = _call(checker, out, "broadcast_to", [new], span, shape=wanted)
     order = _from_front(found, len(kept))
-    updates = transposed(checker, out, new, tuple(order.index(axis) for axis in range(len(order))), span)
+    updates = transpose_axes(checker, out, new, tuple(order.index(axis) for axis in range(len(order))), span)
     is_bool = prune(type_.base) == BOOL
     if is_bool:  # which scatter_nd does not take
         front = _call(checker, out, "cast", [front], span, dtype=INT32)
@@ -115,10 +115,10 @@ def write(
     if is_bool:
         changed = _call(checker, out, "cast", [changed], span, dtype=BOOL)
     back = tuple(found.order.index(axis) for axis in range(len(found.order)))
-    return transposed(checker, out, changed, back, span)
+    return transpose_axes(checker, out, changed, back, span)
 
 
-def transposed(
+def transpose_axes(
     checker: Checker, out: TypedBlockBuilder, value: DynamicValue, order: Sequence[int], span: Span | None
 ) -> DynamicValue:
     """The tensor with its axes in another order."""

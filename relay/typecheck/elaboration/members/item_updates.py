@@ -104,7 +104,7 @@ def _replace_elements(
     type_ = ranked_type(entity, span)
     items = plain_items(items)
     if isinstance(new, DynamicValue):
-        new = range_numbers.fitting(checker, out, new, type_)
+        new = range_numbers.fitting_number(checker, out, new, type_)
         new = dtype_promotion.stored_value(checker, out, new, type_, span)
     _require_dtype(type_, new, span)
 
@@ -257,7 +257,7 @@ def add_at(
     if index_arrays.count_of_arrays(items) > 0 and masks.mask_of(items) is None:
         if isinstance(new, DynamicValue):
             new = dtype_promotion.stored_value(
-                checker, out, range_numbers.fitting(checker, out, new, type_), type_, span
+                checker, out, range_numbers.fitting_number(checker, out, new, type_), type_, span
             )
         _require_dtype(type_, new, span)
         return _arrays_update(checker, out, entity, items, new, span, adds=True)

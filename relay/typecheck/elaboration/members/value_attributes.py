@@ -82,7 +82,7 @@ def attribute(
         case DynamicValue() if isinstance(prune(entity.type), TensorType) and is_attribute(name):
             return Method(entity, name, described)
         case DynamicValue():
-            raise _missing(checker, entity, name, span, described)
+            raise _missing_attribute(checker, entity, name, span, described)
         case Places():
             return places.method(entity, name, span)
         case Tuple(_, form) if form is not None and (read := records.getter(entity, name)) is not None:
@@ -113,7 +113,9 @@ def _guess_class(checker: Checker, value: DynamicValue, name: str, span: Span | 
     checker.guess(prune(value.type))
 
 
-def _missing(checker: Checker, value: DynamicValue, name: str, span: Span | None, described: str) -> TypeCheckError:
+def _missing_attribute(
+    checker: Checker, value: DynamicValue, name: str, span: Span | None, described: str
+) -> TypeCheckError:
     """The error for an attribute that a tensor, reference or list does not have."""
     type_ = prune(value.type)
     if isinstance(type_, RefType):

@@ -72,7 +72,7 @@ from relay.typecheck.elaboration.patterns.pattern_rows import (
     known_value,
     mapping_fields,
     pattern_fields,
-    simple,
+    row_alternatives,
     simple_rows,
 )
 from relay.typecheck.elaboration.values import data
@@ -103,7 +103,7 @@ class DecisionTree:
     def write(self, out: TypedBlockBuilder) -> None:
         """Write the tests. Raises TypeCheckError for values that no case covers, and for cases that others cover."""
         root = Occurrence(atom_entity(self.context, self.node.value), ())
-        rows = [simple(Row(i, ((root, case.pattern),))) for i, case in enumerate(self.node.cases)]
+        rows = [row_alternatives(Row(i, ((root, case.pattern),))) for i, case in enumerate(self.node.cases)]
         self._compile([row for alternatives in rows for row in alternatives], out)
         for position, case in enumerate(self.node.cases):
             if position not in self.leaves and not self.decided and position not in self.for_others:
@@ -115,7 +115,7 @@ class DecisionTree:
 
     def _compile(self, rows: Sequence[Row], out: TypedBlockBuilder) -> None:
         if not rows:
-            raise self._missing()
+            raise self._missing_cases()
         first = rows[0]
         if not first.patterns:
             self._leaf(first, rows[1:], out)
@@ -245,7 +245,7 @@ class DecisionTree:
                         has = f"the pattern has {len(parts) - (star is not None)}"
                         self._leave_out(TypeCheckError(f"the tuple has {len(items)} components, {has}", span))
                         continue
-                    new += simple(row.replacing(occurrence, component_patterns(items, parts, star)))
+                    new += row_alternatives(row.replace_pattern(occurrence, component_patterns(items, parts, star)))
                 case ValuePattern() if literal_of(self.context, found) is None:
                     self.decided = True
                 case ClassPattern(span=span) | ValuePattern(span=span):
@@ -394,18 +394,20 @@ class DecisionTree:
                         if fields is None:
                             self.decided = True
                         else:
-                            new += simple(row.replacing(occurrence, fields))
+                            new += row_alternatives(row.replace_pattern(occurrence, fields))
                     elif is_record_class(cls):
-                        new += simple(row.replacing(occurrence, pattern_fields(found, constructor, items)))
+                        new += row_alternatives(
+                            row.replace_pattern(occurrence, pattern_fields(found, constructor, items))
+                        )
                     elif found.items or found.keywords:
                         raise TypeCheckError(f"a {cls.__name__} has no fields", span, help="write the items: (a, b)")
                     else:
-                        new += simple(row.replacing(occurrence, ()))
+                        new += row_alternatives(row.replace_pattern(occurrence, ()))
                 case TuplePattern(parts, star, span) if issubclass(cls, tuple | list):
                     if (len(parts) != len(items)) if star is None else len(parts) - 1 > len(items):
                         self.decided = True
                     else:
-                        new += simple(row.replacing(occurrence, component_patterns(items, parts, star)))
+                        new += row_alternatives(row.replace_pattern(occurrence, component_patterns(items, parts, star)))
                 case TuplePattern(span=span) | ValuePattern(span=span):
                     message = f"this pattern cannot match: the value is a {cls.__name__}"
                     self._leave_out(TypeCheckError(message, span))
@@ -463,7 +465,7 @@ class DecisionTree:
                             f"this case is for {owner.name}, the value is of {definition.name}", found.span
                         )
                     if wanted is constructor:
-                        new += simple(row.replacing(occurrence, pattern_fields(found, wanted, items)))
+                        new += row_alternatives(row.replace_pattern(occurrence, pattern_fields(found, wanted, items)))
                 case ValuePattern() if literal_of(self.context, found) is None:
                     self.decided = True
                 case TuplePattern(span=span) | ValuePattern(span=span):
@@ -532,7 +534,7 @@ class DecisionTree:
                 literal = literal_of(self.context, found)
                 both_numbers = isinstance(literal, int | float) and isinstance(value, int | float)
                 if literal == value and (both_numbers or type(literal) is type(value)):
-                    new.append(row.replacing(occurrence, ()))
+                    new.append(row.replace_pattern(occurrence, ()))
             elif isinstance(found, ClassPattern) and (cls := self._scalar_class(found)) is not None:
                 if isinstance(value, cls):
                     new.append(row)
@@ -596,7 +598,7 @@ class DecisionTree:
 
     # ---- errors
 
-    def _missing(self) -> TypeCheckError:
+    def _missing_cases(self) -> TypeCheckError:
         if self.misfit is not None:
             return self.misfit
         shown = self._witness(())

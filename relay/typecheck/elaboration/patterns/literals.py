@@ -94,7 +94,7 @@ def rows_by_literal(
                 group.append(row)
         else:
             for group in equal[literal]:
-                group.append(row.replacing(occurrence, ()))
+                group.append(row.replace_pattern(occurrence, ()))
     return list(groups.items()), others
 
 

@@ -44,7 +44,7 @@ class Row:
         """The pattern at an occurrence, if the row has one."""
         return next((p for o, p in self.patterns if o is occurrence), None)
 
-    def replacing(self, occurrence: Occurrence, new: Sequence[tuple[Occurrence, Pattern]]) -> Row:
+    def replace_pattern(self, occurrence: Occurrence, new: Sequence[tuple[Occurrence, Pattern]]) -> Row:
         """The row with other patterns in place of the one at an occurrence."""
         patterns: list[tuple[Occurrence, Pattern]] = []
         for o, p in self.patterns:
@@ -52,7 +52,7 @@ class Row:
         return Row(self.case, tuple(patterns), self.bound)
 
 
-def simple(row: Row) -> list[Row]:
+def row_alternatives(row: Row) -> list[Row]:
     """The row without captures, wildcards and alternatives at its head: one row for each alternative."""
     patterns: list[tuple[Occurrence, Pattern]] = []
     bound = list(row.bound)
@@ -70,7 +70,9 @@ def simple(row: Row) -> list[Row]:
                 return [
                     found
                     for alternative in alternatives
-                    for found in simple(Row(row.case, (*before, (occurrence, alternative), *after), tuple(bound)))
+                    for found in row_alternatives(
+                        Row(row.case, (*before, (occurrence, alternative), *after), tuple(bound))
+                    )
                 ]
             case _:
                 patterns.append((occurrence, pattern))
@@ -84,7 +86,9 @@ def simple_rows(rows: Sequence[Row], occurrence: Occurrence, fits: bool) -> list
     if not fits:
         return list(others)
     same = [row for row in rows if row is first or row.pattern_at(occurrence) is not wanted]
-    return [r for row in same for r in (simple(row.replacing(occurrence, ())) if row is first else [row])]
+    return [
+        r for row in same for r in (row_alternatives(row.replace_pattern(occurrence, ())) if row is first else [row])
+    ]
 
 
 def known_value(entity: AbstractValue) -> tuple[object] | None:

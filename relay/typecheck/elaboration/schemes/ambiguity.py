@@ -41,7 +41,7 @@ def determined_variables(found: Iterable[StuckTerm], roots: Iterable[object]) ->
     ready = list(found)
     while ready:
         o = ready.pop()
-        missing = _missing(o, known)
+        missing = _awaited_variables(o, known)
         for unknown in missing:
             watching.setdefault(unknown, []).append(o)
         if missing:
@@ -51,11 +51,11 @@ def determined_variables(found: Iterable[StuckTerm], roots: Iterable[object]) ->
                 if unknown not in known:
                     known.add(unknown)
                     ready += watching.pop(unknown, ())
-    left = {id(o): o for waiting in watching.values() for o in waiting if _missing(o, known)}
+    left = {id(o): o for waiting in watching.values() for o in waiting if _awaited_variables(o, known)}
     return known, list(left.values())
 
 
-def _missing(o: StuckTerm, known: set[Unknown]) -> list[Unknown]:
+def _awaited_variables(o: StuckTerm, known: set[Unknown]) -> list[Unknown]:
     """The variables of which an application awaits one: none if it is decided."""
     missing = []
     for part in o.awaited:

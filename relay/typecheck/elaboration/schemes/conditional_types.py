@@ -99,7 +99,7 @@ def arm(checker: Checker, is_chosen: bool) -> contextlib.AbstractContextManager[
     """While an arm is elaborated; `is_chosen`: a call decides whether it is taken."""
     if not is_chosen:
         return contextlib.nullcontext()
-    return checker.within(attrs.evolve(checker.frame, chosen_by_call=checker.frame.chosen_by_call + is_chosen))
+    return checker.at_frame(attrs.evolve(checker.frame, chosen_by_call=checker.frame.chosen_by_call + is_chosen))
 
 
 # ---- what the arms make
@@ -119,7 +119,7 @@ def is_same_type(left: object, right: object) -> bool:
     return bool(resolve(a) == resolve(b))  # type: ignore[arg-type]
 
 
-def either(checker: Checker, types: Sequence[Type], value: Type, span: Span | None) -> None:
+def note_alternatives(checker: Checker, types: Sequence[Type], value: Type, span: Span | None) -> None:
     """Note that a type is one of several: that of the arm which a call takes. One that is known is enough: that of an
     empty list may be decided by nothing else."""
     different: list[Type] = []
@@ -185,7 +185,7 @@ class ReturnTypes:
             for type_ in types:
                 checker.unify_at(type_, result, None, "the result")
         elif types:
-            either(checker, types, result, (self.types or self.of_loops)[0][1])
+            note_alternatives(checker, types, result, (self.types or self.of_loops)[0][1])
 
     def _is_from_parameters(self, type_: Type) -> bool:
         own = set(unknowns(self.instance.parameters))

@@ -47,12 +47,12 @@ def is_polymorphic(parameter: Var) -> bool:
 
 def at_fresh_types(checker: Checker, type_: QuantifiedType) -> FunctionType:
     """The type of a polymorphic function for one use."""
-    found = substitute(type_.body, {i: _fresh(checker, i) for i in type_.identifiers})
+    found = substitute(type_.body, {i: _fresh_variable(checker, i) for i in type_.identifiers})
     assert isinstance(found, FunctionType)
     return found
 
 
-def _fresh(checker: Checker, identifier: TypeId) -> object:
+def _fresh_variable(checker: Checker, identifier: TypeId) -> object:
     unknown = checker.solver.fresh(identifier.kind)
     return (unknown,) if identifier.kind is Kind.Shape else unknown
 

@@ -59,7 +59,7 @@ def generalize(checker: Checker, type_: FunctionType, where: Sequence[DimConstra
     is_unseen = any(p.force is not None and not p.done for p in checker.pending)  # functions that only a call looks at
     if not checker.is_incomplete and not is_unseen:
         ambiguity.refuse(checker, [*found, *checker.scheme.unseen], type_)
-    open_ = _reachable(found, type_)
+    open_ = _reachable_terms(found, type_)
     constraints: list[Constraint] = list(where)
     used = _values_used(type_, open_)
     implied = {id(o) for o in open_ if o.application.function == "broadcast"} & {
@@ -150,7 +150,7 @@ def _item(application: Application) -> Type | None:
             return None
 
 
-def _reachable(found: Sequence[StuckTerm], type_: FunctionType) -> list[StuckTerm]:
+def _reachable_terms(found: Sequence[StuckTerm], type_: FunctionType) -> list[StuckTerm]:
     """The applications that depend on the parameters, or that the result depends on, each after those that its
     arguments come from where that is possible."""
     known: set[Unknown] = set()

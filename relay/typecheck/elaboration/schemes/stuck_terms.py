@@ -136,7 +136,7 @@ def _has_open_type(entity: AbstractValue) -> bool:
             return False
 
 
-def doubt(checker: Checker, binding: Binding) -> None:
+def note_doubt(checker: Checker, binding: Binding) -> None:
     """Note that what a binding makes comes from what is open, if an operand does."""
     if not checker.scheme.doubtful.isdisjoint(_used_atoms(binding.value)):
         checker.scheme.doubtful.update(binding.targets, bound_variables(binding.value))

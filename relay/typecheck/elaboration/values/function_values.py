@@ -165,7 +165,9 @@ def function_value(
     def leave_out() -> None:
         if isinstance(prune(result), Unknown):
             checker.unify_at(result, scalar(FLOAT32), span, "the result")
-        place.items.append(DeferredBinding((var,), lambda: Lambda(_uncalled_function(function, checker.final(type_)))))
+        place.items.append(
+            DeferredBinding((var,), lambda: Lambda(_uncalled_function(function, checker.final_type(type_))))
+        )
 
     def note_effects() -> None:
         with checker.effects_of(effects):
@@ -271,7 +273,7 @@ def _derived_value(
                     grad.span or span,
                     help="name the other parameters, `wrt=..`; take the gradient of what its elements are made of",
                 )
-            listed = None if parameter is None else list_field(parameter, checker.monomorphic)
+            listed = None if parameter is None else list_field(parameter, checker.monomorphic_type)
             if parameter is not None and listed is not None:
                 raise DifferentiationError(
                     f"there is no gradient with respect to data with a dynamic list of floats, {show(parameter)}: the"
@@ -287,7 +289,7 @@ def _derived_value(
                     help="name the other parameters, `wrt=..`; for the gradient of its content pass `r.value`",
                 )
         try:
-            found = attrs.evolve(gradient_type(known, node, checker.monomorphic, NONE), effects=known.effects)
+            found = attrs.evolve(gradient_type(known, node, checker.monomorphic_type, NONE), effects=known.effects)
             checker.unify_at(found, type_, span, "the derivative")
         except DifferentiationError as error:
             raise explain(error, checker, entity.of, grad.output).with_span(grad.span or span) from None
@@ -465,7 +467,7 @@ def _call_derived(
                 given.add(id(entities[position]))
         if any(position not in static and labels.holds_functions(e) for position, e in enumerate(entities)):
             callee = labeled_structures.with_labels(checker, out, callee, entities, span)
-            base = innermost(callee)
+            base = innermost_function(callee)
             assert isinstance(base, GlobalFunction | LocalFunction)
             bare = [labels.without_functions(e) for e in entities]
             given |= {id(b) for e, b in zip(entities, bare, strict=True) if id(e) in given}
@@ -517,7 +519,7 @@ def _call_derived(
     return Tuple((result.items[0], _in_places(result.items[1], count, len(callee.grad.keeping), fixed)))
 
 
-def innermost(callee: DerivativeFunction) -> AbstractValue:
+def innermost_function(callee: DerivativeFunction) -> AbstractValue:
     """The function that is differentiated, once or several times."""
     base = callee.of
     while isinstance(base, DerivativeFunction):

@@ -114,16 +114,16 @@ def require_passed(entity: AbstractValue, span: Span | None) -> None:
                 )
 
 
-def alone(entity: AbstractValue) -> AbstractValue:
+def labels_alone(entity: AbstractValue) -> AbstractValue:
     """A structure with None in place of everything but labels and functions."""
     if isinstance(entity, Tuple):
-        return Tuple(tuple(map(alone, entity.items)), entity.form)
+        return Tuple(tuple(map(labels_alone, entity.items)), entity.form)
     return entity if _is_static(entity) else _NONE
 
 
 def labels_key(entity: AbstractValue) -> object:
     """The key of the labels in a structure; None if there are none."""
-    return static_key(alone(entity)) if holds_labels(entity) or _is_label(entity) else None
+    return static_key(labels_alone(entity)) if holds_labels(entity) or _is_label(entity) else None
 
 
 def _is_label(entity: AbstractValue) -> bool:

@@ -116,7 +116,7 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
         is_returned = hasattr(value, "__relay_returned__")
         what = "was returned by a program" if is_returned else "is a Python function that Relay does not know"
         called = "this lambda" if name == "<lambda>" else repr(name or value)
-        raise FrontendError(f"{called} {what}", span, help=_instead(value, name, module, is_returned))
+        raise FrontendError(f"{called} {what}", span, help=_replacement_advice(value, name, module, is_returned))
     if isinstance(value, TypeId) or is_parameter(value):
         raise FrontendError(
             f"{name or value} is a variable of types, which has no value",
@@ -128,7 +128,7 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
     raise FrontendError(f"a Python {type(value).__name__} has no meaning in a Relay program", span)
 
 
-def _instead(value: object, name: str | None, module: str, is_returned: bool) -> str:
+def _replacement_advice(value: object, name: str | None, module: str, is_returned: bool) -> str:
     """The advice for a Python function that Relay does not know."""
     if is_returned:
         return "pass it as an argument"

@@ -74,14 +74,14 @@ def adapt_operands(
             if isinstance(entity, Number) and entity.is_float:
                 found[position] = _as_float(checker, out, value, entity.value, entity.span)
             elif other is not None and not other.of_range:
-                found[position] = fitting(checker, out, value, other.type)
+                found[position] = fitting_number(checker, out, value, other.type)
         takes_floats = any(same and token.classes == FLOATS for same, token in zip(alike, tokens, strict=True))
         if found[position] is value and takes_floats:
             found[position] = _as_float(checker, out, value, 0.0, value.atom.span)
     return found
 
 
-def fitting(checker: Checker, out: TypedBlockBuilder, value: DynamicValue, wanted: object) -> DynamicValue:
+def fitting_number(checker: Checker, out: TypedBlockBuilder, value: DynamicValue, wanted: object) -> DynamicValue:
     """A number of a range in the dtype of a tensor type: int64, a float, or one that is open in a function's type."""
     type_, own = prune(wanted), _base(value)  # type: ignore[arg-type]
     if not value.of_range or not isinstance(type_, TensorType):

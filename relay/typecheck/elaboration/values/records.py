@@ -117,7 +117,7 @@ def replace(record: Tuple, keywords: Keywords, span: Span | None) -> AbstractVal
     items = list(record.items)
     for name, value in keywords:
         if name not in record.form.names:
-            raise _missing(record, name, span)
+            raise _missing_item(record, name, span)
         items[record.form.names.index(name)] = value
     return Tuple(tuple(items), record.form)
 
@@ -145,7 +145,7 @@ def attribute(record: Tuple, name: str, span: Span | None) -> AbstractValue:
         if constant is not None and not callable(constant):
             return object_entity(constant, span)
     if found is None:
-        raise _missing(record, name, span)
+        raise _missing_item(record, name, span)
     return found
 
 
@@ -249,7 +249,7 @@ def item(record: Tuple, key: Any, span: Span | None) -> AbstractValue:
     """`d["key"]`. Raises TypeCheckError."""
     found = record.field(key)
     if found is None:
-        raise _missing(record, key, span)
+        raise _missing_item(record, key, span)
     return found
 
 
@@ -279,13 +279,13 @@ def with_field(record: Tuple, name: str, value: AbstractValue, span: Span | None
         message = f"{record.form.cls.__name__} is a named tuple, whose fields cannot be assigned"
         raise TypeCheckError(message, span, help=f"write `p = p._replace({name}=..)`")
     if name not in record.form.names:
-        raise _missing(record, name, span)
+        raise _missing_item(record, name, span)
     items = list(record.items)
     items[record.form.names.index(name)] = value
     return Tuple(tuple(items), record.form)
 
 
-def _missing(record: Tuple, name: Any, span: Span | None) -> TypeCheckError:
+def _missing_item(record: Tuple, name: Any, span: Span | None) -> TypeCheckError:
     assert record.form is not None
     texts = [n for n in record.form.names if isinstance(n, str)]
     close = difflib.get_close_matches(name, texts, n=1) if isinstance(name, str) else []

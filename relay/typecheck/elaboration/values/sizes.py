@@ -77,7 +77,7 @@ def size_arithmetic(
     found = [dim_of(o) for o in operands]
     known = [d for d in found if d is not None]
     if len(known) == len(found):
-        if name in _DIM_OPERATIONS and not (name in ("floor_divide", "mod") and not _positive(known[1])):
+        if name in _DIM_OPERATIONS and not (name in ("floor_divide", "mod") and not _is_positive(known[1])):
             return size(_DIM_OPERATIONS[name](*known), span)
         if name == "power" and isinstance(known[1], int) and 0 <= known[1] <= 4:
             return size(dims.product([known[0]] * known[1]), span)
@@ -88,7 +88,7 @@ def size_arithmetic(
     return SizeExpression(name, tuple(operands), compute, True, span)
 
 
-def _positive(dim: Dim) -> bool:
+def _is_positive(dim: Dim) -> bool:
     return follows_at_least(dim, 1) if mentions_made(dim) else at_least(dim, 1)
 
 
