@@ -363,7 +363,7 @@ def checkpoint(f: Any) -> RelayFunction:
     The arguments are all that is kept: less memory for one more evaluation. What f prints is printed once.
     """
     mode = python_mode.active.get()
-    if mode is not None and (own := mode.checkpointed(f)) is not None:
+    if mode is not None and (own := mode.checkpointed_function(f)) is not None:
         return own  # type: ignore[no-any-return]
     if isinstance(f, ReturnedFunction):
         returned: RelayFunction = f.wrapper_function(

@@ -479,7 +479,9 @@ class RelayFunction(ProgramDispatcher):
                 lowered = self._programs.exact.get(key)
                 if lowered is None:
                     with without_collection():
-                        described, lowered = with_room(lambda: self._programs.configured(given, self._elaborate, make))
+                        described, lowered = with_room(
+                            lambda: self._programs.configured_call(given, self._elaborate, make)
+                        )
         parameters = iter(lowered.typed.main.parameters)
         values = Values(types=True, device=device)
         for d in described:

@@ -103,7 +103,7 @@ class _Python(python_mode.Mode):
             return result.item()
         return wrap_arrays(result)
 
-    def decorated(self, function: Any) -> Any:
+    def decorated_function(self, function: Any) -> Any:
         """A local Python function or an operator, as one of the language."""
         if isinstance(function, Operator) and not function.variadic:
             names = ", ".join(function.operands)
@@ -112,7 +112,7 @@ class _Python(python_mode.Mode):
             )
         return _as_decorated(function, {}) if isinstance(function, FunctionType) else function
 
-    def checkpointed(self, function: Any) -> Any:
+    def checkpointed_function(self, function: Any) -> Any:
         """The function itself: nothing is stored."""
         return function
 
@@ -353,7 +353,7 @@ def _argument_copy(value: Any) -> Any:
 def _for_program(value: Any, references: dict[int, tuple[Ref, Any, Any]]) -> Any:
     """An argument of what the interpreter runs: Python functions are read as programs."""
     if isinstance(value, FunctionType):
-        return _MODE.decorated(value)
+        return _MODE.decorated_function(value)
 
     def change(leaf: Any) -> Any:
         return Array(leaf.shared()) if isinstance(leaf, PythonArray) else leaf

@@ -104,7 +104,7 @@ def call_arguments(parameters: Parameters) -> str:
 def readable_operand(f: Any) -> Any:
     """The operand of a template; a local function of a program that runs as Python becomes a decorated function."""
     mode = python_mode.active.get()
-    return readable_function(f if mode is None else mode.decorated(f))
+    return readable_function(f if mode is None else mode.decorated_function(f))
 
 
 def definition_of(f: Any, name: str) -> Definition | DerivedDefinition:

@@ -87,11 +87,11 @@ def tune(function: RelayFunction, *arguments: Any, seconds: float | None = None,
         found: dict[str, KernelMeasurement] = {}
         alone = list(_kernels(core, threads))
         for number, (name, module, options) in enumerate(alone):
-            progress.say(f"kernel {number + 1} of {len(alone)}", number, len(alone))
+            progress.show_progress(f"kernel {number + 1} of {len(alone)}", number, len(alone))
             if name not in found and time.perf_counter() < end:
                 found[name] = _tune(name, module, options, threads, known.get(name, DEFAULT), end)
         better = {name: m.choice for name, m in found.items() if m.choice != known.get(name, DEFAULT)}
-        progress.say("the whole program")
+        progress.show_progress("the whole program")
         before, after = _time_programs(whole, known, {**known, **better}) if better else (0.0, 0.0)
         if better and after < WORTH * before:
             tuning_records.keep(threads, better)

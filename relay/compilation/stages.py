@@ -289,7 +289,7 @@ class CompiledSignature:
 
 def lowering(level: int) -> Pipeline:
     """All passes from a typed program to the first-order, differentiated, optimized one."""
-    return Pipeline.for_level(level, progress=progress.say)
+    return Pipeline.for_level(level, progress=progress.show_progress)
 
 
 def derivative_text(typed: Module, elide: bool = True) -> str:

@@ -97,7 +97,7 @@ def is_enabled() -> bool:
 
 def verify(module: Module, native: NativeModule, threads: int) -> None:
     """Try the machine code of a structured first-order program. Raises MachineCodeError if it is wrong."""
-    progress.say("verifying the machine code")
+    progress.show_progress("verifying the machine code")
     if native.externals is None and _is_straight(module):
         _try(module, native, threads)
         return

@@ -111,7 +111,7 @@ def cause_of(chain: Sequence[Operation], is_nan: bool, operators: Sequence[str],
     singular = next((name for name in operators if name in _SINGULAR), None) if origin.is_backward else None
     if singular is not None:
         text, help = _SINGULAR[singular]
-        return _dropped(text, singular) if is_nan and drops else (text, help)
+        return _dropped_name(text, singular) if is_nan and drops else (text, help)
     constant = next((one for one in origin.inputs if not _is_finite(one.array)), None)
     if constant is not None:
         return f"{constant.name} of the program is no finite number: {constant.value}", "look at where it is written"
@@ -124,7 +124,7 @@ def cause_of(chain: Sequence[Operation], is_nan: bool, operators: Sequence[str],
     backward = next((step for step in chain if step.is_backward), None)
     meets_zero = backward is not None and any(one.element == 0 for one in backward.inputs)
     if drops and meets_zero and not origin.is_backward:
-        return _dropped(found.text, found.operator)
+        return _dropped_name(found.text, found.operator)
     return found.text, found.help
 
 
@@ -153,7 +153,7 @@ def _is_finite(array: np.ndarray) -> bool:
     return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
-def _dropped(text: str, operator: str) -> tuple[str, str]:
+def _dropped_name(text: str, operator: str) -> tuple[str, str]:
     return (
         f"{text}; `where`, or a mask, drops its result, but its cotangent of 0 times infinity is NaN",
         f"give {operator} a harmless operand where it is dropped: "

@@ -401,11 +401,11 @@ class Session:
         """A condition that holds only outside of functions that the innermost one calls."""
         depth, own = len(self._recording.frames), self._recording.top_frame if not self.finished else None
 
-        def reached() -> bool:
+        def is_reached() -> bool:
             now = len(self._recording.frames)
             return (now < depth or (now == depth and self._top_frame is own) or own is None) and wanted()
 
-        return reached
+        return is_reached
 
     def _advance(self) -> None:
         """One step of the interpreter."""

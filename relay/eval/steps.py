@@ -100,13 +100,13 @@ class Steps:
         if not variables:
             return step
 
-        def dropping(frame: Frame, activation: Activation) -> None:
+        def run_and_drop(frame: Frame, activation: Activation) -> None:
             environment = frame.environment
             step(frame, activation)
             for variable in variables:
                 environment.pop(variable, None)
 
-        return dropping
+        return run_and_drop
 
     def _stack_step(
         self, binding: Binding, value: StackPush | StackSet | StackPrefix, before: Sequence[Var], after: Sequence[Var]

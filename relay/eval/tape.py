@@ -306,15 +306,15 @@ class Differentiator:
         The result depends on the arguments, and not on what references hold, whatever the function computes it of.
         """
 
-        def outward(leaf: Tensor) -> Tensor:
+        def outer_leaf(leaf: Tensor) -> Tensor:
             leaf = settle(leaf)
             return leaf.value if isinstance(leaf, Box) and leaf.tape is tape else leaf
 
         leaves = [settle(leaf) for leaf in float_leaves(arguments)]
         sources = tuple(x.position if isinstance(x, Box) and x.tape is tape else None for x in leaves)
-        outer = tuple(map_floats(a, outward, lambda leaf: leaf) for a in arguments)
+        outer = tuple(map_floats(a, outer_leaf, lambda leaf: leaf) for a in arguments)
         result, saved = forward(outer)
-        result = map_floats(result, outward, lambda leaf: leaf)
+        result = map_floats(result, outer_leaf, lambda leaf: leaf)
         if all(source is None for source in sources):
             return result
         position = len(tape.entries)

@@ -197,11 +197,11 @@ def update_item(
             for step in places[:-1]:
                 held.append(_part(context, held[-1], step, False))
 
-    def old() -> Atom:
+    def old_value() -> Atom:
         read()
         return _part(context, held[-1], places[-1], True)
 
-    value = new(old)
+    value = new(old_value)
     read()
     for whole, (items, place) in zip(reversed(held), reversed(places), strict=True):
         if isinstance(items, str):

@@ -101,17 +101,17 @@ def lower_mapped(context: Context, node: ast.Call) -> Expr | None:
     label, parameter = LoopLabel(name), Var("items", None, span)
     element, result = Var("element", None, span), Var("items", None, span)
 
-    def longer(value: Var) -> Var:
+    def longer_list(value: Var) -> Var:
         return context.bind(Apply(Static(Intrinsic("append"), span), (parameter, value), (), span), "items", span)
 
     with context.new_block() as body:
         value = image(context, function, element, len(node.args) > 2, span)
         if name == "map":
-            longest = longer(value)
+            longest = longer_list(value)
         else:
             kept = context.bind(Apply(Static(Intrinsic("keep"), span), (value,), (), span), "condition", span)
             with context.new_block() as chosen:
-                more = longer(element)
+                more = longer_list(element)
             longest = Var("items", None, span)
             arm = Arm(Block((), Yield((kept,), span)), chosen.block(Yield((more,), span)))
             context.emit((longest,), If((arm,), Block((), Yield((parameter,), span)), span))

@@ -59,7 +59,7 @@ class BlockBuilder:
         self.items.append(place)
         return place
 
-    def finished(self) -> tuple[Binding, ...]:
+    def all_bindings(self) -> tuple[Binding, ...]:
         """Everything written, in order."""
         found: list[Binding] = []
         pending: list[Item] = [self]
@@ -78,4 +78,4 @@ class BlockBuilder:
         terminator = self.terminator if self.terminator is not None else end
         if terminator is None:
             raise InternalError("a block without an end")
-        return Block(self.finished(), terminator)
+        return Block(self.all_bindings(), terminator)

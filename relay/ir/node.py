@@ -265,7 +265,7 @@ class Rebuilding(Protocol):
     def keeps(self) -> bool: ...
     @property
     def renames(self) -> bool: ...
-    def alike(self) -> Rebuilding: ...
+    def shared_rebuilding(self) -> Rebuilding: ...
 
 
 _OF_PARTS = {Role.ATOM: "atom", Role.VARIABLE: "var", Role.LABEL: "label", Role.BLOCK: "block", Role.PART: "part"}
@@ -285,7 +285,7 @@ def rebuilder(cls: type) -> Callable[[Any, Any], Any]:
         same = how.keeps
         for position, role, form, alike in all_steps if how.renames else steps:
             old = values[position]
-            change = getattr(how.alike() if alike else how, role)
+            change = getattr(how.shared_rebuilding() if alike else how, role)
             if form is None:
                 new = change(old)
             elif old is None:

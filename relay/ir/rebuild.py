@@ -97,7 +97,7 @@ class _Rebuilding:
         """A node with other parts; an atom becomes its replacement."""
         return _REBUILD[node.__class__](node, self)
 
-    def alike(self) -> _Rebuilding:
+    def shared_rebuilding(self) -> _Rebuilding:
         """The same for parts that bind the same variables, which are asked for once."""
         return _Rebuilding(self.atom, self.block, cache(self.var), self.label, self.dims)
 

@@ -57,12 +57,12 @@ def settled_attribute(value: AttributeValue) -> AttributeValue:
 def attribute_key(attributes: Mapping[str, AttributeValue]) -> object:
     """Attributes as a part of a key: dims are themselves, and of anything else equality is identity."""
 
-    def exact(value: AttributeValue) -> object:
+    def exact_key(value: AttributeValue) -> object:
         if isinstance(value, tuple):
-            return tuple(map(exact, value))
+            return tuple(map(exact_key, value))
         return value if isinstance(value, TypeId | Unknown | DimExpr) else (type(value).__name__, repr(value))
 
-    return tuple((name, exact(value)) for name, value in sorted(attributes.items()))
+    return tuple((name, exact_key(value)) for name, value in sorted(attributes.items()))
 
 
 @attrs.frozen(eq=False)

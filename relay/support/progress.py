@@ -33,7 +33,7 @@ def progress_bar(title: str) -> Iterator[None]:
         bar.close()
 
 
-def say(what: str, done: int = 0, total: int | None = None) -> None:
+def show_progress(what: str, done: int = 0, total: int | None = None) -> None:
     """Show what is being done, in the bar around this; `done` of `total` steps, None: unknown."""
     bar = _active.get()
     if bar is not None:

@@ -24,11 +24,11 @@ class Mode(abc.ABC):
         """The result of an operator for arrays and numbers."""
         return operator.compute_at_once(operands, attributes)
 
-    def decorated(self, function: Any) -> Any:
+    def decorated_function(self, function: Any) -> Any:
         """A Python function as one of the language, to be differentiated; anything else as it is."""
         return function
 
-    def checkpointed(self, function: Any) -> Any:
+    def checkpointed_function(self, function: Any) -> Any:
         """The function as `checkpoint` makes it; None: as usual."""
         return None
 

@@ -18,8 +18,8 @@ def module_pass(
     """Make a pass of a function: the facts in force are those of its module, alone and in a pipeline."""
 
     @functools.wraps(change)
-    def changed(module: Module, /, *arguments: _Options.args, **options: _Options.kwargs) -> Module:
+    def checked_pass(module: Module, /, *arguments: _Options.args, **options: _Options.kwargs) -> Module:
         with assume_facts(module.where):
             return change(module, *arguments, **options)
 
-    return changed
+    return checked_pass

@@ -82,13 +82,15 @@ class Solver:
     postpone: Callable[[Dim, Dim], None] | None = None  # an equation that has to wait for its variables
     gradual: bool = False  # `Any` may be what something else is: a call's sizes will tell
 
-    def fresh(self, kind: Kind, name: str = "_") -> Unknown:
+    def fresh_variable(self, kind: Kind, name: str = "_") -> Unknown:
         """A new variable."""
         return Unknown(kind, name)
 
     def fresh_tensor(self) -> TensorType:
         """The type of a tensor of which nothing is known."""
-        return TensorType(self.fresh(Kind.BaseType), (self.fresh(Kind.Shape),), self.fresh(Kind.Shape))
+        return TensorType(
+            self.fresh_variable(Kind.BaseType), (self.fresh_variable(Kind.Shape),), self.fresh_variable(Kind.Shape)
+        )
 
     def literal_base(self, value: int | float, span: Span | None, *, weak: bool = True) -> Unknown:
         """A base type that holds a Python number. That of an integer is weak, unless it may become a float later."""

@@ -61,5 +61,5 @@ def test_it_can_be_turned_off(tmp_path):
 def test_nothing_is_shown_where_there_is_no_terminal(monkeypatch, capsys, delay):
     monkeypatch.setenv("RELAY_PROGRESS", delay)
     with progress.progress_bar("work"):
-        progress.say("a part", 1, 2)
+        progress.show_progress("a part", 1, 2)
     assert capsys.readouterr() == ("", "")

@@ -63,7 +63,7 @@ class Builder(Emitter):
         end = body(self)
         if not isinstance(end, Terminator):
             end = Yield(tuple(v.atom for v in (end if isinstance(end, tuple) else (end,))))
-        written, self.items = self.finished(), outer
+        written, self.items = self.all_bindings(), outer
         return Block(written, end)
 
     def branch(self, *arms: Callable[[Builder], Any], types: Sequence[Type] = ()) -> list[Value]:
@@ -120,7 +120,7 @@ def function(
     end = body(builder, *(builder.value(v) for v in variables))
     if isinstance(end, Value):
         result, end = end.type, Exit(label, (end.atom,))
-    return Function(name, variables, Block(builder.finished(), end), label, result)
+    return Function(name, variables, Block(builder.all_bindings(), end), label, result)
 
 
 def module(*functions: Function) -> Module:

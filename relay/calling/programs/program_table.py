@@ -184,7 +184,7 @@ class ProgramTable:
         self.shortcuts.clear()  # which do not look at values
         return self.configuration.static_arguments(kind, described)
 
-    def configured(
+    def configured_call(
         self,
         given: list[ArgumentDescription],
         elaborate: Elaborate,

@@ -195,7 +195,7 @@ def _add_documents(server: Server) -> None:
         server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(params.text_document.uri, []))
 
     @server.feature(types.SHUTDOWN)
-    def ended(*nothing: object) -> None:
+    def on_end(*nothing: object) -> None:
         server.has_ended = True
 
 

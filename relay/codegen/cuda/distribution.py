@@ -72,10 +72,10 @@ def _nest(statement: Statement) -> Nest:
 def _in_order(statement: Statement) -> Statement:
     """A statement whose loops have no more of what only processors make of them."""
 
-    def serial(loop: Any) -> Any:
+    def serial_loop(loop: Any) -> Any:
         return tirx.For(loop.loop_var, loop.min, loop.extent, tirx.ForKind.SERIAL, loop.body)
 
-    return structural_map(statement, ((tirx.For, serial),))
+    return structural_map(statement, ((tirx.For, serial_loop),))
 
 
 def _accesses(body: Statement) -> list[list[Sequence[Any]]] | None:

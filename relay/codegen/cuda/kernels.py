@@ -98,7 +98,7 @@ def _build_counting(
     e = Emission(1, index)
     buffers: list[Any] = []
 
-    def general(size: Any) -> Dim:
+    def general_dim(size: Any) -> Dim:
         """A size as a dim of GENERAL."""
         return in_terms(extents.dim(size), sizes, GENERAL)
 
@@ -109,10 +109,10 @@ def _build_counting(
         size = max(elements, 1) if isinstance(elements, int) else MANY  # no variables in types of buffers
         buffers.append(tir.buffer(f"b{len(buffers)}", (size,), dtype))
         e.places[key(tensor)] = Place(buffers[-1], dims)
-        return multiply(general(max(elements, 1) if isinstance(elements, int) else elements), _width(buffers[-1]))
+        return multiply(general_dim(max(elements, 1) if isinstance(elements, int) else elements), _width(buffers[-1]))
 
     def bytes_of(buffer: Any) -> Dim:
-        return multiply(general(volume(tuple(map(extent, buffer.shape)))), _width(buffer))
+        return multiply(general_dim(volume(tuple(map(extent, buffer.shape)))), _width(buffer))
 
     results = {output.op: None for output in outputs}
     ops = [op for op in in_order(outputs) if op not in {tensor.op: None for tensor in inputs}]
@@ -130,7 +130,7 @@ def _build_counting(
             parameters = [extents.variables[dim] for dim in sizes]
             decision = e.decisions[-1]
             launches.append(
-                _launch(made, body, buffers, parameters, f"{name}_{len(launches)}", general(made.blocks), decision)
+                _launch(made, body, buffers, parameters, f"{name}_{len(launches)}", general_dim(made.blocks), decision)
             )
     memory = tuple(temporaries) + tuple(map(bytes_of, buffers[allocated:]))
     return GroupKernels((), (), (), tuple(sizes), memory, tuple(launches))

@@ -253,7 +253,7 @@ def _block_each(e: Emission, stage: Stage) -> Blocks:
     indices = _indices(cast(block, e.index), stage, e)
     sums = Accumulators(e, stage)
 
-    def some(i: Expression) -> list[Statement]:
+    def block_statements(i: Expression) -> list[Statement]:
         at = i * threads + t if len(stage.dtypes) == 1 else t * number(rounds, e.index) + i
         body = sums.step(indices, unravel_index(at, stage.reduced, e.index))
         return body if _divides(threads, count) else [guarded_statement(at < number(count, e.index), body)]
@@ -261,7 +261,7 @@ def _block_each(e: Emission, stage: Stage) -> Blocks:
     shared = [_buffer("shared", threads, dtype, "shared") for dtype in stage.dtypes]
     here = [tirx.BufferLoad(buffer, [thread]) for buffer in shared]
     statements = [*sums.declared, *(tirx.AllocBuffer(buffer) for buffer in shared), *sums.clear()]
-    statements += loop(rounds, e.index, some)
+    statements += loop(rounds, e.index, block_statements)
     statements += [tirx.BufferStore(b, v, [thread]) for b, v in zip(shared, sums.values, strict=True)]
     distance = 1
     while distance < threads:
@@ -343,7 +343,7 @@ def _product(e: Emission, product: Factors, tile: Tile) -> Blocks:
     def fetch(into: Any, factor: Expression, axes: Any, size: Extent, first: Expression, chunk: Expression) -> Any:
         by_line = _runs_along(e, factor, axes) and not _runs_along(e, factor, product.inner)
 
-        def one(i: Expression) -> list[Statement]:
+        def fetch_element(i: Expression) -> list[Statement]:
             if by_line:
                 depth, line = unravel_index(i * threads + t, (tile.depth, tile.size), e.index)
             else:
@@ -358,7 +358,7 @@ def _product(e: Emission, product: Factors, tile: Tile) -> Blocks:
                 guarded_statement(there, [tirx.BufferStore(into, element, [place])]),
             ]
 
-        return loop(tile.size * tile.depth // threads, e.index, one)
+        return loop(tile.size * tile.depth // threads, e.index, fetch_element)
 
     def accumulate(depth: Expression) -> list[Statement]:
         made = []

@@ -139,15 +139,15 @@ def _symbolic_cut(statements: Sequence[Statement], index: Any, extent: Expressio
     for size in sizes:
         analyzer.bind(size, Range.from_min_extent(tirx.const(0, str(size.ty)), tirx.const(LARGEST_SIZE, str(size.ty))))
 
-    def ahead(left: Extent, right: Extent) -> bool:
+    def is_ahead(left: Extent, right: Extent) -> bool:
         return bool(analyzer.can_prove(right - left >= 0))
 
     groups: list[list[_ConditionChange]] = []  # of equal indices, in order
     for change in changes:
-        position = next((n for n, group in enumerate(groups) if ahead(change.at, group[0].at)), len(groups))
-        if not all(ahead(group[0].at, change.at) for group in groups[:position]):
+        position = next((n for n, group in enumerate(groups) if is_ahead(change.at, group[0].at)), len(groups))
+        if not all(is_ahead(group[0].at, change.at) for group in groups[:position]):
             return None
-        if position < len(groups) and ahead(groups[position][0].at, change.at):
+        if position < len(groups) and is_ahead(groups[position][0].at, change.at):
             groups[position].append(change)
         else:
             groups.insert(position, [change])
@@ -191,7 +191,7 @@ def _resolve_conditions(statement: Statement, known: Sequence[tuple[Any, bool]])
             return node.a if int(node.b.value) else node.b
         return node
 
-    def either(node: Any) -> Any:
+    def resolve_node(node: Any) -> Any:
         if isinstance(node.a, tirx.IntImm):
             return node.a if int(node.a.value) else node.b
         if isinstance(node.b, tirx.IntImm):
@@ -209,7 +209,9 @@ def _resolve_conditions(statement: Statement, known: Sequence[tuple[Any, bool]])
             return node
         return node.args[1] if int(node.args[0].value) else node.args[2]
 
-    return structural_map(decided, ((tirx.And, conjunction), (tirx.Or, either), (tirx.Select, select), (Call, call)))
+    return structural_map(
+        decided, ((tirx.And, conjunction), (tirx.Or, resolve_node), (tirx.Select, select), (Call, call))
+    )
 
 
 def _in_vectors(statements: Sequence[Statement]) -> bool:

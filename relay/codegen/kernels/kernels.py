@@ -120,7 +120,7 @@ class Kernels:
         if key not in self._known:
             operators = tuple(b.value.operator for b in group.bindings if isinstance(b.value, OpCall))
             name = GlobalVar(f"kernel{len(self._known)}_{'_'.join(operators)[:40]}")
-            progress.say(f"loops of kernel {len(self._known) + 1}")
+            progress.show_progress(f"loops of kernel {len(self._known) + 1}")
             choice = self._choices.get(kernel_name(key), DEFAULT) if self._choices else DEFAULT
             with refusals_of(*_lines(group)), phase("kernels", str(name.name_hint)):
                 if self._explores or is_recorded():

@@ -221,10 +221,10 @@ def _nest(e: Emission, steps: Sequence[Cluster], count: int, remembered: Sequenc
     def part(number_: Expression, begin: Expression, end: Expression) -> list[Statement]:
         return loop(end - begin, e.index, lambda i: row(unravel_index(begin + i, extents, e.index), number_))
 
-    def serial() -> list[Statement]:
+    def serial_loop() -> list[Statement]:
         return nested_loops(extents, e.index, lambda indices: row(indices, tirx.const(0, "int32")))
 
-    return shared_loop(volume(extents), work, e.threads, e.index, part, serial)
+    return shared_loop(volume(extents), work, e.threads, e.index, part, serial_loop)
 
 
 def _memory(
@@ -290,10 +290,10 @@ def _rows_together(e: Emission, cluster: Cluster) -> list[Statement]:
     def part(_: Expression, begin: Expression, end: Expression) -> list[Statement]:
         return joint_rows(e, cluster, (), begin, end - begin)
 
-    def serial() -> list[Statement]:
+    def serial_loop() -> list[Statement]:
         return joint_rows(e, cluster, (), tirx.const(0, e.index), count)
 
-    return shared_loop(count, cluster.lead.work, e.threads, e.index, part, serial, step=TOGETHER)
+    return shared_loop(count, cluster.lead.work, e.threads, e.index, part, serial_loop, step=TOGETHER)
 
 
 def _statement(e: Emission, op: Any) -> list[Statement]:

@@ -154,12 +154,12 @@ def with_fresh_names(part: Any) -> Any:
     no constant for the simplifier, but for LLVM. Choices by it have been made.
     """
 
-    def fresh(let: Any) -> Any:
+    def fresh_let(let: Any) -> Any:
         variable = tirx.Var(let.var.name, let.var.ty)
         body = structural_map(let.body, ((tirx.Var, lambda v: variable if v.same_as(let.var) else v),))
         return tirx.Let(variable, let.value, body)
 
-    return structural_map(part, ((tirx.Cast, _opaque_constant), (tirx.Select, _resolve_select), (tirx.Let, fresh)))
+    return structural_map(part, ((tirx.Cast, _opaque_constant), (tirx.Select, _resolve_select), (tirx.Let, fresh_let)))
 
 
 _BITS = {"float32": "int32", "float64": "int64"}

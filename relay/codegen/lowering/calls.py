@@ -21,7 +21,7 @@ def emit_call(state: FunctionState, call: Call, target: Value) -> None:
     assert isinstance(function, Global)
     name = function.name
     if name in shared.devices:
-        with state.measured("device", name, None, call.span):
+        with state.measured_region("device", name, None, call.span):
             _emit_device_call(state, call, target)
         return
     result_leaves = list(parts(target))

@@ -103,7 +103,9 @@ class FunctionState:
             site.end = self.code.workspace.time
 
     @contextmanager
-    def measured(self, kind: str, name: str, group: FusionGroup | None, span: Span | None = None) -> Iterator[None]:
+    def measured_region(
+        self, kind: str, name: str, group: FusionGroup | None, span: Span | None = None
+    ) -> Iterator[None]:
         """A context: code that is emitted inside is between readings of the clock."""
         site, probes = self.site(kind, name, group, span), self.shared.probes
         start = None if site is None or probes is None or not site.is_measured else probes.start(self.code)

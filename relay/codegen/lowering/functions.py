@@ -235,7 +235,7 @@ class FunctionGenerator(FunctionState):
             code.copy(outputs[-1], self.leaf(old))
         assert isinstance(last.value, OpCall)
         if lookup(last.value.operator).compute is None:
-            with self.measured("Python", last.value.operator, group):
+            with self.measured_region("Python", last.value.operator, group):
                 self._external(last.value, group.outputs[-1], outputs[-1])
             return
         kernel = self.shared.kernels.kernel(group)

@@ -39,7 +39,7 @@ class LaneCaller(Protocol):
         """New places for a variable."""
         ...
 
-    def measured(
+    def measured_region(
         self, kind: str, name: str, group: FusionGroup | None, span: Span | None = None
     ) -> AbstractContextManager[None]:
         """A context: code that is emitted inside is between readings of the clock."""
@@ -80,5 +80,5 @@ def _call(caller: LaneCaller, loop: Loop, kernel: LaneKernel, results: Sequence[
     count = count if str(count.ty) == "int64" else tirx.Cast("int64", count)
     given = [*map(code.tensor_argument, operands), *map(code.address, changed), *map(code.size, kernel.sizes)]
     inner = next(b.value.span for b in walk(loop.body) if isinstance(b.value, Loop))  # where time goes
-    with caller.measured("kernel", str(kernel.function.name_hint), None, inner):
+    with caller.measured_region("kernel", str(kernel.function.name_hint), None, inner):
         code.check(tir.call(kernel.function, [code.context, *given, count, code.address(memory)]))

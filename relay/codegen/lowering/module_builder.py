@@ -79,7 +79,7 @@ def assemble(
         with assume_facts(module.where), refusals_of(what, module.main.span), phase("host code"):
             generated = _generate(module, threads, choices, donated, devices=devices, probes=probes)
         deferral.handle()
-        progress.say("machine code")
+        progress.show_progress("machine code")
         with refusals_of(what, module.main.span), phase("machine code"):
             return generated.finish(*_machine_code(generated, threads, _repeats(module)))
 

@@ -146,14 +146,14 @@ class Probes:
         if not site.is_measured:
             return None
 
-        def measured(code: Code, call: Statement) -> list[Statement]:
+        def measured_call(code: Code, call: Statement) -> list[Statement]:
             with code.collect() as statements:
                 start = self.start(code)
                 code.emit(call)
                 self.stop(code, site, start)
             return statements
 
-        return measured
+        return measured_call
 
     @property
     def functions(self) -> dict[Any, Any]:

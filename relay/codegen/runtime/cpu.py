@@ -81,7 +81,7 @@ def compile_native(
     """As `compile_module`, without what calls it. `choices`: how the loops of some kernels are cut; `donated`: the
     positions of parameters whose memory results may take; `devices`: what computes functions of the module instead of
     native code, on arrays of the operands and then the result; `probes`: what measures the program while it runs."""
-    progress.say("loading the code generator")
+    progress.show_progress("loading the code generator")
     with compiling:  # a copy of the process has nothing that is half imported
         from relay.codegen.lowering.module_builder import assemble
 

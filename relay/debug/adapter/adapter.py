@@ -335,7 +335,7 @@ class Adapter(Requests):
                     return "failed"
                 reason, found = REASONS[stop.reason], stop.breakpoint
             at_entry = False
-            self._tell(session, reason, found)
+            self._report_stop(session, reason, found)
             go = self._converse()
             self.values.clear()
             if isinstance(go, str):
@@ -348,7 +348,7 @@ class Adapter(Requests):
                 return "failed"
             self.event("continued", {"threadId": THREAD, "allThreadsContinued": True})
 
-    def _tell(self, session: Session, reason: str, found: object) -> None:
+    def _report_stop(self, session: Session, reason: str, found: object) -> None:
         stop = session.stop
         hits = [w.number for w in self.wanted if w.made is not None and w.made is found]
         body: dict[str, Any] = {"reason": reason, "threadId": THREAD, "allThreadsStopped": True}

@@ -271,13 +271,13 @@ def _rounding(module: Module, values: Sequence[object], expected: Outcome) -> fl
     exact."""
     rng = np.random.default_rng(0)
 
-    def moved(value: object) -> object:
+    def moved_value(value: object) -> object:
         if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
             return value
         step = float(np.finfo(value.dtype).eps)
         changed = value * (1 + step * rng.choice((-1.0, 1.0), value.shape))
         return np.asarray(np.where(value == np.round(value), value, changed)).astype(value.dtype)
 
-    trials = [interpreted_outcome(module, [map_leaves(value, moved) for value in values]) for _ in range(2)]
+    trials = [interpreted_outcome(module, [map_leaves(value, moved_value) for value in values]) for _ in range(2)]
     difference = min(compare(outcome, expected, 0.0).difference for outcome in trials)
     return difference if math.isfinite(difference) else 0.0

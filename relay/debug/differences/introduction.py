@@ -165,12 +165,12 @@ def _pass_between_derivatives(module: Module, level: int, differs: Callable[[Mod
     steps = Pipeline.for_level(level, ("between",)).passes
 
     def differs_with(count: int) -> bool:
-        def some(derivative: Module) -> Module:
+        def differs_between(derivative: Module) -> Module:
             for step in steps[:count]:
                 derivative = step(derivative)
             return derivative
 
-        return differs(reverse.differentiate(module, some))
+        return differs(reverse.differentiate(module, differs_between))
 
     try:
         return None if differs_with(1) else steps[_bisect_steps(len(steps), differs_with)].name

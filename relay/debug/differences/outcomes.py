@@ -142,21 +142,21 @@ def copy_values(values: Sequence[object]) -> list[object]:
     def leaf(value: object) -> object:
         match value:
             case Stack(buffer, length):
-                return Stack([whole(item) for item in buffer[:length]], length)
+                return Stack([copy_value(item) for item in buffer[:length]], length)
             case Reference(content, outside) if id(value) not in made:
                 kept.append(value)
                 made[id(value)] = cell = Reference(None, outside)
-                cell.content = whole(content)
+                cell.content = copy_value(content)
                 return cell
             case Reference():
                 return made[id(value)]
             case _:
                 return value
 
-    def whole(value: object) -> object:
+    def copy_value(value: object) -> object:
         return map_leaves(value, leaf) if isinstance(value, tuple | Data) else leaf(value)
 
-    return [whole(value) if holds_cells(value) else value for value in values]
+    return [copy_value(value) if holds_cells(value) else value for value in values]
 
 
 def interpreted_outcome(module: Module, arguments: Sequence[object], limit: float = math.inf) -> Outcome:

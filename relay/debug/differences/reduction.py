@@ -73,7 +73,7 @@ class Reduction:
         if self._left <= 0 or not self._is_complete(draft):
             return None
         self._left -= 1
-        progress.say("making the program smaller")
+        progress.show_progress("making the program smaller")
         piece = piece_of(self._module, self._sizes, self._values, draft.bindings, draft.results)
         deviation = self._comparison.deviation(piece)
         return None if deviation is None else (draft, ReducedPiece(piece, deviation))

@@ -68,7 +68,7 @@ class Comparison:
 
     def _make(self, piece: Piece) -> Runner:
         self.made += 1
-        progress.say(f"program {self.made} of the search for what differs")
+        progress.show_progress(f"program {self.made} of the search for what differs")
         try:
             return self._change(piece.fresh_module())
         except FAILURES as error:

@@ -110,7 +110,7 @@ class ProbedBuild:
         self.limit = int(context.table[BUDGET])  # of the memory
         clock, probe = self.program.native.module["clock"], self.program.native.module["calibrate"]
 
-        def now() -> tuple[float, int]:
+        def clock_reading() -> tuple[float, int]:
             """The time, and the clock, read as closely together as in the best of some tries."""
             found = []
             for _ in range(20):
@@ -120,7 +120,7 @@ class ProbedBuild:
                 found.append((after - before, (before + after) / 2, int(self._table[TIME])))
             return min(found)[1:]
 
-        begin, first = now()
+        begin, first = clock_reading()
         costs: list[tuple[float, float]] = []
         nothing = self.probes.sites[NOTHING]
         while time.perf_counter() - begin < _CALIBRATION_SECONDS or len(costs) < 3:
@@ -129,7 +129,7 @@ class ProbedBuild:
             probe(context.address, _CALIBRATION_PROBES // 20)
             seconds = (time.perf_counter() - start) / (_CALIBRATION_PROBES // 20)
             costs.append((seconds, int(self._table[nothing.place + TICKS]) / (_CALIBRATION_PROBES // 20)))
-        end, last = now()
+        end, last = clock_reading()
         self.rate = (last - first) / (end - begin)
         seconds, self.empty_ticks = min(costs)
         self.probe_ticks = seconds * self.rate

@@ -55,14 +55,14 @@ def _matmul(x: Stage, y: Stage) -> Stage:
     shape = (*broadcast_dims(left[:-2], right[:-2]), *left[-2:-1], *(right[-1:] if has_column else ()))
     batch = len(shape) - has_row - has_column
 
-    def leading(shape: tuple[int, ...], index: Sequence[Element]) -> list[Element]:
+    def leading_indices(shape: tuple[int, ...], index: Sequence[Element]) -> list[Element]:
         own = shape[:-2]
         return [0 if dim == 1 else i for dim, i in zip(own, index[batch - len(own) : batch], strict=True)]
 
     def terms(k: Element, *index: Element) -> tuple[Element, Element]:
         row = [index[batch]] if has_row else []
         column = [index[-1]] if has_column else []
-        return x(*leading(left, index), *row, k), y(*leading(right, index), k, *column)
+        return x(*leading_indices(left, index), *row, k), y(*leading_indices(right, index), k, *column)
 
     return _inner_product(shape, left[-1], str(x.dtype), terms)
 

@@ -83,17 +83,17 @@ def _resize_axis(x: Value, axis: int, count: Dim, method: str, coordinates: str)
     def clipped_index(index: Value) -> Value:
         return index.op("minimum", last).op("maximum", 0).op("cast", dtype=index_base(extent))
 
-    def nearest(emitter: Emitter) -> Value:
+    def nearest_place(emitter: Emitter) -> Value:
         places, by = _sources(emitter, extent, count, coordinates)
         if coordinates == "asymmetric":
             return clipped_index(places.op("floor_divide", by))
         return clipped_index((places * 2).op("add", by).op("floor_divide", multiply(2, by)))
 
-    def low(emitter: Emitter) -> Value:
+    def low_place(emitter: Emitter) -> Value:
         places, by = _sources(emitter, extent, count, coordinates)
         return clipped_index(places.op("floor_divide", by))
 
-    def high(emitter: Emitter) -> Value:
+    def high_place(emitter: Emitter) -> Value:
         places, by = _sources(emitter, extent, count, coordinates)
         return clipped_index(places.op("floor_divide", by) + 1)
 
@@ -104,9 +104,9 @@ def _resize_axis(x: Value, axis: int, count: Dim, method: str, coordinates: str)
         return _broadcast_along(part.op("cast", dtype=x.base), axis, x.ndim)
 
     if method == "nearest":
-        return x.op("take", table(x.emitter, nearest), axis=axis)
-    first = x.op("take", table(x.emitter, low), axis=axis)
-    second = x.op("take", table(x.emitter, high), axis=axis)
+        return x.op("take", table(x.emitter, nearest_place), axis=axis)
+    first = x.op("take", table(x.emitter, low_place), axis=axis)
+    second = x.op("take", table(x.emitter, high_place), axis=axis)
     return first + (second - first) * table(x.emitter, share)
 
 

@@ -133,10 +133,10 @@ def exp2(x: Element) -> Element:
 
 def expm1(x: Element) -> Element:
     def expm1_of_parts(r: Element, p: Element, n: Element) -> Element:
-        def small(power: Element) -> Element:
+        def small_form(power: Element) -> Element:
             return power * (r + p) + (power - double(1.0))
 
-        near = let(_power_of_two(tirx.min(n, _integer(_EXPONENT_BIAS))), small)
+        near = let(_power_of_two(tirx.min(n, _integer(_EXPONENT_BIAS))), small_form)
         return select(tirx.GT(n, _integer(60)), _exponential(r, p, n) - double(1.0), near)
 
     value = let(_clamp(x, -60.0, 710.0), lambda c: _reduce_argument(c, expm1_of_parts))

@@ -57,7 +57,7 @@ def _cluster(cluster: Cluster, indent: str) -> Iterator[str]:
 
 
 def _node(node: Node) -> str:
-    return f"n{node.number} [label={_quote(node.label)}, tooltip={_quoted_text(_tooltip(node))}, {_NODES[node.kind]}];"
+    return f"n{node.number} [label={_quote(node.label)}, tooltip={_quote(_tooltip(node))}, {_NODES[node.kind]}];"
 
 
 def _tooltip(node: Node) -> str:

@@ -151,15 +151,15 @@ def _relocate_block(block: Block, names: Mapping[str, str], call: OpCall) -> Blo
         return Global(names.get(a.name, a.name), a.type, call.span) if isinstance(a, Global) else a
 
     def expression(value: Expr) -> Expr:
-        made = map_parts(value, atom=atom, block=inner)
+        made = map_parts(value, atom=atom, block=relocate_inner)
         if isinstance(made, Var) or not hasattr(made, "span"):
             return made
         return attrs.evolve(made, span=call.span)  # type: ignore[misc]
 
-    def inner(part: Block) -> Block:
+    def relocate_inner(part: Block) -> Block:
         return Block(tuple(Binding(b.targets, expression(b.value)) for b in part.bindings), part.terminator)
 
-    return inner(block)
+    return relocate_inner(block)
 
 
 def _type(atom: Atom) -> TensorType:

@@ -57,12 +57,12 @@ class ValueJoins:
     def rebind(self, variable: Var, value: StaticValue, into: list[Var]) -> StaticValue:
         """A value like `value` on fresh variables, which are appended to `into`."""
 
-        def fresh(old: Atom, name: str) -> Atom:
+        def fresh_atom(old: Atom, name: str) -> Atom:
             copy = Var(name, atom_type(old), variable.span)
             into.append(copy)
             return copy
 
-        return self.static.rebuild(value, fresh, variable.name)
+        return self.static.rebuild(value, fresh_atom, variable.name)
 
     def reify(self, value: StaticValue, type_: Type, out: BlockBuilder, span: Span | None) -> Atom:
         """The value as an atom of a converted type: functions become constructors of their flow."""

@@ -456,7 +456,7 @@ class Rounds:
         condition = self._local_value(condition)
         inner = [Var("t", value.type, branch.span) for value in values[0]]
         blocks = [
-            Block(body.finished(), Yield(tuple(v.atom for v in parts)))
+            Block(body.all_bindings(), Yield(tuple(v.atom for v in parts)))
             for body, parts in zip(bodies, values, strict=True)
         ]
         test = Block((), Yield((condition.atom,)))
@@ -624,7 +624,7 @@ class Rounds:
             results.append(_Rows(parameter.number, result) if isinstance(parameter, _Rows) else result)
         label = LoopLabel(loop.label.name)
         index, count = counter
-        block = Block(body.finished(), Next(label, tuple(values)))
+        block = Block(body.all_bindings(), Next(label, tuple(values)))
         number = self._local_value(count.value)
         outside.emit(
             tuple(made), Loop(label, tuple(variables), tuple(starts), block, Counter(index, number.atom), loop.span)

@@ -157,7 +157,7 @@ class ArgumentTypeReader:
         """The type of an argument in this checker: Python numbers get a base type that the program decides."""
         match argument:
             case None:
-                return self.checker.solver.fresh(Kind.Type)
+                return self.checker.solver.fresh_variable(Kind.Type)
             case ScalarArg(value):
                 return scalar(self.checker.solver.literal_base(value, self.span, weak=self.weak))
             case tuple():
@@ -171,7 +171,7 @@ class ArgumentTypeReader:
             case RefArg(content):
                 return RefType(attrs.evolve(self, symbolic=frozenset()).type(content, path))
             case ListArg(items):
-                element = self.checker.solver.fresh(Kind.Type)
+                element = self.checker.solver.fresh_variable(Kind.Type)
                 for item in items:
                     found = attrs.evolve(self, symbolic=frozenset()).type(item, path)
                     self.checker.unify_at(found, element, self.span, f"an element of {self.name}")

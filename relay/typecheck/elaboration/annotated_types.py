@@ -31,11 +31,11 @@ def annotation_type(
     stays."""
     for variable in type_variables(type_):
         if variable not in context.annotated:
-            context.annotated[variable] = checker.solver.fresh(variable.kind, variable.name)
+            context.annotated[variable] = checker.solver.fresh_variable(variable.kind, variable.name)
     written = type_ if any_stays else map_dims(type_, lambda d: _any_type(checker) if d is ANY else d)
     filled = data.fill(checker, substitute(written, context.annotated))
     return checker.with_effects(axis_names.open_axis_names(filled, checker.solver), None, what, span, call)
 
 
 def _any_type(checker: Checker) -> Unknown:
-    return checker.solver.fresh(Kind.Dim, "_" if checker.generic else "Any")
+    return checker.solver.fresh_variable(Kind.Dim, "_" if checker.generic else "Any")

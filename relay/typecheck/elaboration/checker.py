@@ -148,7 +148,7 @@ class Checker(Constraints):
         self._facts_before: list[Snapshot] = []  # of blocks in which more holds
 
     @contextlib.contextmanager
-    def elsewhere(self) -> Iterator[None]:
+    def detached_frame(self) -> Iterator[None]:
         """While a function is elaborated as if nothing was around its call."""
         ended, self.may_have_ended = self.may_have_ended, False
         try:

@@ -253,7 +253,7 @@ def _derived_entry(
     assert isinstance(base, GlobalFunction)
     function = surface_function(base)
     name = checker.module.unique_name(f"grad_{function.name}")
-    instance = Instance(name, entity, (), (), checker.solver.fresh(Kind.Type), Global(name))
+    instance = Instance(name, entity, (), (), checker.solver.fresh_variable(Kind.Type), Global(name))
     checker.module.globals[name] = instance
     count = len(function.parameters)
     entities, values, _ = _values(checker, base.definition.scope, function, arguments[:count], symbolic, by)

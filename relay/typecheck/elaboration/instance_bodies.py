@@ -148,7 +148,7 @@ class InstanceElaboration:
         checker, request, function = self.checker, self.request, self.function
         callee, statics, key = request.callee, request.statics, request.key
         result = recursive_results.earlier_result(checker, self.number, function.label)
-        result = result or checker.solver.fresh(Kind.Type)
+        result = result or checker.solver.fresh_variable(Kind.Type)
         if isinstance(callee, GlobalFunction):
             name = checker.module.unique_name(function.name)
             instance = Instance(name, request.code, types, statics, result, Global(name), numbers=request.numbers)

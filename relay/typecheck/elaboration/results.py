@@ -59,7 +59,7 @@ def _with_varying(
     if isinstance(entity, Tuple):
         known = prune(expected)
         same = isinstance(known, TupleType) and len(known.items) == len(entity.items)
-        types = known.items if same else [checker.solver.fresh(Kind.Type) for _ in entity.items]  # type: ignore[union-attr]
+        types = known.items if same else [checker.solver.fresh_variable(Kind.Type) for _ in entity.items]  # type: ignore[union-attr]
         parts: Sequence[Type | None] = [None] * len(entity.items)
         if isinstance(written, TupleType) and len(written.items) == len(entity.items):
             parts = written.items

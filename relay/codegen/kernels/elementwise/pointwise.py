@@ -119,22 +119,22 @@ def elements(e: Emission, stages: Sequence[Stage], fixed: Sequence[Expression]) 
         total = volume(rest)
         return vectors(total, width, e.index, whole, often=bool(fixed)) if vectorizes else loop(total, e.index, whole)
 
-    def one(indices: Sequence[Expression]) -> list[Statement]:
+    def element_statements(indices: Sequence[Expression]) -> list[Statement]:
         return store_elements(e, stages, [*fixed, *indices])
 
     if not rest:
-        return one(())
+        return element_statements(())
     last = rest[-1]
     cuts = not any(dtype == "bfloat16" for stage in stages for dtype in stage.dtypes)
 
     def row(outer: Sequence[Expression]) -> list[Statement]:
-        parts = split_loop(last, width, e.index, lambda i: one([*outer, i])) if cuts else None
+        parts = split_loop(last, width, e.index, lambda i: element_statements([*outer, i])) if cuts else None
         if parts is not None:
             return parts
         return (
-            vectors(last, width, e.index, lambda i: one([*outer, i]), often=True)
+            vectors(last, width, e.index, lambda i: element_statements([*outer, i]), often=True)
             if vectorizes
-            else (loop(last, e.index, lambda i: one([*outer, i])))
+            else (loop(last, e.index, lambda i: element_statements([*outer, i])))
         )
 
     return nested_loops(rest[:-1], e.index, row)
@@ -164,10 +164,10 @@ def _share(e: Emission, stages: Sequence[Stage], one: Callable[[Expression], lis
             return loop(end - begin, e.index, lambda i: one(begin + i))
         return vectors(end - begin, width, e.index, lambda i: one(begin + i))
 
-    def serial() -> list[Statement]:
+    def serial_loop() -> list[Statement]:
         return vectors(total, width, e.index, one) if width > 1 else loop(total, e.index, one)
 
-    return shared_loop(total, total, e.threads, e.index, part, serial, step=width)
+    return shared_loop(total, total, e.threads, e.index, part, serial_loop, step=width)
 
 
 RULE = Rule("pointwise", 20, match, contested=False)

@@ -165,7 +165,7 @@ def share(e: Emission, turned: TransposedAccess) -> list[Statement]:
                 lanes, e.index, lambda lane: store_elements(e, [stage], point(row, column + lane)), "VECTORIZED"
             )
 
-        def beneath(row: Expression) -> list[Statement]:
+        def row_statements(row: Expression) -> list[Statement]:
             return column_loop(lambda column: by_elements(row + squares * lanes, column))
 
         def remainder_columns(row: Expression) -> list[Statement]:
@@ -176,7 +176,7 @@ def share(e: Emission, turned: TransposedAccess) -> list[Statement]:
 
         statements = loop(squares, e.index, square_row)
         if not isinstance(rows, int) or rows % lanes:
-            statements += loop(rows - squares * lanes, e.index, beneath)
+            statements += loop(rows - squares * lanes, e.index, row_statements)
         if not isinstance(columns, int) or columns % lanes:
             last = first + beside >= number(blocks, e.index)
             statements.append(tirx.IfThenElse(last, sequence(loop(rows, e.index, remainder_columns)), None))

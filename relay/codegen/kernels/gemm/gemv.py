@@ -56,7 +56,7 @@ def _statements(e: Emission, product: Product, done: Finish, columns: int, row: 
     batch = [axis.extent for axis in product.batch]
     rows = axis_indices(product.rows, tirx.const(0, e.index), e.index)
 
-    def one(number_: Expression) -> list[Statement]:
+    def thread_statements(number_: Expression) -> list[Statement]:
         indices = unravel_index(number_, batch, e.index) if batch else []
         found = {axis.variable: i for axis, i in zip(product.batch, indices, strict=True)}
 
@@ -67,7 +67,7 @@ def _statements(e: Emission, product: Product, done: Finish, columns: int, row: 
             place = {**found, **rows, **axis_indices(product.columns, column, e.index)}
             return done([place[v] for v in product.stage.axes], [tirx.BufferLoad(sums.buffer, [column])])
 
-        def some(begin: Expression, count: Any) -> list[Statement]:
+        def row_statements(begin: Expression, count: Any) -> list[Statement]:
             def block(first: Expression, height: int) -> list[Statement]:
                 places = [{inner.variable: first + r} for r in range(height)]
                 factors = [tirx.Var("left", str(product.left.ty)) for _ in places]
@@ -97,14 +97,17 @@ def _statements(e: Emission, product: Product, done: Finish, columns: int, row: 
             ]
 
         def part(_: Expression, begin: Expression, end: Expression) -> list[Statement]:
-            return some(begin, end - begin)
+            return row_statements(begin, end - begin)
 
-        def serial() -> list[Statement]:
-            return some(tirx.const(0, e.index), columns)
+        def serial_loop() -> list[Statement]:
+            return row_statements(tirx.const(0, e.index), columns)
 
-        return shared_loop(columns, row * inner.extent, e.threads, e.index, part, serial, step=8 * lanes)
+        return shared_loop(columns, row * inner.extent, e.threads, e.index, part, serial_loop, step=8 * lanes)
 
-    return [*made, *(loop(volume(batch), e.index, one) if batch else one(tirx.const(0, e.index)))]
+    return [
+        *made,
+        *(loop(volume(batch), e.index, thread_statements) if batch else thread_statements(tirx.const(0, e.index))),
+    ]
 
 
 RULE = Rule("gemv", 70, match)

@@ -59,11 +59,11 @@ def _statements(loops: _SkinnyLoops, rows: Extent) -> list[Statement]:
     packed, made = e.scratch((product.stage.op, "columns"), product.dtype, (columns, loops.padded), None, 0)
     batch = [axis.extent for axis in product.batch]
 
-    def one(number_: Expression) -> list[Statement]:
+    def thread_statements(number_: Expression) -> list[Statement]:
         indices = unravel_index(number_, batch, e.index) if batch else []
         found = {axis.variable: i for axis, i in zip(product.batch, indices, strict=True)}
 
-        def some(begin: Any, count: Any) -> list[Statement]:
+        def row_statements(begin: Any, count: Any) -> list[Statement]:
             tiles = count // height if isinstance(count, int) else tirx.indexdiv(count, tirx.const(height, e.index))
             whole = loop(tiles, e.index, lambda n: loops.tile(packed.buffer, begin + n * height, height, found))
             start = begin + tiles * height
@@ -73,15 +73,18 @@ def _statements(loops: _SkinnyLoops, rows: Extent) -> list[Statement]:
             ]
 
         def part(_: Expression, begin: Expression, end: Expression) -> list[Statement]:
-            return some(begin, end - begin)
+            return row_statements(begin, end - begin)
 
         shares = shared_loop(
             rows, rows * columns * loops.inner, e.threads, e.index, part,
-            lambda: some(tirx.const(0, e.index), rows), height,
+            lambda: row_statements(tirx.const(0, e.index), rows), height,
         )  # fmt: skip
         return [*loops.pack(packed.buffer, found), *shares]
 
-    return [*made, *(loop(volume(batch), e.index, one) if batch else one(tirx.const(0, e.index)))]
+    return [
+        *made,
+        *(loop(volume(batch), e.index, thread_statements) if batch else thread_statements(tirx.const(0, e.index))),
+    ]
 
 
 def _is_plain(product: Product) -> bool:

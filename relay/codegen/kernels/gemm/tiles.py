@@ -62,12 +62,15 @@ class ProductGenerator:
         def part(number_: Any) -> list[Statement]:
             statements = self._memory(number_)
 
-            def one(at: Any) -> list[Statement]:
+            def tile_statements(at: Any) -> list[Statement]:
                 indices = unravel_index(at, batch, self.e.index) if batch else []
                 found = {axis.variable: i for axis, i in zip(self.product.batch, indices, strict=True)}
                 return self._part(cast(number_, self.e.index), at, found)
 
-            return [*statements, *(loop(volume(batch), self.e.index, one) if batch else one(zero))]
+            return [
+                *statements,
+                *(loop(volume(batch), self.e.index, tile_statements) if batch else tile_statements(zero)),
+            ]
 
         return part(zero) if self.parts == 1 else loop(self.parts, self.e.index, part, "PARALLEL")
 

@@ -273,7 +273,7 @@ class WinogradGenerator:
             last = tirx.const(size + 1, self.e.index)  # what lies beyond takes part in results that are not stored
             return tirx.Min(at + step, last) if size % 2 and step == 3 else at + step
 
-        def some(channel: Expression, lanes: int) -> list[Statement]:
+        def lane_statements(channel: Expression, lanes: int) -> list[Statement]:
             registers = _TileRegisters(self.e, conv.dtype, lanes)
             given = [
                 [
@@ -298,7 +298,7 @@ class WinogradGenerator:
                 registers.store(self.inputs, at, value)
             return registers.statements
 
-        return self._vectors(conv.channels, some)
+        return self._vectors(conv.channels, lane_statements)
 
     def _product(self, which: Expression) -> list[Statement]:
         """The sums over channels at one of the 16 places."""
@@ -348,7 +348,7 @@ class WinogradGenerator:
         conv = self.convolution
         tile = row * conv.tiles[1] + column
 
-        def some(start: Expression, lanes: int) -> list[Statement]:
+        def lane_statements(start: Expression, lanes: int) -> list[Statement]:
             registers = _TileRegisters(self.e, conv.dtype, lanes)
             width = self.panels * self.panel
             given = [
@@ -382,7 +382,7 @@ class WinogradGenerator:
                 statements += stores
             return [*registers.statements, *statements]
 
-        return self._vectors(conv.columns, some)
+        return self._vectors(conv.columns, lane_statements)
 
 
 class _TileRegisters:

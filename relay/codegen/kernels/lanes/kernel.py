@@ -205,7 +205,7 @@ class _Builder:
         full = tirx.EQ(rest, integer(code.width))
         for n in range(total.elements):
 
-            def whole(lane: Expression, n: int = n) -> list[Statement]:
+            def vector_statements(lane: Expression, n: int = n) -> list[Statement]:
                 return [code.write(total, n, lane, code.stored_element(total, n, lane) + code.element(value, n, lane))]
 
             def part(lane: Expression, n: int = n) -> list[Statement]:
@@ -214,7 +214,7 @@ class _Builder:
                 return [code.write(total, n, lane, code.stored_element(total, n, lane) + given)]
 
             with code.collect() as all_:
-                code.each_lane(whole)
+                code.each_lane(vector_statements)
             with code.collect() as some:
                 code.each_lane(part)
             code.emit_if(full, all_, some)
@@ -260,7 +260,7 @@ class _Builder:
                 lambda n: [tirx.BufferStore(words, integer(0), [thread * integer(stride) + n + integer(1)])],
             )
 
-        def unfinished(thread: Expression) -> Expression:
+        def unfinished_flag(thread: Expression) -> Expression:
             behind = tirx.LT(word(thread, _PROGRESS), begin(thread + integer(1)))
             return tirx.And(behind, tirx.EQ(word(thread, _STATUS), integer(0)))
 
@@ -281,7 +281,7 @@ class _Builder:
                 end = tirx.min(word(thread, _PROGRESS) + integer(width), begin(thread + integer(1)))
                 again = tirx.BufferStore(going, integer(1), [0])
                 ahead = [run(thread, end, 1), again]
-                ask = tirx.And(unfinished(thread), tirx.EQ(tirx.BufferLoad(status, [0]), integer(0)))
+                ask = tirx.And(unfinished_flag(thread), tirx.EQ(tirx.BufferLoad(status, [0]), integer(0)))
                 note = tirx.BufferStore(status, word(thread, _STATUS), [0])
                 fails = tirx.And(
                     tirx.NE(word(thread, _STATUS), integer(0)), tirx.EQ(tirx.BufferLoad(status, [0]), integer(0))

@@ -353,7 +353,7 @@ class LaneProgram:
         rows = self.around.size(source.type.shape[0])
         made = code.vector(type_)
 
-        def gathered(lane: Expression, n: int) -> list[Statement]:
+        def gather_lane(lane: Expression, n: int) -> list[Statement]:
             at = code.element(index, 0, lane)
             at = at if str(at.ty) == "int64" else tirx.Cast("int64", at)
             at = tirx.Select(tirx.LT(at, integer(0)), at + rows, at)
@@ -362,7 +362,7 @@ class LaneProgram:
             return [code.write(made, n, lane, _vector_element(value, type_))]
 
         for n in range(made.elements):
-            code.each_lane(lambda lane, n=n: gathered(lane, n))  # type: ignore[misc]
+            code.each_lane(lambda lane, n=n: gather_lane(lane, n))  # type: ignore[misc]
         return made
 
     def _own_row(self, number: int, type_: TensorType, row: Vector | None) -> Vector:
@@ -521,7 +521,7 @@ class LaneProgram:
         assert isinstance(type_, TensorType)
         dtype = storage(type_)
 
-        def converted(value: Expression) -> Expression:
+        def convert(value: Expression) -> Expression:
             return value if dtype == "int64" else tirx.Cast(dtype, value)
 
         index: Operand
@@ -529,12 +529,12 @@ class LaneProgram:
         now, most = code.load(count), code.load(stop)
         self.countdowns[counter.index] = _Countdown(counter.count, now, most, late)
         if not late:
-            self.values[counter.index] = Uniform(type_, converted(now))
-            started = code.mask(lambda lane: tirx.LT(converted(now), code.element(rounds, 0, lane)))
+            self.values[counter.index] = Uniform(type_, convert(now))
+            started = code.mask(lambda lane: tirx.LT(convert(now), code.element(rounds, 0, lane)))
             return code.masked_condition(run, started)
         index = self.values[counter.index] = code.vector(type_)
         # Round k of a lane is round k + most - rounds of all.
-        shift = converted(now) - converted(most)
+        shift = convert(now) - convert(most)
         code.each_lane(lambda lane: [code.write(index, 0, lane, code.element(rounds, 0, lane) + shift)])
         started = code.mask(lambda lane: tirx.GE(code.element(index, 0, lane), tirx.const(0, dtype)))
         return code.masked_condition(run, started)

@@ -166,12 +166,12 @@ class VectorCode:
         """target := then where the mask holds, else orelse"""
         for n in range(target.elements):
 
-            def chosen(lane: Expression, n: int = n) -> list[Statement]:
+            def choose_lane(lane: Expression, n: int = n) -> list[Statement]:
                 left, right = stored_element(self.element(then, n, lane)), stored_element(self.element(orelse, n, lane))
                 value = tirx.Select(self.element(mask, 0, lane), left, right)
                 return [tirx.BufferStore(target.buffer, value, [self.place(n, lane)])]
 
-            self.each_lane(chosen)
+            self.each_lane(choose_lane)
 
     def mask(self, value: Callable[[Expression], Expression]) -> Vector:
         """A new vector of bools."""

@@ -96,10 +96,10 @@ def joint_rows(
     """This many rows from `begin` on, along the last axis, several at once."""
     done = finish(e, cluster, fixed)
 
-    def some(first: Expression, rows: int) -> list[Statement]:
+    def row_statements(first: Expression, rows: int) -> list[Statement]:
         return along_rows(e, cluster, fixed, [[begin + first + n] for n in range(rows)], done)
 
-    return tiles(count, [TOGETHER, 1], e.index, some)
+    return tiles(count, [TOGETHER, 1], e.index, row_statements)
 
 
 def is_long(extent: Extent) -> bool:

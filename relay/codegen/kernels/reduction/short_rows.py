@@ -173,10 +173,10 @@ def share(e: Emission, found: ShortRows) -> list[Statement]:
     def part(number_: Expression, begin: Expression, end: Expression) -> list[Statement]:
         return _RowBlocks(e, found, number_).statements(begin, end - begin)
 
-    def serial() -> list[Statement]:
+    def serial_loop() -> list[Statement]:
         return _RowBlocks(e, found, tirx.const(0, "int32")).statements(tirx.const(0, e.index), blocks)
 
-    return shared_loop(blocks, work, e.threads, e.index, part, serial)
+    return shared_loop(blocks, work, e.threads, e.index, part, serial_loop)
 
 
 class _RowBlocks:
@@ -251,12 +251,12 @@ class _RowBlocks:
     ) -> list[Statement]:
         """body(indices of the row, lane) for all lanes."""
 
-        def one(lane: Expression) -> list[Statement]:
+        def element_statements(lane: Expression) -> list[Statement]:
             with self._lane(lane):
                 zeros = [tirx.const(0, self.e.index)] * (self.found.count - 1)
                 return list(body([*zeros, first + lane], lane))
 
-        return loop(self.lanes, self.e.index, one, "VECTORIZED")
+        return loop(self.lanes, self.e.index, element_statements, "VECTORIZED")
 
     def _elements(self, step: Cluster, first: Expression) -> list[Statement]:
         inner = step.lead.extents[self.found.count :]
@@ -337,18 +337,18 @@ class _RowBlocks:
         def copy(lane: Expression) -> list[Statement]:
             at = (first + tirx.Min(lane, left - 1)) * row.size
 
-            def one(n: Expression) -> list[Statement]:
+            def element_statements(n: Expression) -> list[Statement]:
                 return [tirx.BufferStore(edge, tirx.BufferLoad(row.place.buffer, [at + n]), [lane * row.size + n])]
 
-            return loop(row.size, self.e.index, one)
+            return loop(row.size, self.e.index, element_statements)
 
         return loop(self.lanes, self.e.index, copy)
 
     def _copied_out(self, row: _RowPart, first: Expression, left: Expression, edge: Any) -> list[Statement]:
-        def one(n: Expression) -> list[Statement]:
+        def element_statements(n: Expression) -> list[Statement]:
             return [tirx.BufferStore(row.place.buffer, tirx.BufferLoad(edge, [n]), [first * row.size + n])]
 
-        return loop(left * row.size, self.e.index, one)
+        return loop(left * row.size, self.e.index, element_statements)
 
 
 __all__ = ["ShortRows", "pays_alone", "recognize", "share"]

@@ -323,14 +323,14 @@ def _note(
 def _forms(function: Function) -> dict[Var, Form]:
     forms: dict[Var, Form] = {}
 
-    def fresh(variables: Iterable[Var]) -> None:
+    def add_fresh(variables: Iterable[Var]) -> None:
         for variable in variables:
             forms[variable] = _fresh_form(variable, variable.type, ())
 
     def atom_form(atom: Atom) -> Form:
         return forms[atom] if isinstance(atom, Var) else None
 
-    fresh(function.parameters)
+    add_fresh(function.parameters)
     for binding in walk(function.body):
         match binding.value:
             case Var() | Constant() as atom:
@@ -341,8 +341,8 @@ def _forms(function: Function) -> dict[Var, Form]:
                 form = atom_form(whole)
                 forms[binding.targets[0]] = form[index] if isinstance(form, list) else None
             case value:
-                fresh(binding.targets)
-                fresh(bound_variables(value))
+                add_fresh(binding.targets)
+                add_fresh(bound_variables(value))
     return forms
 
 

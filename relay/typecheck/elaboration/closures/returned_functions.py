@@ -445,7 +445,7 @@ class _ResultUnpacker:
         value = self.checker.engine.function_value(self.checker, self.out, entity, self.span)
         fresh: dict[TypeId, object] = {}
         for variable in type_variables(type_):
-            unknown = self.checker.solver.fresh(variable.kind, variable.name)
+            unknown = self.checker.solver.fresh_variable(variable.kind, variable.name)
             fresh[variable] = (unknown,) if variable.kind is Kind.Shape else unknown
         self.checker.unify_at(value.type, substitute(type_, fresh), self.span, "the function")
         return value

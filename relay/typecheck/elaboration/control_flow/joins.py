@@ -151,7 +151,7 @@ class Join:
             typed, {*named, *(a for t in typed for a in self.checker.sizes.axes_of_any.get(t.atom, ()))}
         )
         if self.by_call and not all(conditional_types.is_same_type(typed[0].type, t.type) for t in typed[1:]):
-            made = self.checker.solver.fresh(Kind.Type)
+            made = self.checker.solver.fresh_variable(Kind.Type)
             conditional_types.note_alternatives(self.checker, [t.type for t in typed], made, self.paths[0][2])
             typed = [DynamicValue(t.atom, made) for t in typed]
         for other, span in zip(typed[1:], places[1:], strict=True):

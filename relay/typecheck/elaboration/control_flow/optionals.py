@@ -119,7 +119,7 @@ def from_earlier_elaboration(checker: Checker, type_: Type, span: Span | None) -
     def variable(found: TypeId | Unknown) -> Dim:
         if isinstance(found, TypeId):
             return found
-        return symbolic.get(found.name) or checker.solver.fresh(found.kind)
+        return symbolic.get(found.name) or checker.solver.fresh_variable(found.kind)
 
     def part(inside: Type) -> Type:
         known = prune(inside)
@@ -132,7 +132,7 @@ def from_earlier_elaboration(checker: Checker, type_: Type, span: Span | None) -
                     return TensorType(checker.solver.literal_base(1 if whole else 0.0, span), tuple(dims))
                 return TensorType(open_base, tuple(dims))  # type: ignore[arg-type]
             case Unknown():
-                return checker.solver.fresh(Kind.Type)
+                return checker.solver.fresh_variable(Kind.Type)
             case _:
                 return map_type_parts(known, part)  # type: ignore[arg-type]
 
@@ -188,7 +188,9 @@ def content(
 def new_cell(checker: Checker, out: TypedBlockBuilder, span: Span | None) -> DynamicValue:
     """None as the first content of a reference, to which something else may be written."""
     known = None if span is None else checker.decisions.cells.get(span)
-    inside: Type = checker.solver.fresh(Kind.Type) if known is None else from_earlier_elaboration(checker, known, span)
+    inside: Type = (
+        checker.solver.fresh_variable(Kind.Type) if known is None else from_earlier_elaboration(checker, known, span)
+    )
     if span is not None:
         checker.none_cells[span] = inside
     return as_optional(checker, out, NONE, optional_type(checker, inside), span)

@@ -73,7 +73,7 @@ def define_gradient(
             span = gradient.forward.function.span
             forward = checker.engine.instantiate(checker, GlobalFunction(gradient.forward), entities, values, span)
             instance.effects.include(forward.effects)  # derivatives have the effects of the function
-            saved = checker.solver.fresh(Kind.Type)
+            saved = checker.solver.fresh_variable(Kind.Type)
             checker.unify_at(forward.result, TupleType((result, saved)), span, "the result of `saving`")
         arguments = [DynamicValue(checker.variable(n, t, code.span), t) for n, t in (("saved", saved), ("seed", seed))]
         backward = checker.engine.instantiate(checker, of, arguments, arguments, code.span)

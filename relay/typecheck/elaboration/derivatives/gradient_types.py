@@ -22,16 +22,16 @@ def expected_type(checker: Checker, function: Type, grad: Grad) -> FunctionType 
         known = prune(type_)
         if isinstance(known, TupleType):
             return TupleType(tuple(map(gradient, known.items)), known.form)
-        return checker.solver.fresh(Kind.Type)
+        return checker.solver.fresh_variable(Kind.Type)
 
     gradients = [gradient(function.parameters[p]) for p in places]
     if grad.has_aux and len(gradients) > 1:
         gradients = [TupleType(tuple(gradients))]
-    kept = [checker.solver.fresh(Kind.Type) for _ in grad.keeping]
+    kept = [checker.solver.fresh_variable(Kind.Type) for _ in grad.keeping]
     result: Type = gradients[0] if len(gradients) == 1 and not kept else TupleType((*gradients, *kept))
     if grad.with_value:
         result = TupleType((function.result, result))
-    seed = (checker.solver.fresh(Kind.Type),) if grad.seedable else ()
+    seed = (checker.solver.fresh_variable(Kind.Type),) if grad.seedable else ()
     return FunctionType((*function.parameters, *seed), result, (), function.effects)
 
 

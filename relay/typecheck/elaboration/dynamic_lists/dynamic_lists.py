@@ -125,9 +125,9 @@ def as_growing(
         raise SchemeOnly(span, "whether this is a list")
     if not isinstance(entity, Tuple):
         raise TypeCheckError("only a list can grow", span, help="start with `xs = []`")
-    element: Type = checker.solver.fresh(Kind.Type)
+    element: Type = checker.solver.fresh_variable(Kind.Type)
     if entity.parts is not None:
-        element = TupleType(tuple(checker.solver.fresh(Kind.Type) for _ in range(entity.parts)))
+        element = TupleType(tuple(checker.solver.fresh_variable(Kind.Type) for _ in range(entity.parts)))
     elif entity.origin is not None:
         element = early_elements.element_type(checker, entity.origin)
     xs = empty(checker, out, element, span)
@@ -303,7 +303,7 @@ def repeat_list(
 ) -> DynamicValue:
     """`xs * n`"""
     checker.unify_at(
-        count.type, TensorType(checker.solver.fresh(Kind.BaseType), ()), span, "how often the list is repeated"
+        count.type, TensorType(checker.solver.fresh_variable(Kind.BaseType), ()), span, "how often the list is repeated"
     )
     once = as_growing(checker, out, items, span)
     start = empty(checker, out, element_type(once), span)

@@ -22,7 +22,7 @@ from relay.typecheck.elaboration.values.data import fresh_type
 def element_type(checker: Checker, origin: Span) -> Type:
     """The type of the elements of an empty list that is written there: a variable, or its solution."""
     found = checker.decisions.elements.get(origin)
-    element = checker.solver.fresh(Kind.Type) if found is None else _structure(checker, found)
+    element = checker.solver.fresh_variable(Kind.Type) if found is None else _structure(checker, found)
     checker.begun_lists.append((element, origin))
     return element
 
@@ -37,7 +37,7 @@ def _structure(checker: Checker, type_: Type) -> Type:
         case StackType(RefType(content)):
             return StackType(RefType(_structure(checker, content)))
         case _:
-            return checker.solver.fresh(Kind.Type)
+            return checker.solver.fresh_variable(Kind.Type)
 
 
 def read(checker: Checker, value: DynamicValue, what: str, span: Span | None) -> None:

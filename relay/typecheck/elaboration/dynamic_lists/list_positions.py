@@ -86,7 +86,7 @@ def place(
         case Number(int(value)):
             position = number(value) if value >= 0 else compute(checker, out, "add", whole, number(value), span)
         case DynamicValue(_, type_):
-            base = checker.solver.fresh(Kind.BaseType)
+            base = checker.solver.fresh_variable(Kind.BaseType)
             checker.unify_at(type_, TensorType(base, ()), span, "the index of a list")
             position = _from_end(checker, out, index, whole, span)
         case _:
@@ -115,7 +115,9 @@ def slice_bound(
         case Number(int(value)):
             position = number(value) if value >= 0 else compute(checker, out, "add", size, number(value), span)
         case DynamicValue(_, type_):
-            checker.unify_at(type_, TensorType(checker.solver.fresh(Kind.BaseType), ()), span, "the bound of a slice")
+            checker.unify_at(
+                type_, TensorType(checker.solver.fresh_variable(Kind.BaseType), ()), span, "the bound of a slice"
+            )
             position = _from_end(checker, out, bound, size, span)
         case _:
             raise TypeCheckError("the bounds of a slice must be integers", span)

@@ -76,7 +76,7 @@ def total(checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, span: Span
         raise SchemeOnly(span, "the elements of the list")
     is_open = isinstance(element, Unknown) or (isinstance(element, TensorType) and not is_known(element.shape))
     if is_open and not checker.generic:  # numbers, unless something has said otherwise before
-        element = TensorType(checker.solver.fresh(Kind.BaseType), ())
+        element = TensorType(checker.solver.fresh_variable(Kind.BaseType), ())
         checker.unify_at(dynamic_lists.element_type(xs), element, span, "an element of the list")
     if not isinstance(element, TensorType):
         raise TypeCheckError(f"sum needs a list of tensors, found {show(resolve(xs.type))}", span)

@@ -193,7 +193,7 @@ def _result_there(
     checker: Checker, function: Function, running: Instance, meaning: Mapping[TypeId, object], span: Span | None
 ) -> Type:
     """The result of a function under other values of its variables, while its body is typed."""
-    result = checker.solver.fresh(Kind.Type)
+    result = checker.solver.fresh_variable(Kind.Type)
 
     def attempt() -> Sequence[Unknown] | None:
         waiting = [u for u in unknowns(running.result) if u.kind is not Kind.BaseType and not u.rigid]
@@ -228,7 +228,7 @@ def _general_result(
         rigid = variable if variable.kind is Kind.Dim else Unknown(variable.kind, variable.name, rigid=True)
         context.annotated.setdefault(variable, rigid)
     errors = len(checker.errors)
-    with rank_n_types.discarded_elaboration(checker), checker.elsewhere(), _kept_slot(callee):
+    with rank_n_types.discarded_elaboration(checker), checker.detached_frame(), _kept_slot(callee):
         types = [
             own if p.type is None else annotation_type(checker, context, p.type, span=span)
             for p, own in zip(function.parameters, running.parameters, strict=True)

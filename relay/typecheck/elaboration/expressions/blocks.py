@@ -200,22 +200,22 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
     def entity_of(atom: Atom) -> AbstractValue:
         return atom_entity(context, atom)
 
-    def used(atom: Atom) -> AbstractValue:
+    def used_value(atom: Atom) -> AbstractValue:
         """The value of an atom where it is used, not only passed on: never None."""
         entity = atom_entity(context, atom)
         return optionals.content(checker, out, entity, describe(atom), value.span)
 
     match value:
         case OpCall(name, arguments, attributes, span):
-            operands = [used(a) for a in arguments]
+            operands = [used_value(a) for a in arguments]
             described = [describe(a) for a in arguments]
             entity = apply_named(checker, out, name, operands, dict(attributes), span, described)
             if name == "logical_not":
                 holds, fails = checker.none_tests.of_condition(operands[0])
                 checker.none_tests.note(entity, fails, holds)
         case Apply(function, arguments, keywords, span):
-            callee = used(function)
-            pass_ = entity_of if optionals.passes(callee) else used
+            callee = used_value(function)
+            pass_ = entity_of if optionals.passes(callee) else used_value
             named = [(k, pass_(a)) for k, a in keywords]
             described = [describe(a) for a in arguments]
             given = [pass_(a) for a in arguments]
@@ -224,9 +224,12 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             if optionals.is_none_test(callee) and isinstance(arguments[0], Var):
                 checker.none_tests.note(entity, frozenset(), frozenset({arguments[0]}))
         case Attribute(atom, name, span):
-            entity = attribute(checker, out, used(atom), name, span, describe(atom))
+            entity = attribute(checker, out, used_value(atom), name, span, describe(atom))
         case Index(atom, items, span, updated):
-            whole, subscript = used(atom), [_used_item(checker, out, i, span) for i in index_items(context, items)]
+            whole, subscript = (
+                used_value(atom),
+                [_used_item(checker, out, i, span) for i in index_items(context, items)],
+            )
             entity = masks.masked_elements(checker, out, whole, subscript, span) if updated else None
             if entity is None:
                 try:
@@ -241,7 +244,7 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
                         raise
         case IndexUpdate(atom, items, new, span, inside):
             subscript = [_used_item(checker, out, i, span) for i in index_items(context, items)]
-            entity = item_updates.index_update(checker, out, used(atom), subscript, entity_of(new), span, inside)
+            entity = item_updates.index_update(checker, out, used_value(atom), subscript, entity_of(new), span, inside)
         case MakeTuple(items, _):
             entity = Tuple(tuple(entity_of(a) for a in items))
         case Var() | Constant() | Global() | Static():
@@ -267,13 +270,13 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             entity = LocalFunction(function, captured, out.slot(), sizes, context, function.name, inside=around)
             checker.unseen_functions.setdefault(id(function), (entity, value))
         case Unpack(atom, count, span):
-            for target, part in zip(targets, unpack(checker, out, used(atom), count, span), strict=True):
+            for target, part in zip(targets, unpack(checker, out, used_value(atom), count, span), strict=True):
                 context.environment[target] = part
             return
         case Annotated(atom, annotation, span):
             entity = _check_annotation(checker, context, out, entity_of(atom), annotation, span, targets)
         case Project(atom, index, span):
-            entity = unpack(checker, out, used(atom), None, span)[index]
+            entity = unpack(checker, out, used_value(atom), None, span)[index]
         case Call(function, arguments, span):
             entity = calls.apply(
                 checker, context, out, entity_of(function), [entity_of(a) for a in arguments], [], span, []
@@ -281,7 +284,7 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
         case RefNew(atom, span):
             entity = references.new_reference(checker, out, entity_of(atom), span)
         case RefRead(atom, span):
-            entity = references.read(checker, out, used(atom), span)
+            entity = references.read(checker, out, used_value(atom), span)
         case RefWrite(atom, new, span):
             checker.rounds.store((atom, new), (entity_of(atom), entity_of(new)))
             references.write(checker, out, entity_of(atom), entity_of(new), span)
@@ -296,7 +299,7 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             entity = None
         case Assert(atom, message, span):
             checker.effect("assert", "may fail in an assertion", span)
-            held = used(atom)
+            held = used_value(atom)
             if isinstance(held, DynamicValue) and held.known is False:
                 raise formatting.never_holds(message, span)
             condition = require_bool(checker, out, held, span, "the condition of assert")
@@ -349,7 +352,7 @@ def unpack(
                 raise TypeCheckError(f"expected {count} values to unpack, found {known}", span)
             return list_items.unpack_items(checker, out, entity, count, 0, False, span)
         if count is not None:
-            parts = TupleType(tuple(checker.solver.fresh(Kind.Type) for _ in range(count)))
+            parts = TupleType(tuple(checker.solver.fresh_variable(Kind.Type) for _ in range(count)))
             checker.unify_at(entity.type, parts, span, "the unpacked value")
         entity = expand(checker, out, entity, span)
     if not isinstance(entity, Tuple):
@@ -408,7 +411,7 @@ def elaborate_if(
     not_none: frozenset[Var] = frozenset()  # since the arms before are not taken
     found_present: list[tuple[frozenset[Var], tuple[AbstractValue, ...]]] = []  # of the paths that arrive
 
-    def arriving(holds: Sequence[DimConstraint], decided: bool, present: frozenset[Var]) -> OnYield:
+    def on_arrival(holds: Sequence[DimConstraint], decided: bool, present: frozenset[Var]) -> OnYield:
         def add(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], span: Span | None) -> None:
             join.add(place, entities, span)
             found_present.append((present, entities))
@@ -447,7 +450,7 @@ def elaborate_if(
         present = not_none | holding
         narrowed = optionals.narrowed_variables(checker, context, body, present, [arm.body])
         with size_conditions.arm(checker, holds, by_sizes), conditional_types.arm(checker, by_call), narrowed:
-            elaborate_block(checker, context, arm.body, body, arriving(holds, decided, present))
+            elaborate_block(checker, context, arm.body, body, on_arrival(holds, decided, present))
         not_none |= failing
         if said is not None:
             known_of_sizes += said.fails
@@ -463,7 +466,7 @@ def elaborate_if(
     last = TypedBlockBuilder()
     narrowed = optionals.narrowed_variables(checker, context, last, not_none, [otherwise])
     with size_conditions.arm(checker, known_of_sizes, by_sizes), conditional_types.arm(checker, by_call), narrowed:
-        elaborate_block(checker, context, otherwise, last, arriving(known_of_sizes, decided, not_none))
+        elaborate_block(checker, context, otherwise, last, on_arrival(known_of_sizes, decided, not_none))
     if is_refused:  # what the arms give may be of other types only because the condition is
         assign(context, targets, [Poison()] * len(targets))
         return

@@ -270,7 +270,9 @@ _RULES: dict[str, Rule] = {
     "spread": _spread_items,
     "each": _comprehension_items,
     "growing": _dynamic_list,
-    "unset": lambda checker, out, _, span: dynamic_lists.empty(checker, out, checker.solver.fresh(Kind.Type), span),
+    "unset": lambda checker, out, _, span: dynamic_lists.empty(
+        checker, out, checker.solver.fresh_variable(Kind.Type), span
+    ),
     "pop": list_methods.pop,
     "insert": list_methods.insert,
     "clear": list_methods.clear,

@@ -256,7 +256,7 @@ def _relation(
     if relation.shape in (broadcast, same_shape) and len(distinct) == 1 and not operator.variadic:
         names = axis_names.common_names([v for v in found if v is not None])
         return TensorType(base, distinct.pop(), names)  # type: ignore[arg-type]
-    unknown, axes = checker.solver.fresh(Kind.Shape), checker.solver.fresh(Kind.Shape)
+    unknown, axes = checker.solver.fresh_variable(Kind.Shape), checker.solver.fresh_variable(Kind.Shape)
     notes = list(found)
 
     def attempt() -> Sequence[Unknown] | None:
@@ -340,7 +340,7 @@ def _function_type(
 ) -> Type:
     type_: Type = relation
     if isinstance(relation, QuantifiedType):
-        fresh = {i: checker.solver.fresh(i.kind) for i in relation.identifiers}
+        fresh = {i: checker.solver.fresh_variable(i.kind) for i in relation.identifiers}
         type_ = substitute(relation.body, fresh)
     assert isinstance(type_, FunctionType)
     if len(type_.parameters) != len(operands):
@@ -393,7 +393,7 @@ def _callable(
         if at_any_rank is not None:
             names = axis_names.result_names(operator, values, attributes, described, span, lambda: at_any_rank.shape)
             return _with_names(at_any_rank, names)
-    result = checker.solver.fresh(Kind.Type)
+    result = checker.solver.fresh_variable(Kind.Type)
 
     def attempt() -> Sequence[Unknown] | None:
         waiting = [u for v in values for u in unknowns(v.type)]

@@ -27,7 +27,7 @@ def read(checker: Checker, out: TypedBlockBuilder, reference: AbstractValue, spa
     """The content of a reference."""
     typed = checker.materialize(out, reference, span)
     checker.effect("ref", READS, span, typed.atom)
-    content = checker.solver.fresh(Kind.Type)
+    content = checker.solver.fresh_variable(Kind.Type)
     checker.unify_at(typed.type, RefType(content), span, "the reference")
     return expand(checker, out, checker.bind(out, RefRead(typed.atom, span), content, "value", span), span)
 
@@ -38,7 +38,7 @@ def write(
     """Replace the content of a reference."""
     typed = checker.materialize(out, reference, span)
     checker.effect("ref", WRITES, span, typed.atom)
-    content = checker.solver.fresh(Kind.Type)
+    content = checker.solver.fresh_variable(Kind.Type)
     checker.unify_at(typed.type, RefType(content), span, "the reference")
     base = prune(content)
     if is_optional(base):  # type: ignore[arg-type]

@@ -44,7 +44,9 @@ def whole_number(
     """A scalar without its fraction as an integer: int32, or int64 of an integer that may need it. A float that int32
     does not have fails at run time. `name` is the function's, for the error."""
     typed = checker.materialize(out, entity, span)
-    checker.unify_at(typed.type, TensorType(checker.solver.fresh(Kind.BaseType), ()), span, f"the argument of {name}")
+    checker.unify_at(
+        typed.type, TensorType(checker.solver.fresh_variable(Kind.BaseType), ()), span, f"the argument of {name}"
+    )
     type_ = prune(typed.type)
     assert isinstance(type_, TensorType)
     base = prune(type_.base)

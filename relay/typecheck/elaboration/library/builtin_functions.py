@@ -85,7 +85,9 @@ def _range(
             raise TypeMismatch(f"range needs integers, found {bound.value}", span)
         if not isinstance(bound, Number):
             typed = checker.materialize(out, bound, span)
-            checker.unify_at(typed.type, TensorType(checker.solver.fresh(Kind.BaseType), ()), span, "a bound of range")
+            checker.unify_at(
+                typed.type, TensorType(checker.solver.fresh_variable(Kind.BaseType), ()), span, "a bound of range"
+            )
             type_ = prune(typed.type)
             if isinstance(type_, TensorType) and not checker.solver.restrict(
                 type_.base, frozenset({BaseClass.INTEGER})
@@ -140,7 +142,7 @@ def _convert(base: BaseType | None) -> Rule:
             target = checker.solver.literal_base(0.0, span)
         typed = checker.materialize(out, entity, span)
         checker.unify_at(
-            typed.type, TensorType(checker.solver.fresh(Kind.BaseType), ()), span, f"the argument of {name}"
+            typed.type, TensorType(checker.solver.fresh_variable(Kind.BaseType), ()), span, f"the argument of {name}"
         )
         result = TensorType(target, ())  # type: ignore[arg-type]
         attributes: dict[str, object] = {"dtype": target}

@@ -78,7 +78,7 @@ def _round(call: Call, number: AbstractValue, ndigits: AbstractValue | None = No
         )
     x = checker.materialize(out, number, span)
     if not isinstance(prune(x.type), TensorType):
-        checker.unify_at(x.type, scalar(checker.solver.fresh(Kind.BaseType)), span, "what `round` takes")
+        checker.unify_at(x.type, scalar(checker.solver.fresh_variable(Kind.BaseType)), span, "what `round` takes")
     type_ = resolve(x.type)
     assert isinstance(type_, TensorType)
     if is_integer(type_.base):
@@ -98,7 +98,9 @@ def _to_integer(name: str) -> Rule:
             return value if isinstance(value, Size) else Number(getattr(math, name)(value.value), span)
         x = checker.materialize(out, value, span)
         if not isinstance(prune(x.type), TensorType):
-            checker.unify_at(x.type, scalar(checker.solver.fresh(Kind.BaseType)), span, f"what `math.{name}` takes")
+            checker.unify_at(
+                x.type, scalar(checker.solver.fresh_variable(Kind.BaseType)), span, f"what `math.{name}` takes"
+            )
         type_ = resolve(x.type)
         assert isinstance(type_, TensorType)
         if is_integer(type_.base):

@@ -75,7 +75,7 @@ def _at(call: Call, x: AbstractValue, /) -> AbstractValue:
 def _content(call: Call, reference: AbstractValue, /) -> AbstractValue:
     checker, out, span = call.site
     assert isinstance(reference, DynamicValue)
-    content = checker.solver.fresh(Kind.Type)
+    content = checker.solver.fresh_variable(Kind.Type)
     checker.unify_at(reference.type, RefType(content), span, call.described[0])
     checker.effect("ref", READS, span, reference.atom)
     return expand(checker, out, checker.bind(out, RefRead(reference.atom, span), content, "value", span), span)

@@ -139,7 +139,9 @@ def _replace_elements(
         return operators.apply(checker, out, lookup("update_slice"), [entity, value], attributes, span, [])
     for _, place in plan.dynamic:
         if tensor_type(place) is None:  # its rank is not known yet, as of `argmax` of an array whose dtype is open
-            checker.unify_at(place.type, TensorType(checker.solver.fresh(Kind.BaseType), ()), span, "the index")
+            checker.unify_at(
+                place.type, TensorType(checker.solver.fresh_variable(Kind.BaseType), ()), span, "the index"
+            )
     return _update_axis(checker, out, entity, _by_axis(items, type_.rank), new, span)
 
 

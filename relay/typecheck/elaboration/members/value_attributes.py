@@ -103,7 +103,7 @@ def attribute(
 def _guess_class(checker: Checker, value: DynamicValue, name: str, span: Span | None, described: str) -> None:
     """Decide by an attribute that is read what a value of unknown type is: a reference, or a tensor."""
     if name == "value":
-        checker.unify_at(value.type, RefType(checker.solver.fresh(Kind.Type)), span, described)
+        checker.unify_at(value.type, RefType(checker.solver.fresh_variable(Kind.Type)), span, described)
     else:
         if not is_attribute(name):
             early_elements.read(checker, value, f"the field {name}", span)

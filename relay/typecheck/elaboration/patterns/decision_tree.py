@@ -277,7 +277,7 @@ class DecisionTree:
                     raise SchemeOnly(pattern.span, "the type of the matched value")
                 if pattern.star is not None:
                     raise TypeCheckError("the length of the tuple is not known here", pattern.span, help="annotate it")
-                parts = TupleType(tuple(self.checker.solver.fresh(Kind.Type) for _ in pattern.items))
+                parts = TupleType(tuple(self.checker.solver.fresh_variable(Kind.Type) for _ in pattern.items))
                 self.checker.unify_at(entity.type, parts, pattern.span, "the matched value")
             entity = expand(self.checker, out, entity, pattern.span)
         if not isinstance(entity, Tuple):

@@ -111,7 +111,7 @@ def equals_literal(
         assert isinstance(literal, int | float)
         checker.unify_at(
             typed.type,
-            scalar(checker.solver.fresh(Kind.BaseType)),
+            scalar(checker.solver.fresh_variable(Kind.BaseType)),
             span,
             "the matched value",
             help="use a guard",

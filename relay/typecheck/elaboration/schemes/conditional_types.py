@@ -234,7 +234,7 @@ def _match(checker: Checker, own: object, found: object, there: dict[Unknown, ob
     elif isinstance(own, TensorType):
         shape = tuple(map(prune, own.shape))
         if isinstance(found, Unknown):  # an argument has as many axes as the parameter, or any number
-            new = [checker.solver.fresh(d.kind) if isinstance(d, Unknown) else d for d in shape]
+            new = [checker.solver.fresh_variable(d.kind) if isinstance(d, Unknown) else d for d in shape]
             checker.solver.unify(found, TensorType(own.base, tuple(new)))
             found = prune(found)
         if isinstance(found, TensorType):
@@ -260,7 +260,7 @@ def use_at_other_types(
     for found, expected, parameter in zip(types, running.parameters, function.parameters, strict=False):
         if not changes(found, expected):
             checker.unify_at(found, expected, span, f"argument {parameter.name} of {function.name}")
-    result = checker.solver.fresh(Kind.Type)
+    result = checker.solver.fresh_variable(Kind.Type)
     opened = StuckTerm(Application(function.name.strip("<>"), tuple(types)), result, span, tuple(types))
     checker.scheme.opened.append(opened)
     running.uses.append(PolymorphicRecursiveCall(tuple(types), opened))

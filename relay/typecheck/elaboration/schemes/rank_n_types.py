@@ -53,7 +53,7 @@ def at_fresh_types(checker: Checker, type_: QuantifiedType) -> FunctionType:
 
 
 def _fresh_variable(checker: Checker, identifier: TypeId) -> object:
-    unknown = checker.solver.fresh(identifier.kind)
+    unknown = checker.solver.fresh_variable(identifier.kind)
     return (unknown,) if identifier.kind is Kind.Shape else unknown
 
 

@@ -150,7 +150,7 @@ def open_binding(checker: Checker, context: Context, binding: Binding) -> None:
     span, subject = binding.value.span, _subject(context, binding.value)
     mentioned = _mentioned_types(checker, context, binding.value)
     for position, target in enumerate(binding.targets):
-        unknown = checker.solver.fresh(Kind.Type)
+        unknown = checker.solver.fresh_variable(Kind.Type)
         item: tuple[tuple[str, AttributeValue], ...] = (("item", position),) if len(binding.targets) > 1 else ()
         if subscript := _subscript(context, binding.value):
             arguments = tuple(a for a in arguments if not isinstance(a, int))
@@ -176,7 +176,7 @@ def _note_exits(checker: Checker, context: Context, binding: Binding, opened: St
     labels = dict.fromkeys(end.label for end in exits(binding.value) if end.label in context.handlers)
     for handler in (context.handlers[label] for label in labels):
         if handler.on_open_exit is not None:
-            result = checker.solver.fresh(Kind.Type)
+            result = checker.solver.fresh_variable(Kind.Type)
             checker.scheme.opened.append(attrs.evolve(opened, value=result))
             handler.on_open_exit(binding.value, result)
 

@@ -97,7 +97,9 @@ def rename_axes(checker: Checker, typed: DynamicValue, given: AbstractValue, spa
 
 def open_axis_names(type_: Type, solver: Solver) -> Type:
     """A written type in which tensors without names may have any."""
-    return map_type(type_, lambda t: t if t.axes is not None else attrs.evolve(t, axes=solver.fresh(Kind.Shape)))
+    return map_type(
+        type_, lambda t: t if t.axes is not None else attrs.evolve(t, axes=solver.fresh_variable(Kind.Shape))
+    )
 
 
 def all_names(types: Sequence[Type]) -> tuple[AxisNames, ...]:

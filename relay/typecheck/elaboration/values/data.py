@@ -69,7 +69,7 @@ def field_types(checker: Checker, type_: DataType, constructor: Constructor) -> 
 
 def fresh_type(checker: Checker, definition: DataDefinition) -> DataType:
     """A data type at unknown arguments."""
-    return DataType(definition, fresh_arguments(definition, checker.solver.fresh))
+    return DataType(definition, fresh_arguments(definition, checker.solver.fresh_variable))
 
 
 # ---- classes

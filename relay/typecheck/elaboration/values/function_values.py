@@ -113,8 +113,8 @@ def function_value(
             raise TypeCheckError("dtypes are compile-time values", span, help="compare it: x.dtype == relay.Float32")
         raise TypeCheckError(f"a Python {what} is not a value of a Relay program", span, help=_suggestion(entity))
     function = surface_function(entity)
-    parameters = tuple(checker.solver.fresh(Kind.Type) for _ in range(len(function.parameters) - len(fixed)))
-    result = checker.solver.fresh(Kind.Type)
+    parameters = tuple(checker.solver.fresh_variable(Kind.Type) for _ in range(len(function.parameters) - len(fixed)))
+    result = checker.solver.fresh_variable(Kind.Type)
     effects = Effects()
     checker.sizes.of_parameters |= dict.fromkeys(parameters, checker.sizes_in_scope())
     type_ = FunctionType(parameters, result, (), effects)
@@ -222,10 +222,10 @@ def _derived_value(
     grad = entity.grad
     function = function_value(checker, out, entity.of, span, fixed, numbers)
     inner_type: Type = prune(function.type)  # type: ignore[assignment]
-    type_: Type = checker.solver.fresh(Kind.Type)
+    type_: Type = checker.solver.fresh_variable(Kind.Type)
     if isinstance(inner_type, FunctionType):
-        seed = (checker.solver.fresh(Kind.Type),) if grad.seedable else ()
-        gradients = checker.solver.fresh(Kind.Type)
+        seed = (checker.solver.fresh_variable(Kind.Type),) if grad.seedable else ()
+        gradients = checker.solver.fresh_variable(Kind.Type)
         type_ = FunctionType((*inner_type.parameters, *seed), gradients, (), inner_type.effects)
     wrt = None
     if grad.wrt is not None:
@@ -357,10 +357,10 @@ def call_value(
     if isinstance(type_, FunctionType):
         wanted = type_.parameters
         values = [data_dependent.of_any_size(checker, out, v, w, span) for v, w in zip(values, wanted, strict=True)]
-    result, effects = checker.solver.fresh(Kind.Type), Effects()
+    result, effects = checker.solver.fresh_variable(Kind.Type), Effects()
     types = [v.type for v in values]
     if seeded:  # whose type follows from those of the others
-        types[-1] = checker.solver.fresh(Kind.Type)
+        types[-1] = checker.solver.fresh_variable(Kind.Type)
     place = checker.function_parameters.get(callee.atom)
     if place in checker.decisions.of_several_types:
         place = None  # a function that is made anew in each call of itself
@@ -492,8 +492,8 @@ def _call_derived(
     elif keywords:
         raise TypeCheckError("a derivative takes no keyword arguments here", span)
     elif isinstance(base, DynamicValue) and isinstance(prune(base.type), Unknown):
-        parameters = tuple(checker.solver.fresh(Kind.Type) for _ in range(len(arguments) - seeds))
-        type_ = FunctionType(parameters, checker.solver.fresh(Kind.Type), (), Effects())
+        parameters = tuple(checker.solver.fresh_variable(Kind.Type) for _ in range(len(arguments) - seeds))
+        type_ = FunctionType(parameters, checker.solver.fresh_variable(Kind.Type), (), Effects())
         checker.unify_at(base.type, type_, span, "the function")
     count = len(arguments) - (1 if callee.grad.seedable else 0)
     places = [i for i in range(count + len(fixed)) if i not in fixed]
