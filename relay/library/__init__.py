@@ -1,5 +1,5 @@
 """Functions of NumPy and Python that are written in the language: one entry each, a function with NumPy's signature
-under `@written(np.name)`.
+under `@library_function(np.name)`.
 
 They are translated when a program first calls them, and are elaborated, differentiated and compiled as the user's own.
 What such a function does not take (another dtype, an argument that is not in its signature) is an error at the call.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from relay.typecheck.elaboration.library.overloads import written
+from relay.typecheck.elaboration.library.overloads import library_function
 
 
-@written(np.diff)
+@library_function(np.diff)
 def diff(
     a,
     n=1,  # relay: static
@@ -25,14 +25,14 @@ def diff(
     return np.diff(np.moveaxis(steps, -1, axis), n - 1, axis)
 
 
-@written(np.ediff1d)
+@library_function(np.ediff1d)
 def ediff1d(ary):
     """The differences of neighbors among all elements."""
     row = np.ravel(np.asarray(ary))
     return row[1:] - row[:-1]
 
 
-@written(np.append)
+@library_function(np.append)
 def append(
     arr,
     values,
@@ -45,19 +45,19 @@ def append(
     return np.concatenate([np.array(arr), np.array(values)], axis=axis)
 
 
-@written(np.fliplr)
+@library_function(np.fliplr)
 def fliplr(m):
     """m with its columns in the other order."""
     return np.asarray(m)[:, ::-1]
 
 
-@written(np.flipud)
+@library_function(np.flipud)
 def flipud(m):
     """m with its rows in the other order."""
     return np.asarray(m)[::-1]
 
 
-@written(np.rot90)
+@library_function(np.rot90)
 def rot90(
     m,
     k=1,  # relay: static
@@ -77,7 +77,7 @@ def rot90(
     return np.flip(np.swapaxes(m, first, second), axis=second)
 
 
-@written(np.vander)
+@library_function(np.vander)
 def vander(
     x,
     N=None,  # relay: static
@@ -94,7 +94,7 @@ def vander(
     return np.stack(columns if increasing else columns[::-1], axis=1)
 
 
-@written(np.select)
+@library_function(np.select)
 def select(condlist, choicelist, default=0):
     """The elements of the first choice whose condition holds."""
     assert len(condlist) == len(choicelist), "np.select needs one choice for each condition"
@@ -104,14 +104,14 @@ def select(condlist, choicelist, default=0):
     return result
 
 
-@written(np.atleast_1d)
+@library_function(np.atleast_1d)
 def atleast_1d(ary, /):
     """The array, with one axis at least."""
     x = np.array(ary)
     return np.reshape(x, (1,)) if x.ndim == 0 else x
 
 
-@written(np.atleast_2d)
+@library_function(np.atleast_2d)
 def atleast_2d(ary, /):
     """The array, with two axes at least, new ones in front."""
     x = np.array(ary)
@@ -120,7 +120,7 @@ def atleast_2d(ary, /):
     return x[None, :] if x.ndim == 1 else x
 
 
-@written(np.hstack)
+@library_function(np.hstack)
 def hstack(tup):
     """Arrays one behind the other along their second axis, or the only one."""
     assert len(tup) > 0, "np.hstack needs at least one array"
@@ -128,14 +128,14 @@ def hstack(tup):
     return np.concatenate(parts, axis=0 if parts[0].ndim == 1 else 1)
 
 
-@written(np.vstack)
+@library_function(np.vstack)
 def vstack(tup):
     """Arrays one behind the other along their first axis, vectors as rows."""
     assert len(tup) > 0, "np.vstack needs at least one array"
     return np.concatenate([np.atleast_2d(x) for x in tup], axis=0)
 
 
-@written(np.column_stack)
+@library_function(np.column_stack)
 def column_stack(tup):
     """Arrays one behind the other along their second axis, vectors as columns."""
     assert len(tup) > 0, "np.column_stack needs at least one array"
@@ -143,7 +143,7 @@ def column_stack(tup):
     return np.concatenate([np.reshape(x, (-1, 1)) if x.ndim < 2 else x for x in arrays], axis=1)
 
 
-@written(np.array_equal)
+@library_function(np.array_equal)
 def array_equal(a1, a2):
     """True if two arrays have one shape and equal elements."""
     x, y = np.asarray(a1), np.asarray(a2)
@@ -152,7 +152,7 @@ def array_equal(a1, a2):
     return np.all(x == y)
 
 
-@written(np.isclose)
+@library_function(np.isclose)
 def isclose(a, b, rtol=1e-5, atol=1e-8):
     """True where elements are close: |a - b| <= atol + rtol |b| for a finite b, or equal."""
     x, y = np.asarray(a), np.asarray(b)
@@ -160,13 +160,13 @@ def isclose(a, b, rtol=1e-5, atol=1e-8):
     return (near & np.isfinite(y)) | (x == y)
 
 
-@written(np.allclose)
+@library_function(np.allclose)
 def allclose(a, b, rtol=1e-5, atol=1e-8):
     """True if all elements are close, as by `isclose`."""
     return np.all(np.isclose(a, b, rtol, atol))
 
 
-@written(np.ix_)
+@library_function(np.ix_)
 def ix_(first, second, third=None):
     """The index arrays of a part of a matrix: some rows and some columns."""
     rows, columns = np.array(first), np.array(second)
@@ -175,14 +175,14 @@ def ix_(first, second, third=None):
     return rows[:, None, None], columns[None, :, None], np.array(third)[None, None, :]
 
 
-@written(np.flatnonzero)
+@library_function(np.flatnonzero)
 def flatnonzero(a):
     """The positions of the elements that are not 0, in one row."""
     row = np.ravel(a)
     return np.arange(row.shape[0])[row.astype(bool)]
 
 
-@written(np.nonzero)
+@library_function(np.nonzero)
 def nonzero(a, /):
     """The positions of the elements that are not 0: one array of indices for each axis."""
     assert a.ndim > 0, "np.nonzero takes an array with axes"
@@ -195,13 +195,13 @@ def nonzero(a, /):
     return tuple(found)
 
 
-@written(np.argwhere)
+@library_function(np.argwhere)
 def argwhere(a):
     """The positions of the elements that are not 0, one in each row."""
     return np.stack(np.nonzero(a), axis=1)
 
 
-@written(np.tril_indices)
+@library_function(np.tril_indices)
 def tril_indices(
     n,  # relay: static
     k=0,  # relay: static
@@ -211,7 +211,7 @@ def tril_indices(
     return np.nonzero(np.tril(np.ones((n, n if m is None else m)), k))
 
 
-@written(np.triu_indices)
+@library_function(np.triu_indices)
 def triu_indices(
     n,  # relay: static
     k=0,  # relay: static
@@ -221,7 +221,7 @@ def triu_indices(
     return np.nonzero(np.triu(np.ones((n, n if m is None else m)), k))
 
 
-@written(np.cross)
+@library_function(np.cross)
 def cross(a, b):
     """The cross product of vectors of three elements, along the last axis: orthogonal to both."""
     x, y = np.asarray(a), np.asarray(b)

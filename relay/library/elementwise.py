@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from relay.typecheck.elaboration.library.overloads import written
+from relay.typecheck.elaboration.library.overloads import library_function
 
 
-@written(np.hypot)
+@library_function(np.hypot)
 def hypot(x1, x2, /):
     """sqrt(x1^2 + x2^2), without overflow of the squares."""
     a, b = np.abs(x1), np.abs(x2)
@@ -20,57 +20,57 @@ def hypot(x1, x2, /):
     return np.where(np.isinf(a) | np.isinf(b), math.inf, length)
 
 
-@written(np.cbrt, getattr(math, "cbrt", None))
+@library_function(np.cbrt, getattr(math, "cbrt", None))
 def cbrt(x, /):
     """The root y of y^3 = x."""
     root = np.power(np.abs(x), 1.0 / 3.0)
     return np.where(x < 0.0, -root, root)
 
 
-@written(np.copysign, math.copysign)
+@library_function(np.copysign, math.copysign)
 def copysign(x1, x2, /):
     """|x1| with the sign of x2."""
     size = np.abs(x1 + 0.0)
     return np.where(np.signbit(x2), -size, size)
 
 
-@written(np.signbit)
+@library_function(np.signbit)
 def signbit(x, /):
     """True where a float has a minus sign, as -0.0 has. That of NaN counts as plus."""
     return (x < 0.0) | ((x == 0.0) & (1.0 / x < 0.0))
 
 
-@written(np.fmax)
+@library_function(np.fmax)
 def fmax(x1, x2, /):
     """The larger one; of a number and NaN, the number."""
     return np.where(np.isnan(x1), x2, np.where(np.isnan(x2), x1, np.maximum(x1, x2)))
 
 
-@written(np.fmin)
+@library_function(np.fmin)
 def fmin(x1, x2, /):
     """The smaller one; of a number and NaN, the number."""
     return np.where(np.isnan(x1), x2, np.where(np.isnan(x2), x1, np.minimum(x1, x2)))
 
 
-@written(np.fabs, math.fabs)
+@library_function(np.fabs, math.fabs)
 def fabs(x, /):
     """|x| of floats."""
     return np.abs(x + 0.0)
 
 
-@written(np.positive)
+@library_function(np.positive)
 def positive(x, /):
     """x itself."""
     return np.negative(np.negative(x))
 
 
-@written(np.invert)
+@library_function(np.invert)
 def invert(x, /):
     """The bits of integers the other way round, and `not` of booleans."""
     return ~x
 
 
-@written(np.fmod)
+@library_function(np.fmod)
 def fmod(x1, x2, /):
     """The remainder of x1 / x2, rounded toward 0: it has the sign of x1."""
     if np.issubdtype((x1 + x2).dtype, np.integer):
@@ -79,40 +79,40 @@ def fmod(x1, x2, /):
     return np.copysign(np.mod(np.abs(x1), np.abs(x2)), x1)
 
 
-@written(np.heaviside)
+@library_function(np.heaviside)
 def heaviside(x1, x2, /):
     """0 below 0, 1 above, and x2 at 0."""
     step = np.where(x1 < 0.0, 0.0, np.where(x1 == 0.0, x2, 1.0))
     return np.where(np.isnan(x1), x1, step)
 
 
-@written(np.logaddexp2)
+@library_function(np.logaddexp2)
 def logaddexp2(x1, x2, /):
     """log2(2^x1 + 2^x2), without overflow."""
     unit = math.log(2.0)
     return np.logaddexp(x1 * unit, x2 * unit) / unit
 
 
-@written(np.sinc)
+@library_function(np.sinc)
 def sinc(x):
     """sin(pi x) / (pi x), and 1 at 0."""
     angle = math.pi * np.where(x == 0.0, 1.0, x)
     return np.where(x == 0.0, 1.0, np.sin(angle) / angle)
 
 
-@written(np.isposinf)
+@library_function(np.isposinf)
 def isposinf(x):
     """True where a float is infinite and positive."""
     return np.asarray(x) == math.inf
 
 
-@written(np.isneginf)
+@library_function(np.isneginf)
 def isneginf(x):
     """True where a float is infinite and negative."""
     return np.asarray(x) == -math.inf
 
 
-@written(np.nan_to_num)
+@library_function(np.nan_to_num)
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """x with numbers in place of NaN and infinities: by default 0 and the largest and smallest floats."""
     if not np.issubdtype(x.dtype, np.floating):
@@ -123,7 +123,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     return np.where(np.isnan(x), nan, np.where(x == math.inf, high, np.where(x == -math.inf, low, x)))
 
 
-@written(math.hypot)
+@library_function(math.hypot)
 def hypot_of_two(x, y, /):
     """sqrt(x^2 + y^2)."""
     return np.hypot(x, y)

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from relay.typecheck.elaboration.library.overloads import written
+from relay.typecheck.elaboration.library.overloads import library_function
 
 
-@written(np.gcd)
+@library_function(np.gcd)
 def gcd(x1, x2, /):
     """The greatest common divisor, elementwise, by Euclid's algorithm."""
     assert np.issubdtype((x1 + x2).dtype, np.integer), "gcd needs integers"
@@ -19,20 +19,20 @@ def gcd(x1, x2, /):
     return a
 
 
-@written(np.lcm)
+@library_function(np.lcm)
 def lcm(x1, x2, /):
     """The least common multiple, elementwise."""
     divisor = np.gcd(x1, x2)
     return np.abs(x1 // np.where(divisor == 0, 1, divisor) * x2)
 
 
-@written(math.gcd)
+@library_function(math.gcd)
 def gcd_of_two(a, b, /):
     """The greatest common divisor of two integers."""
     return np.gcd(a, b)
 
 
-@written(math.lcm)
+@library_function(math.lcm)
 def lcm_of_two(a, b, /):
     """The least common multiple of two integers."""
     return np.lcm(a, b)

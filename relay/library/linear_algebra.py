@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 import relay
-from relay.typecheck.elaboration.library.overloads import written
+from relay.typecheck.elaboration.library.overloads import library_function
 from relay.typecheck.elaboration.library.requirements import require_shape
 
 
-@written()
+@library_function()
 def require_square(a, name):
     """Demand a square matrix."""
     found = f"{name} needs a square matrix, found the shape {a.shape}"
@@ -17,7 +17,7 @@ def require_square(a, name):
     require_shape(a.shape[0] == a.shape[1], found)
 
 
-@written()
+@library_function()
 def eliminate(a, b):
     """Gauss: the upper triangle and the right sides, and the sign of the exchange of rows."""
     rows, sign = relay.arange(a.shape[0]), 1.0
@@ -34,14 +34,14 @@ def eliminate(a, b):
     return a, b, sign
 
 
-@written()
+@library_function()
 def triangle(a):
     """The diagonal of the triangle that elimination leaves of a square matrix, and the sign of the exchange of rows."""
     upper, _, sign = eliminate(a, np.zeros_like(a[:, :1]))
     return relay.diagonal(upper), sign
 
 
-@written(np.linalg.solve)
+@library_function(np.linalg.solve)
 def solve(a, b, /):
     """The x with a x = b, for a vector b, or for each column of a matrix."""
     require_square(a, "np.linalg.solve")
@@ -52,14 +52,14 @@ def solve(a, b, /):
     return np.reshape(relay.triangular_solve(upper, right, lower=False), b.shape)
 
 
-@written(np.linalg.inv)
+@library_function(np.linalg.inv)
 def inv(a, /):
     """The matrix x with a x = 1."""
     require_square(a, "np.linalg.inv")
     return solve(a, np.eye(a.shape[0], dtype=a.dtype))
 
 
-@written(np.linalg.det)
+@library_function(np.linalg.det)
 def det(a, /):
     """The determinant of a square matrix."""
     require_square(a, "np.linalg.det")
@@ -67,7 +67,7 @@ def det(a, /):
     return sign * np.prod(pivots)
 
 
-@written(np.linalg.slogdet)
+@library_function(np.linalg.slogdet)
 def slogdet(a, /):
     """The sign of the determinant, and the logarithm of its absolute value."""
     require_square(a, "np.linalg.slogdet")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 import relay
-from relay.typecheck.elaboration.library.overloads import written
+from relay.typecheck.elaboration.library.overloads import library_function
 
 
-@written(np.ptp)
+@library_function(np.ptp)
 def ptp(
     a,
     axis=None,  # relay: static
@@ -20,7 +20,7 @@ def ptp(
     return np.max(a, axis=axis, keepdims=keepdims) - np.min(a, axis=axis, keepdims=keepdims)
 
 
-@written(np.average)
+@library_function(np.average)
 def average(
     a,
     axis=None,  # relay: static
@@ -46,7 +46,7 @@ def average(
     return (mean, total) if returned else mean
 
 
-@written(getattr(np, "trapezoid", None))
+@library_function(getattr(np, "trapezoid", None))
 def trapezoid(
     y,
     x=None,
@@ -64,7 +64,7 @@ def trapezoid(
     return np.sum(heights * widths, axis=-1)
 
 
-@written(np.interp)
+@library_function(np.interp)
 def interp(x, xp, fp, left=None, right=None):
     """The values at x of the function that is straight between the points (xp, fp); xp increases."""
     assert xp.ndim == 1 and fp.ndim == 1, "interp takes its points as two vectors"
@@ -81,7 +81,7 @@ def interp(x, xp, fp, left=None, right=None):
     return np.where(at < xp[0], below, np.where(at > xp[last], above, inside))
 
 
-@written(np.digitize)
+@library_function(np.digitize)
 def digitize(
     x,
     bins,
@@ -94,7 +94,7 @@ def digitize(
     return np.where(bins[0] > bins[-1], falling, rising)
 
 
-@written(np.count_nonzero)
+@library_function(np.count_nonzero)
 def count_nonzero(
     a,
     axis=None,  # relay: static
@@ -105,7 +105,7 @@ def count_nonzero(
     return np.sum(np.asarray(a).astype(bool), axis=axis, keepdims=keepdims)
 
 
-@written(np.nansum)
+@library_function(np.nansum)
 def nansum(
     a,
     axis=None,  # relay: static
@@ -116,7 +116,7 @@ def nansum(
     return np.sum(np.where(np.isnan(a), 0, a), axis=axis, keepdims=keepdims)
 
 
-@written(np.nanmean)
+@library_function(np.nanmean)
 def nanmean(
     a,
     axis=None,  # relay: static
@@ -128,7 +128,7 @@ def nanmean(
     return np.nansum(a, axis=axis, keepdims=keepdims) / np.sum(is_number, axis=axis, keepdims=keepdims)
 
 
-@written(np.median)
+@library_function(np.median)
 def median(
     a,
     axis=None,  # relay: static
@@ -151,7 +151,7 @@ def median(
     return np.expand_dims(middle, axis) if axis is not None else np.reshape(middle, (1,) * a.ndim)
 
 
-@written(np.bincount)
+@library_function(np.bincount)
 def bincount(
     x,
     /,

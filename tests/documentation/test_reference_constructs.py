@@ -32,7 +32,7 @@ TRY = "`except`; `raise` of other errors than Python's; `with` of what does some
 MODULES = "`class`, `import`, `global` in a function"
 GENERATORS = "`yield`, `await`, `async`"
 SETS = "sets of run-time values, bytes, complex numbers, `!a` in f-strings"
-KEYS = "dict keys that the run computes"
+KEYS = "dict keys that are computed at run time"
 FORMATS = '`"%d" % x`, `"..".format(x)` of run-time values'
 FUNCTOOLS = "`functools.partial` and `reduce` in a function"
 CARRIED = "`pop` in a comprehension; `:=` of a name that is assigned before it, or read after it"

@@ -205,7 +205,7 @@ CLAIMS = [
         (1.0,),
         2.0,
     ),
-    Claim("`del name` ends a variable.", "b = a\ndel b\nreturn b", (1.0,), Fails("b")),
+    Claim("`del name` deletes a variable.", "b = a\ndel b\nreturn b", (1.0,), Fails("b")),
     Claim(
         "A name that is assigned before every `break` and in the `else` can be used after the loop, and so can one that only a `for` assigns, if its rounds are known to be one or more.",
         "for i in range(5):\n    if i * i > a:\n        b = i\n        break\nelse:\n    b = -1\nreturn b",
@@ -485,7 +485,7 @@ CLAIMS = [
         ([2.0, 4.0, 8.0], [0.0, 2.0, 4.0]),
     ),
     Claim(
-        "`/`, `mean`, `sqrt`, `exp` and their kin of integers and booleans are floats whose dtype their uses decide.",
+        "`/`, `mean`, `sqrt`, `exp` and similar functions of integers and booleans give floats whose dtype their uses decide.",
         "return a / 2 * b, np.sqrt(a), (a > 1).mean()",
         (np.int32([4, 16]), np.float64(0.5)),
         ([1.0, 4.0], [2.0, 4.0], 1.0),
