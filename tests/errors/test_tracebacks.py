@@ -109,7 +109,7 @@ def test_a_frame_of_the_user_below_ours_is_kept(monkeypatch: pytest.MonkeyPatch)
         raise relay_module.TypeMismatch("mine")
 
     try:
-        relay_module.errors.together(error() for error in [user_frame])  # type: ignore[misc]
+        relay_module.errors.combine_errors(error() for error in [user_frame])  # type: ignore[misc]
     except relay_module.RelayError as error:
         text = printed(error, monkeypatch)
     assert "user_frame" in text and "relay/errors" not in text
