@@ -72,9 +72,9 @@ class Configuration:
                 continue
             known.add(found.value)
             if len(known) == MANY_VALUES:
-                warnings.warn(self._many(place, arguments), RelayWarning, stacklevel=2)
+                warnings.warn(self._recompilation_warning(place, arguments), RelayWarning, stacklevel=2)
 
-    def _many(self, place: ArgumentPlace, arguments: Sequence[Argument]) -> str:
+    def _recompilation_warning(self, place: ArgumentPlace, arguments: Sequence[Argument]) -> str:
         shown = self._values_text(place, arguments)
         error = self.needed_at[place]
         why = "" if error is None else f": {error.message}"

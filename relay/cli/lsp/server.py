@@ -171,26 +171,26 @@ def make_server() -> Server:
 
 def _add_documents(server: Server) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
-    async def opened(params: types.DidOpenTextDocumentParams) -> None:
+    async def on_open(params: types.DidOpenTextDocumentParams) -> None:
         document = params.text_document
         server.open(document.uri, document.text, document.version)
         server.schedule(document.uri, 0)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
-    async def changed(params: types.DidChangeTextDocumentParams) -> None:
+    async def on_change(params: types.DidChangeTextDocumentParams) -> None:
         server.change(params.text_document.uri, list(params.content_changes), params.text_document.version)
         server.schedule(params.text_document.uri, PAUSE)
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
-    async def saved(params: types.DidSaveTextDocumentParams) -> None:
+    async def on_save(params: types.DidSaveTextDocumentParams) -> None:
         server.schedule_others(params.text_document.uri)
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
-    async def files_changed(params: types.DidChangeWatchedFilesParams) -> None:
+    async def on_file_change(params: types.DidChangeWatchedFilesParams) -> None:
         server.schedule_others(None)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
-    async def closed(params: types.DidCloseTextDocumentParams) -> None:
+    async def on_close(params: types.DidCloseTextDocumentParams) -> None:
         server.close(params.text_document.uri)
         server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(params.text_document.uri, []))
 

@@ -145,7 +145,7 @@ def is_on_gpu(value: Any) -> bool:
         return False
 
 
-class _Taken:
+class _ImportedTensor:
     """Memory of others. They get it back when nothing here refers to it, once the stream has finished."""
 
     def __init__(self, gpu: Gpu, capsule: Any) -> None:
@@ -177,7 +177,7 @@ def tensor_of(value: Any) -> DeviceTensor:
     try:
         with gpu.lock:
             gpu.enter()
-            taken = _Taken(gpu, value.__dlpack__(stream=int(gpu.stream)))
+            taken = _ImportedTensor(gpu, value.__dlpack__(stream=int(gpu.stream)))
     except Exception as error:  # of someone else's method, too
         help = "pass x.detach()" if "grad" in str(error) else None
         raise TypeMismatch(f"a {name} that cannot be read: {str(error) or type(error).__name__}", help=help) from None

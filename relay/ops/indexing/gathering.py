@@ -279,10 +279,10 @@ def gather_nd(x: Tensor, indices: Tensor) -> Tensor:
     >>> relay.gather_nd(np.float32([[1, 2], [3, 4]]), np.int32([[0, 1], [1, 0]]))
     array([2., 3.], dtype=float32)
     """
-    return np.array(x[tuple(np.moveaxis(indices, -1, 0))]) if indices.shape[-1] else _everywhere(x, indices)
+    return np.array(x[tuple(np.moveaxis(indices, -1, 0))]) if indices.shape[-1] else _repeated_whole(x, indices)
 
 
-def _everywhere(x: Tensor, indices: Tensor) -> Tensor:
+def _repeated_whole(x: Tensor, indices: Tensor) -> Tensor:
     return np.broadcast_to(x, (*indices.shape[:-1], *x.shape)).copy()
 
 

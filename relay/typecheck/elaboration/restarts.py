@@ -79,7 +79,7 @@ class Restart(Exception):
         """Let the next elaboration know it."""
 
 
-class Several(Restart):
+class SeveralRestarts(Restart):
     """Facts from one round of a loop about several of its variables."""
 
     def __init__(self, restarts: Iterable[Restart]) -> None:

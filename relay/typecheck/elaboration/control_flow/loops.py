@@ -43,7 +43,7 @@ from relay.typecheck.elaboration.restarts import (
     LoopUnrolls,
     Place,
     Restart,
-    Several,
+    SeveralRestarts,
     SizeVaries,
 )
 from relay.typecheck.elaboration.schemes import conditional_types
@@ -188,7 +188,7 @@ class LoopState:
                 self.changes = self.changes or isinstance(error, RelayError)
                 self.checker.report(error)
         if self._restarts:
-            raise Several(self._restarts)
+            raise SeveralRestarts(self._restarts)
         return tuple(atoms)
 
     def _enclosing_places(self, place: tuple[int, ...]) -> Iterator[Place]:

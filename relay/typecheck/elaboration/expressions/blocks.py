@@ -458,10 +458,10 @@ def elaborate_if(
     otherwise = orelse if orelse is not None else node.orelse
     if not arms:
 
-        def direct(_: TypedBlockBuilder, entities: tuple[AbstractValue, ...], __: Span | None) -> None:
+        def on_yield(_: TypedBlockBuilder, entities: tuple[AbstractValue, ...], __: Span | None) -> None:
             assign(context, targets, entities)
 
-        elaborate_block(checker, context, otherwise, out, direct)
+        elaborate_block(checker, context, otherwise, out, on_yield)
         return
     last = TypedBlockBuilder()
     narrowed = optionals.narrowed_variables(checker, context, last, not_none, [otherwise])

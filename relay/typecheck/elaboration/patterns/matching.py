@@ -25,7 +25,7 @@ def elaborate_match(
     tree.write(tests)
     bodies = _CaseBodies(checker, context, targets, tree)
     if tree.tests == 0:
-        bodies.direct(out, tests)
+        bodies.elaborate_taken_case(out, tests)
     else:
         bodies.elaborate_cases(out, tests)
 
@@ -39,7 +39,7 @@ class _CaseBodies:
         self.cases = tree.node.cases
         self.span = tree.node.span
 
-    def direct(self, out: TypedBlockBuilder, tests: TypedBlockBuilder) -> None:
+    def elaborate_taken_case(self, out: TypedBlockBuilder, tests: TypedBlockBuilder) -> None:
         """The checker knows which case is taken."""
         ((case, ((leaf, entities),)),) = self.tree.leaves.items()
         if leaf is not tests:
