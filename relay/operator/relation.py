@@ -7,7 +7,8 @@
     Relation("T.. -> T", concatenate_shape)  concatenate: any number of operands
 
 A token is a base type's name, `@attribute`, or a variable with the classes that it may take: `T` (any), `T:float`,
-`T:int`, `T:number` (float or int), `T:int|bool`.
+`T:int`, `T:number` (float or int), `T:int|bool`. An operand `T/int` may be an integer, too, whatever T is: the exponent
+of a power in programs as text. In Python programs numbers are what the other operands are, so there it is `T`.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class BaseToken:
 
     text: str
     classes: frozenset[BaseClass] | None  # None: any
+    or_integer: bool = False  # an operand that may be an integer instead
 
     @property
     def is_variable(self) -> bool:
@@ -90,6 +92,9 @@ class BaseSignature:
 
 
 def _token(word: str) -> BaseToken:
+    word, slash, other = word.partition("/")
+    if slash and other != "int":
+        raise ValueError(f"{other!r} is not `int`, which alone may stand after `/`")
     name, colon, classes = word.partition(":")
     if not name or (colon and not classes):
         raise ValueError(f"{word!r} is not a base type, variable or @attribute")
@@ -98,7 +103,7 @@ def _token(word: str) -> BaseToken:
         if part not in _CLASSES:
             raise ValueError(f"{part!r} is not a class of base types: one of {', '.join(_CLASSES)}")
         found |= _CLASSES[part]
-    return BaseToken(name, frozenset(found) if colon else None)
+    return BaseToken(name, frozenset(found) if colon else None, bool(slash))
 
 
 def _signature(base: str | BaseSignature) -> BaseSignature:
@@ -206,6 +211,8 @@ def infer_relation(
     for position, tensor in enumerate(tensors):
         token, base = relation.base.token(position), tensor.base
         assert isinstance(base, BaseType)
+        if token.or_integer and base.base_class is BaseClass.INTEGER and bound[token.text].is_float:
+            continue
         if token.classes is not None and base.base_class not in token.classes:
             raise TypeMismatch(f"{name} needs {class_names(token.classes)}, found {base}")
         expected = bound.setdefault(token.text, base) if token.is_variable else BASE_TYPES[token.text]

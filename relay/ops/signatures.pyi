@@ -1549,18 +1549,20 @@ class Operators:
 
     @staticmethod
     def pow(x: Any, y: Any) -> Any:
-        """Type: T:number, T -> T
+        """Type: T:number, T/int -> T
 
-        x to the y. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)). An integer y is not negative. The gradient with
-        respect to y is 0 where x is not positive.
+        x to the y. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)). An integer to an integer y that is negative is an
+        error. The gradient with respect to y is 0 where x is not positive. In programs as text a float may have an
+        exponent of any integer dtype.
         """
 
     @staticmethod
     def power(x: Any, y: Any) -> Any:
-        """Type: T:number, T -> T
+        """Type: T:number, T/int -> T
 
-        x to the y. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)). An integer y is not negative. The gradient with
-        respect to y is 0 where x is not positive.
+        x to the y. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)). An integer to an integer y that is negative is an
+        error. The gradient with respect to y is 0 where x is not positive. In programs as text a float may have an
+        exponent of any integer dtype.
         """
 
     @staticmethod

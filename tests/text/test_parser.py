@@ -440,3 +440,24 @@ def test_deep_nesting_is_an_error() -> None:
 
 def test_the_checked_module_is_well_formed() -> None:
     check(parse("fn f(%x: ()) -> () { %x }"), "structured")
+
+
+def test_a_float_to_the_power_of_an_integer() -> None:
+    """The value and derivative of x ** 3 and x ** n, and other operators still want one dtype."""
+    text = """entry fn f(%x: Tensor[float32, (3,)], %n: Tensor[int8, ()]) -> Tensor[float32, ()] {
+  let %y: Tensor[float32, (3,)] = power(%x, 3i32);
+  let %z: Tensor[float32, (3,)] = power(%x, %n);
+  let %t: Tensor[float32, (3,)] = add(%y, %z);
+  let %s: Tensor[float32, ()] = sum(%t);
+  %s
+}
+
+derivative slope: fn(Tensor[float32, (3,)], Tensor[int8, ()]) -> Tensor[float32, (3,)] = grad{wrt=(0,)} @f
+"""
+    module = relay.parse(text)
+    x, n = np.array([1, 2, -3], np.float32), np.array(-1, np.int8)
+    assert relay.compile(module)(x, n) == pytest.approx(1 + 8 - 27 + 1 + 1 / 2 - 1 / 3)
+    slope = relay.compile(module, "slope")(x, n)
+    np.testing.assert_allclose(slope, [3 - 1, 12 - 1 / 4, 27 - 1 / 9], rtol=1e-6)
+    with pytest.raises(RelayError, match="add needs operands of one dtype"):
+        relay.parse(text.replace("power(%x, 3i32)", "add(%x, 3i32)"))

@@ -38,6 +38,7 @@ from relay.ops.tir.tvm_modules import te, tirx
 from relay.typecheck.relations import broadcast, same_shape
 
 _BINARY = Relation("T:number, T -> T", broadcast)
+_POWER = Relation("T:number, T/int -> T", broadcast)
 _UNARY = Relation("T:number -> T", same_shape)
 
 
@@ -116,7 +117,7 @@ def divide(x: Tensor, y: Tensor) -> Tensor:
 
 def _divisor_is_not_zero(x: Value, y: Value) -> Value | None:
     number = constant_number(y)
-    if not is_integer(y.base) or (number is not None and number != 0):
+    if not is_integer(x.base) or (number is not None and number != 0):
         return None
     return (y != 0).op("all")
 
@@ -175,8 +176,11 @@ def mod(x: Tensor, y: Tensor) -> Tensor:
     return np.mod(x, y)
 
 
-def _power_gradient(x: Value, y: Value, out: Value, dout: Value) -> tuple[Value, Value]:
+def _power_gradient(x: Value, y: Value, out: Value, dout: Value) -> tuple[Value, Value | None]:
     exponent = constant_number(y)
+    if y.base != x.base:  # an integer
+        y = y.op("cast", dtype=x.base) if exponent is None else number_like(x, exponent)
+        return _power_gradient(x, y, out, dout)[0], None
     if exponent is not None:
         dx = dout * _constant_power_derivative(x, y, exponent)
     else:
@@ -233,13 +237,13 @@ def _integer_power(x: Stage, y: Stage) -> Stage:
 
 def _exponent_is_not_negative(x: Value, y: Value) -> Value | None:
     number = constant_number(y)
-    if not is_integer(y.base) or y.base.name.startswith("uint") or (number is not None and number >= 0):
+    if not is_integer(x.base) or y.base.name.startswith("uint") or (number is not None and number >= 0):
         return None
     return (y >= 0).op("all")
 
 
 @register_op(
-    relation=_BINARY,
+    relation=_POWER,
     pattern=Pattern.BROADCAST,
     compute=_power,
     numerics=Numerics(expensive_to_recompute=True, keep_fp32=True),
@@ -249,8 +253,9 @@ def _exponent_is_not_negative(x: Value, y: Value) -> Value | None:
     algebra=Algebra(identity=1),
 )
 def power(x: Tensor, y: Tensor) -> Tensor:
-    """x to the y. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)). An integer y is not negative. The gradient with
-    respect to y is 0 where x is not positive.
+    """x to the y. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)). An integer to an integer y that is negative is an
+    error. The gradient with respect to y is 0 where x is not positive. In programs as text a float may have an
+    exponent of any integer dtype.
 
     >>> relay.power(np.float32([2, 3]), 2)
     array([4., 9.], dtype=float32)

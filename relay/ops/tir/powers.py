@@ -94,8 +94,10 @@ def _power_single(x: Element, y: Element) -> Element:
 
 
 def power(x: Element, y: Element) -> Element:
-    """x to the y, for floats of one dtype."""
+    """x to the y, for a float x, and a y of its dtype or an integer."""
     dtype = dtype_of(x)
+    if dtype_of(y) != dtype:
+        y = cast(y, dtype)
     if dtype == "float64":
         # the frequent exponent 2 needs no call of the library
         return tirx.if_then_else(tirx.EQ(y, double(2)), multiply(x, x), external("pow", x, y))
