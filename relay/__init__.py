@@ -32,6 +32,7 @@ from relay.api.function import RelayFunction, explain
 from relay.api.function import data_class as _data_class
 from relay.api.function import decorate as _decorate
 from relay.api.gradient_check import check_gradient
+from relay.api.modules import from_module
 from relay.api.overloading import overload
 from relay.api.plain_functions import from_source, jit
 from relay.api.python_mode import as_python
@@ -404,6 +405,7 @@ __all__ = [
     "dims",
     "errors",
     "explain",
+    "from_module",
     "from_source",
     "func_ty_to_placeholders",
     "get_env",

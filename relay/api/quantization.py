@@ -28,16 +28,20 @@ import numpy as np
 
 from relay.api.function import RelayFunction
 from relay.api.integer_programs import float_results, to_integers
+from relay.api.modules import from_module
 from relay.calling.executable import Executable
 from relay.compilation.stages import DEFAULT_LEVEL, CompiledSignature, check_target
-from relay.errors import RelayError, Span
+from relay.errors import Span
 from relay.eval.watching import watch
-from relay.ir.expr import Atom, AttributeValue, Binding, Block, Constant, Expr, Function, Module, OpCall, Var
+from relay.ir.definition import Definition, DerivedDefinition
+from relay.ir.expr import Atom, AttributeValue, Binding, Block, Constant, Expr, Module, OpCall, Var
 from relay.ir.rebuild import map_blocks
-from relay.ir.traverse import walk
 from relay.ir.types import INT8, INT32, BaseType, TensorType
-from relay.operator import Emitter, Value, lookup
+from relay.operator import Emitter, lookup
+from relay.text.display.programs import program_html
+from relay.text.printer import to_text
 from relay.transform.core.rebuilding import map_bodies
+from relay.transform.deployment.nodes import quantized_layers, straight_through_bindings
 from relay.transform.pipeline import optimize
 
 Method: TypeAlias = Literal["max", "percentile", "kl"]
@@ -69,7 +73,8 @@ class Layer:
 
 
 class QuantizedProgram:
-    """A quantized program, which is called with arrays, and its layers, in order. `module` is in the core."""
+    """A quantized program, which is called with arrays and from other programs, and its layers, in order. `module` is
+    in the core; `function` is the program as a decorated function: it is interpreted, differentiated, batched."""
 
     def __init__(self, module: Module, layers: tuple[Layer, ...]) -> None:
         self.module, self.layers = module, layers
@@ -80,6 +85,23 @@ class QuantizedProgram:
     def __call__(self, *arguments: Any) -> Any:
         """Run the compiled program."""
         return self._program(list(arguments))
+
+    @functools.cached_property
+    def function(self) -> RelayFunction:
+        """The program as a decorated function. Raises CompileError where `relay.from_module` does."""
+        return from_module(self.module)
+
+    @property
+    def __relay__(self) -> Definition | DerivedDefinition:
+        """The definition that programs call."""
+        return self.function.__relay__
+
+    def interpret(self, *arguments: Any) -> Any:
+        """Run the program on the reference interpreter."""
+        return self.function.interpret(*arguments)
+
+    def _repr_html_(self) -> str:
+        return program_html(self.module.entry, "", to_text(self.module, elide=True))
 
     def compile(self, *, target: str = "cpu") -> Executable:
         """The compiled program by itself. With `target="vta"` its layers run on the accelerator, if the program is one
@@ -108,14 +130,19 @@ def to_int8(
     *,
     power_of_two: bool = True,
     integer: bool = False,
+    straight_through: bool = False,
 ) -> QuantizedProgram:
     """The function with those products and convolutions in 8 bits that a sample reaches. `samples` are arguments for
     it, each a sequence, of the types that it is to be compiled for. A module is one of the core, with its composite
-    operators expanded. With `integer`, what is computed between products is in integers, too: sums and shifts.
+    operators expanded. With `integer`, what is computed between products is in integers, too: sums and shifts. With
+    `straight_through` derivatives are those of the float products, at the values that the operands have; otherwise they
+    are those of rounding, 0.
 
     Raises ValueError without samples, for samples that give a product infinities or NaNs, for another method, a
-    percentile that is none, or integers with scales that are not powers of two.
+    percentile that is none, integers with scales that are not powers of two, or integers with derivatives.
     """
+    if integer and straight_through:
+        raise ValueError("a program in integers has no derivatives; leave integer or straight_through out")
     if integer and not power_of_two:
         raise ValueError("a program in integers has scales that are powers of two; leave power_of_two out")
     if method not in get_args(Method):
@@ -126,7 +153,7 @@ def to_int8(
     if not given:
         raise ValueError("quantization needs samples of the arguments")
     module = function if isinstance(function, Module) else function.core(*given[0])
-    layers = _layers(module)
+    layers = quantized_layers(module)
     before = _observe_layers(module, layers, given)
     reached = {target: call for target, call in layers.items() if before[target]}
     values: dict[Atom, list[np.ndarray]] = {}
@@ -143,7 +170,9 @@ def to_int8(
         for atom, seen in values.items()
     }
     sums: dict[Var, Var] = {}
-    made = map_bodies(module, lambda function: _LayerQuantizer(reached, scales, sums).block(function.body, {}))
+    made = map_bodies(
+        module, lambda function: _LayerQuantizer(reached, scales, sums, straight_through).block(function.body, {})
+    )
     if integer:
         ranges = _observe_layers(module, float_results(module), given)
 
@@ -175,38 +204,6 @@ def to_int8(
 
 
 # ---- what is quantized
-
-
-def _layers(module: Module) -> dict[Var, OpCall]:
-    """The products that 8-bit numbers have, too, by their results."""
-    return {
-        b.targets[0]: b.value
-        for function in module.functions.values()
-        if isinstance(function, Function)
-        for b in walk(function.body)
-        if isinstance(b.value, OpCall) and len(b.value.arguments) == 2 and _quantized_type(b.value) is not None
-    }
-
-
-def _quantized_type(call: OpCall) -> TensorType | None:
-    """The type of the product in 8 bits; None where there is none."""
-    operator = lookup(call.operator)
-    types = [a.type if isinstance(a, Var | Constant) else None for a in call.arguments]
-    if operator.numerics.quantized is None or not all(isinstance(t, TensorType) and _is_float(t) for t in types):
-        return None
-    emitter = Emitter()
-    operands = [
-        emitter.value(Var("q", TensorType(INT8, t.shape))) for t in types if isinstance(t, TensorType)
-    ]  # fmt: skip
-    try:
-        made = operator.numerics.quantized(*operands, **call.attributes)
-    except (RelayError, TypeError):
-        return None
-    return made.tensor if isinstance(made, Value) else None
-
-
-def _is_float(type_: TensorType) -> bool:
-    return isinstance(type_.base, BaseType) and type_.base.name in ("float32", "float64")
 
 
 @attrs.frozen(eq=False)
@@ -289,8 +286,15 @@ def _divergence(one: np.ndarray, other: np.ndarray) -> float:
 class _LayerQuantizer:
     """Puts 8-bit products in place of those in `layers`."""
 
-    def __init__(self, layers: Mapping[Var, OpCall], scales: Mapping[Atom, float], sums: dict[Var, Var]) -> None:
+    def __init__(
+        self,
+        layers: Mapping[Var, OpCall],
+        scales: Mapping[Atom, float],
+        sums: dict[Var, Var],
+        straight_through: bool = False,
+    ) -> None:
         """`sums` gets the 32-bit sums by the products' results."""
+        self.straight_through = straight_through
         self.layers = layers
         self.scales = scales
         self.sums = sums
@@ -320,7 +324,9 @@ class _LayerQuantizer:
         one, other = (self.scales[a] for a in call.arguments)
         assert isinstance(target.type, TensorType) and isinstance(target.type.base, BaseType)
         scale = emitter.constant(one * other, target.type.base)
-        emitter.call(lookup("dequantize"), (product, scale, emitter.constant(0, INT32)), {"axis": -1})
+        made = emitter.call(lookup("dequantize"), (product, scale, emitter.constant(0, INT32)), {"axis": -1})
+        if self.straight_through:
+            return [*emitter.bindings, *straight_through_bindings(Binding((target,), call), call, made.atom)]
         *before, last = emitter.bindings
         return [*before, Binding((target,), last.value)]
 

@@ -1,5 +1,5 @@
-"""The command line: `relay check FILE.py ..`, `relay show FILE.py:function`, `relay opt`, `relay run`,
-`relay compile`, `relay repl`, `relay cache`, `relay vta`.
+"""The command line: `relay check FILE.py ..`, `relay show FILE.py:function`, `relay opt`, `relay transform`,
+`relay run`, `relay compile`, `relay repl`, `relay cache`, `relay vta`.
 
 `relay opt PROGRAM.relay --passes "inline, cse"` works on programs as text, `relay run PROGRAM.relay` runs them;
 `relay debug FILE.py:function` steps through a function, `relay profile FILE.py:function` tells where its time goes;
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import relay
-from relay.cli import cache, check, compile, debug, lsp, opt, profile, repl, run, show, vta
+from relay.cli import cache, check, compile, debug, lsp, opt, profile, repl, run, show, transform, vta
 from relay.cli.refusal import Refusal
 from relay.errors import RelayError
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"relay {relay.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     parsers: dict[str, _Parser] = {}
-    for command in (check, show, opt, run, compile, debug, profile, repl, lsp, cache, vta):
+    for command in (check, show, opt, transform, run, compile, debug, profile, repl, lsp, cache, vta):
         parsers[command.NAME] = sub = commands.add_parser(command.NAME, help=command.HELP, description=command.HELP)
         command.add_arguments(sub)
         sub.set_defaults(run=command.run)

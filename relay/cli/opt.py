@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     if options.diff:
         print(diff(module, result))
     if options.output is not None:
-        _write(result, options.output, options.constants)
+        write_program(result, options.output, options.constants)
     elif not options.diff and shown is not None and not shown:
         print(to_text(result))
     return 0
@@ -111,7 +111,8 @@ def _print_times(records: tuple[PassRecord, ...], before: int) -> None:
     print(f"{'total':<{width}}  {sum(r.seconds for r in records) * 1e3:9.2f} ms", file=sys.stdout)
 
 
-def _write(module: Module, output: str, constants: str | None) -> None:
+def write_program(module: Module, output: str, constants: str | None) -> None:
+    """Write a program to a file, and its large constants to another one if that is given. Raises Refusal."""
     aside: dict[str, np.ndarray] | None = None if constants is None else {}
     try:
         Path(output).write_text(to_text(module, constants=aside) + "\n", encoding="utf-8")

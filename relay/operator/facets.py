@@ -65,6 +65,8 @@ class Algebra(metaclass=_FacetType):
         idempotent: f(f(x)) = f(x) of a unary operator, f(x, x) = x of a binary one.
         involution: f(f(x)) = x.
         coercion: f(x) = x if x has the result's type already.
+        forwards: the position of the operand that the result is, whatever the others are: the operator is there for
+            derivatives, or for nothing.
         identity: the neutral element on the right of a binary operator: f(x, identity) = x.
         linear: the positions of operands in which the operator is linear.
         jointly_linear: linear in its operands taken together, f(c x, c y) = c f(x, y), as sums are.
@@ -82,6 +84,7 @@ class Algebra(metaclass=_FacetType):
     idempotent: bool = False
     involution: bool = False
     coercion: bool = False
+    forwards: int | None = None
     identity: float | bool | None = None
     linear: tuple[int, ...] = ()
     jointly_linear: bool = False

@@ -184,6 +184,7 @@ _KINDS_OF_FIELDS: dict[str, _Kind] = {
     "accumulates": (
         lambda v: _is_integer(v) or isinstance(v, str), "the position of an operand, or an operator's name",
     ),
+    "forwards": (lambda v: _is_integer(v), "the position of an operand"),
     "identity": (lambda v: isinstance(v, int | float), "a number"),
     "fill": (lambda v: isinstance(v, int | float | Undefined), "a number or relay.UNDEFINED"),
     "in_place": (lambda v: isinstance(v, InPlace), "an InPlace"),
@@ -260,8 +261,9 @@ def takes_out_by_name(gradient: Callable[..., Any]) -> bool:
 
 def _check_facts(name: str, count: int, pattern: Pattern, facts: Mapping[str, Any]) -> None:
     positions = {"linear": facts.get("linear", ())}
-    if isinstance(facts.get("accumulates"), int):
-        positions["accumulates"] = (facts["accumulates"],)
+    for fact in ("accumulates", "forwards"):
+        if isinstance(facts.get(fact), int):
+            positions[fact] = (facts[fact],)
     if "in_place" in facts:
         positions["in_place"] = (facts["in_place"].operand,)
     for field, found in positions.items():

@@ -2064,6 +2064,14 @@ class Operators:
         """
 
     @staticmethod
+    def straight_through(x: Any, y: Any) -> Any:
+        """Type: T:float, T -> T
+
+        y, whose derivative is that of x: for what is computed from x by steps that have none, as rounding (Bengio,
+        Leonard and Courville, 2013). x, y: (T float, s) -> (T, s).
+        """
+
+    @staticmethod
     def strided_slice(x: Any, begin: Any, end: Any, strides: Any) -> Any:
         """Type: T -> T
 
@@ -2566,6 +2574,7 @@ squeeze = Operators.squeeze
 stack = Operators.stack
 std = Operators.std
 stop_gradient = Operators.stop_gradient
+straight_through = Operators.straight_through
 strided_slice = Operators.strided_slice
 sub = Operators.sub
 subtract = Operators.subtract

@@ -16,6 +16,11 @@ from relay.transform.cleanup.simplification import reduce_strength, simplify
 from relay.transform.core.composites import expand_composites
 from relay.transform.core.specialization import specialize
 from relay.transform.core.structuring import structure
+from relay.transform.deployment.nodes import quantize_nodes
+from relay.transform.deployment.outputs import select_outputs
+from relay.transform.deployment.removal import remove_assertions, remove_identities, remove_prints, switch_to_inference
+from relay.transform.deployment.sizes import ModuleSizes, module_sizes
+from relay.transform.deployment.weights import merge_constants, quantize_weights, round_weights
 from relay.transform.fusion.outlining import fuse
 from relay.transform.layout.layouts import choose_layouts, convert_layout
 from relay.transform.linear_algebra.product_joining import join_products
@@ -48,6 +53,7 @@ __all__ = [
     "PASSES",
     "PREPARATION",
     "Improvement",
+    "ModuleSizes",
     "PassRecord",
     "Pipeline",
     "allocate_tapes",
@@ -80,16 +86,26 @@ __all__ = [
     "inline",
     "join_products",
     "loop_tail_calls",
+    "merge_constants",
+    "module_sizes",
     "optimize",
     "prepare",
+    "quantize_nodes",
+    "quantize_weights",
     "recompute_rounds",
     "reduce_strength",
+    "remove_assertions",
+    "remove_identities",
+    "remove_prints",
     "reorder_products",
+    "round_weights",
+    "select_outputs",
     "simplify",
     "sink_accumulators",
     "sink_reads",
     "specialize",
     "structure",
+    "switch_to_inference",
     "to_mixed_precision",
     "unroll_loops",
     "vectorize_loops",

@@ -33,6 +33,9 @@ from relay.transform.cleanup.simplification import reduce_strength, simplify
 from relay.transform.core.composites import expand_composites
 from relay.transform.core.specialization import specialize
 from relay.transform.core.structuring import structure
+from relay.transform.deployment.nodes import quantize_nodes
+from relay.transform.deployment.removal import remove_assertions, remove_identities, remove_prints, switch_to_inference
+from relay.transform.deployment.weights import merge_constants, quantize_weights, round_weights
 from relay.transform.fusion.outlining import fuse
 from relay.transform.layout.layouts import choose_layouts, convert_layout
 from relay.transform.linear_algebra.product_joining import join_products
@@ -106,12 +109,25 @@ PASSES: dict[str, Pass] = {
     "convert_layout": convert_layout,
     "improve_accuracy": improve_accuracy,
     "to_mixed_precision": to_mixed_precision,
+    "switch_to_inference": switch_to_inference,
+    "remove_assertions": remove_assertions,
+    "remove_prints": remove_prints,
+    "remove_identities": remove_identities,
+    "round_weights": round_weights,
+    "quantize_weights": quantize_weights,
+    "quantize_nodes": quantize_nodes,
+    "merge_constants": merge_constants,
     "fuse": fuse,
 }
 """The passes by their names."""
 
-LOSSY = frozenset({"to_mixed_precision", "improve_accuracy"})
-"""Passes that give up digits, or give more of them, where they are asked for."""
+LOSSY = frozenset(
+    {
+        *("to_mixed_precision", "improve_accuracy", "switch_to_inference", "remove_assertions", "remove_prints"),
+        *("round_weights", "quantize_weights", "quantize_nodes"),
+    }
+)
+"""Passes that give up digits, or give more of them, or effects, where they are asked for."""
 
 EXACT = (
     frozenset(PASSES)

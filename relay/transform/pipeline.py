@@ -60,6 +60,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     (*BETWEEN[1], "loop_tail_calls"),
     (
         *(
+            "remove_identities",
             *BETWEEN[2],
             "eliminate_dead_arguments",
             "eliminate_dead_fields",
@@ -71,6 +72,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ),
     (
         *(
+            "remove_identities",
             *BETWEEN[3],
             "eliminate_dead_arguments",
             "eliminate_dead_fields",

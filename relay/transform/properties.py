@@ -5,6 +5,7 @@
     structure            first_order    structured
     expand_composites    structured     expanded
     differentiate        structured     differentiated    expanded
+    quantize_weights, quantize_nodes    structured        expanded
     loop_tail_calls      structured     looped
     the others           structured
 
@@ -89,6 +90,8 @@ CONTRACTS: Mapping[str, Contract] = {
     "structure": Contract(needs=_names("first_order"), gives=_names("structured")),
     "expand_composites": Contract(gives=_names("expanded")),
     "differentiate": Contract(gives=_names("differentiated"), undoes=_names("expanded", "looped")),
+    "quantize_weights": Contract(undoes=_names("expanded", "looped")),
+    "quantize_nodes": Contract(undoes=_names("expanded", "looped")),
     "loop_tail_calls": Contract(gives=_names("looped"), undoes=_names()),
 }
 """The contracts of passes; for others it is `Contract()`."""

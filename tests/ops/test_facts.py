@@ -89,6 +89,12 @@ def coercion(call: Call) -> Iterator[Pair]:
         yield call(x), x
 
 
+def forwards(call: Call) -> Iterator[Pair]:
+    position = call.operator.algebra.forwards
+    assert position is not None
+    yield call(*call.x), call.x[position]
+
+
 def identity(call: Call) -> Iterator[Pair]:
     x = call.x[0]
     neutral = np.asarray(call.operator.algebra.identity, x.dtype)
@@ -291,12 +297,12 @@ def layouts(call: Call) -> Iterator[Pair]:
 FACTS: dict[str, Callable[[Call], Iterator[Pair]]] = {
     f.__name__: f
     for f in (
-        commutative, associative, idempotent, involution, coercion, identity, linear, jointly_linear, homogeneous, fill,
+        commutative, associative, idempotent, involution, coercion, forwards, identity, linear, jointly_linear, homogeneous, fill,
         kind, axis, reduction_axes, accumulates, in_place, columns, summed, on_dims, layouts,
     )
 }  # fmt: skip
 PATTERNS = {Pattern.ELEMENTWISE: elementwise, Pattern.BROADCAST: elementwise, Pattern.INJECTIVE: injective}
-EXACT = ("identity", "fill", "kind", "on_dims", "coercion")
+EXACT = ("identity", "forwards", "fill", "kind", "on_dims", "coercion")
 """Those without any arithmetic, which hold for special numbers, too."""
 
 

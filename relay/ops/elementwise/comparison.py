@@ -356,7 +356,7 @@ def cast(x: Tensor, dtype: BaseType) -> Tensor:
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(lambda x: x, direct=True),
     gradient=lambda x, out, dout: None,
-    algebra=Algebra(idempotent=True, maps_over_tree=True),
+    algebra=Algebra(idempotent=True, maps_over_tree=True, forwards=0),
 )
 def stop_gradient(x: Tensor) -> Tensor:
     """x itself, as a constant to differentiation; of a structure or data all tensors in it. x: (T, s) -> (T, s).
@@ -372,7 +372,7 @@ def stop_gradient(x: Tensor) -> Tensor:
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(lambda x: x, direct=True),
     gradient=lambda x, out, dout: dout,
-    algebra=Algebra(linear=(0,), idempotent=True, coercion=True),
+    algebra=Algebra(linear=(0,), idempotent=True, coercion=True, forwards=0),
 )
 def copy(x: Tensor) -> Tensor:
     """x itself. x: (T, s) -> (T, s).
@@ -381,3 +381,21 @@ def copy(x: Tensor) -> Tensor:
     array([1., 2.], dtype=float32)
     """
     return np.array(x)
+
+
+@register_op(
+    relation=Relation("T:float, T -> T", same_shape),
+    pattern=Pattern.ELEMENTWISE,
+    compute=lambda x, y: elementwise(lambda e: e, direct=True)(y),
+    gradient=lambda x, y, out, dout: (dout, None),
+    algebra=Algebra(forwards=1),
+    sampler=cases(case((2, 3), (2, 3)), case((), ())),
+)
+def straight_through(x: Tensor, y: Tensor) -> Tensor:
+    """y, whose derivative is that of x: for what is computed from x by steps that have none, as rounding (Bengio,
+    Leonard and Courville, 2013). x, y: (T float, s) -> (T, s).
+
+    >>> relay.straight_through(np.float32([1.2, 2.7]), np.float32([1, 3]))
+    array([1., 3.], dtype=float32)
+    """
+    return np.array(y)

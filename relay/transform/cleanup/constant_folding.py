@@ -28,10 +28,11 @@ same everywhere: a kernel fills a tensor faster than it reads one."""
 
 
 @module_pass
-def fold_constants(module: Module, max_size: int = LARGEST) -> Module:
+def fold_constants(module: Module, max_size: int = LARGEST, made: bool = False) -> Module:
     """The module with calls on constants computed, but none that has a requirement on its operands or a result of more
-    than `max_size` bytes."""
-    return map_bodies(module, lambda function: _ConstantFolding(max_size).block(function.body))
+    than `max_size` bytes. With `made` also what is made in the program, as `zeros`, `ones` and `arange` do, and
+    everything of constants, even if a kernel makes it faster than it reads it."""
+    return map_bodies(module, lambda function: _ConstantFolding(max_size, made).block(function.body))
 
 
 def folded_constant(call: OpCall, type_: Type | None, max_size: int = LARGEST) -> Constant | None:
@@ -78,8 +79,9 @@ def _is_worth_reading(call: OpCall, result: Constant) -> bool:
 
 
 class _ConstantFolding:
-    def __init__(self, max_size: int) -> None:
+    def __init__(self, max_size: int, everything: bool) -> None:
         self.max_size = max_size
+        self.everything = everything
         self.known: dict[Var, Atom] = {}
         self.made: dict[Var, OpCall | Constant | None] = {}  # what is made of nothing: its call, or what that gave
 
@@ -104,6 +106,8 @@ class _ConstantFolding:
     def fold_call(self, target: Var, call: OpCall) -> Constant | None:
         """The constant that equals a call, or None. Results of constants that do not become constants are kept for
         later calls. What is none, but computed of constants, is kept for those that use it."""
+        if self.everything and not call.arguments:
+            return _evaluate_call(call, target.type, self.max_size)
         if not call.arguments or lookup(call.operator).memory.constant is not None:
             self.made[target] = call
             return None
@@ -112,7 +116,7 @@ class _ConstantFolding:
             return None
         whole = OpCall(call.operator, tuple(arguments), call.attributes, call.span)
         value = _evaluate_call(whole, target.type, self.max_size)
-        if value is not None and not _is_worth_reading(call, value):
+        if value is not None and not self.everything and not _is_worth_reading(call, value):
             self.made[target] = value
             return None
         return value

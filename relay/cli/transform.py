@@ -1,0 +1,72 @@
+"""`relay transform`: a program that is given as text, made ready for inference, from some inputs to some outputs."""
+
+from __future__ import annotations
+
+import argparse
+
+from relay.cli.inputs import enter, read_program
+from relay.cli.opt import write_program
+from relay.cli.refusal import Refusal
+from relay.ir.expr import Derivative
+from relay.text.printer import to_text
+from relay.transform.deployment.outputs import select_outputs
+from relay.transform.deployment.sizes import module_sizes, sizes_report
+from relay.transform.pipeline import Pipeline
+from relay.transform.properties import properties_of
+
+NAME = "transform"
+HELP = "make a program ready for inference: keep what outputs need, remove what only training does, quantize"
+
+INFERENCE = (
+    "switch-to-inference, remove-prints, remove-assertions, remove-identities, inline, expand-composites, simplify,"
+    " fold-constants{made, max_size=64MiB}, fold-scales, fold-constants{made, max_size=64MiB}, simplify, cse, dce,"
+    " merge-constants"
+)
+"""The passes that run unless others are given."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("file", metavar="PROGRAM.relay")
+    parser.add_argument("--inputs", metavar="NAMES", default="", help="variables that are parameters of the result")
+    parser.add_argument("--outputs", metavar="NAMES", default="", help="variables that are its results")
+    parser.add_argument("--entry", metavar="FUNCTION", help="the function, if not the entry")
+    parser.add_argument("--passes", metavar="LIST", default=INFERENCE, help=f"instead of {INFERENCE}")
+    parser.add_argument("--then", metavar="LIST", default="", help="passes after those, as quantize-weights")
+    parser.add_argument("-o", "--output", metavar="OUT.relay", help="write the result, instead of printing it")
+    parser.add_argument("--constants", metavar="OUT.npz", help="with -o: write large constants to this file")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the program, and print the sizes before and after."""
+    if options.constants is not None and options.output is None:
+        raise Refusal("--constants needs -o")
+    module = read_program(options.file)
+    if options.entry is not None:
+        module = enter(module, options.entry)
+    before = module_sizes(module)
+    try:
+        if "structured" not in properties_of(module):
+            module = Pipeline("specialize, structure", stage="typed")(module)
+        if any(isinstance(f, Derivative) for f in module.functions.values()):
+            module = Pipeline("differentiate")(module)
+        inputs, outputs = _names(options.inputs), _names(options.outputs)
+        if inputs or outputs:
+            module = select_outputs(module, inputs, outputs)
+        pipeline = Pipeline(", ".join(filter(None, (options.passes, options.then))))
+        pipeline.known = properties_of(module)
+        result = pipeline(module)
+        if inputs or outputs:  # without parameters that only what the passes removed has read
+            result = select_outputs(result, inputs)
+    except ValueError as error:
+        raise Refusal(str(error)) from None
+    if options.output is not None:
+        write_program(result, options.output, options.constants)
+    else:
+        print(to_text(result))
+    print(sizes_report(before, module_sizes(result)))
+    return 0
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip().removeprefix("%") for name in text.split(",") if name.strip()]
