@@ -5,7 +5,8 @@
     assert c "why"; print "x = " x                         nothing
 
 Which operator is an identity says its definition (`forwards`). Which one does something else while a network is trained
-says its attribute `training`, which is off afterwards: dropout is its operand then, once it is expanded. A program with pending derivatives keeps its identities, since derivatives tell them apart.
+says its attribute `training`, which is off afterwards: dropout is its operand then, once it is expanded. A program with
+pending derivatives keeps its identities, since derivatives tell them apart.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ def remove_identities(module: Module) -> Module:
 
 @module_pass
 def switch_to_inference(module: Module) -> Module:
-    """The module with those operators that have an attribute `training`, as dropout has, as they are in inference. It is
-    for programs whose composite operators have not been expanded."""
+    """The module with operators that have an attribute `training`, as dropout has, as they are in inference. It is for
+    programs whose composite operators have not been expanded."""
 
     def block(block_: Block) -> Block:
         bindings = []
