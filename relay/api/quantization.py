@@ -94,7 +94,8 @@ class QuantizedProgram:
     @property
     def __relay__(self) -> Definition | DerivedDefinition:
         """The definition that programs call."""
-        return self.function.__relay__
+        definition: Definition | DerivedDefinition = self.function.__relay__
+        return definition
 
     def interpret(self, *arguments: Any) -> Any:
         """Run the program on the reference interpreter."""

@@ -297,8 +297,8 @@ def layouts(call: Call) -> Iterator[Pair]:
 FACTS: dict[str, Callable[[Call], Iterator[Pair]]] = {
     f.__name__: f
     for f in (
-        commutative, associative, idempotent, involution, coercion, forwards, identity, linear, jointly_linear, homogeneous,
-        fill, kind, axis, reduction_axes, accumulates, in_place, columns, summed, on_dims, layouts,
+        commutative, associative, idempotent, involution, coercion, forwards, identity, linear, jointly_linear,
+        homogeneous, fill, kind, axis, reduction_axes, accumulates, in_place, columns, summed, on_dims, layouts,
     )
 }  # fmt: skip
 PATTERNS = {Pattern.ELEMENTWISE: elementwise, Pattern.BROADCAST: elementwise, Pattern.INJECTIVE: injective}
