@@ -17,7 +17,7 @@ from relay.ir.traverse import walk
 from relay.ir.types import INT8, INT32, BaseType, TensorType
 from relay.operator import Emitter, Value, lookup
 from relay.transform.core.rebuilding import map_bodies
-from relay.transform.deployment.weights import LARGEST, is_weight, quantized, scale_of
+from relay.transform.deployment.weights import LARGEST, is_weight, scale_of, to_8_bits
 from relay.transform.module_pass import module_pass
 
 _SMALLEST = 1e-30  # of a scale: zeros have one, too
@@ -110,7 +110,7 @@ def _operand(emitter: Emitter, atom: Atom) -> tuple[Atom, Value]:
     value = emitter.value(atom)
     if isinstance(atom, Constant) and is_weight(atom, 1):
         scale = scale_of(atom.value)
-        return Constant(quantized(atom.value, scale), atom.span), emitter.constant(scale, value.base)
+        return Constant(to_8_bits(atom.value, scale), atom.span), emitter.constant(scale, value.base)
     largest = value.op("abs").op("max") if value.size != 0 else emitter.constant(0.0, value.base)
     found = (largest * (1 / LARGEST)).op("maximum", _SMALLEST)
     attributes: dict[str, AttributeValue] = {"axis": -1, "out_dtype": INT8}

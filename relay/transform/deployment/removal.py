@@ -49,13 +49,13 @@ def switch_to_inference(module: Module) -> Module:
 def remove_assertions(module: Module) -> Module:
     """The module without assertions, those included that operators make of their requirements. What would have stopped
     the program goes on with any value."""
-    return _without(module, lambda value: isinstance(value, Assert) or (isinstance(value, Print) and value.fails))
+    return _drop_bindings(module, lambda value: isinstance(value, Assert) or (isinstance(value, Print) and value.fails))
 
 
 @module_pass
 def remove_prints(module: Module) -> Module:
     """The module without prints."""
-    return _without(module, lambda value: isinstance(value, Print) and not value.fails)
+    return _drop_bindings(module, lambda value: isinstance(value, Print) and not value.fails)
 
 
 def _forward(module: Module, position: Callable[[Operator], int | None]) -> Module:
@@ -85,7 +85,7 @@ class _Forwarding:
         return self.known.get(atom, atom) if isinstance(atom, Var) else atom
 
 
-def _without(module: Module, removed: Callable[[object], bool]) -> Module:
+def _drop_bindings(module: Module, removed: Callable[[object], bool]) -> Module:
     def block(block_: Block) -> Block:
         kept = [b for b in block_.bindings if b.targets or not removed(b.value)]
         bindings = [rebind(b, map_parts(b.value, block=block)) for b in kept]

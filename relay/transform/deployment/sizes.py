@@ -9,7 +9,7 @@ import attrs
 from relay.ir.analysis.metering import work
 from relay.ir.expr import Constant, Function, Module
 from relay.ir.traverse import all_blocks, count_bindings, operands, terminator_operands, walk
-from relay.support.tables import aligned
+from relay.support.tables import aligned_rows
 
 
 @attrs.frozen
@@ -49,4 +49,4 @@ def sizes_report(before: ModuleSizes, after: ModuleSizes) -> str:
     for field in attrs.fields(ModuleSizes):
         one, other = getattr(before, field.name), getattr(after, field.name)
         rows.append([field.name.replace("_", " "), f"{one:,}", f"{other:,}"])
-    return "\n".join(aligned(rows, "<>>"))
+    return "\n".join(aligned_rows(rows, "<>>"))

@@ -74,7 +74,7 @@ def scale_of(array: np.ndarray) -> float:
     return float(np.abs(array.astype(np.float64)).max(initial=0.0)) / LARGEST or 1.0
 
 
-def quantized(array: np.ndarray, scale: float) -> np.ndarray:
+def to_8_bits(array: np.ndarray, scale: float) -> np.ndarray:
     """An array in 8 bits."""
     operands = [array, np.asarray(scale, array.dtype), np.asarray(0, np.int32)]
     return np.asarray(lookup("quantize").evaluate(operands, {"axis": -1, "out_dtype": INT8}))
@@ -84,7 +84,7 @@ def _dequantized(emitter: Emitter, constant: Constant) -> Atom:
     scale = scale_of(constant.value)
     base = constant.type.base
     assert isinstance(base, BaseType)
-    whole = emitter.constant(quantized(constant.value, scale), INT8)
+    whole = emitter.constant(to_8_bits(constant.value, scale), INT8)
     zero = emitter.constant(0, INT32)
     return emitter.call(lookup("dequantize"), (whole, emitter.constant(scale, base), zero), {"axis": -1}).atom
 
@@ -97,7 +97,7 @@ def round_weights(module: Module, steps: int = 256, min_size: int = 16) -> Modul
     if steps < 2:
         raise ValueError(f"weights are rounded to at least 2 numbers, found steps={steps}")
 
-    def rounded(constant: Constant) -> Constant:
+    def round_values(constant: Constant) -> Constant:
         if not is_weight(constant, min_size):
             return constant
         exact = constant.value.astype(np.float64)
@@ -106,7 +106,7 @@ def round_weights(module: Module, steps: int = 256, min_size: int = 16) -> Modul
         values = low + np.round((exact - low) / width) * width
         return Constant(values.astype(constant.value.dtype), constant.span)
 
-    return _map_constants(module, rounded)
+    return _map_constants(module, round_values)
 
 
 @module_pass
@@ -114,13 +114,13 @@ def merge_constants(module: Module) -> Module:
     """The module with equal constant arrays as one."""
     known: dict[Hashable, Constant] = {}
 
-    def merged(constant: Constant) -> Constant:
+    def representative(constant: Constant) -> Constant:
         array = constant.value
         if array.size < 2:
             return constant
         return known.setdefault((str(array.dtype), array.shape, array.tobytes()), constant)
 
-    return _map_constants(module, merged)
+    return _map_constants(module, representative)
 
 
 def _map_constants(module: Module, change: Callable[[Constant], Constant]) -> Module:
