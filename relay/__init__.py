@@ -298,7 +298,7 @@ class _Relay(_types.ModuleType, _Operators):
 
 
 _PRELUDE = ("List", "Option", "Tree", "prelude")
-_TOOLS = ("debug", "lax", "testing")
+_TOOLS = ("builder", "debug", "lax", "testing")
 """Modules over everything, which are imported when they are first used."""
 
 
