@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import attrs
 import numpy as np
@@ -24,6 +24,8 @@ from relay.errors import TypeMismatch
 from relay.ir.annotations.annotation import Ref
 from relay.ir.structure import build, ordered_keys, split
 from relay.ir.types import BaseType, Form
+
+_Part = TypeVar("_Part")
 
 
 @attrs.frozen
@@ -46,6 +48,13 @@ class InnerNode:
     form: Form
     count: int
     order: tuple[int, ...] | None = attrs.field(default=None, eq=False)
+
+    def in_own_order(self, parts: Sequence[_Part]) -> tuple[tuple[_Part, ...], Form]:
+        """The parts as the structure has them, and its form with its keys in that order."""
+        if self.order is None:
+            return tuple(parts), self.form
+        names = tuple(self.form.names[place] for place in self.order)
+        return tuple(parts[place] for place in self.order), Form(self.form.cls, names)
 
 
 Node: TypeAlias = LeafNode | StaticNode | InnerNode
@@ -122,7 +131,7 @@ def node_of(value: object) -> tuple[InnerNode, Sequence[Any]] | None:
     if type(value) is tuple:
         return InnerNode(Form(tuple), len(value)), value
     if isinstance(value, dict):
-        return _dict_node(value)
+        return dict_node(value)
     if isinstance(value, Ref):
         return InnerNode(_REFERENCE, 1), (value.value,)
     cls = type(value)
@@ -133,7 +142,8 @@ def node_of(value: object) -> tuple[InnerNode, Sequence[Any]] | None:
     return None if found is None else (InnerNode(found[0] or Form(tuple), len(found[1])), found[1])
 
 
-def _dict_node(value: dict[Any, Any]) -> tuple[InnerNode, Sequence[Any]]:
+def dict_node(value: dict[Any, _Part]) -> tuple[InnerNode, Sequence[_Part]]:
+    """The node of a dict, and its parts in the order of the keys."""
     given = tuple(value)
     names = ordered_keys(given)
     place = {name: index for index, name in enumerate(names)}
@@ -222,9 +232,8 @@ def build_node(node: InnerNode, parts: list[Any]) -> Any:
         return tuple(parts)
     if form.cls is Ref:
         return Ref(parts[0])
-    if form.cls is dict and node.order is not None:
-        return {form.names[place]: parts[place] for place in node.order}
-    return build(form, parts)
+    given, form = node.in_own_order(parts)
+    return build(form, given)
 
 
 def flatten_like(structure: Structure, value: object, name: str) -> list[Any]:

@@ -441,6 +441,7 @@ KINDS = {
     "tuple": (1.5, (2.5,), ()),
     "list": [1.5, [2.5], []],
     "dict": {"b": 1.5, "a": {"c": 2.5}},
+    "dict of other keys": {2: 1.5, 1: {(0, "c"): 2.5}, Mode.TEST: 3.5},
     "named tuple": Pair(1.5, [2.5]),
     "dataclass": Layer(1.5, "relu"),
     "attrs": Config(1.5, "fast"),

@@ -17,7 +17,6 @@ from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir import tree
 from relay.ir.annotations.annotation import Ref
 from relay.ir.definition import DataClass, Definition, complete_definition, data_class
-from relay.ir.structure import ordered_keys
 from relay.ir.tree import LEAF, InnerNode, Node, StaticNode, Structure
 from relay.ir.types import DataType, Form, RefType, StackType, TensorType, prune
 from relay.typecheck.elaboration.abstract_values import (
@@ -117,7 +116,7 @@ class _InnerNode:
     """A structure whose parts the checker knows."""
 
     node: InnerNode
-    parts: tuple[AbstractValue, ...]
+    parts: Sequence[AbstractValue]
 
 
 @attrs.frozen(eq=False)
@@ -149,10 +148,7 @@ class _Trees:
                 return _InnerNode(InnerNode(Form(tuple), len(entity.items)), entity.items)
             if form.cls is not dict:
                 return _InnerNode(InnerNode(form, len(entity.items)), entity.items)
-            names = ordered_keys(form.names)
-            order = None if names == form.names else tuple(names.index(name) for name in form.names)
-            items = dict(zip(form.names, entity.items, strict=True))
-            return _InnerNode(InnerNode(Form(dict, names), len(names), order), tuple(items[name] for name in names))
+            return _InnerNode(*tree.dict_node(dict(zip(form.names, entity.items, strict=True))))
         if not isinstance(entity, DynamicValue):
             return None
         type_ = prune(entity.type)
@@ -216,10 +212,7 @@ class _Trees:
             return references.make_reference(self.checker, self.out, parts[0], self.span)
         if data.is_data_class(form.cls):
             return construct(self.checker, self.out, form.cls, parts, (), self.span)
-        if node.order is not None:
-            names = tuple(str(form.names[place]) for place in node.order)
-            return Tuple(tuple(parts[place] for place in node.order), Form(dict, names))
-        return Tuple(tuple(parts), form)
+        return Tuple(*node.in_own_order(parts))
 
     def call_library(
         self, name: str, arguments: Sequence[AbstractValue], of: DataClass | None, count: int
@@ -355,7 +348,7 @@ class _Trees:
             what = type(entity).__name__.lower()
             raise TypeMismatch(f"a {what} is not part of a tree", self.span, help="make it a list or a tuple")
 
-    def matching(self, node: InnerNode, other: AbstractValue, path: str) -> tuple[AbstractValue, ...]:
+    def matching(self, node: InnerNode, other: AbstractValue, path: str) -> Sequence[AbstractValue]:
         """The parts of another structure with the node of the first one."""
         inner = None if self.is_open(other) or self.is_static(other) else self.inner_node(other)
         if inner is None or inner.node != node:
