@@ -21,7 +21,7 @@ from relay.typecheck.elaboration.abstract_values import (
     GlobalFunction,
     LocalFunction,
     Method,
-    Number,
+    PythonNumber,
     PythonObject,
     Size,
     SizeExpression,
@@ -104,7 +104,7 @@ def _text(meaning: AbstractValue) -> str | None:
             return f"int ({dim})"
         case SizeExpression():
             return "float" if meaning.is_float else "int"
-        case Number(value):
+        case PythonNumber(value):
             return f"{type(value).__name__} ({value})"
         case Tuple(items, form):
             inside = [_text(item) or ".." for item in items]

@@ -128,36 +128,49 @@ class DynamicValue:
     of_range: bool = False
 
 
-@attrs.frozen(eq=False)
 class Number:
-    """A Python number or a size. Each use chooses its own dtype."""
+    """A number that is known at compile time: of Python, or a size. Each use chooses its own dtype."""
 
-    value: int | float
-    span: Span | None = None
+    span: Span | None
+
+    def specialize(self) -> int | float:
+        """The number. That of symbolic dims is theirs in this call, and the program is for these sizes only then: what
+        does not know sizes is right for the call; what does, asks for `dim`."""
+        raise NotImplementedError
 
     @property
     def is_float(self) -> bool:
         """True if it is a float."""
+        raise NotImplementedError
+
+
+@attrs.frozen(eq=False)
+class PythonNumber(Number):
+    """A Python number."""
+
+    value: int | float
+    span: Span | None = None
+
+    def specialize(self) -> int | float:
+        return self.value
+
+    @property
+    def is_float(self) -> bool:
         return isinstance(self.value, float)
 
 
-class StaticNumber(Number):
+class StaticNumber(PythonNumber):
     """An integer in a structure that is a part of the structure, as strings are: functions that get it know it."""
 
 
+@attrs.frozen(eq=False)
 class Size(Number):
-    """A number that symbolic dims decide. Who asks for `value` makes the dims numbers, so what does not know sizes is
-    right for the size of the call; what does, asks for `dim`."""
+    """A number that symbolic dims decide."""
 
-    __match_args__ = ("dim", "span")
     dim: Dim
+    span: Span | None = None
 
-    def __init__(self, dim: Dim, span: Span | None = None) -> None:
-        object.__setattr__(self, "dim", dim)
-        object.__setattr__(self, "span", span)
-
-    @property
-    def value(self) -> int:
+    def specialize(self) -> int:
         number = facts().number(self.dim)
         if number is None:
             refuse_made(self.dim)
@@ -169,51 +182,37 @@ class Size(Number):
         return False
 
 
+@attrs.frozen(eq=False)
 class SizeExpression(Number):
-    """A number that an operator computes from sizes, where it is not a dim: `1.0 / n`. Asking for `value` does the
-    same as for a size."""
+    """A number that an operator computes from sizes, where it is not a dim: `1.0 / n`."""
 
     operator: str
     operands: tuple[Number, ...]
-    result_is_float: bool
+    compute: Callable[..., int | float]
+    is_float: bool
+    span: Span | None
 
-    def __init__(
-        self,
-        operator: str,
-        operands: tuple[Number, ...],
-        compute: Callable[..., int | float],
-        is_float: bool,
-        span: Span | None,
-    ) -> None:
-        object.__setattr__(self, "operator", operator)
-        object.__setattr__(self, "operands", operands)
-        object.__setattr__(self, "compute", compute)
-        object.__setattr__(self, "result_is_float", is_float)
-        object.__setattr__(self, "span", span)
-
-    @property
-    def value(self) -> int | float:
-        compute: Callable[..., int | float] = self.compute  # type: ignore[attr-defined]
-        return compute(*(o.value for o in self.operands))
-
-    @property
-    def is_float(self) -> bool:
-        return self.result_is_float
+    def specialize(self) -> int | float:
+        return self.compute(*(operand.specialize() for operand in self.operands))
 
 
 def size(dim: Dim, span: Span | None = None) -> Number:
     """A dim as a number."""
     dim = resolve_dim(dim)
-    return Number(dim, span) if isinstance(dim, int) else Size(dim, span)
+    return PythonNumber(dim, span) if isinstance(dim, int) else Size(dim, span)
 
 
 def dim_of(number: Number) -> Dim | None:
     """The dim that a number is: itself, if it is an integer."""
     if isinstance(number, Size):
         return resolve_dim(number.dim)
-    if isinstance(number, SizeExpression) or not isinstance(number.value, int):
-        return None
-    return number.value
+    return number.value if isinstance(number, PythonNumber) and isinstance(number.value, int) else None
+
+
+def integer_of(value: object) -> int | None:
+    """The integer that a value is, for the sizes of this call; None for other values."""
+    number = value.specialize() if isinstance(value, Number) else None
+    return number if isinstance(number, int) else None
 
 
 @attrs.frozen(eq=False)
@@ -411,9 +410,9 @@ def meaning_of(value: AbstractValue) -> Meaning:
         case Size(dim):
             return SizeValue(resolve_dim(dim))
         case SizeExpression(operands=operands):
-            return ComputedNumber(value.compute, tuple(map(meaning_of, operands)))  # type: ignore[attr-defined]
+            return ComputedNumber(value.compute, tuple(map(meaning_of, operands)))
         case Number():
-            return PythonValue(value.value)
+            return PythonValue(value.specialize())
         case Tuple(items, form):
             return Parts(tuple(map(meaning_of, items)), form)
         case PythonObject(python):

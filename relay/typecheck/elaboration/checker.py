@@ -237,13 +237,13 @@ class Checker(Constraints):
         """A number as a rank-0 tensor of this base type (unknown: decided by its uses)."""
         if isinstance(number, Size | SizeExpression):
             return sizes.constant(self, out, number, base)
-        base = prune(base) if base is not None else self.solver.literal_base(number.value, number.span)  # type: ignore[arg-type]
+        base = prune(base) if base is not None else self.solver.literal_base(number.specialize(), number.span)  # type: ignore[arg-type]
         if isinstance(base, BaseType):
             _require_holding(base, number)
-            constant = Constant(np.asarray(number.value, dtype=base.dtype), number.span)
+            constant = Constant(np.asarray(number.specialize(), dtype=base.dtype), number.span)
             return DynamicValue(constant, constant.type)
         if number.span is not None and isinstance(base, Unknown) and (number.is_float or not base.literals):
-            fresh = self.solver.literal_base(number.value, number.span)
+            fresh = self.solver.literal_base(number.specialize(), number.span)
             self.unify_base_at(fresh, base, number.span)
             base = fresh
         type_ = TensorType(base, ())  # type: ignore[arg-type]
@@ -256,7 +256,7 @@ class Checker(Constraints):
                 _require_holding(found, number)
             dtype = found.dtype if isinstance(found, BaseType) else _dtype_of_literal(number)
             try:
-                value = np.asarray(number.value, dtype=dtype)
+                value = np.asarray(number.specialize(), dtype=dtype)
             except OverflowError:
                 raise TypeCheckError(f"this number is too large for {dtype}", number.span) from None
             place.items.append(Binding((var,), Constant(value, number.span)))
@@ -296,20 +296,20 @@ class Checker(Constraints):
 
 def _dtype_of_literal(number: Number) -> np.dtype:
     """The dtype that represents a number in a scheme, where a call decides its dtype."""
-    if number.is_float or -(2**63) <= number.value < 2**63:
-        return np.dtype(type(number.value))
-    if abs(number.value) <= sys.float_info.max:
+    if number.is_float or -(2**63) <= number.specialize() < 2**63:
+        return np.dtype(type(number.specialize()))
+    if abs(number.specialize()) <= sys.float_info.max:
         return np.dtype(np.float64)  # of an integer that only a float holds, or an unsigned one
     raise TypeMismatch("this integer is out of range for every dtype", number.span, help="write a float: `1e300`")
 
 
 def _require_holding(base: BaseType, number: Number) -> None:
     """Raises TypeMismatch for a number that the base type does not hold."""
-    if not holds(base, number.value):
+    if not holds(base, number.specialize()):
         raise TypeMismatch(
-            misfit_text(base, number.value),
+            misfit_text(base, number.specialize()),
             number.span,
-            help=_better_number(base, number.value),
+            help=_better_number(base, number.specialize()),
         )
 
 

@@ -20,9 +20,9 @@ from relay.typecheck.elaboration.abstract_values import (
     GlobalFunction,
     ListLength,
     Number,
+    PythonNumber,
     PythonObject,
     Size,
-    SizeExpression,
     Tuple,
     dim_of,
     is_constant_bool,
@@ -135,6 +135,6 @@ def same_number(a: Number, b: Number) -> bool:
     if isinstance(a, Size) or isinstance(b, Size):
         left, right = dim_of(a), dim_of(b)
         return left is not None and right is not None and follows_equal(left, right) is True
-    if isinstance(a, SizeExpression) or isinstance(b, SizeExpression):
+    if not isinstance(a, PythonNumber) or not isinstance(b, PythonNumber):
         return a is b
     return type(a.value) is type(b.value) and a.value == b.value

@@ -72,7 +72,7 @@ def is_number(entity: AbstractValue) -> bool:
         return entity.form is None and bool(entity.items) and all(map(is_number, entity.items))
     if not isinstance(entity, Number) or data_dependent.mentioned_in_number(entity):
         return False
-    return isinstance(entity.value, int | float)
+    return isinstance(entity.specialize(), int | float)
 
 
 def is_count(entity: AbstractValue, function: Function, position: int) -> bool:

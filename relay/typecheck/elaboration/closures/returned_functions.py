@@ -54,6 +54,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Number,
     Poison,
     Progression,
+    PythonNumber,
     PythonObject,
     Range,
     Tuple,
@@ -317,7 +318,7 @@ class _ResultPacker:
             case Number():
                 if mentioned_in_number(entity):
                     return self._value(self.checker.materialize(self.out, entity, self.span))
-                number = Number(entity.value, entity.span) if self.leaves else entity
+                number = PythonNumber(entity.specialize(), entity.span) if self.leaves else entity
                 return StaticNode(static_key(number), number)
             case PythonObject() | GlobalFunction():
                 return StaticNode(static_key(entity), entity)

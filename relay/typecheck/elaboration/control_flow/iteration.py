@@ -23,6 +23,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Handler,
     Number,
     Progression,
+    PythonNumber,
     PythonObject,
     Range,
     Tuple,
@@ -101,7 +102,7 @@ def _few_numbers(iterable: AbstractValue, span: Span | None) -> list[AbstractVal
     if not isinstance(start, int) or not isinstance(stop, int):
         return None
     numbers = range(start, stop, iterable.step)
-    return [Number(n, span) for n in numbers] if len(numbers) <= FEW_ROUNDS else None
+    return [PythonNumber(n, span) for n in numbers] if len(numbers) <= FEW_ROUNDS else None
 
 
 def _static_items(
@@ -151,10 +152,10 @@ def _element_at(
         and dynamic_lists.is_growing(part)
         and (count := dynamic_lists.count(part)) is not None
     ):
-        return index(checker, out, part, [Number(position, span)], span) if position < count else None
+        return index(checker, out, part, [PythonNumber(position, span)], span) if position < count else None
     if isinstance(part, DynamicValue) and (type_ := tensor_type(part)) is not None and type_.rank > 0:
         inside = at_least(type_.shape[0], position + 1)
-        return index(checker, out, part, [Number(position, span)], span) if inside else None
+        return index(checker, out, part, [PythonNumber(position, span)], span) if inside else None
     if isinstance(part, Zip):
         row = [_element_at(checker, out, item, position, span) for item in part.items]
         return None if any(item is None for item in row) else Tuple(tuple(item for item in row if item is not None))

@@ -60,6 +60,7 @@ from relay.typecheck.elaboration.abstract_values import (
     GlobalFunction,
     LocalFunction,
     Number,
+    PythonNumber,
     PythonObject,
     Range,
     Tuple,
@@ -142,7 +143,7 @@ def with_ranges(checker: Checker, context: Context, node: ForEach, iterable: Abs
         return Zip(tuple(with_ranges(checker, context, node, part) for part in iterable.items))
     if not isinstance(iterable, Tuple) or len(iterable.items) <= MANY_NUMBERS or node.label in checker.decisions.copied:
         return iterable
-    numbers = [i.value for i in iterable.items if type(i) is Number and isinstance(i.value, int)]
+    numbers = [i.value for i in iterable.items if type(i) is PythonNumber and isinstance(i.value, int)]
     if len(numbers) < len(iterable.items):
         return iterable
     weight = len(numbers) * checker.frame.copies * _weight(checker, context, node.body)
@@ -151,7 +152,7 @@ def with_ranges(checker: Checker, context: Context, node: ForEach, iterable: Abs
     step = numbers[1] - numbers[0]
     checker.uncopied.add(node.label)
     if step and numbers == list(range(numbers[0], numbers[-1] + (1 if step > 0 else -1), step)):
-        return Range(Number(numbers[0]), Number(numbers[0] + step * len(numbers)), step)
+        return Range(PythonNumber(numbers[0]), PythonNumber(numbers[0] + step * len(numbers)), step)
     small = np.array_equal(numbers, np.asarray(numbers, np.int64).astype(np.int32))
     constant = Constant(np.asarray(numbers, np.int32 if small else np.int64), node.span)
     return DynamicValue(constant, constant.type, of_range=True)
@@ -181,7 +182,7 @@ def count_of(entity: AbstractValue, *, ask: bool = True) -> int | None:
             case Range(Number() as start, Number() as stop, step):
                 first, last = dim_of(start), dim_of(stop)
                 if ask or (isinstance(first, int) and isinstance(last, int)):
-                    counts.append(len(range(int(start.value), int(stop.value), step)))
+                    counts.append(len(range(int(start.specialize()), int(stop.specialize()), step)))
                 else:
                     return None
             case _ if (dim := _extent(part)) is not None:

@@ -88,7 +88,7 @@ def _is_int64(checker: Checker, part: AbstractValue) -> bool:
             return True
         if isinstance(bound, Size) and not fits_int32(checker.hints, bound.dim):
             return True
-        if isinstance(bound, Number) and not isinstance(bound, Size) and not -(2**31) <= bound.value < 2**31:
+        if isinstance(bound, Number) and not isinstance(bound, Size) and not -(2**31) <= bound.specialize() < 2**31:
             return True
     return False
 
@@ -288,7 +288,7 @@ def last_number(
 
 def is_zero(bound: AbstractValue) -> bool:
     """True if a bound is the number 0."""
-    return isinstance(bound, Number) and not isinstance(bound, Size) and bound.value == 0
+    return isinstance(bound, Number) and not isinstance(bound, Size) and bound.specialize() == 0
 
 
 def _length(checker: Checker, out: TypedBlockBuilder, dim: Dim, base: BaseType, span: Span | None) -> DynamicValue:
@@ -322,7 +322,7 @@ def bound_of(
     if isinstance(bound, Size):
         return sizes.extent(checker, out, bound.dim, base, span)
     if isinstance(bound, Number):
-        return integer(int(bound.value), base)
+        return integer(int(bound.specialize()), base)
     assert isinstance(bound, DynamicValue)
     own = tensor_type(bound)
     if own is not None and own.base in _HELD[base] and own == scalar(own.base):

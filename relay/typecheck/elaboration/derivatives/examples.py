@@ -148,7 +148,7 @@ def extent(
 
 
 def _dim(number: Number) -> Dim:
-    return getattr(number, "dim", None) or int(number.value)
+    return getattr(number, "dim", None) or int(number.specialize())
 
 
 def _tensor_types(entity: AbstractValue, name: str, span: Span | None) -> Iterator[TensorType]:
@@ -238,7 +238,7 @@ def apply(
         case "front__":
             _, axis, label = arguments
             assert isinstance(axis, Number) and isinstance(label, PythonObject)
-            return axis_to_front(checker, out, arguments[0], int(axis.value), str(label.value), span)
+            return axis_to_front(checker, out, arguments[0], int(axis.specialize()), str(label.value), span)
         case "extent__":
             return extent(checker, out, arguments[0], arguments[1], arguments[2], span)
         case "row__":
@@ -248,7 +248,7 @@ def apply(
         case _:
             _, axis = arguments
             assert name == "back__" and isinstance(axis, Number)
-            return axis_from_front(checker, out, arguments[0], int(axis.value), span)
+            return axis_from_front(checker, out, arguments[0], int(axis.specialize()), span)
 
 
 OPERATIONS = ("front__", "extent__", "row__", "blank_rows__", "back__")

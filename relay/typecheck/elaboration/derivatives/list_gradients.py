@@ -20,7 +20,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Context,
     DynamicValue,
     LocalFunction,
-    Number,
+    PythonNumber,
     Tuple,
     TypedBlockBuilder,
 )
@@ -113,7 +113,7 @@ def _columns(
         return checker.engine.call_operator(checker, out, lookup("stack"), [xs], (), span, [])
     parts = []
     for place, item in enumerate(known.items):
-        column = call_library(checker, out, "column__", [xs, Number(place)], span)
+        column = call_library(checker, out, "column__", [xs, PythonNumber(place)], span)
         parts.append(_columns(checker, out, column, item, span))
     return Tuple(tuple(parts), known.form)
 

@@ -47,6 +47,7 @@ from relay.typecheck.elaboration.abstract_values import (
     GlobalFunction,
     LocalFunction,
     Number,
+    PythonNumber,
     PythonObject,
     Tuple,
     TypedBlockBuilder,
@@ -201,7 +202,9 @@ def apply(
         case "leaves__":
 
             def call(leaf: AbstractValue, position: int) -> AbstractValue:
-                return checker.engine.call(checker, context, out, arguments[0], [leaf, Number(position)], (), span, [])
+                return checker.engine.call(
+                    checker, context, out, arguments[0], [leaf, PythonNumber(position)], (), span, []
+                )
 
             return _map(checker, out, arguments[1], call, span)
         case "lists__":
@@ -289,7 +292,7 @@ def _with_operand_names(arguments: Sequence[AbstractValue]) -> AbstractValue:
 
 def _position(entity: AbstractValue) -> int:
     assert isinstance(entity, Number)
-    return int(entity.value)
+    return int(entity.specialize())
 
 
 def _operator(

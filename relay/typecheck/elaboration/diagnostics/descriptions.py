@@ -13,6 +13,7 @@ from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     Number,
+    PythonNumber,
     PythonObject,
     Size,
     SizeExpression,
@@ -38,7 +39,7 @@ def kind_of(entity: AbstractValue) -> str:
             return "a tuple" if form is None else f"a {form.cls.__name__}"
         case Size() | SizeExpression():
             return "a number"
-        case Number(value):
+        case PythonNumber(value):
             return f"the number {value}"
         case PythonObject(None):
             return "None"

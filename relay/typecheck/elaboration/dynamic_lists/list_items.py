@@ -24,10 +24,12 @@ from relay.typecheck.elaboration.abstract_values import (
     DynamicValue,
     ListLength,
     Number,
+    PythonNumber,
     PythonObject,
     Tuple,
     TypedBlockBuilder,
     dim_of,
+    integer_of,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions
@@ -65,10 +67,8 @@ def slice_list(
     span: Span | None,
 ) -> DynamicValue:
     """`xs[start:stop:step]`, clipped as in Python. The step is known."""
-    stride = 1
-    if isinstance(step, Number) and isinstance(step.value, int) and step.value != 0:
-        stride = step.value
-    elif step is not None and not (isinstance(step, PythonObject) and step.value is None):
+    stride = 1 if step is None or (isinstance(step, PythonObject) and step.value is None) else integer_of(step)
+    if not stride:
         raise TypeCheckError("the step of a slice of a list must be an integer known at compile time", span)
     known = _length_of_slice(xs.length, start, stop, stride)
     size = list_positions.length64(checker, out, xs, span)
@@ -179,8 +179,8 @@ def unpack_items(
     first = [read(checker, out, xs, list_positions.number(i), span) for i in range(before)]
     if not has_rest:
         return tuple(first)
-    stop: AbstractValue | None = Number(-after, span) if after else None
-    rest = slice_list(checker, out, xs, Number(before, span), stop, None, span)
+    stop: AbstractValue | None = PythonNumber(-after, span) if after else None
+    rest = slice_list(checker, out, xs, PythonNumber(before, span), stop, None, span)
     ends = (
         list_positions.compute(checker, out, "subtract", size, list_positions.number(i), span)
         for i in range(after, 0, -1)
@@ -210,7 +210,7 @@ def pop_item(
     """The element that `xs.pop(i)` gives, and the list after it."""
     position = list_positions.place(checker, out, xs, index, span)
     found = read(checker, out, xs, position, span)
-    if isinstance(index, Number) and index.value == -1:
+    if isinstance(index, Number) and index.specialize() == -1:
         changed = checker.bind(out, StackPrefix(xs.atom, position.atom, span), xs.type, "list", span)
     else:
         after = list_positions.compute(checker, out, "add", position, list_positions.number(1), span)

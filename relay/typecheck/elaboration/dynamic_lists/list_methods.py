@@ -11,8 +11,10 @@ from relay.typecheck.elaboration.abstract_values import (
     DynamicValue,
     Method,
     Number,
+    PythonNumber,
     Tuple,
     TypedBlockBuilder,
+    integer_of,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import index_error
@@ -32,22 +34,17 @@ def pop(
         return Tuple((data.call_method(checker, out, Method(xs, "pop"), given, (), span), xs))
     if isinstance(xs, Tuple) and xs.form is not None and xs.form.cls is dict:
         return _pop_key(xs, given, span)
-    index: AbstractValue = given[0] if given else Number(-1, span)
+    index: AbstractValue = given[0] if given else PythonNumber(-1, span)
     if len(given) > 1:
         raise TypeCheckError(f"pop takes at most one argument, found {len(given)}", span)
-    if (
-        dynamic_lists.is_literal(xs)
-        and isinstance(xs, Tuple)
-        and isinstance(index, Number)
-        and isinstance(index.value, int)
-    ):
+    if dynamic_lists.is_literal(xs) and isinstance(xs, Tuple) and (position := integer_of(index)) is not None:
         items = list(xs.items)
-        if not -len(items) <= index.value < len(items):
+        if not -len(items) <= position < len(items):
             if checker.frame.maybe:  # it may have more items when this runs
                 grown = dynamic_lists.as_growing(checker, out, xs, span)
                 return Tuple(list_items.pop_item(checker, out, grown, index, span))
-            raise index_error("list", index.value, len(items), span)
-        found = items.pop(index.value)
+            raise index_error("list", position, len(items), span)
+        found = items.pop(position)
         return Tuple((found, Tuple(tuple(items), xs.form)))
     if not dynamic_lists.is_list(xs):
         raise TypeCheckError("only a list or a dict has `pop`", span)
@@ -75,7 +72,7 @@ def insert(
     xs = _expand_list(checker, out, xs, span)
     if isinstance(xs, Tuple) and dynamic_lists.is_literal(xs) and isinstance(index, Number):
         items = list(xs.items)
-        items.insert(int(index.value), value)
+        items.insert(int(index.specialize()), value)
         return Tuple(tuple(items), xs.form)
     _require_list(xs, "insert", span)
     return list_items.insert_item(checker, out, dynamic_lists.as_growing(checker, out, xs, span), index, value, span)
@@ -102,7 +99,7 @@ def reverse(
     if isinstance(xs, Tuple):
         return Tuple(xs.items[::-1], xs.form)
     assert isinstance(xs, DynamicValue)
-    return list_items.slice_list(checker, out, xs, None, None, Number(-1, span), span)
+    return list_items.slice_list(checker, out, xs, None, None, PythonNumber(-1, span), span)
 
 
 def _expand_list(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Span | None) -> AbstractValue:

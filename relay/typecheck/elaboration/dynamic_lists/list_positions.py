@@ -25,6 +25,7 @@ from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     Number,
+    PythonNumber,
     PythonObject,
     Size,
     TypedBlockBuilder,
@@ -61,7 +62,7 @@ def is_not_empty(checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, spa
     """The value of a list as a condition."""
     if xs.length is not None and xs.length.absolute is not None:
         return checker.engine.apply_operator(
-            checker, out, "greater", [length(checker, out, xs, span), Number(0, span)], {}, span, []
+            checker, out, "greater", [length(checker, out, xs, span), PythonNumber(0, span)], {}, span, []
         )
     return compare(checker, out, "greater", length64(checker, out, xs, span), number(0), span)
 
@@ -79,11 +80,11 @@ def place(
     known = xs.length.absolute if xs.length is not None else None
     if isinstance(index, Size):
         index = checker.materialize(out, index, span)
-    elif isinstance(known, int) and isinstance(index, Number) and -known <= index.value < known:
-        return number(int(index.value) % known)
+    elif isinstance(known, int) and isinstance(index, Number) and -known <= index.specialize() < known:
+        return number(int(index.specialize()) % known)
     whole = length64(checker, out, xs, span)
     match index:
-        case Number(int(value)):
+        case Number() if isinstance(value := index.specialize(), int):
             position = number(value) if value >= 0 else compute(checker, out, "add", whole, number(value), span)
         case DynamicValue(_, type_):
             base = checker.solver.fresh_variable(Kind.BaseType)
@@ -112,7 +113,7 @@ def slice_bound(
     match bound:
         case None | PythonObject(None):
             return missing
-        case Number(int(value)):
+        case Number() if isinstance(value := bound.specialize(), int):
             position = number(value) if value >= 0 else compute(checker, out, "add", size, number(value), span)
         case DynamicValue(_, type_):
             checker.unify_at(

@@ -20,7 +20,7 @@ from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     MaskedElements,
-    Number,
+    PythonNumber,
     SliceItem,
     Tuple,
     TypedBlockBuilder,
@@ -75,7 +75,7 @@ def masked_elements(
     type_ = tensor_type(entity) if isinstance(entity, DynamicValue) else None
     if mask is None or type_ is None or not isinstance(entity, DynamicValue):
         return None
-    one = checker.constant(out, Number(1, span), type_.base)
+    one = checker.constant(out, PythonNumber(1, span), type_.base)
     wide = over_rows(checker, out, mask, type_, span)
     return MaskedElements(operators.apply(checker, out, lookup("where"), [wide, entity, one], {}, span, []), mask)
 

@@ -22,6 +22,7 @@ from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     Number,
+    PythonNumber,
     PythonObject,
     SliceItem,
     TypedBlockBuilder,
@@ -80,16 +81,16 @@ def length(checker: Checker, item: SliceItem, span: Span | None) -> int | None:
     """The length of a slice whose bounds are computed at run time, if the length is static."""
     if not any(isinstance(bound, DynamicValue) for bound in (item.start, item.stop)):
         return None
-    if not _is_missing(item.step) and not (isinstance(item.step, Number) and item.step.value == 1):
+    if not _is_missing(item.step) and not (isinstance(item.step, Number) and item.step.specialize() == 1):
         return None
-    start = _linear(checker, Number(0) if _is_missing(item.start) or item.start is None else item.start)
+    start = _linear(checker, PythonNumber(0) if _is_missing(item.start) or item.start is None else item.start)
     stop = None if item.stop is None else _linear(checker, item.stop)
     if start is None or stop is None or start[0] != stop[0]:
         return None
     difference = dims.subtract(stop[1], start[1])
     if mentions_made(difference):
         return None
-    return max(int(size(difference).value), 0)
+    return max(int(size(difference).specialize()), 0)
 
 
 def _is_missing(bound: AbstractValue | None) -> bool:
@@ -125,20 +126,20 @@ def write(
     """The value after `value[.., start:start + count, ..] = new`, where new has the slice's shape."""
     type_ = prune(value.type)
     assert isinstance(type_, TensorType)
-    rows = int(size(type_.shape[axis]).value)
+    rows = int(size(type_.shape[axis]).specialize())
     start = _start(checker, out, item, span)
-    room = _apply(checker, out, "less_equal", [start, Number(rows - count)], span)
+    room = _apply(checker, out, "less_equal", [start, PythonNumber(rows - count)], span)
     out.items.append(Binding((), Assert(room.atom, "index out of range", span)))
     if count == 0:
         return value
     numbers = Constant(np.arange(rows, dtype=np.int64), span)
     position = _apply(checker, out, "subtract", [DynamicValue(numbers, numbers.type), start], span)
-    inside = _apply(checker, out, "greater_equal", [position, Number(0)], span)
+    inside = _apply(checker, out, "greater_equal", [position, PythonNumber(0)], span)
     inside = _apply(
-        checker, out, "logical_and", [inside, _apply(checker, out, "less", [position, Number(count)], span)], span
+        checker, out, "logical_and", [inside, _apply(checker, out, "less", [position, PythonNumber(count)], span)], span
     )
-    nearest = _apply(checker, out, "maximum", [position, Number(0)], span)
-    nearest = _apply(checker, out, "minimum", [nearest, Number(count - 1)], span)
+    nearest = _apply(checker, out, "maximum", [position, PythonNumber(0)], span)
+    nearest = _apply(checker, out, "minimum", [nearest, PythonNumber(count - 1)], span)
     spread = operators.apply(checker, out, lookup("take"), [new, nearest], {"axis": axis}, span, [])
     shape = tuple(rows if a == axis else 1 for a in range(len(type_.shape)))
     inside = operators.apply(checker, out, lookup("reshape"), [inside], {"shape": shape}, span, [])
@@ -147,11 +148,11 @@ def write(
 
 def _start(checker: Checker, out: TypedBlockBuilder, item: SliceItem, span: Span | None) -> DynamicValue:
     """The start, int64, which may not be negative: the slice would be another one."""
-    start = Number(0, span) if item.start is None or _is_missing(item.start) else item.start
+    start = PythonNumber(0, span) if item.start is None or _is_missing(item.start) else item.start
     typed = operators.apply(
         checker, out, lookup("cast"), [checker.materialize(out, start, span)], {"dtype": INT64}, span, []
     )
-    positive = _apply(checker, out, "greater_equal", [typed, Number(0)], span)
+    positive = _apply(checker, out, "greater_equal", [typed, PythonNumber(0)], span)
     out.items.append(Binding((), Assert(positive.atom, "the start of this slice is negative", span)))
     return typed
 

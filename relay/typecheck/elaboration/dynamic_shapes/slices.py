@@ -21,6 +21,7 @@ from relay.typecheck.elaboration.abstract_values import (
     SliceItem,
     Tuple,
     TypedBlockBuilder,
+    integer_of,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.dynamic_lists import list_positions
@@ -68,10 +69,9 @@ def slice_axis(
     checker: Checker, out: TypedBlockBuilder, value: DynamicValue, axis: int, item: SliceItem, span: Span | None
 ) -> DynamicValue:
     """`value[.., start:stop:step, ..]` on one axis, clipped as in Python. The step is known."""
-    stride = 1
-    if isinstance(item.step, Number) and isinstance(item.step.value, int) and item.step.value != 0:
-        stride = item.step.value
-    elif item.step is not None and not (isinstance(item.step, PythonObject) and item.step.value is None):
+    step = item.step
+    stride = 1 if step is None or (isinstance(step, PythonObject) and step.value is None) else integer_of(step)
+    if not stride:
         raise TypeCheckError("the step of a slice must be an integer known at compile time", span)
     type_ = prune(value.type)
     assert isinstance(type_, TensorType)

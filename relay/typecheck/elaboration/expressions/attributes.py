@@ -41,8 +41,8 @@ def static_value(entity: AbstractValue, name: str, span: Span | None, *, symboli
     match entity:
         case Size(dim) if symbolic:
             return prune(dim)
-        case Number(value):
-            return value
+        case Number():
+            return entity.specialize()
         case PythonObject(value):
             found = dtype_of(value)
             if found is not None and not isinstance(found, _ATTRIBUTES):

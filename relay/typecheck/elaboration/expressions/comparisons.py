@@ -23,6 +23,7 @@ from relay.typecheck.elaboration.abstract_values import (
     DynamicValue,
     Number,
     Progression,
+    PythonNumber,
     PythonObject,
     Range,
     Text,
@@ -138,7 +139,7 @@ def _in_range(
     conditions = [compute("greater_equal" if upward else "less_equal", item, container.start)]
     conditions.append(compute("less" if upward else "greater", item, container.stop))
     if abs(container.step) != 1:
-        step = Number(container.step, span)  # no difference, which may wrap around
+        step = PythonNumber(container.step, span)  # no difference, which may wrap around
         conditions.append(compute("equal", compute("mod", item, step), compute("mod", container.start, step)))
     return combine_conditions(checker, out, conditions, False, span)
 
@@ -167,8 +168,8 @@ def _is_of(
     checker: Checker, out: TypedBlockBuilder, value: AbstractValue, cls: type, span: Span | None
 ) -> AbstractValue:
     match value:
-        case Number(number):
-            return bool_value(isinstance(number, cls), span)
+        case Number():
+            return bool_value(isinstance(value.specialize(), cls), span)
         case PythonObject(BaseType()):
             return bool_value(False, span)
         case PythonObject(held):

@@ -13,9 +13,9 @@ from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     Number,
+    PythonNumber,
     PythonObject,
     Size,
-    SizeExpression,
     Tuple,
     TypedBlockBuilder,
 )
@@ -42,16 +42,14 @@ def require_bool(
         if (own := special_methods.call(checker, out, "__bool__", entity, (), span)) is not None:
             return require_bool(checker, out, own, span, what)
         if (length := special_methods.call(checker, out, "__len__", entity, (), span)) is not None:
-            operands: list[AbstractValue] = [length, Number(0, span)]
+            operands: list[AbstractValue] = [length, PythonNumber(0, span)]
             entity = checker.engine.apply_operator(checker, out, "not_equal", operands, {}, span, [])
         elif isinstance(entity, Tuple):  # Python's objects are true
             return operators.bool_value(len(entity.items) > 0 or not records.is_sequence(entity), span)
     if isinstance(entity, DynamicValue) and dynamic_lists.is_growing(entity):
         entity = list_positions.is_not_empty(checker, out, entity, span)
     if isinstance(entity, Number):
-        number = (
-            entity.dim if isinstance(entity, Size) else None if isinstance(entity, SizeExpression) else entity.value
-        )
+        number = entity.dim if isinstance(entity, Size) else entity.value if isinstance(entity, PythonNumber) else None
         text = "a number" if number is None else f"the number {number}"
         raise TypeMismatch(f"{what} must be a bool, found {text}", span, help="compare it: `n != 0`")
     typed = checker.materialize(out, entity, span)

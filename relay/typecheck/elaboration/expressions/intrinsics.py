@@ -91,7 +91,7 @@ def _unpack(
 ) -> AbstractValue:
     whole, before, after = arguments
     assert isinstance(before, Number) and isinstance(after, Number)
-    first, last = int(before.value), int(after.value)
+    first, last = int(before.specialize()), int(after.specialize())
     if isinstance(whole, DynamicValue):
         whole = expand(checker, out, whole, span)
     if isinstance(whole, DynamicValue) and dynamic_lists.is_growing(whole) and dynamic_lists.count(whole) is None:
@@ -123,7 +123,7 @@ def _spread_items(
 
 @implements(Intrinsic("list"), name="list")
 def _list(call: Call, *items: AbstractValue, parts: AbstractValue | None = None) -> AbstractValue:
-    count = int(parts.value) if isinstance(parts, Number) else None
+    count = int(parts.specialize()) if isinstance(parts, Number) else None
     return Tuple(items, Form(list), count, None if items else call.span)
 
 
@@ -147,7 +147,7 @@ def _keep(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
     (condition,) = arguments
-    known = bool(condition.value) if isinstance(condition, Number) else is_constant_bool(condition)
+    known = bool(condition.specialize()) if isinstance(condition, Number) else is_constant_bool(condition)
     return condition if known is None else object_entity(known, span)
 
 

@@ -9,7 +9,7 @@ from relay.errors import Span, TypeCheckError
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
-    Number,
+    PythonNumber,
     PythonObject,
     Size,
     SizeExpression,
@@ -45,7 +45,7 @@ def known_value(entity: AbstractValue) -> object:
     match entity:
         case Size() | SizeExpression():
             raise RunTimeValue
-        case Number(value):
+        case PythonNumber(value):
             return value
         case PythonObject(value):
             return value

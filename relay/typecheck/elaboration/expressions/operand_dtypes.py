@@ -23,7 +23,7 @@ _INTEGER_DIVISION = "use // for integer division, or convert: float(x), x.astype
 
 def refuse_float(operator: Operator, number: Number, base: BaseType, span: Span | None, notes: tuple[str, ...]) -> None:
     raise TypeMismatch(
-        f"{operator_name(operator)} of {base} and the float {number.value}: there is no implicit conversion",
+        f"{operator_name(operator)} of {base} and the float {number.specialize()}: there is no implicit conversion",
         span,
         notes=notes,
         help="convert the tensor: x.astype(relay.Float32)",

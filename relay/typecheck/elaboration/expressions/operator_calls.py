@@ -23,6 +23,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Method,
     Number,
     Progression,
+    PythonNumber,
     PythonObject,
     Range,
     Size,
@@ -135,7 +136,7 @@ def cast(
     (value,) = arguments
     if isinstance(value, Number) and (base.is_float or not value.is_float) and base != BOOL:
         return checker.constant(
-            out, value if isinstance(value, Size | SizeExpression) else Number(value.value, span), base
+            out, value if isinstance(value, Size | SizeExpression) else PythonNumber(value.specialize(), span), base
         )
     return operators.apply(checker, out, lookup("cast"), [value], {"dtype": base}, span, [])
 

@@ -16,6 +16,7 @@ from relay.typecheck.elaboration.abstract_values import (
     DynamicValue,
     MaskedElements,
     Number,
+    PythonNumber,
     PythonObject,
     Size,
     SizeExpression,
@@ -148,16 +149,15 @@ def _apply_to_structures(
     match name, list(operands):
         case "add", [Tuple(first, form), Tuple(second, other)] if form == other and (form is None or not form.names):
             return Tuple((*first, *second), form)
-        case ("multiply", [Tuple(items, form), Number(int(count))]) | (
-            "multiply",
-            [Number(int(count)), Tuple(items, form)],
+        case ("multiply", [Tuple(items, form), Number() as times] | [Number() as times, Tuple(items, form)]) if (
+            isinstance(count := times.specialize(), int)
         ):
             if form is not None and form.names:
                 return None
             xs = Tuple(items, form)
             if len(items) * count > MOST_ELEMENTS and dynamic_lists.is_literal(xs):
                 return dynamic_lists.repeat_list(
-                    checker, out, xs, checker.constant(out, Number(count, span), INT64), span
+                    checker, out, xs, checker.constant(out, PythonNumber(count, span), INT64), span
                 )
             refuse_many(len(items) * count, span)
             return Tuple(items * count, form)
@@ -213,7 +213,7 @@ def _fold(
         are_sizes = any(isinstance(n, Size) for n in numbers) and all(dim_of(n) is not None for n in numbers)
         if name in _COMPARE and are_sizes:
             return None  # a call will know
-        values = [o.value for o in numbers]
+        values = [o.specialize() for o in numbers]
         if name in _FOLD:
             try:
                 result = _FOLD[name](*values)
@@ -221,7 +221,7 @@ def _fold(
                 raise TypeMismatch(f"{error} in an expression of numbers", span) from None
             if isinstance(result, int) and result.bit_length() > LONGEST:
                 raise TypeMismatch("the result is too large in an expression of numbers", span)
-            return Number(result, span)
+            return PythonNumber(result, span)
         if name in _COMPARE:
             return bool_value(bool(_COMPARE[name](*values)), span)
     if (text := known_strings.operate(name, operands, span)) is not None:
@@ -266,12 +266,12 @@ def _shifted_size(
 ) -> AbstractValue | None:
     """A size times a power of two, or divided by one; None for what is not a shift by a known number."""
     size, bits = numbers
-    if name not in ("left_shift", "right_shift") or type(bits) is not Number or type(bits.value) is not int:
+    if name not in ("left_shift", "right_shift") or type(bits) is not PythonNumber or type(bits.value) is not int:
         return None
     if not 0 <= bits.value < 63:
         raise TypeMismatch(f"a size cannot be shifted by {bits.value} bits", span)
     instead = "multiply" if name == "left_shift" else "floor_divide"
-    return _fold(checker, out, instead, [size, Number(1 << bits.value, span)], span)
+    return _fold(checker, out, instead, [size, PythonNumber(1 << bits.value, span)], span)
 
 
 def numbers_alone(
@@ -279,7 +279,7 @@ def numbers_alone(
 ) -> AbstractValue | None:
     """The result of an operator that is called by its name for numbers without a dtype; None for others. It is
     exact, as Python's is."""
-    if name not in _FOLD or name in ("divide", "power") or not all(type(o) is Number for o in operands):
+    if name not in _FOLD or name in ("divide", "power") or not all(type(o) is PythonNumber for o in operands):
         return None
     return _fold(checker, out, name, list(operands), span)
 

@@ -88,8 +88,9 @@ def open_integer_bases(checker: Checker, out: TypedBlockBuilder, entity: Abstrac
     match entity:
         case Tuple(items, form):
             return Tuple(tuple(open_integer_bases(checker, out, item) for item in items), form)
-        case Number(value, span) if not entity.is_float:
-            return checker.constant(out, entity, checker.solver.literal_base(value, span, weak=False))
+        case Number() if not entity.is_float:
+            base = checker.solver.literal_base(entity.specialize(), entity.span, weak=False)
+            return checker.constant(out, entity, base)
         case DynamicValue() if is_weak(entity):
             return cast_weak(checker, out, entity, checker.solver.literal_base(1, entity.atom.span, weak=False))
         case _:
@@ -155,7 +156,7 @@ def _target(
     for position in positions:
         entity = operands[position]
         if values[position] is None and isinstance(entity, Number) and entity.is_float:
-            return checker.solver.literal_base(entity.value, entity.span)
+            return checker.solver.literal_base(entity.specialize(), entity.span)
     if classes == _FLOATS:
         return checker.solver.literal_base(0.0, None)
     return None if len(weak) == 1 and not with_counts else _new_weak_base(checker, list(weak))

@@ -13,6 +13,7 @@ from relay.typecheck.elaboration.abstract_values import (
     DynamicValue,
     Number,
     Progression,
+    PythonNumber,
     PythonObject,
     Range,
     Size,
@@ -49,11 +50,11 @@ def _len(call: Call, obj: AbstractValue, /) -> AbstractValue:
     if isinstance(entity, Tuple):
         if not records.is_sequence(entity):
             raise TypeCheckError(f"{kind_of(entity)} has no length", span, help="define __len__ in its class")
-        return Number(len(entity.items), span)
+        return PythonNumber(len(entity.items), span)
     if isinstance(entity, DynamicValue) and dynamic_lists.is_growing(entity):
         return list_positions.length(checker, out, entity, span)
     if isinstance(entity, PythonObject) and isinstance(entity.value, str | frozenset):
-        return Number(len(entity.value), span)
+        return PythonNumber(len(entity.value), span)
     if isinstance(entity, Text):
         raise TypeCheckError(
             "the length of an f-string with run-time values is not known at compile time", span, help="count its parts"
@@ -71,18 +72,18 @@ def _range(
     call: Call, first: AbstractValue, second: AbstractValue | None = None, third: AbstractValue | None = None, /
 ) -> AbstractValue:
     checker, out, span = call.site
-    start: AbstractValue = first if second is not None else Number(0, span)
+    start: AbstractValue = first if second is not None else PythonNumber(0, span)
     stop = first if second is None else second
-    step = Number(1, span) if third is None else third
-    if isinstance(step, Number) and (step.is_float or step.value == 0):
+    step = PythonNumber(1, span) if third is None else third
+    if isinstance(step, Number) and (step.is_float or step.specialize() == 0):
         raise TypeCheckError(
-            f"the step of range must be an integer and not 0, found {step.value}",
+            f"the step of range must be an integer and not 0, found {step.specialize()}",
             span,
             help="count the rounds: `for k in range(rounds): x = start + float(k) * step`" if step.is_float else None,
         )
     for bound in (start, stop, step):
         if isinstance(bound, Number) and bound.is_float:
-            raise TypeMismatch(f"range needs integers, found {bound.value}", span)
+            raise TypeMismatch(f"range needs integers, found {bound.specialize()}", span)
         if not isinstance(bound, Number):
             typed = checker.materialize(out, bound, span)
             checker.unify_at(
@@ -97,9 +98,9 @@ def _range(
                 raise TypeMismatch(f"range needs integers, found {show(resolve(typed.type))}", span, help=help)
     start, stop, step = (trip_counts.signed_bound(checker, out, bound, span) for bound in (start, stop, step))
     if isinstance(step, Number):
-        return Range(start, stop, int(step.value))
+        return Range(start, stop, int(step.specialize()))
     typed = checker.materialize(out, step, span)
-    some = checker.engine.apply_operator(checker, out, "not_equal", [typed, Number(0, span)], {}, span, [])
+    some = checker.engine.apply_operator(checker, out, "not_equal", [typed, PythonNumber(0, span)], {}, span, [])
     held = checker.materialize(out, some, span).atom
     out.items.append(Binding((), Assert(held, "the step of range must not be 0", span)))
     return Progression(start, stop, typed)
@@ -107,7 +108,7 @@ def _range(
 
 @implements(builtins.enumerate)
 def _enumerate(call: Call, iterable: AbstractValue, start: AbstractValue | None = None) -> AbstractValue:
-    first = Number(0, call.span) if start is None else start
+    first = PythonNumber(0, call.span) if start is None else start
     return Zip((Range(first, PythonObject(None), 1), iterable))
 
 
@@ -124,17 +125,17 @@ def _convert(base: BaseType | None) -> Rule:
             return require_bool(checker, out, entity, span, "the argument of bool")
         if isinstance(entity, PythonObject) and isinstance(entity.value, str) and base is not BOOL:
             try:
-                return Number(float(entity.value) if base is None else int(entity.value), span)  # float("inf")
+                return PythonNumber(float(entity.value) if base is None else int(entity.value), span)  # float("inf")
             except ValueError:
                 raise TypeMismatch(f"{entity.value!r} is not a number", span, help="write a number") from None
         is_count = isinstance(entity, Size) or (isinstance(entity, DynamicValue) and range_numbers.is_count(entity))
         if is_count and base is INT32:
             return entity
         if isinstance(entity, Size | SizeExpression) and base is None:
-            return SizeExpression("multiply", (entity, Number(1.0)), lambda a, b: a * b, True, span)
+            return SizeExpression("multiply", (entity, PythonNumber(1.0)), lambda a, b: a * b, True, span)
         entity = data_dependent.number_at_run_time(checker, out, entity, span)
         if isinstance(entity, Number) and base is not BOOL:
-            return Number(float(entity.value) if base is None else int(entity.value), span)
+            return PythonNumber(float(entity.specialize()) if base is None else int(entity.specialize()), span)
         if base is INT32:
             return whole_number(checker, out, entity, span, name)
         target: object = base
@@ -157,7 +158,7 @@ def _abs(call: Call, x: AbstractValue, /) -> AbstractValue:
     checker, out, span = call.site
     if isinstance(x, Number):
         number = sizes.size_arithmetic("abs", [x], builtins.abs, span)
-        return Number(abs(x.value), span) if number is None else number
+        return PythonNumber(abs(x.specialize()), span) if number is None else number
     own = special_methods.call(checker, out, "__abs__", x, (), span)
     return own or checker.engine.call_operator(checker, out, lookup("abs"), [x], (), span, [])
 
@@ -188,7 +189,7 @@ def _extremum_rule(pair: str, reduction: str) -> Rule:
             if (number := sizes.size_arithmetic(pair, numbers, compute, span)) is not None:
                 return number
             if not any(map(data_dependent.mentioned_in_number, numbers)):
-                return Number(compute(p.value for p in numbers), span)
+                return PythonNumber(compute(p.specialize() for p in numbers), span)
         result = parts[0]
         for part in parts[1:]:
             result = checker.engine.call_operator(checker, out, lookup(pair), [result, part], (), span, [])
@@ -209,11 +210,11 @@ def _total(call: Call, xs: AbstractValue) -> AbstractValue:
     if isinstance(only, DynamicValue) and dynamic_lists.is_growing(only):
         return list_reductions.total(checker, out, only, span)
     if isinstance(only, Tuple):
-        result: AbstractValue = Number(0, span)
+        result: AbstractValue = PythonNumber(0, span)
         for position, part in enumerate(only.items):
             result = part if position == 0 else call.apply("add", result, part)
         return result
-    return checker.engine.call_operator(checker, out, lookup("sum"), [only, Number(0, span)], (), span, [])
+    return checker.engine.call_operator(checker, out, lookup("sum"), [only, PythonNumber(0, span)], (), span, [])
 
 
 @implements(builtins.tuple)

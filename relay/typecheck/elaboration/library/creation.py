@@ -21,6 +21,7 @@ from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     Number,
+    PythonNumber,
     PythonObject,
     Range,
     Size,
@@ -49,7 +50,7 @@ def completed_arguments(
 ) -> list[AbstractValue]:
     """The positional arguments, with the start of `arange(n)`."""
     if operator is lookup("arange") and len(arguments) == 1 and not keywords.keys() & {"start", "stop"}:
-        return [Number(0, arguments[0].span if isinstance(arguments[0], Number) else None), *arguments]
+        return [PythonNumber(0, arguments[0].span if isinstance(arguments[0], Number) else None), *arguments]
     return list(arguments)
 
 
@@ -99,7 +100,7 @@ def _largest_number(operator: Operator, named: Mapping[str, object]) -> int:
     if operator is not lookup("arange"):
         return 0
     bounds = named["start"], named["stop"]
-    found = [int(n.value) for n in bounds if isinstance(n, Number) and not isinstance(n, Size | SizeExpression)]
+    found = [int(n.specialize()) for n in bounds if isinstance(n, Number) and not isinstance(n, Size | SizeExpression)]
     return max((n - 1 if n > 0 else n for n in found), key=abs, default=0)
 
 
@@ -136,12 +137,12 @@ def run_time_arange(
     start, stop, step = (named.get(name) for name in ("start", "stop", "step"))
     if operator is not lookup("arange") or not any(_is_count(checker, out, n) for n in (start, stop)):
         return None
-    step = Number(step, span) if isinstance(step, int) else step
-    if not isinstance(step, Number) or step.is_float or not step.value:
+    step = PythonNumber(step, span) if isinstance(step, int) else step
+    if not isinstance(step, Number) or step.is_float or not step.specialize():
         return None
     if not all(_is_count(checker, out, n) or (isinstance(n, Number) and not n.is_float) for n in (start, stop)):
         return None
-    part = Range(start, stop, int(step.value))  # type: ignore[arg-type]
+    part = Range(start, stop, int(step.specialize()))  # type: ignore[arg-type]
     base = trip_counts.element_base(checker, [part])
     found = trip_counts.count(checker, out, part, base, base, span)
     assert found is not None  # only a range without a stop has none
@@ -153,7 +154,9 @@ def run_time_arange(
         given = [("dtype", named["dtype"])]  # type: ignore[list-item]
     places = checker.engine.call_operator(checker, out, operator, [found], given, span, [])
     if part.step != 1:
-        places = operators.apply(checker, out, lookup("multiply"), [places, Number(part.step, span)], {}, span, [])
+        places = operators.apply(
+            checker, out, lookup("multiply"), [places, PythonNumber(part.step, span)], {}, span, []
+        )
     if isinstance(part.start, DynamicValue):
         first: AbstractValue = _cast_later(checker, out, part.start, tensor_type(places).base, span)  # type: ignore[arg-type, union-attr]
     else:

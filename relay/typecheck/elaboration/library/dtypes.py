@@ -9,7 +9,7 @@ import numpy as np
 
 from relay.errors import TypeCheckError
 from relay.ir.types import BaseType, Form
-from relay.typecheck.elaboration.abstract_values import AbstractValue, Number, PythonObject, Tuple
+from relay.typecheck.elaboration.abstract_values import AbstractValue, PythonNumber, PythonObject, Tuple
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.expressions.attributes import dtype_of, normalize_attribute
 from relay.typecheck.elaboration.expressions.operand_dtypes import decide_dtype
@@ -82,4 +82,4 @@ def _iinfo(call: Call, dtype: AbstractValue) -> AbstractValue:
 def _limits(cls: type, found: object) -> Tuple:
     names = tuple(field.name for field in dataclasses.fields(cls))
     kinds = {field.name: int if field.type == "int" else float for field in dataclasses.fields(cls)}
-    return Tuple(tuple(Number(kinds[n](getattr(found, n))) for n in names), Form(cls, names))
+    return Tuple(tuple(PythonNumber(kinds[n](getattr(found, n))) for n in names), Form(cls, names))

@@ -55,8 +55,8 @@ class _Writer:
                 self.text(pieces[-1])
             case _ if known is not None and not isinstance(entity, PythonObject):
                 self._write_constant(known, specification)
-            case Number(value):
-                self._write_constant(value, specification)
+            case Number():
+                self._write_constant(entity.specialize(), specification)
             case PythonObject(str() | None as value):
                 self.text(repr(value) if quoted else format(value, specification) if value is not None else "None")
             case PythonObject(value):

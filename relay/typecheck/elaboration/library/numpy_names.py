@@ -23,6 +23,7 @@ from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     Number,
+    PythonNumber,
     PythonObject,
     Tuple,
     TypedBlockBuilder,
@@ -199,7 +200,7 @@ def _bind_arguments(
 
 
 def _entity(value: object, span: Span | None) -> AbstractValue:
-    return Number(value, span) if isinstance(value, int) and not isinstance(value, bool) else PythonObject(value)
+    return PythonNumber(value, span) if isinstance(value, int) and not isinstance(value, bool) else PythonObject(value)
 
 
 def _demand_harmless(function: NumpyFunction, name: str, entity: AbstractValue, span: Span | None) -> None:
@@ -260,7 +261,7 @@ def _in_one_row(call: _Call) -> None:
     if call.static_value("axis") is None:
         if call.rank() != 1:
             call.operands[0] = call.apply("reshape", call.tensor(), shape=(-1,))
-        call.attributes["axis"] = Number(0, call.span)
+        call.attributes["axis"] = PythonNumber(0, call.span)
 
 
 def _adapt_take(call: _Call) -> None:
@@ -285,7 +286,7 @@ def _adapt_concatenate(call: _Call) -> None:
             parts = [_converted_part(call, part, wanted) for part in parts]
         if call.function.key == "concatenate" and "axis" in call.attributes and call.static_value("axis") is None:
             parts = [call.apply("reshape", part, shape=(-1,)) for part in parts]
-            call.attributes["axis"] = Number(0, call.span)
+            call.attributes["axis"] = PythonNumber(0, call.span)
         call.operands[0] = Tuple(tuple(parts), whole.form)
     elif wanted is not None:
         raise TypeCheckError(f"{call.function.name} with 'dtype' is not part of Relay", call.span, help="convert it")
@@ -323,7 +324,7 @@ def _planes(call: _Call) -> None:
         _totals(call)
     axes = []
     for name, default in (("axis1", 0), ("axis2", 1)):
-        value = static_value(call.attributes.pop(name, Number(default)), name, call.span)
+        value = static_value(call.attributes.pop(name, PythonNumber(default)), name, call.span)
         axes.append(value)
     rank = call.rank()
     if rank is None:
@@ -388,7 +389,7 @@ def _norm(call: _Call) -> AbstractValue | None:
     keepdims = checked_attribute(call.function.operator, "keepdims", call.static_value("keepdims") or False, call.span)
     order, axis = call.static_value("ord"), call.static_value("axis")
     if isinstance(axis, str) and (order is None or isinstance(order, int | float)):  # one axis by its name
-        call.attributes["ord"] = Number(2 if order is None else order, call.span)
+        call.attributes["ord"] = PythonNumber(2 if order is None else order, call.span)
         return None
     return _norm_along(call.checker, call.out, call.tensor(), order, axis, keepdims is True, call.span)
 
@@ -436,7 +437,7 @@ def _adapt_round(call: _Call) -> AbstractValue | None:
     if digits == 0:
         return None
     there, back = ("multiply", "divide") if digits > 0 else ("divide", "multiply")
-    factor = Number(float(10 ** abs(digits)), call.span)
+    factor = PythonNumber(float(10 ** abs(digits)), call.span)
     return call.apply(back, call.apply("round", call.apply(there, call.operands[0], factor)), factor)
 
 

@@ -23,8 +23,8 @@ from relay.typecheck.elaboration.abstract_values import (
     GlobalFunction,
     ListLength,
     Method,
-    Number,
     Progression,
+    PythonNumber,
     PythonObject,
     Range,
     Tuple,
@@ -301,15 +301,15 @@ def list_method(
     if isinstance(xs, Tuple):
         found = _known_places(checker, xs, value, span)
         if found is not None and name == "count":
-            return Number(len(found), span)
+            return PythonNumber(len(found), span)
         if found is not None:
             if not found:
                 raise TypeCheckError("the value is not in the list", span, help="test before: `if v in xs:`")
-            return Number(found[0], span)
+            return PythonNumber(found[0], span)
         xs = dynamic_lists.as_growing(checker, out, Tuple(xs.items, Form(list)), span)
     result = call_library(checker, out, f"{name}__", [xs, value], span)
     if name == "index":
-        found_ = checker.engine.apply_operator(checker, out, "greater_equal", [result, Number(0)], {}, span, [])
+        found_ = checker.engine.apply_operator(checker, out, "greater_equal", [result, PythonNumber(0)], {}, span, [])
         _require(checker, out, found_, "the value is not in the list", span)
     return result
 

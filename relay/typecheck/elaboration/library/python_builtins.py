@@ -17,6 +17,7 @@ from relay.typecheck.elaboration.abstract_values import (
     DynamicValue,
     Number,
     Progression,
+    PythonNumber,
     PythonObject,
     Range,
     Size,
@@ -53,7 +54,7 @@ def _quantifier(name: str, decides: bool) -> Rule:
             return list_reductions.any_or_all(checker, out, xs, lambda body, x: x, decides, span)
         if items is None:
             return operators.apply(checker, out, lookup(name), [xs], {}, span, [])
-        truths = (object_entity(bool(i.value), span) if isinstance(i, Number) else i for i in items)
+        truths = (object_entity(bool(i.specialize()), span) if isinstance(i, Number) else i for i in items)
         return comparisons.combine_conditions(checker, out, truths, decides, span)
 
     return rule
@@ -66,10 +67,10 @@ def _round(call: Call, number: AbstractValue, ndigits: AbstractValue | None = No
     checker, out, span = call.site
     number = data_dependent.number_at_run_time(checker, out, number, span)
     match number, ndigits:
-        case Number(value), None:
-            return Number(round(value), span)
-        case Number(value), Number(int(digits)):
-            return Number(round(value, digits), span)
+        case Number(), None:
+            return PythonNumber(round(number.specialize()), span)
+        case Number(), Number() if isinstance(digits := ndigits.specialize(), int):
+            return PythonNumber(round(number.specialize(), digits), span)
     if ndigits is not None:
         raise TypeCheckError(
             "`round` to digits is for numbers that are known at compile time",
@@ -95,7 +96,7 @@ def _to_integer(name: str) -> Rule:
         if not isinstance(value, Size):
             value = data_dependent.number_at_run_time(checker, out, value, span)
         if isinstance(value, Number):
-            return value if isinstance(value, Size) else Number(getattr(math, name)(value.value), span)
+            return value if isinstance(value, Size) else PythonNumber(getattr(math, name)(value.specialize()), span)
         x = checker.materialize(out, value, span)
         if not isinstance(prune(x.type), TensorType):
             checker.unify_at(
@@ -132,7 +133,7 @@ def _reversed_range(checker: Checker, out: TypedBlockBuilder, xs: Range, span: S
     def call(name: str, *operands: AbstractValue) -> AbstractValue:
         return checker.engine.apply_operator(checker, out, name, list(operands), {}, span, [])
 
-    step, one = Number(xs.step, span), Number(1 if xs.step > 0 else -1, span)
+    step, one = PythonNumber(xs.step, span), PythonNumber(1 if xs.step > 0 else -1, span)
     beyond = call("subtract", call("subtract", xs.stop, one), xs.start)
     last = call("add", xs.start, call("multiply", call("floor_divide", beyond, step), step))
     return Range(last, call("subtract", xs.start, step), -xs.step, reversed=True)
@@ -142,13 +143,13 @@ def _reversed_range(checker: Checker, out: TypedBlockBuilder, xs: Range, span: S
 def _reverse_sequence(call: Call, xs: AbstractValue, /) -> AbstractValue:
     checker, out, span = call.site
     if isinstance(xs, DynamicValue) and dynamic_lists.is_growing(xs):
-        return list_items.slice_list(checker, out, xs, None, None, Number(-1, span), span)
+        return list_items.slice_list(checker, out, xs, None, None, PythonNumber(-1, span), span)
     if isinstance(xs, Range):
         return _reversed_range(checker, out, xs, span)
     if isinstance(xs, Progression):
         return attrs.evolve(xs, backward=not xs.backward)
     if isinstance(xs, DynamicValue) and (type_ := tensor_type(xs)) is not None and type_.rank > 0:
-        return index(checker, out, xs, [SliceItem(None, None, Number(-1, span))], span)
+        return index(checker, out, xs, [SliceItem(None, None, PythonNumber(-1, span))], span)
     found = elements(checker, out, xs, span)
     if found is None and checker.generic and isinstance(xs, DynamicValue):
         raise SchemeOnly(span, "the length of the argument of reversed")
@@ -184,7 +185,7 @@ def _log(call: Call, x: AbstractValue, base: AbstractValue | None = None, /) -> 
 def _float_power(call: Call, x: AbstractValue, y: AbstractValue, /) -> AbstractValue:
     """`math.pow(x, y)`, which is a float where `x ** y` may be an integer."""
     checker, out, span = call.site
-    numbers = [Number(float(a.value), span) if type(a) is Number else a for a in (x, y)]
+    numbers = [PythonNumber(float(a.specialize()), span) if type(a) is PythonNumber else a for a in (x, y)]
     types = [prune(a.type) for a in numbers if isinstance(a, DynamicValue) and not a.of_range]
     bases = [prune(t.base) for t in types if isinstance(t, TensorType)]
     if any(isinstance(b, BaseType) and b.base_class is BaseClass.INTEGER for b in bases):
@@ -197,7 +198,7 @@ def _is_all_integers(value: AbstractValue) -> bool:
     """True for an integer of the source, and for a list of nothing else."""
     if isinstance(value, Tuple):
         return bool(value.items) and all(map(_is_all_integers, value.items))
-    return type(value) is Number and not value.is_float
+    return type(value) is PythonNumber and not value.is_float
 
 
 def _of_floats(name: str, operator: str, instead: str) -> Rule:
@@ -224,7 +225,7 @@ def _product(call: Call, iterable: AbstractValue, /) -> AbstractValue:
         if len(ranked_type(x, span).shape) != 1:
             raise TypeCheckError("math.prod goes along one axis", span, help="of all elements: np.prod(x)")
         return operators.apply(checker, out, lookup("prod"), [x], {}, span, [])
-    result: AbstractValue = Number(1, span)
+    result: AbstractValue = PythonNumber(1, span)
     for item in items:
         result = checker.engine.apply_operator(checker, out, "multiply", [result, item], {}, span, [])
     return result

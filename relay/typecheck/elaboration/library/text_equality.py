@@ -16,6 +16,7 @@ from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     Number,
+    PythonNumber,
     PythonObject,
     Text,
     TypedBlockBuilder,
@@ -69,7 +70,7 @@ def equal(
     base = prune(type_.base) if isinstance(type_, TensorType) else None
     if isinstance(base, BaseType) and not holds(base, int(inside)):
         return bool_value(False, span)
-    return _apply(checker, out, "equal", [value, Number(int(inside), span)], span)
+    return _apply(checker, out, "equal", [value, PythonNumber(int(inside), span)], span)
 
 
 def _middle_text(text: Text, whole: str) -> str | None:

@@ -378,8 +378,8 @@ class _Trees:
                 inner = self.inner_node(entity)
                 assert inner is not None
                 return tree.show(inner.node)
-            case Number(value):
-                return f"the number {value!r}"
+            case Number():
+                return f"the number {entity.specialize()!r}"
             case PythonObject(value):
                 return tree.show_static(value)
             case DynamicValue(type=type_) if dynamic_lists.is_growing(entity):

@@ -12,8 +12,8 @@ from relay.typecheck.dims import product
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
-    Number,
     Places,
+    PythonNumber,
     PythonObject,
     Tuple,
     size,
@@ -47,7 +47,7 @@ def _size(call: Call, x: AbstractValue, /) -> AbstractValue:
 
 @implements(np.ndarray.ndim)
 def _ndim(call: Call, x: AbstractValue, /) -> AbstractValue:
-    return Number(_type_of(call, x, "ndim", sized=False).rank, call.span)
+    return PythonNumber(_type_of(call, x, "ndim", sized=False).rank, call.span)
 
 
 @implements(np.ndarray.dtype)

@@ -9,6 +9,7 @@ from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     Number,
+    PythonNumber,
     PythonObject,
     Range,
     Tuple,
@@ -37,10 +38,11 @@ def elements(
             return [object_entity(part, span) for part in ordered]
         case Tuple():
             return list(records.iteration_items(entity, span))
-        case Range(Number(int(start)), Number(int(stop)), step):
+        case Range(Number() as first, Number() as end, step):
+            start, stop = int(first.specialize()), int(end.specialize())
             numbers = range(start, stop, step)
             refuse_many(max(0, -((start - stop) // step)), span)
-            return [Number(i, span) for i in numbers]
+            return [PythonNumber(i, span) for i in numbers]
         case DynamicValue() if dynamic_lists.is_growing(entity):
             if dynamic_lists.count(entity) is None:
                 return None
@@ -51,7 +53,7 @@ def elements(
             if count is None:
                 return None
             refuse_many(count, span)
-            return [index(checker, out, entity, [Number(i, span)], span) for i in range(count)]
+            return [index(checker, out, entity, [PythonNumber(i, span)], span) for i in range(count)]
         case Zip(parts):
             columns = [_column(checker, out, part, span) for part in parts]
             finite = [c for c in columns if not isinstance(c, Range)]
@@ -74,6 +76,6 @@ def _column(
 def _row(column: list[AbstractValue] | Range | None, position: int, span: Span | None) -> AbstractValue:
     if isinstance(column, Range):
         assert isinstance(column.start, Number)
-        return Number(column.start.value + position * column.step, span)
+        return PythonNumber(column.start.specialize() + position * column.step, span)
     assert column is not None
     return column[position]

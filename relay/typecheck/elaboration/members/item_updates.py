@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,10 +15,12 @@ from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     Number,
+    PythonNumber,
     PythonObject,
     SliceItem,
     Tuple,
     TypedBlockBuilder,
+    integer_of,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import index_error
@@ -52,7 +53,7 @@ from relay.typecheck.unification import flat_shape
 def _is_missing(step: AbstractValue | None) -> bool:
     if isinstance(step, PythonObject):
         return step.value is None
-    return step is None or (isinstance(step, Number) and step.value == 1)
+    return step is None or (isinstance(step, Number) and step.specialize() == 1)
 
 
 def index_update(
@@ -147,7 +148,7 @@ def _replace_elements(
 
 def known_places(item: Tuple) -> list[int] | None:
     """The positions of `x[[0, 2]]`; None if they are not known integers."""
-    numbers = [n.value for n in item.items if isinstance(n, Number)]
+    numbers = [n.specialize() for n in item.items if isinstance(n, Number)]
     places = [n for n in numbers if isinstance(n, int)]
     return places if places and len(places) == len(item.items) else None
 
@@ -279,7 +280,7 @@ def _listed_update(
 ) -> AbstractValue:
     """`x[[0, 2], rest] = new`, one position after the other: the last value of a repeated position stays."""
     known = tensor_type(new) if isinstance(new, DynamicValue) else None
-    part = index(checker, TypedBlockBuilder(), entity, [Number(places[0]), *rest], span)
+    part = index(checker, TypedBlockBuilder(), entity, [PythonNumber(places[0]), *rest], span)
     part_type = tensor_type(part) if isinstance(part, DynamicValue) else None
     rows = known is not None and part_type is not None and known.rank > part_type.rank
     if rows and known is not None and known.shape[0] not in (1, len(places)):
@@ -288,8 +289,8 @@ def _listed_update(
     for i, place in enumerate(places):
         value = new
         if rows and known is not None:
-            value = index(checker, out, new, [Number(0 if known.shape[0] == 1 else i)], span)
-        result = index_update(checker, out, result, [Number(place), *rest], value, span)
+            value = index(checker, out, new, [PythonNumber(0 if known.shape[0] == 1 else i)], span)
+        result = index_update(checker, out, result, [PythonNumber(place), *rest], value, span)
     return result
 
 
@@ -411,12 +412,13 @@ def update_structure(
     position = items[0] if len(items) == 1 else None
     is_list = entity.form is not None and entity.form.cls is list
     if (is_list or inside) and isinstance(position, Number):
-        if not isinstance(position.value, int):
-            raise TypeCheckError(f"the index of a list must be an integer, found {position.value}", span)
-        if not -len(entity.items) <= position.value < len(entity.items):
-            raise index_error("list" if is_list else "tuple", position.value, len(entity.items), span)
+        index = integer_of(position)
+        if index is None:
+            raise TypeCheckError(f"the index of a list must be an integer, found {position.specialize()}", span)
+        if not -len(entity.items) <= index < len(entity.items):
+            raise index_error("list" if is_list else "tuple", index, len(entity.items), span)
         changed = list(entity.items)
-        changed[position.value] = new
+        changed[index] = new
         return Tuple(tuple(changed), entity.form)
     if is_list and isinstance(position, DynamicValue):
         return list_items.with_item(
@@ -433,13 +435,13 @@ def _with_slice(
     """The list after `xs[i:j] = new`, where the checker knows the bounds and the new items."""
     bounds = [b for b in (place.start, place.stop, place.step) if b is not None]
     added = elements(checker, out, new, span)
-    if added is None or not all(isinstance(b, Number) and isinstance(b.value, int) for b in bounds):
+    if added is None or not all(integer_of(b) is not None for b in bounds):
         raise TypeCheckError(
             "the bounds of an assigned slice of a list and the assigned items must be known at compile time",
             span,
             help="make a new list: `xs = xs[:i] + new + xs[j:]`",
         )
-    numbers: list[Any] = [b.value if isinstance(b, Number) else None for b in (place.start, place.stop, place.step)]
+    numbers = [integer_of(b) for b in (place.start, place.stop, place.step)]
     changed = list(entity.items)
     try:
         changed[slice(*numbers)] = added

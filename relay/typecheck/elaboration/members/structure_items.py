@@ -16,6 +16,7 @@ from relay.typecheck.elaboration.abstract_values import (
     SliceItem,
     Tuple,
     TypedBlockBuilder,
+    integer_of,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import index_error, structure_of
@@ -110,11 +111,11 @@ def tuple_item(
             if entity.form is None or not (is_dict or entity.form.names):
                 raise without_fields(checker, entity, key, f"has no key {key!r}", _container_text(span), span)
             return records.item(entity, key, span)
-        if isinstance(item, Number) and isinstance(item.value, int):
-            if not -len(entity.items) <= item.value < len(entity.items):
-                count = len(entity.items)
-                raise index_error("list" if dynamic_lists.is_literal(entity) else "tuple", item.value, count, span)
-            return entity.items[item.value]
+        if (index := integer_of(item)) is not None:
+            count = len(entity.items)
+            if not -count <= index < count:
+                raise index_error("list" if dynamic_lists.is_literal(entity) else "tuple", index, count, span)
+            return entity.items[index]
         if isinstance(item, SliceItem):
             if dynamic_lists.is_literal(entity) and any(isinstance(b, DynamicValue) for b in (item.start, item.stop)):
                 xs = dynamic_lists.as_growing(checker, out, entity, span)

@@ -24,6 +24,7 @@ from relay.typecheck.elaboration.abstract_values import (
     DynamicValue,
     Number,
     Places,
+    PythonNumber,
     PythonObject,
     SliceItem,
     Tuple,
@@ -266,7 +267,7 @@ def constant_indices(
     """The items with lists of known integers, `x[[0, 2]]`, and known masks, `x[[True, False, True]]`, as tensors."""
     found: list[AbstractValue | SliceItem] = []
     for axis, item in zip(item_axes(items, len(dims)), items, strict=True):
-        numbers = [n.value for n in item.items if isinstance(n, Number)] if isinstance(item, Tuple) else []
+        numbers = [n.specialize() for n in item.items if isinstance(n, Number)] if isinstance(item, Tuple) else []
         truths = masks.constant_mask(item)
         if truths is not None and axis < len(dims):
             item = masks.positions(checker, truths, dims[axis], span)
@@ -350,7 +351,7 @@ def subscript_plan(
                 help = "only dicts have keys of text" if text else "make it one: x[int(i)], x[n // 2]"
                 if isinstance(item, Tuple):
                     help = "several places are assigned one after the other: `for j in (0, -1): x[:, j] = v`"
-                number = f"the number {item.value}" if type(item) is Number else "a float"
+                number = f"the number {item.specialize()}" if type(item) is PythonNumber else "a float"
                 found = number if isinstance(item, Number) else kind_of(item)
                 message = f"an index must be an integer, a slice, None or `...`, found {found}"
                 raise TypeMismatch(message, span, help=help)
@@ -429,4 +430,4 @@ def unpack_rows(
             span,
             help="write a name for each row, or index it: x[0]",
         )
-    return tuple(index(checker, out, entity, [Number(i, span)], span) for i in range(count))
+    return tuple(index(checker, out, entity, [PythonNumber(i, span)], span) for i in range(count))

@@ -15,6 +15,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Context,
     DynamicValue,
     Number,
+    PythonNumber,
     PythonObject,
     Tuple,
     TypedBlockBuilder,
@@ -35,7 +36,9 @@ def describe_value(entity: AbstractValue) -> str:
     match entity:
         case DynamicValue(_, type_):
             return show(resolve(type_))
-        case Number(value) | PythonObject(value):
+        case Number():
+            return repr(entity.specialize())
+        case PythonObject(value):
             return repr(value)
         case Tuple():
             return "a tuple"
@@ -55,8 +58,8 @@ def literal_of(context: Context, pattern: ValuePattern) -> bool | int | float | 
     """The literal that a pattern compares with. Raises TypeCheckError for anything else."""
     entity = atom_entity(context, pattern.value)
     match entity:
-        case Number(value):
-            return value
+        case Number():
+            return entity.specialize()
         case PythonObject(None):
             return None
         case PythonObject(str() as text):
@@ -116,6 +119,8 @@ def equals_literal(
             "the matched value",
             help="use a guard",
         )
-        entity = checker.engine.apply_operator(checker, out, "equal", [typed, Number(literal, span)], {}, span, [])
+        entity = checker.engine.apply_operator(
+            checker, out, "equal", [typed, PythonNumber(literal, span)], {}, span, []
+        )
     assert isinstance(entity, DynamicValue)
     return entity

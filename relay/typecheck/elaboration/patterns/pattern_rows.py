@@ -94,8 +94,8 @@ def simple_rows(rows: Sequence[Row], occurrence: Occurrence, fits: bool) -> list
 def known_value(entity: AbstractValue) -> tuple[object] | None:
     """The value that the checker knows, or None."""
     match entity:
-        case Number(value):
-            return (value,)
+        case Number():
+            return (entity.specialize(),)
         case PythonObject(None | str() as value):
             return (value,)
         case DynamicValue():

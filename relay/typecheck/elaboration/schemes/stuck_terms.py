@@ -48,7 +48,7 @@ from relay.typecheck.elaboration.abstract_values import (
     GlobalFunction,
     LocalFunction,
     Method,
-    Number,
+    PythonNumber,
     PythonObject,
     Size,
     Tuple,
@@ -289,7 +289,7 @@ def _entity_argument(entity: AbstractValue) -> Type | int | None:
             return TupleType(tuple(types)) if len(types) == len(parts) else None
         case Size(dim):
             return dim  # type: ignore[return-value]
-        case Number(int() as value):
+        case PythonNumber(int() as value):
             return value
         case _:
             return None

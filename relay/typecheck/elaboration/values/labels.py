@@ -16,6 +16,7 @@ from relay.typecheck.elaboration.abstract_values import (
     GlobalFunction,
     LocalFunction,
     Number,
+    PythonNumber,
     PythonObject,
     StaticNumber,
     TensorMethod,
@@ -49,7 +50,7 @@ def with_static_numbers(entity: AbstractValue) -> AbstractValue:
         return Tuple(tuple(map(with_static_numbers, entity.items)), entity.form)
     if _is_integer(entity):
         assert isinstance(entity, Number)
-        return StaticNumber(entity.value, entity.span)
+        return StaticNumber(entity.specialize(), entity.span)
     return entity
 
 
@@ -57,7 +58,7 @@ def with_plain_numbers(entity: AbstractValue) -> AbstractValue:
     """A structure whose integers are no labels."""
     if isinstance(entity, Tuple) and holds_labels(entity):
         return Tuple(tuple(map(with_plain_numbers, entity.items)), entity.form)
-    return Number(entity.value, entity.span) if isinstance(entity, StaticNumber) else entity
+    return PythonNumber(entity.value, entity.span) if isinstance(entity, StaticNumber) else entity
 
 
 def _is_integer(entity: AbstractValue) -> bool:

@@ -29,7 +29,7 @@ from relay.typecheck.elaboration.abstract_values import (
     DynamicValue,
     GlobalFunction,
     LocalFunction,
-    Number,
+    PythonNumber,
     PythonObject,
     Tuple,
     surface_function,
@@ -63,7 +63,7 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
     if isinstance(value, enum.Enum | Structure) or (isinstance(value, type) and issubclass(value, enum.Enum)):
         return PythonObject(value)
     if isinstance(value, int | float):
-        return Number(value, span)
+        return PythonNumber(value, span)
     if isinstance(value, np.ndarray | np.generic):
         return _array(np.asarray(value), span)
     structure = split(value)

@@ -48,7 +48,7 @@ def note(checker: Checker, name: str, operands: Sequence[AbstractValue], result:
     for operand in ranges:
         if operand.atom in checker.places_of_numbers:
             checker.places_of_numbers[result.atom] = checker.places_of_numbers[operand.atom]
-    literals = [o.value for o in operands if isinstance(o, Number) and not isinstance(o, Size)]
+    literals = [o.specialize() for o in operands if isinstance(o, Number) and not isinstance(o, Size)]
     if name == "add" and literals == [1] and ranges[0].atom in checker.sizes.naturals:  # below the stop of a range
         checker.sizes.naturals.add(result.atom)
     return of_range(result)
@@ -72,7 +72,7 @@ def adapt_operands(
             if not same:
                 continue
             if isinstance(entity, Number) and entity.is_float:
-                found[position] = _as_float(checker, out, value, entity.value, entity.span)
+                found[position] = _as_float(checker, out, value, entity.specialize(), entity.span)
             elif other is not None and not other.of_range:
                 found[position] = fitting_number(checker, out, value, other.type)
         takes_floats = any(same and token.classes == FLOATS for same, token in zip(alike, tokens, strict=True))

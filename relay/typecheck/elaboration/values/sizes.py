@@ -35,6 +35,7 @@ from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     Number,
+    PythonNumber,
     PythonObject,
     Size,
     SizeExpression,
@@ -178,7 +179,7 @@ def _float64(checker: Checker, out: TypedBlockBuilder, number: Number, span: Spa
             call = OpCall(lookup(number.operator).name, tuple(o.atom for o in operands), {}, span)
             return checker.bind(out, call, scalar(FLOAT64), "size", span)
         case _:
-            return checker.constant(out, Number(float(number.value), span), FLOAT64)
+            return checker.constant(out, PythonNumber(float(number.specialize()), span), FLOAT64)
 
 
 def extent(checker: Checker, out: TypedBlockBuilder, dim: Dim, base: BaseType, span: Span | None) -> DynamicValue:
@@ -203,7 +204,7 @@ def slice_number(entity: AbstractValue | None, span: Span | None) -> Dim | None:
             return None
         case Size(dim):
             return resolve_dim(dim)
-        case Number(int(value)):
+        case PythonNumber(int(value)):
             return value
         case _:
             raise TypeCheckError(

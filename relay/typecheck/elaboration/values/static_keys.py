@@ -11,7 +11,7 @@ from relay.typecheck.elaboration.abstract_values import (
     DerivativeFunction,
     DynamicValue,
     GlobalFunction,
-    Number,
+    PythonNumber,
     PythonObject,
     Size,
     SizeExpression,
@@ -32,7 +32,7 @@ def static_key(entity: AbstractValue) -> object:
             return ("size", resolve_dim(dim))
         case SizeExpression(operator=operator, operands=operands):
             return ("computed", operator, *(static_key(o) for o in operands))
-        case Number(value):
+        case PythonNumber(value):
             return ("number", type(value).__name__, value)
         case GlobalFunction(definition):
             return ("function", id(definition))
