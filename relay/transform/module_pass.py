@@ -4,22 +4,51 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec
+from typing import Concatenate, ParamSpec, TypeAlias
+from weakref import WeakKeyDictionary
 
-from relay.ir.expr import Module
+from relay.ir.expr import Derivative, Function, Module
 from relay.ir.sizes.facts import assume_facts
+from relay.ir.traverse import walk
+from relay.ir.types import DataDefinition
 
 _Options = ParamSpec("_Options")
+_Pass: TypeAlias = "Callable[Concatenate[Module, _Options], Module]"
 
 
-def module_pass(
-    change: Callable[Concatenate[Module, _Options], Module],
-) -> Callable[Concatenate[Module, _Options], Module]:
-    """Make a pass of a function: the facts in force are those of its module, alone and in a pipeline."""
+def module_pass(*subjects: type) -> Callable[[_Pass[_Options]], _Pass[_Options]]:
+    """Make a pass of a function: the facts in force are those of its module, alone and in a pipeline.
 
-    @functools.wraps(change)
-    def checked_pass(module: Module, /, *arguments: _Options.args, **options: _Options.kwargs) -> Module:
-        with assume_facts(module.where):
-            return change(module, *arguments, **options)
+    `subjects`: the nodes that it is about. A module with none of them stays as it is; without `subjects`, none does.
+    """
+    wanted = frozenset(subjects)
 
-    return checked_pass
+    def declare(change: _Pass[_Options]) -> _Pass[_Options]:
+        @functools.wraps(change)
+        def checked_pass(module: Module, /, *arguments: _Options.args, **options: _Options.kwargs) -> Module:
+            if wanted and wanted.isdisjoint(node_kinds(module)):
+                return module
+            with assume_facts(module.where):
+                return change(module, *arguments, **options)
+
+        return checked_pass
+
+    return declare
+
+
+_KINDS: WeakKeyDictionary[Module, frozenset[type]] = WeakKeyDictionary()
+
+
+def node_kinds(module: Module) -> frozenset[type]:
+    """The classes of the expressions in a module, Derivative if there is one to be made, and DataDefinition if it has
+    data types."""
+    found = _KINDS.get(module)
+    if found is None:
+        functions = [f for f in module.functions.values() if isinstance(f, Function)]
+        kinds: set[type] = {binding.value.__class__ for f in functions for binding in walk(f.body)}
+        if len(functions) < len(module.functions):
+            kinds.add(Derivative)
+        if module.data:
+            kinds.add(DataDefinition)
+        found = _KINDS[module] = frozenset(kinds)
+    return found

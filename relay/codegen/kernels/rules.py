@@ -42,14 +42,30 @@ class Rule(Generic[Subject]):
     contested: bool = True
 
 
+@attrs.frozen(eq=False)
+class Family(Generic[Subject]):
+    """Rules `about` some subjects only: none of them applies to others. Their files are loaded where there is one."""
+
+    about: Callable[[Subject], bool]
+    rules: Callable[[], Sequence[Rule[Subject]]]
+
+
 class Table(Generic[Subject]):
     """Rules for one kind of subject, by priority."""
 
-    def __init__(self, rules: Sequence[Rule[Subject]]) -> None:
-        self.rules = tuple(sorted(rules, key=lambda rule: -rule.priority))
-        for what in ({rule.name for rule in rules}, {rule.priority for rule in rules}):
-            if len(what) < len(rules):
-                raise InternalError("two schedule rules of a table have the same name or priority")
+    def __init__(self, rules: Sequence[Rule[Subject]], *families: Family[Subject]) -> None:
+        self._families = families
+        self._general = _by_priority(rules)
+
+    @property
+    def rules(self) -> Sequence[Rule[Subject]]:
+        """All of them."""
+        return _by_priority([*self._general, *(rule for family in self._families for rule in family.rules())])
+
+    def rules_about(self, subject: Subject) -> Sequence[Rule[Subject]]:
+        """Those that may apply to a subject."""
+        found = [rule for family in self._families if family.about(subject) for rule in family.rules()]
+        return _by_priority([*self._general, *found]) if found else self._general
 
     def emit(self, e: Emission, subject: Subject) -> list[Statement]:
         """The loops of the rule that is chosen. Notes in `e` which it is, and what else might be if `e.explores`."""
@@ -58,16 +74,24 @@ class Table(Generic[Subject]):
         return plan.emit()
 
     def _choose(self, e: Emission, subject: Subject) -> tuple[Rule[Subject], Plan]:
+        rules = self.rules_about(subject)
         if e.explores:
-            plans = [(rule, plan) for rule in self.rules if (plan := rule.match(e, subject)) is not None]
+            plans = [(rule, plan) for rule in rules if (plan := rule.match(e, subject)) is not None]
             for rule, plan in plans:
                 if len(plans) > 1 and plans[0][0].contested:
                     e.alternatives.setdefault(rule.name)
                 tilings = plan.tilings()
                 if tilings is not None:
                     e.tilings[rule.name] = tilings
-        for rule in sorted(self.rules, key=lambda rule: rule.name != e.choice.rule):
+        for rule in sorted(rules, key=lambda rule: rule.name != e.choice.rule):
             plan = rule.match(e, subject)
             if plan is not None:
                 return rule, plan
         raise InternalError(f"no schedule rule applies to {subject}")
+
+
+def _by_priority(rules: Sequence[Rule[Subject]]) -> Sequence[Rule[Subject]]:
+    for what in ({rule.name for rule in rules}, {rule.priority for rule in rules}):
+        if len(what) < len(rules):
+            raise InternalError("two schedule rules of a table have the same name or priority")
+    return tuple(sorted(rules, key=lambda rule: -rule.priority))

@@ -11,17 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relay.codegen.kernels.clusters import Cluster, KernelSteps, LoneCluster, Step, clusters
-from relay.codegen.kernels.elementwise import blocks, pointwise, transposed_access
+from relay.codegen.kernels.elementwise import pointwise, transposed_access
 from relay.codegen.kernels.elementwise.pointwise import elements, outer_axes
 from relay.codegen.kernels.emission import ConstantOperand, Decision, Emission, Place, key
-from relay.codegen.kernels.gemm import gemv, product, skinny_gemm, winograd
 from relay.codegen.kernels.gemm.packing import Packing
 from relay.codegen.kernels.gemm.recognition import recognize
 from relay.codegen.kernels.loops import loop, nested_loops, shared_loop, unravel_index
-from relay.codegen.kernels.reduction import short_rows, tree_reduction
 from relay.codegen.kernels.reduction.reductions import TOGETHER, goes_along_columns, goes_together, joint_rows, reduce
 from relay.codegen.kernels.registers import with_registers
-from relay.codegen.kernels.rules import Plan, Rule, Table
+from relay.codegen.kernels.rules import Family, Plan, Rule, Table
 from relay.codegen.kernels.stage import (
     Extent,
     extent,
@@ -154,7 +152,11 @@ def _one_by_one(e: Emission, subject: KernelSteps) -> list[Statement]:
 def _match_short_rows(e: Emission, subject: KernelSteps) -> Plan | None:
     """Stages whose common axes are short rows."""
     count = _common_axes(e, subject.steps)
-    found = short_rows.recognize(e, subject.steps, count, subject.remembered) if count else None
+    if not count:
+        return None
+    from relay.codegen.kernels.reduction import short_rows
+
+    found = short_rows.recognize(e, subject.steps, count, subject.remembered)
     return None if found is None else short_rows.plan(e, found)
 
 
@@ -311,29 +313,33 @@ def _statement(e: Emission, op: Any) -> list[Statement]:
     return [*statements, op.body]
 
 
-KERNEL_RULES = Table(
-    (
-        blocks.RULE,
-        Rule("short_common_rows", 20, _match_short_rows),
-        Rule("common_rows", 10, _match_common),
-        Rule("one_by_one", 0, _match_one_by_one),
-    )
-)
+# ---- the tables
+
+
+def _combining_rules() -> Sequence[Rule[KernelSteps]]:
+    from relay.codegen.kernels.elementwise import blocks
+
+    return blocks.RULE, Rule("short_common_rows", 20, _match_short_rows), Rule("common_rows", 10, _match_common)
+
+
+def _product_rules() -> Sequence[Rule[LoneCluster]]:
+    from relay.codegen.kernels.gemm import gemv, product, skinny_gemm, winograd
+
+    return winograd.RULE, skinny_gemm.RULE, gemv.RULE, product.RULE, product.SYMBOLIC_RULE
+
+
+def _reduction_rules() -> Sequence[Rule[LoneCluster]]:
+    from relay.codegen.kernels.reduction import short_rows, tree_reduction
+
+    return short_rows.RULE, Rule("row_groups", 40, _match_row_groups), tree_reduction.RULE
+
+
+KERNEL_RULES = Table((Rule("one_by_one", 0, _match_one_by_one),), Family(lambda kernel: len(kernel.steps) > 1, _combining_rules))
 """The rules that combine the clusters of a kernel."""
 
 CLUSTER_RULES = Table(
-    (
-        winograd.RULE,
-        skinny_gemm.RULE,
-        gemv.RULE,
-        product.RULE,
-        product.SYMBOLIC_RULE,
-        short_rows.RULE,
-        Rule("row_groups", 40, _match_row_groups),
-        tree_reduction.RULE,
-        pointwise.RULE,
-        transposed_access.RULE,
-        Rule("rows", 0, _match_rows),
-    )
+    (pointwise.RULE, transposed_access.RULE, Rule("rows", 0, _match_rows)),
+    Family(lambda subject: subject.product is not None, _product_rules),
+    Family(lambda subject: bool(subject.cluster.reductions), _reduction_rules),
 )
 """The loops of a cluster by itself."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from relay.codegen.kernels.lanes.kernel import LaneKernel, lane_kernel
 from relay.codegen.lowering.function_builder import Code
 from relay.codegen.lowering.function_state import ProgramContext
 from relay.codegen.lowering.layout import TensorLayout
@@ -19,6 +18,9 @@ from relay.ir.traverse import walk
 from relay.ir.types import UINT8
 from relay.transform.analysis.lanes import LaneLoop
 from relay.transform.fusion.fusion_groups import FusionGroup
+
+if TYPE_CHECKING:
+    from relay.codegen.kernels.lanes.kernel import LaneKernel
 
 
 class LaneCaller(Protocol):
@@ -57,6 +59,8 @@ class LaneKernels:
         plan = self._plans.get(loop)
         if plan is None:
             return False
+        from relay.codegen.kernels.lanes.kernel import lane_kernel  # which few programs need
+
         kernels = caller.shared.kernels
         kernel = lane_kernel(plan, f"lanes{len(kernels.functions)}", kernels.threads, caller.shared.failures.status)
         if kernel is None:

@@ -33,7 +33,7 @@ from relay.transform.core.rebuilding import with_functions
 from relay.transform.module_pass import module_pass
 
 
-@module_pass
+@module_pass(Call)
 def flatten_parameters(module: Module) -> Module:
     """The module without tuples among the parameters of functions that call themselves, also through others."""
     chosen = _recursive_tuple_functions(module)

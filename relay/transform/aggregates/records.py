@@ -18,11 +18,14 @@ from relay.ir.expr import (
     Atom,
     Binding,
     Block,
+    Call,
     Construct,
     Derivative,
     Exit,
     Expr,
     Function,
+    If,
+    Loop,
     MakeTuple,
     Match,
     MatchArm,
@@ -47,7 +50,7 @@ from relay.transform.analysis.graph import references
 from relay.transform.module_pass import module_pass
 
 
-@module_pass
+@module_pass(MakeTuple, Project, Call, If, Match, Loop, Derivative)
 def flatten_records(module: Module) -> Module:
     """The module with tuples in place of records. An entry that is called in the module, too, keeps all of them."""
     entry = module.functions[module.entry]

@@ -66,7 +66,7 @@ from relay.transform.aggregates.flat_types import (
 from relay.transform.module_pass import module_pass
 
 
-@module_pass
+@module_pass(DataDefinition)
 def flatten_sums(module: Module) -> Module:
     """The module without data types of a known size, but for what its entry takes and returns. Data types that are not
     mentioned any more are dropped."""

@@ -37,7 +37,7 @@ from relay.transform.core.rebuilding import map_bodies
 from relay.transform.module_pass import module_pass
 
 
-@module_pass
+@module_pass(If, Match, Loop)
 def flatten_tuples(module: Module) -> Module:
     """The module without tuples among the targets of branches and the parameters and results of loops."""
     return map_bodies(module, _flatten)

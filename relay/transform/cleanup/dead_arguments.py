@@ -44,7 +44,7 @@ from relay.transform.module_pass import module_pass
 _Construct: TypeAlias = If | Match | Loop
 
 
-@module_pass
+@module_pass(Call, Derivative)
 def eliminate_dead_arguments(module: Module) -> Module:
     """The module with functions that neither take what they do not need nor return what nobody reads, and without what
     was computed for that."""

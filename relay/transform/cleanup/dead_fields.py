@@ -46,7 +46,7 @@ from relay.transform.module_pass import module_pass
 _Kept = dict[tuple[DataDefinition, str], tuple[bool, ...]]
 
 
-@module_pass
+@module_pass(DataDefinition)
 def eliminate_dead_fields(module: Module) -> Module:
     """The module without fields of data that nobody reads."""
     while True:

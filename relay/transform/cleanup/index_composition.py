@@ -16,11 +16,9 @@ from relay.transform.core.rebuilding import map_bodies
 from relay.transform.module_pass import module_pass
 
 
-@module_pass
+@module_pass(Derivative)
 def compose_indices(module: Module) -> Module:
     """The module, if something in it is to be differentiated, with elements of rows read in one step."""
-    if not any(isinstance(f, Derivative) for f in module.functions.values()):
-        return module
     return map_bodies(module, lambda function: _IndexComposition().block(function.body))
 
 

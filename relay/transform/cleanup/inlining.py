@@ -22,7 +22,7 @@ SMALL = 24
 """A function with at most this many bindings is inlined wherever it is called."""
 
 
-@module_pass
+@module_pass(Call, Derivative)
 def inline(module: Module, small: int = SMALL) -> Module:
     """The module with functions inlined that are called once or have at most `small` bindings. Unreachable ones go."""
     module = drop_unreachable(module)

@@ -43,11 +43,9 @@ from relay.transform.core.rebuilding import map_bodies
 from relay.transform.module_pass import module_pass
 
 
-@module_pass
+@module_pass(Derivative)
 def sink_reads(module: Module) -> Module:
     """The module, if something in it is to be differentiated, with choices of tensors made where they are read."""
-    if not any(isinstance(f, Derivative) for f in module.functions.values()):
-        return module
     graph = call_graph(module)
     repeated = {n for c in strong_components(graph) for n in c if len(c) > 1 or n in graph[n]}
 

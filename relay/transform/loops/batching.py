@@ -29,7 +29,7 @@ MAX_SIZE = 1 << 28
 """The most bytes that an array of all rounds may have."""
 
 
-@module_pass
+@module_pass(Loop)
 def batch_products(module: Module, max_size: int = MAX_SIZE) -> Module:
     """The module with products of rows computed before the loop, where all of them have at most `max_size` bytes."""
     return map_bodies(module, lambda function: _block(function.body, ValueRanges(function.body), max_size))

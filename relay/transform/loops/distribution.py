@@ -48,7 +48,7 @@ from relay.transform.module_pass import module_pass
 _DEEPEST = 8  # how many changes of layout stand between what is collected and the product
 
 
-@module_pass
+@module_pass(Loop)
 def distribute_loops(module: Module, max_size: int = MAX_SIZE) -> Module:
     """The module with sums of products moved behind the loop, where what is collected for one has at most `max_size`
     bytes."""

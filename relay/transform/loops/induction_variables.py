@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relay.ir.expr import Atom, Binding, Block, Constant, Loop, Module, OpCall, Var
+from relay.ir.expr import Atom, Binding, Block, Constant, Extent, If, Loop, Module, OpCall, Var
 from relay.ir.rebuild import map_parts, map_terminator, rebind, rebuild_block
 from relay.transform.analysis.loop_analysis import RoundValues
 from relay.transform.analysis.value_ranges import ValueRanges
@@ -19,7 +19,7 @@ from relay.transform.core.rebuilding import map_bodies
 from relay.transform.module_pass import module_pass
 
 
-@module_pass
+@module_pass(Loop, If, Extent)
 def fold_induction_variables(module: Module) -> Module:
     """The module with what the counters of loops decide alone decided. Linear in its size and the numbers of rounds."""
     return map_bodies(module, lambda function: _fold_body(function.body))

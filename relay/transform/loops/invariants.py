@@ -22,7 +22,7 @@ from relay.transform.core.rebuilding import map_bodies
 from relay.transform.module_pass import module_pass
 
 
-@module_pass
+@module_pass(Loop)
 def hoist_invariants(module: Module) -> Module:
     """The module with pure operators on what a loop does not change moved before it."""
     return map_bodies(module, lambda function: _block(function.body))

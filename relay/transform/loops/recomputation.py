@@ -47,12 +47,10 @@ _ROUND = "round"
 """The name of these functions' labels."""
 
 
-@module_pass
+@module_pass(Derivative)
 def recompute_rounds(module: Module) -> Module:
     """The module with functions that recompute for the rounds of loops that run in lanes, if there is a derivative to
     be made of it."""
-    if not any(isinstance(function, Derivative) for function in module.functions.values()):
-        return module
     functions = dict(module.functions)
     for name, function in module.functions.items():
         if isinstance(function, Function):

@@ -36,7 +36,7 @@ from relay.transform.loops.mutual_tail_calls import merge_mutual_functions
 from relay.transform.module_pass import module_pass
 
 
-@module_pass
+@module_pass(Call)
 def loop_tail_calls(module: Module) -> Module:
     """The module with the recursion in tail position turned into loops."""
     functions = merge_mutual_functions(module, tail_call, replace_tail_calls)

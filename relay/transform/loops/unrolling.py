@@ -19,7 +19,7 @@ MAX_BINDINGS = 32
 """A loop is unrolled if all its rounds together have at most this many bindings."""
 
 
-@module_pass
+@module_pass(Loop)
 def unroll_loops(module: Module, max_bindings: int = MAX_BINDINGS) -> Module:
     """The module without counted loops whose rounds have at most `max_bindings` bindings together."""
     return map_bodies(module, lambda function: _block(function.body, max_bindings))

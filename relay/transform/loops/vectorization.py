@@ -52,7 +52,7 @@ MAX_SIZE = 1 << 26
 """The most bytes that an array of all rounds may have."""
 
 
-@module_pass
+@module_pass(Loop)
 def vectorize_loops(module: Module, will_be_differentiated: bool = False, max_size: int = MAX_SIZE) -> Module:
     """The module with loops of independent rounds computed for all rounds at once, where arrays of all rounds have at
     most `max_size` bytes.

@@ -56,7 +56,7 @@ from relay.transform.memory.tape_allocation import allocate_tapes
 from relay.transform.module_pass import module_pass
 
 
-@module_pass
+@module_pass(RefNew, RefRead, RefWrite, StackNew)
 def eliminate_cells(module: Module) -> Module:
     """The module with values in place of references whose content never changes."""
     found = _read_only_references(module)

@@ -30,6 +30,7 @@ from relay.ir.expr import (
     RefNew,
     RefRead,
     RefWrite,
+    StackNew,
     Terminator,
     Var,
     Yield,
@@ -43,7 +44,7 @@ from relay.transform.memory.points_to import number_references
 from relay.transform.module_pass import module_pass
 
 
-@module_pass
+@module_pass(RefNew, RefRead, RefWrite, StackNew)
 def eliminate_references(module: Module) -> Module:
     """The module without the cells that do not leave the function that makes them."""
     return map_bodies(module, lambda function: _eliminate_cells(function.body))

@@ -45,7 +45,7 @@ from relay.transform.memory.stack_bounds import Form, StackAnalysis, StackClass
 from relay.transform.module_pass import module_pass
 
 
-@module_pass
+@module_pass(StackPush)
 def allocate_tapes(module: Module) -> Module:
     """The module with tensors in place of the stacks whose capacity is known."""
     return map_bodies(module, _allocate)

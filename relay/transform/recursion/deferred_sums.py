@@ -56,7 +56,7 @@ SHORT = 64
 collected, too, so that what is collected takes no more memory than a tape does."""
 
 
-@module_pass
+@module_pass(Call)
 def sink_accumulators(module: Module, smallest: int = SMALLEST) -> Module:
     """The module with sums that recursive functions pass along, of at least this many elements, made after the
     recursion.
