@@ -334,7 +334,9 @@ def _reduction_rules() -> Sequence[Rule[LoneCluster]]:
     return short_rows.RULE, Rule("row_groups", 40, _match_row_groups), tree_reduction.RULE
 
 
-KERNEL_RULES = Table((Rule("one_by_one", 0, _match_one_by_one),), Family(lambda kernel: len(kernel.steps) > 1, _combining_rules))
+KERNEL_RULES = Table(
+    (Rule("one_by_one", 0, _match_one_by_one),), Family(lambda kernel: len(kernel.steps) > 1, _combining_rules)
+)
 """The rules that combine the clusters of a kernel."""
 
 CLUSTER_RULES = Table(

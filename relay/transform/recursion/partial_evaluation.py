@@ -65,7 +65,7 @@ _Number: TypeAlias = tuple[str, tuple[int, ...], bytes]
 _Key: TypeAlias = tuple[str, tuple[_Number | KnownConstructor | None, ...]]
 
 
-@module_pass(Call)
+@module_pass(Call, Loop)
 def evaluate_partially(module: Module, budget: int = BUDGET) -> Module:
     """The module with recursive functions specialized to the constants that they are called with, where that ends
     within `budget` bindings for a call."""
