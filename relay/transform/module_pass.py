@@ -16,20 +16,27 @@ _Options = ParamSpec("_Options")
 _Pass: TypeAlias = "Callable[Concatenate[Module, _Options], Module]"
 
 
-def module_pass(*subjects: type) -> Callable[[_Pass[_Options]], _Pass[_Options]]:
-    """Make a pass of a function: the facts in force are those of its module, alone and in a pipeline.
+def module_pass(change: _Pass[_Options]) -> _Pass[_Options]:
+    """Make a pass of a function: the facts in force are those of its module, alone and in a pipeline."""
 
-    `subjects`: the nodes that it is about. A module with none of them stays as it is; without `subjects`, none does.
-    """
+    @functools.wraps(change)
+    def checked_pass(module: Module, /, *arguments: _Options.args, **options: _Options.kwargs) -> Module:
+        with assume_facts(module.where):
+            return change(module, *arguments, **options)
+
+    return checked_pass
+
+
+def pass_about(*subjects: type) -> Callable[[_Pass[_Options]], _Pass[_Options]]:
+    """As `module_pass`, for a pass about these nodes: a module with none of them stays as it is."""
     wanted = frozenset(subjects)
 
     def declare(change: _Pass[_Options]) -> _Pass[_Options]:
+        inside = module_pass(change)
+
         @functools.wraps(change)
         def checked_pass(module: Module, /, *arguments: _Options.args, **options: _Options.kwargs) -> Module:
-            if wanted and wanted.isdisjoint(node_kinds(module)):
-                return module
-            with assume_facts(module.where):
-                return change(module, *arguments, **options)
+            return module if wanted.isdisjoint(node_kinds(module)) else inside(module, *arguments, **options)
 
         return checked_pass
 

@@ -63,7 +63,7 @@ Pass: TypeAlias = Callable[[Module], Module]
 Option: TypeAlias = bool | int | float | str
 
 
-@module_pass()
+@module_pass
 def differentiate(module: Module) -> Module:
     """The module with functions in place of its pending derivatives. Composite operators without a gradient of their
     own are differentiated through their bodies."""

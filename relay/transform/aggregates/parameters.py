@@ -30,10 +30,10 @@ from relay.ir.rebuild import map_blocks
 from relay.ir.types import FunctionType, TupleType, Type
 from relay.transform.analysis.graph import call_graph, references, strong_components
 from relay.transform.core.rebuilding import with_functions
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 
-@module_pass(Call)
+@pass_about(Call)
 def flatten_parameters(module: Module) -> Module:
     """The module without tuples among the parameters of functions that call themselves, also through others."""
     chosen = _recursive_tuple_functions(module)

@@ -47,10 +47,10 @@ from relay.transform.aggregates.flat_types import (
     module_types,
 )
 from relay.transform.analysis.graph import references
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 
-@module_pass(MakeTuple, Project, Call, If, Match, Loop, Derivative)
+@pass_about(MakeTuple, Project, Call, If, Match, Loop, Derivative)
 def flatten_records(module: Module) -> Module:
     """The module with tuples in place of records. An entry that is called in the module, too, keeps all of them."""
     entry = module.functions[module.entry]

@@ -63,10 +63,10 @@ from relay.transform.aggregates.flat_types import (
     definition_graph,
     module_types,
 )
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 
-@module_pass(DataDefinition)
+@pass_about(DataDefinition)
 def flatten_sums(module: Module) -> Module:
     """The module without data types of a known size, but for what its entry takes and returns. Data types that are not
     mentioned any more are dropped."""

@@ -34,10 +34,10 @@ from relay.ir.expr import (
 from relay.ir.traverse import all_blocks
 from relay.ir.types import TupleType
 from relay.transform.core.rebuilding import map_bodies
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 
-@module_pass(If, Match, Loop)
+@pass_about(If, Match, Loop)
 def flatten_tuples(module: Module) -> Module:
     """The module without tuples among the targets of branches and the parameters and results of loops."""
     return map_bodies(module, _flatten)

@@ -43,7 +43,7 @@ LARGEST = 64
 """Constants with at most this many elements are compared by their contents."""
 
 
-@module_pass()
+@module_pass
 def eliminate_common_subexpressions(module: Module) -> Module:
     """The module with equal pure expressions computed once where the first is in scope at the second."""
     return map_bodies(module, lambda function: _ScopedExpressions().block(function.body), _SETTLED)

@@ -27,7 +27,7 @@ LARGEST_GROWN = 16
 same everywhere: a kernel fills a tensor faster than it reads one."""
 
 
-@module_pass()
+@module_pass
 def fold_constants(module: Module, max_size: int = LARGEST, made: bool = False) -> Module:
     """The module with calls on constants computed, but none that has a requirement on its operands or a result of more
     than `max_size` bytes. With `made` also what is made in the program, as `zeros`, `ones` and `arange` do, and

@@ -39,12 +39,12 @@ from relay.transform.analysis.effects import effectful
 from relay.transform.analysis.graph import references
 from relay.transform.cleanup.dead_code import Need, Needs, Sweep, drop_unreachable
 from relay.transform.core.rebuilding import select, with_body, with_functions
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 _Construct: TypeAlias = If | Match | Loop
 
 
-@module_pass(Call, Derivative)
+@pass_about(Call, Derivative)
 def eliminate_dead_arguments(module: Module) -> Module:
     """The module with functions that neither take what they do not need nor return what nobody reads, and without what
     was computed for that."""

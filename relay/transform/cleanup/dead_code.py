@@ -53,7 +53,7 @@ _Construct: TypeAlias = If | Match | Loop
 Need: TypeAlias = Atom | _Construct | Call | None  # None: what is outside of every construct
 
 
-@module_pass()
+@module_pass
 def eliminate_dead_code(module: Module) -> Module:
     """The module without what does not contribute to its results and effects."""
     module = drop_unreachable(module)

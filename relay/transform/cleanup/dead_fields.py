@@ -41,12 +41,12 @@ from relay.ir.types import (
 )
 from relay.transform.analysis.loop_analysis import uses
 from relay.transform.core.rebuilding import select
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 _Kept = dict[tuple[DataDefinition, str], tuple[bool, ...]]
 
 
-@module_pass(DataDefinition)
+@pass_about(DataDefinition)
 def eliminate_dead_fields(module: Module) -> Module:
     """The module without fields of data that nobody reads."""
     while True:

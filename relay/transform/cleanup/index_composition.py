@@ -13,10 +13,10 @@ from relay.ir.rebuild import map_blocks, rebind, rebuild_block
 from relay.ir.types import INT64
 from relay.operator import Emitter, IndexKind, lookup
 from relay.transform.core.rebuilding import map_bodies
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 
-@module_pass(Derivative)
+@pass_about(Derivative)
 def compose_indices(module: Module) -> Module:
     """The module, if something in it is to be differentiated, with elements of rows read in one step."""
     return map_bodies(module, lambda function: _IndexComposition().block(function.body))

@@ -16,13 +16,13 @@ from relay.transform.analysis.implicit_dims import given_sizes, gives_sizes
 from relay.transform.analysis.tail_positions import leaves, tail_branch, with_yields
 from relay.transform.cleanup.dead_code import drop_unreachable
 from relay.transform.core.rebuilding import with_body, with_functions
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 SMALL = 24
 """A function with at most this many bindings is inlined wherever it is called."""
 
 
-@module_pass(Call, Derivative)
+@pass_about(Call, Derivative)
 def inline(module: Module, small: int = SMALL) -> Module:
     """The module with functions inlined that are called once or have at most `small` bindings. Unreachable ones go."""
     module = drop_unreachable(module)

@@ -40,10 +40,10 @@ from relay.transform.analysis.graph import call_graph, strong_components
 from relay.transform.analysis.loop_analysis import elements, exceeds
 from relay.transform.analysis.tail_positions import bodies, map_branch
 from relay.transform.core.rebuilding import map_bodies
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 
-@module_pass(Derivative)
+@pass_about(Derivative)
 def sink_reads(module: Module) -> Module:
     """The module, if something in it is to be differentiated, with choices of tensors made where they are read."""
     graph = call_graph(module)

@@ -56,7 +56,7 @@ from relay.transform.core.rebuilding import map_bodies, select
 from relay.transform.module_pass import module_pass
 
 
-@module_pass()
+@module_pass
 def simplify(module: Module, fast_math: bool = False) -> Module:
     """The module with the equations above used from left to right, until none of them fits.
 
@@ -66,7 +66,7 @@ def simplify(module: Module, fast_math: bool = False) -> Module:
     return _with_equations(module, kinds)
 
 
-@module_pass()
+@module_pass
 def reduce_strength(module: Module) -> Module:
     """The same, also with equations that change the rounding of results: x ** 2 = x * x, x / 3 = x * (1 / 3)."""
     kinds = frozenset({Exactness.EXACT, Exactness.ROUNDING})

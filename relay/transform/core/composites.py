@@ -34,7 +34,7 @@ from relay.transform.core.rebuilding import with_body, with_functions
 from relay.transform.module_pass import module_pass
 
 
-@module_pass()
+@module_pass
 def expand_composites(module: Module, *, will_be_differentiated: bool = False) -> Module:
     """The module with composite operators replaced by their bodies; those with a gradient of their own stay where a
     pending derivative reaches them, or everywhere if derivatives of the module may be taken later."""

@@ -75,7 +75,7 @@ LARGEST = 4096
 """The most atoms that a function value may carry."""
 
 
-@module_pass()
+@module_pass
 def specialize(module: Module) -> Module:
     """The module without function values.
 

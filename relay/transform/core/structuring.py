@@ -66,7 +66,7 @@ MOVABLE = (Var, Constant, OpCall, MakeTuple, Project, StackGet, StackLength, Ext
 effects."""
 
 
-@module_pass()
+@module_pass
 def structure(module: Module) -> Module:
     """The module in structured form. New data types are in `Module.data`."""
     names = {d.name for d in module.data}

@@ -42,7 +42,7 @@ from relay.transform.module_pass import module_pass
 LONGEST_NAME = 40
 
 
-@module_pass()
+@module_pass
 def fuse(module: Module) -> Module:
     """The module with each group of operators that runs as one kernel in a function of its own."""
     outlining = _Outlining(module)

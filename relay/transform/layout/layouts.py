@@ -54,7 +54,7 @@ Layout: TypeAlias = Literal[
 LAYOUT: Layout = "NHWC"
 
 
-@module_pass()
+@module_pass
 def convert_layout(module: Module, layout: Layout = LAYOUT) -> Module:
     """The module with the operators to which a layout like this one matters computing in it. Raises ValueError for a
     layout that no operator has."""
@@ -108,7 +108,7 @@ TargetName: TypeAlias = Literal["cpu", "cuda", "vta"]
 TARGETS: dict[str, LayoutTarget] = {"cpu": CPU, "cuda": CUDA, "vta": VTA}
 
 
-@module_pass()
+@module_pass
 def choose_layouts(module: Module, target: TargetName | LayoutTarget = "cpu") -> Module:
     """The module with the layouts that the target prefers, in those functions where that saves more than transposes
     cost. Raises ValueError for the name of no target."""

@@ -35,7 +35,7 @@ _CHEAP = 16
 """An operand is cheap to join if each of its elements takes part in at least this many multiplications."""
 
 
-@module_pass()
+@module_pass
 def join_products(module: Module, max_columns: int = MAX_COLUMNS) -> Module:
     """The module with products of one operand with several others, of at most `max_columns` columns each, computed as
     one product where that pays. Linear."""

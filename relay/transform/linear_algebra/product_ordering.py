@@ -23,7 +23,7 @@ LONGEST = 24
 """Longer chains are taken in parts."""
 
 
-@module_pass()
+@module_pass
 def reorder_products(module: Module) -> Module:
     """The module with chains of matrix products in the order that needs the fewest operations."""
 

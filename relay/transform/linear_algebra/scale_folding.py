@@ -37,7 +37,7 @@ _SEVERAL = 4  # times as many elements as weights from which factors of operands
 _ANY_SIZE = 1 << 62  # what weights and factors become is no larger than the weights
 
 
-@module_pass()
+@module_pass
 def fold_scales(module: Module) -> Module:
     """The module with factors of the results of products as factors of their weights where that pays. Linear."""
 

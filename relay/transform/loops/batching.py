@@ -23,13 +23,13 @@ from relay.operator.batching import batching_rule
 from relay.transform.analysis.loop_analysis import bound_in, is_too_large, with_body_block
 from relay.transform.analysis.value_ranges import ValueRanges
 from relay.transform.core.rebuilding import map_bodies
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 MAX_SIZE = 1 << 28
 """The most bytes that an array of all rounds may have."""
 
 
-@module_pass(Loop)
+@pass_about(Loop)
 def batch_products(module: Module, max_size: int = MAX_SIZE) -> Module:
     """The module with products of rows computed before the loop, where all of them have at most `max_size` bytes."""
     return map_bodies(module, lambda function: _block(function.body, ValueRanges(function.body), max_size))

@@ -43,12 +43,12 @@ from relay.transform.analysis.loop_analysis import (
 from relay.transform.analysis.value_ranges import ValueRanges
 from relay.transform.core.rebuilding import map_bodies
 from relay.transform.loops.batching import MAX_SIZE, batched_call
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 _DEEPEST = 8  # how many changes of layout stand between what is collected and the product
 
 
-@module_pass(Loop)
+@pass_about(Loop)
 def distribute_loops(module: Module, max_size: int = MAX_SIZE) -> Module:
     """The module with sums of products moved behind the loop, where what is collected for one has at most `max_size`
     bytes."""

@@ -16,10 +16,10 @@ from relay.ir.rebuild import map_parts, map_terminator, rebind, rebuild_block
 from relay.transform.analysis.loop_analysis import RoundValues
 from relay.transform.analysis.value_ranges import ValueRanges
 from relay.transform.core.rebuilding import map_bodies
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 
-@module_pass(Loop, If, Extent)
+@pass_about(Loop, If, Extent)
 def fold_induction_variables(module: Module) -> Module:
     """The module with what the counters of loops decide alone decided. Linear in its size and the numbers of rounds."""
     return map_bodies(module, lambda function: _fold_body(function.body))

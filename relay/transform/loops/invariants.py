@@ -19,10 +19,10 @@ from relay.operator import Pattern, lookup
 from relay.transform.analysis.loop_analysis import bound_in, elements, exceeds, may_fail, with_body_block
 from relay.transform.analysis.tail_positions import map_branch, tail_branch
 from relay.transform.core.rebuilding import map_bodies
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 
-@module_pass(Loop)
+@pass_about(Loop)
 def hoist_invariants(module: Module) -> Module:
     """The module with pure operators on what a loop does not change moved before it."""
     return map_bodies(module, lambda function: _block(function.body))

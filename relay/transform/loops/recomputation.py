@@ -41,13 +41,13 @@ from relay.operator.facets import IndexKind
 from relay.transform.analysis.lanes import LaneLoop, NoLanes, lane_loop, prefers_lanes
 from relay.transform.analysis.value_ranges import ValueRanges
 from relay.transform.core.rebuilding import with_body, with_functions
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 _ROUND = "round"
 """The name of these functions' labels."""
 
 
-@module_pass(Derivative)
+@pass_about(Derivative)
 def recompute_rounds(module: Module) -> Module:
     """The module with functions that recompute for the rounds of loops that run in lanes, if there is a derivative to
     be made of it."""

@@ -33,10 +33,10 @@ from relay.ir.types import TupleType, Type
 from relay.transform.analysis.tail_positions import leaves, map_branch, tail_branch
 from relay.transform.core.rebuilding import with_functions
 from relay.transform.loops.mutual_tail_calls import merge_mutual_functions
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 
-@module_pass(Call)
+@pass_about(Call)
 def loop_tail_calls(module: Module) -> Module:
     """The module with the recursion in tail position turned into loops."""
     functions = merge_mutual_functions(module, tail_call, replace_tail_calls)

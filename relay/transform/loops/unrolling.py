@@ -13,13 +13,13 @@ from relay.ir.sizes.data_dependent import bound_dims
 from relay.ir.traverse import count_bindings
 from relay.transform.analysis.loop_analysis import rounds
 from relay.transform.core.rebuilding import map_bodies
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 MAX_BINDINGS = 32
 """A loop is unrolled if all its rounds together have at most this many bindings."""
 
 
-@module_pass(Loop)
+@pass_about(Loop)
 def unroll_loops(module: Module, max_bindings: int = MAX_BINDINGS) -> Module:
     """The module without counted loops whose rounds have at most `max_bindings` bindings together."""
     return map_bodies(module, lambda function: _block(function.body, max_bindings))

@@ -46,13 +46,13 @@ from relay.transform.analysis.loop_analysis import bound_in
 from relay.transform.core.rebuilding import map_bodies
 from relay.transform.loops.recomputation import is_round
 from relay.transform.loops.rounds import Limits, Rounds, Unsupported, number_of
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 MAX_SIZE = 1 << 26
 """The most bytes that an array of all rounds may have."""
 
 
-@module_pass(Loop)
+@pass_about(Loop)
 def vectorize_loops(module: Module, will_be_differentiated: bool = False, max_size: int = MAX_SIZE) -> Module:
     """The module with loops of independent rounds computed for all rounds at once, where arrays of all rounds have at
     most `max_size` bytes.

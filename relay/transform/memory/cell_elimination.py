@@ -53,10 +53,10 @@ from relay.ir.types import (
 )
 from relay.transform.aggregates.flat_types import module_types
 from relay.transform.memory.tape_allocation import allocate_tapes
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 
-@module_pass(RefNew, RefRead, RefWrite, StackNew)
+@pass_about(RefNew, RefRead, RefWrite, StackNew)
 def eliminate_cells(module: Module) -> Module:
     """The module with values in place of references whose content never changes."""
     found = _read_only_references(module)

@@ -41,10 +41,10 @@ from relay.ir.types import RefType
 from relay.transform.analysis.tail_positions import bodies
 from relay.transform.core.rebuilding import map_bodies
 from relay.transform.memory.points_to import number_references
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 
-@module_pass(RefNew, RefRead, RefWrite, StackNew)
+@pass_about(RefNew, RefRead, RefWrite, StackNew)
 def eliminate_references(module: Module) -> Module:
     """The module without the cells that do not leave the function that makes them."""
     return map_bodies(module, lambda function: _eliminate_cells(function.body))

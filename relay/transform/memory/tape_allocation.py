@@ -42,10 +42,10 @@ from relay.operator import Emitter
 from relay.transform.aggregates.sums import undef
 from relay.transform.core.rebuilding import map_bodies
 from relay.transform.memory.stack_bounds import Form, StackAnalysis, StackClass
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 
-@module_pass(StackPush)
+@pass_about(StackPush)
 def allocate_tapes(module: Module) -> Module:
     """The module with tensors in place of the stacks whose capacity is known."""
     return map_bodies(module, _allocate)

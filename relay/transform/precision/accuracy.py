@@ -60,7 +60,7 @@ class Improvement:
         return f"{place}{self.form}: loses {self.after:.1f} of {self.digits} bits instead of {self.before:.1f}"
 
 
-@module_pass()
+@module_pass
 def improve_accuracy(
     module: Module, low: float = LOW, high: float = HIGH, samples: int = SAMPLES, ranges: Ranges | None = None
 ) -> Module:

@@ -27,7 +27,7 @@ Short: TypeAlias = Literal["float16", "bfloat16"]
 SHORT: tuple[str, ...] = get_args(Short)
 
 
-@module_pass()
+@module_pass
 def to_mixed_precision(module: Module, dtype: Short = "float16") -> Module:
     """The module with float32 operators in `dtype`, float16 or bfloat16, where that is safe. Raises ValueError for
     another dtype."""

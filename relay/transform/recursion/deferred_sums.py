@@ -44,7 +44,7 @@ from relay.operator import ADDITION, Emitter, lookup
 from relay.transform.analysis.graph import call_graph, references, strong_components
 from relay.transform.analysis.loop_analysis import elements, exceeds, likely
 from relay.transform.core.rebuilding import with_functions
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 from relay.transform.recursion.accumulators import Accumulators, find, updated_operand
 from relay.transform.recursion.collected_terms import ROWS, CollectedTerm, added_up, pack_atoms, total_type, unpack_atom
 
@@ -56,7 +56,7 @@ SHORT = 64
 collected, too, so that what is collected takes no more memory than a tape does."""
 
 
-@module_pass(Call)
+@pass_about(Call)
 def sink_accumulators(module: Module, smallest: int = SMALLEST) -> Module:
     """The module with sums that recursive functions pass along, of at least this many elements, made after the
     recursion.

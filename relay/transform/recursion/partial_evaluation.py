@@ -51,7 +51,7 @@ from relay.transform.analysis.implicit_dims import given_sizes, gives_sizes
 from relay.transform.cleanup.constant_folding import fold_constants
 from relay.transform.cleanup.simplification import simplify
 from relay.transform.core.rebuilding import with_body, with_functions
-from relay.transform.module_pass import module_pass
+from relay.transform.module_pass import pass_about
 
 BUDGET = 256
 """The most bindings that the versions for one call have together."""
@@ -65,7 +65,7 @@ _Number: TypeAlias = tuple[str, tuple[int, ...], bytes]
 _Key: TypeAlias = tuple[str, tuple[_Number | KnownConstructor | None, ...]]
 
 
-@module_pass(Call, Loop)
+@pass_about(Call, Loop)
 def evaluate_partially(module: Module, budget: int = BUDGET) -> Module:
     """The module with recursive functions specialized to the constants that they are called with, where that ends
     within `budget` bindings for a call."""
