@@ -22,7 +22,7 @@ def device_put(x: Any, device: str = "cuda") -> Any:
     """The same arrays on a device, "cuda" (or "cuda:0") or "cpu": an array, a number, or a tree of them (`relay.tree`).
 
     What is there already is not copied. A call with arrays on the GPU runs there, and its results stay there. Raises
-    CompileError for another device and where there is no GPU, TypeMismatch for what is no array.
+    CompileError for another device and where there is no GPU, TypeMismatch for what is not an array.
     """
     if device != CPU and device not in GPUS:
         raise CompileError(f"there is no device {device!r}", help='the devices are "cpu" and "cuda", the first GPU')

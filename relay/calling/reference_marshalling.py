@@ -81,7 +81,7 @@ def lists_as_leaves(kinds: Sequence[object], leaves: Sequence[Any]) -> tuple[tup
 
 
 def _list_kind(kinds: Sequence[object], start: int, count: int) -> tuple[object, object] | None:
-    """The kind of a list of so many elements whose kinds begin there, if they are alike."""
+    """The kind of a list of this many elements whose kinds begin there, if they are alike."""
     first = kinds[start]
     if type(first) is type:
         return (LIST, first) if set(kinds[start : start + count]) == {first} else None

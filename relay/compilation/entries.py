@@ -41,7 +41,7 @@ def with_entry(module: Module, name: str) -> Module:
 
 
 def _call_derivative(functions: dict[str, Function | Derivative], name: str) -> str:
-    """Add a function that calls a derivative, which is no function itself before it is made; returns its name."""
+    """Add a function that calls a derivative, which is not itself a function before it is made; returns its name."""
     type_, own = functions[name].type, f"{name}__entry"
     while own in functions:
         own += "_"

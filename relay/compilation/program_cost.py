@@ -5,7 +5,7 @@ over its kernels (`relay.operator.cost`), each as often as the loops around it h
 
     for of n rounds      n times its body
     while, for of a count that is computed         one round
-    if, match            the dearest arm
+    if, match            the most expensive arm
     recursion            its body once
 
 Where one of the last three was met, the cost is an estimate. Formulas are for sizes from 1 on.
@@ -79,8 +79,8 @@ class ProgramCost:
 
     `flops`, `bytes` and `memory` are numbers for the sizes of the arguments that were given; `formula` has the same as
     formulas of the sizes, and `at(n=..)` the numbers for others. `exact` is False where rounds of a loop, an arm of a
-    branch or a size are known only when the program runs: then loops count one round, branches their dearest arm,
-    and `reasons` tells where.
+    branch or a size are known only when the program runs: then loops count one round, branches their most
+    expensive arm, and `reasons` tells where.
     """
 
     name: str
@@ -124,11 +124,11 @@ class ProgramCost:
         return attrs.evolve(self, sizes={**self.sizes, **{names[name]: size for name, size in sizes.items()}})
 
     def by_line(self) -> list[OperatorCost]:
-        """The sums for each line, the dearest first; `operator` names all of the line."""
+        """The sums for each line, the most expensive first; `operator` names all of the line."""
         return self._sums(lambda row: (row.file, row.line))
 
     def by_operator(self) -> list[OperatorCost]:
-        """The sums for each operator, the dearest first."""
+        """The sums for each operator, the most expensive first."""
         return self._sums(lambda row: row.operator)
 
     def _sums(self, key: Callable[[OperatorCost], object]) -> list[OperatorCost]:
@@ -284,10 +284,10 @@ class _Meter:
             arms.append(self.block(branch.orelse, numbers))
         else:
             arms += (self.block(arm.body, numbers) for arm in branch.arms)
-        dearest = max(arms, key=_weight, default=[])
-        if any(_weight(arm) != _weight(dearest) for arm in arms):
-            self.estimate(f"{_place(branch.span)}of a branch the dearest arm counts")
-        return rows + dearest
+        costliest = max(arms, key=_weight, default=[])
+        if any(_weight(arm) != _weight(costliest) for arm in arms):
+            self.estimate(f"{_place(branch.span)}of a branch the most expensive arm counts")
+        return rows + costliest
 
     def estimate(self, reason: str) -> None:
         self.reasons[reason] = None

@@ -65,7 +65,7 @@ TOGETHER = 30
 """Kernels that are tried in one program."""
 
 APART = 8
-"""Of at most so many kernels that are refused together each is tried by itself."""
+"""Of at most this many kernels that are refused together each is tried by itself."""
 
 INTEGERS = ((0, 4), (0, 2), (1, 2), (0, 1))
 """Ranges of the integers among arguments, until a program accepts some: indices of short axes, divisors that are not

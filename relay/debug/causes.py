@@ -61,7 +61,10 @@ _FORWARD = (
     Cause("expm1", _test(0, lambda x: x > 80), "expm1 of a large number overflows", "relay.clip its operand"),
     Cause("power", _test(0, lambda x: x == 0), "0 to a negative power", "relay.maximum(x, 1e-12) as the base"),
     Cause(
-        "power", _test(0, lambda x: x < 0), "a negative number to a power that is no integer", "relay.abs(x), or x * x"
+        "power",
+        _test(0, lambda x: x < 0),
+        "a negative number to a power that is not an integer",
+        "relay.abs(x), or x * x",
     ),
     Cause(
         "mod",
@@ -114,7 +117,7 @@ def cause_of(chain: Sequence[Operation], is_nan: bool, operators: Sequence[str],
         return _dropped_name(text, singular) if is_nan and drops else (text, help)
     constant = next((one for one in origin.inputs if not _is_finite(one.array)), None)
     if constant is not None:
-        return f"{constant.name} of the program is no finite number: {constant.value}", "look at where it is written"
+        return f"{constant.name} of the program is not a finite number: {constant.value}", "look at where it is written"
     if special := _of_arrays(origin, is_nan):
         return special
     elements = [one.element for one in origin.inputs]

@@ -1,4 +1,4 @@
-"""The debugger's commands, as text: what a person types, and what is said. They are those of `pdb`, and backward."""
+"""The debugger's commands, as text: input and output. They are those of `pdb`, and backward."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Commands:
         return f"{session.stop}\n{session.source(2)}"
 
     def run(self, line: str) -> str:
-        """Obey a command; what there is to say. The user's mistakes are said, too."""
+        """Run a command; its output. The user's mistakes are reported in it."""
         text = line.strip() or self._last
         if not text:
             return ""

@@ -88,7 +88,7 @@ class Conditions:
         return self._known
 
     def check(self, condition: Condition) -> None:
-        """Raises FrontendError for what is no condition, and for a name that means nothing in the program."""
+        """Raises FrontendError for what is not a condition, and for a name that means nothing in the program."""
         if callable(condition):
             return
         if not isinstance(condition, str):
@@ -108,7 +108,7 @@ class Conditions:
 
     def holds(self, condition: Condition, frame: Frame, span: Span | None) -> bool:
         """True if a condition is true; False if its variables have no value yet. Raises ExecutionError, at `span`, if
-        it fails, or is not one truth value."""
+        it fails, or is not a single boolean."""
         if callable(condition):
             return self._holds(condition, frame, span)
         wanted = self._names.get(condition)
@@ -154,5 +154,5 @@ def _truth_value(condition: str, value: object) -> bool:
     """A condition's value as a bool. Raises FrontendError for an array of several."""
     if isinstance(value, np.ndarray) and value.size != 1:
         help = f"({condition}).any(), or .all()"
-        raise FrontendError(f"it is not one truth value but an array of shape {value.shape}", help=help)
+        raise FrontendError(f"it is not a single boolean but an array of shape {value.shape}", help=help)
     return bool(value)

@@ -80,7 +80,7 @@ class RelayError(Exception):
 
 
 def combine_errors(errors: Iterable[RelayError]) -> RelayError:
-    """One error for several: the first one, which carries the others. What is said of one place is said once.
+    """One error for several: the first one, which carries the others. Each place is reported once.
 
     Raises ValueError if there is none.
     """

@@ -13,7 +13,7 @@ from relay.eval.variables import short_text, type_text, variables
 from relay.ir.debugging.source_names import SourceNames
 
 DEEPEST = 50
-"""Of so many calls, the innermost ones, a backtrace holds the variables; of the others the place."""
+"""Of this many calls, the innermost ones, a backtrace holds the variables; of the others the place."""
 
 
 @attrs.frozen

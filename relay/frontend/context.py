@@ -230,7 +230,7 @@ class Context:
         self.translator.statements(self, statements)
 
     def recover(self, error: RelayError, statements: Sequence[ast.stmt], loops: int) -> None:
-        """Note a mistake in statements and go on after them: what they assign has some value, of which nothing is said.
+        """Note a mistake in statements and go on after them: what they assign has some unknown value.
 
         `loops` is how many loops were around the statements.
         """

@@ -144,7 +144,7 @@ def lower_function(
 
     `further`: what names mean that Python does not know yet. Without `annotated`, only those annotations of the
     signature are read that are applications, as `Tensor[Float, (n,)]`. `first`: what the first parameter is, which is
-    then a name of the body only. `shown_as`: the file that its places are said to be in, if not its own.
+    then a name of the body only. `shown_as`: the file that its places are reported in, if not its own.
     """
     if isinstance(python_function, SourceFunction):
         file: SourceFile = python_function.file

@@ -218,7 +218,7 @@ def _assert_false(context: Context, node: ast.Raise) -> ast.Assert:
 
 
 def _leaves_early(statements: Sequence[ast.stmt]) -> bool:
-    """True if statements may be left by `return`, `break` or `continue`, so that what stands behind them is skipped."""
+    """True if statements may be left by `return`, `break` or `continue`, so that those after are skipped."""
     return any(isinstance(n, ast.Return | ast.Break | ast.Continue) for s in statements for n in ast.walk(s))
 
 

@@ -133,7 +133,7 @@ def _part_effects(part: Effects | _Call) -> Effects:
 
 @attrs.frozen
 class Purity:
-    """A demand on a function, `what`, to have no effects: where that is said, and what may be done. `only`: the one
+    """A demand on a function, `what`, to have no effects: where that is required, and what may be done. `only`: the one
     thing that it must not do. `call`: where it is passed."""
 
     what: str
@@ -148,7 +148,7 @@ class Purity:
 
 
 EffectNames: TypeAlias = Iterable[str] | None
-"""The effects in a type: None where nothing is said, `()` where there must be none."""
+"""The effects in a type: None where nothing is stated, `()` where there must be none."""
 
 
 def show_effects(effects: EffectNames) -> str:

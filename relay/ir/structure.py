@@ -224,7 +224,7 @@ def ordered_keys(keys: Iterable[Any]) -> tuple[Any, ...]:
 def split(value: object) -> tuple[Form | None, Sequence[Any]] | None:
     """The form of a Python structure, None for a tuple, with its parts, in order; None for a value that is not one.
 
-    Raises FrontendError for keys that are no strings, integers and the like, TypeMismatch for a class that is
+    Raises FrontendError for keys that are not strings, integers and the like, TypeMismatch for a class that is
     registered wrongly.
     """
     if isinstance(value, dict):

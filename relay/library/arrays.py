@@ -38,7 +38,7 @@ def append(
     values,
     axis=None,  # relay: static
 ):
-    """arr with values behind it; all elements in one row without an axis."""
+    """arr with values appended; all elements in one row without an axis."""
     assert not isinstance(axis, tuple), "np.append goes along one axis"
     if axis is None:
         return np.concatenate([np.ravel(np.array(arr)), np.ravel(np.array(values))])
@@ -122,7 +122,7 @@ def atleast_2d(ary, /):
 
 @library_function(np.hstack)
 def hstack(tup):
-    """Arrays one behind the other along their second axis, or the only one."""
+    """Arrays one after the other along their second axis, or the only one."""
     assert len(tup) > 0, "np.hstack needs at least one array"
     parts = [np.atleast_1d(x) for x in tup]
     return np.concatenate(parts, axis=0 if parts[0].ndim == 1 else 1)
@@ -130,14 +130,14 @@ def hstack(tup):
 
 @library_function(np.vstack)
 def vstack(tup):
-    """Arrays one behind the other along their first axis, vectors as rows."""
+    """Arrays one after the other along their first axis, vectors as rows."""
     assert len(tup) > 0, "np.vstack needs at least one array"
     return np.concatenate([np.atleast_2d(x) for x in tup], axis=0)
 
 
 @library_function(np.column_stack)
 def column_stack(tup):
-    """Arrays one behind the other along their second axis, vectors as columns."""
+    """Arrays one after the other along their second axis, vectors as columns."""
     assert len(tup) > 0, "np.column_stack needs at least one array"
     arrays = [np.array(x) for x in tup]
     return np.concatenate([np.reshape(x, (-1, 1)) if x.ndim < 2 else x for x in arrays], axis=1)

@@ -224,7 +224,7 @@ def _batch_broadcast(batch: Batch, *operands: Value, **attributes: Any) -> Value
 
 
 def align(batch: Batch, operands: Sequence[Value]) -> list[Value]:
-    """The operands with axes of extent 1 behind the examples', so that the others are aligned at the last ones."""
+    """The operands with axes of extent 1 after the examples', so that the others are aligned at the last ones."""
     ranks = [value.ndim - marked for value, marked in zip(operands, batch.batched, strict=True)]
     aligned = []
     for value, marked, rank in zip(operands, batch.batched, ranks, strict=True):

@@ -7,7 +7,7 @@
     Numerics    what the arithmetic of a call costs, and which precision it needs
 
 An empty facet claims nothing. `relay.operator.soundness` checks each when an operator is registered, and the table
-tests check that what is said is true.
+tests check that the facts are true.
 """
 
 from __future__ import annotations

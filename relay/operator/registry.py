@@ -369,7 +369,7 @@ def _name(function: Any, definition: dict[str, Any]) -> str:
 def _help_with_part(part: str, value: Any, parts: Sequence[str]) -> str:
     for facet, type_ in FACETS.items():
         if any(field.name == part for field in attrs.fields(type_)):
-            return f"it is said in a facet: {facet}=relay.{type_.__name__}({part}={value!r})"
+            return f"give it in a facet: {facet}=relay.{type_.__name__}({part}={value!r})"
     near = difflib.get_close_matches(part, parts, 1)
     return f"did you mean {near[0]!r}?" if near else f"it has {', '.join(parts)}"
 

@@ -77,7 +77,7 @@ def _attribute(name: str, default: object) -> str:
 
 
 def _documentation(operator: Operator) -> str:
-    """The documentation without its example, behind the type."""
+    """The documentation without its example, after the type."""
     type_ = operator.relation.base.text if isinstance(operator.relation, Relation) else "by its own rule"
     text = " ".join(operator.documentation.partition("\n\n>>>")[0].split()).replace("\\", "\\\\")
     lines = textwrap.wrap(text, _WIDTH - 8, break_long_words=False, break_on_hyphens=False)

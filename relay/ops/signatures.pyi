@@ -716,7 +716,7 @@ class Operators:
         """Type: by its own rule
 
         Channels as blocks of the image. x: (T, (n, c, h, w)) -> (T, (n, c / block**2, h block, w block)); in mode "DCR"
-        the block's axes are before the channels', in "CRD" behind.
+        the block's axes are before the channels', in "CRD" after.
         """
 
     @staticmethod
@@ -1921,7 +1921,7 @@ class Operators:
     def sequence_mask(x: Any, lengths: Any, axis: Any = 0, batch_axis: Any = 1, value: Any = 0) -> Any:
         """Type: T:number, I:int -> T
 
-        x with what lies behind the length of each sequence replaced by a number. x: (T, s), lengths: (int, (batch,)) ->
+        x with what lies beyond the length of each sequence replaced by a number. x: (T, s), lengths: (int, (batch,)) ->
         (T, s).
         """
 

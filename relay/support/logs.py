@@ -13,7 +13,7 @@ TOPICS = ("compile",)
 
 
 def configure() -> None:
-    """Show what RELAY_LOG names, a list with commas. Unknown names are said on standard error."""
+    """Show what RELAY_LOG names, a list with commas. Unknown names are reported on standard error."""
     for topic in filter(None, (part.strip() for part in os.environ.get("RELAY_LOG", "").split(","))):
         if topic not in TOPICS:
             print(f"RELAY_LOG: there is no topic {topic!r}; the topics are {', '.join(TOPICS)}", file=sys.stderr)

@@ -386,7 +386,7 @@ class BodyParser:
         raise cursor.expected_error("an expression")
 
     def _by_notation(self, cls: type, start: Token) -> Expr:
-        """A node that has a notation, behind its keyword."""
+        """A node that has a notation, after its keyword."""
         given: dict[str, object] = {}
         written = "".join(part if isinstance(part, str) else f" {{{part.name}}} " for part in notation(cls))
         for word in written.replace("[", " [ ").replace("]", " ] ").replace(",", " , ").split()[1:]:

@@ -199,7 +199,7 @@ class Cursor:
         return self.tokens[self.position]
 
     def peek(self, count: int = 1) -> Token:
-        """The token this many places behind the position."""
+        """The token this many places after the position."""
         return self.tokens[min(self.position + count, len(self.tokens) - 1)]
 
     def take(self) -> Token:

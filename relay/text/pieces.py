@@ -1,4 +1,4 @@
-"""Pieces of text, one behind the other, and the names that variables, labels, data types and sizes have in them."""
+"""Pieces of text, one after the other, and the names that variables, labels, data types and sizes have in them."""
 
 from __future__ import annotations
 

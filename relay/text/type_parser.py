@@ -323,7 +323,7 @@ class TypeParser(DimParser):
         return name, self.type()
 
     def _function(self, parameters: Sequence[Type], result: Type) -> FunctionType:
-        """`! {io}` and `where n >= 1` behind the type of a result."""
+        """`! {io}` and `where n >= 1` after the type of a result."""
         cursor = self.cursor
         effects: tuple[str, ...] | None = None
         where: list[Constraint] = []

@@ -89,7 +89,7 @@ def test_what_the_run_decides_is_an_estimate_that_says_so() -> None:
     assert not cost.exact
     text = "\n".join(cost.reasons)
     assert "the rounds of a loop are known when the program runs" in text
-    assert "of a branch the dearest arm counts" in text
+    assert "of a branch the most expensive arm counts" in text
     assert "is known when the program runs" in text
     assert cost.flops >= 40 * (1 + 1 + POLYNOMIAL)
 

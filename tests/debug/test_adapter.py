@@ -278,7 +278,7 @@ def test_mistakes_are_responses(client: Client, file: Path) -> None:
     client.send({"seq": 7, "type": "request", "command": "threads", "arguments": [1]})
     assert client.response(7)["message"] == "the arguments of threads are no object"
     client.send({"seq": 8, "type": "event"})
-    assert client.response(8)["message"] == "a message that is no request"
+    assert client.response(8)["message"] == "a message that is not a request"
     client.send_bytes(b"Content-Length: 3\r\n\r\n{x}")
     assert "not JSON" in client.response(0)["message"]
     launch(client, file, stopOnEntry=True)

@@ -62,7 +62,7 @@ def test_what_is_no_condition_is_refused(when: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("when", "message"),
     [
-        ("x > 1.0", r"not one truth value but an array of shape \(5,\)"),
+        ("x > 1.0", r"not a single boolean but an array of shape \(5,\)"),
         ("x[i + n] > 1.0", "index out of range"),
         ("x @ total > 1.0", "cannot be computed"),
         (lambda v: v["totl"] > 1.0, "no variable 'totl'; did you mean 'total'"),

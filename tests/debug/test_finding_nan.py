@@ -167,7 +167,7 @@ def test_causes_are_of_operators_that_there_are() -> None:
         (lambda x: x[x > 5.0].mean(), [1.0, 0.0], "the mean of no elements"),
         (lambda x: (x * x).sum(), [1e200, 0.0], "the result is larger than a float64 can be, 1.8e+308"),
         (lambda x: x.astype("float32").sum(), [1e200, 0.0], "the result is larger than a float32 can be, 3.4e+38"),
-        (lambda x: relay.maximum(x, np.nan).sum(), [1.0, 0.0], "a constant of the program is no finite number: nan"),
+        (lambda x: relay.maximum(x, np.nan).sum(), [1.0, 0.0], "a constant of the program is not a finite number: nan"),
         (lambda x: np.linalg.cholesky(-relay.diag(x)).sum(), [1.0, 0.0], "a matrix that is not positive definite"),
     ],
 )

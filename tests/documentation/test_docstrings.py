@@ -21,3 +21,21 @@ def test_docstrings_name_the_thing() -> None:
 def test_files_begin_with_a_noun() -> None:
     found = [name for name, text in _FILES.items() if text and not _NOUN.match(text)]
     assert not found, "the docstring of a file starts with what it is:\n" + "\n".join(found)
+
+
+# Words of our own: "the made sizes" are data-dependent, "the way out" is an exit, "behind the loop" is after it.
+_PRIVATE = re.compile(
+    r"\bmade (?:sizes?|dims?)\b|\bways? out\b|\banew\b|\b(?:of|with|at least|at most) so many\b|\btruth value\b"
+    r"|\bdearest\b|\bone behind the other\b|\bbehind each other\b|\bmoved? behind\b|\bfor what is no\b|\bthat (?:is|are) no (?!longer|more)"
+    r"|\b(?:what|which) the run (?:makes|computes|knows|decides)\b|\bthe talk\b|\bits kin\b|\bnothing is said\b"
+)
+
+
+def test_words_are_those_of_the_field() -> None:
+    """In docstrings, comments and messages."""
+    found = [
+        f"{name}: {text[max(m.start() - 30, 0) : m.end() + 20]!r}"
+        for name, text in _FILES.items()
+        for m in _PRIVATE.finditer(text)
+    ]
+    assert not found, "docs/glossary.md has the field's words:\n" + "\n".join(found)

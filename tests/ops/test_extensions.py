@@ -347,7 +347,7 @@ def test_a_fact_that_there_is_not_is_refused() -> None:
         Memory(0)  # type: ignore[misc]
     with pytest.raises(RegistrationError, match="a definition has no part 'commutative'") as caught:
         relay.register_op(relation=FLOATS, commutative=True)(triple)  # type: ignore[call-overload]
-    assert caught.value.help == "it is said in a facet: algebra=relay.Algebra(commutative=True)"
+    assert caught.value.help == "give it in a facet: algebra=relay.Algebra(commutative=True)"
 
 
 def test_a_result_with_an_unbound_variable_is_refused() -> None:

@@ -16,7 +16,7 @@ from relay.compilation.stages import CompiledSignature
 
 def repeat_on_gpu(arguments: Sequence[Any], lowered: CompiledSignature) -> Callable[[list[Any]], Any] | None:
     """A function of a call's arguments that runs the program for arrays of the same types and shapes, and gives
-    GUARD_FAILURE for others; None if some argument is no array."""
+    GUARD_FAILURE for others; None if some argument is not an array."""
     if not arguments or not {*map(type, arguments)} <= {np.ndarray, Array, DeviceArray}:
         return None
     expected = [(argument.dtype, argument.shape) for argument in arguments]

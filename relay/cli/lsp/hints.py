@@ -72,7 +72,7 @@ def _of_signature(analysis: Analysis, node: ast.FunctionDef) -> Iterator[tuple[i
 
 
 def _end_of_parameters(analysis: Analysis, node: ast.FunctionDef) -> tuple[int, int] | None:
-    """The place behind the parenthesis that closes the parameters."""
+    """The place after the parenthesis that closes the parameters."""
     arguments = node.args
     written = [*arguments.defaults, *arguments.kw_defaults, *(a.annotation for a in scope.parameters(node))]
     spans = [analysis.file.span(part) for part in written if part is not None]

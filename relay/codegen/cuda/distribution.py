@@ -44,7 +44,7 @@ class Nest:
 
 
 def nests(body: Statement) -> list[Nest]:
-    """The nests of a statement, one behind the other; a single one, of one thread, if they share memory of their
+    """The nests of a statement, one after the other; a single one, of one thread, if they share memory of their
     own."""
     parts = list(body.seq) if isinstance(body, tirx.SeqStmt) else [body]
     if any(isinstance(part, tirx.AllocBuffer | tirx.DeclBuffer | tirx.Bind) for part in parts):

@@ -144,7 +144,7 @@ class Gpu:
         return int(address)
 
     def allocate(self, count: int) -> Memory:
-        """Memory of so many bytes. Raises ExecutionError where there is not so much."""
+        """Memory of this many bytes. Raises ExecutionError where there is not enough."""
         try:
             return self.arena.allocate(count)
         except MemoryError:
@@ -191,7 +191,7 @@ class Gpu:
     def launch(
         self, name: str, function: Any, blocks: int, threads: int, words: Sequence[int], lines: Sequence[Span] = ()
     ) -> None:
-        """Start a kernel behind what was started before, with these pointers and sizes. `lines`: its operators'."""
+        """Enqueue a kernel after those started before, with these pointers and sizes. `lines`: its operators'."""
         self.launches += 1
         given = np.array(words, np.int64)
         places = given.ctypes.data + 8 * np.arange(len(words), dtype=np.uint64)

@@ -89,8 +89,8 @@ def all_blocks(block: Block) -> list[Block]:
 def _host_block(
     block: Block, groups: Mapping[int, GroupKernels], liveness: Liveness[Var], held: frozenset[Var]
 ) -> HostBlock:
-    """A variable is of no more use behind the last binding that reads it, here or in a block inside, unless what comes
-    after the block reads it. Operators read where their group runs, perhaps behind blocks that stand behind them: what
+    """A variable is dead after the last binding that reads it, here or in a block inside, unless what comes
+    after the block reads it. Operators read where their group runs, perhaps after blocks that come after them: what
     groups around this block will read is `held`."""
     places: dict[Var, int] = {}
     for at, binding in enumerate(block.bindings):

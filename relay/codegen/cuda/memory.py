@@ -66,7 +66,7 @@ class Arena:
         """The number of times that the driver was asked."""
 
     def allocate(self, count: int) -> Memory:
-        """Memory of so many bytes, perhaps none. Raises MemoryError."""
+        """Memory of this many bytes, perhaps none. Raises MemoryError."""
         self._collect()
         size = max(-(-count // ALIGNMENT), 1) * ALIGNMENT
         part = self._cut(self._fitting_part(size) or self._new_part(size), size)
@@ -78,7 +78,7 @@ class Arena:
         return memory
 
     def start_peak(self) -> int:
-        """Measure the peak anew; the bytes that are in use now."""
+        """Restart the measurement of the peak; the bytes that are in use now."""
         self._collect()
         self.peak = self.used
         return self.used

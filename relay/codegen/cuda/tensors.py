@@ -116,7 +116,7 @@ def convert_values(
     leaf: Callable[[Any], Any],
     cell: Callable[[Any], tuple[Any, Callable[[Any], None]] | None],
 ) -> list[Any]:
-    """Values made anew from their leaves on. `children`: the parts of a value, None for a leaf; `rebuild` makes a value
+    """Values rebuilt from their leaves. `children`: the parts of a value, None for a leaf; `rebuild` makes a value
     of its new parts. `cell`: for a reference, which may lead back to itself, the new one and what gives it its content,
     of the old one's `content`. What is shared stays so. Works on length, not by recursion."""
     made: dict[int, Any] = {}

@@ -2,7 +2,7 @@
 
     e = exp(x); s = sum(e, axis=1); m = max(e, axis=1); y = 2 * e; r = 1 / s
 
-Here one nest of loops over the elements of x makes e and y and adds up s and m, and behind its inner loop makes r. A
+Here one nest of loops over the elements of x makes e and y and adds up s and m, and after its inner loop makes r. A
 cluster is such a nest. Its stages read each other at the place of the loops only, so a number that is computed there is
 in a register for the stages after it; numbers that others read, too, are stored.
 
@@ -90,7 +90,7 @@ class KernelSteps:
 def clusters(
     e: Emission, ops: Sequence[Any], stages: Mapping[Any, Stage | None], results: Mapping[Any, None]
 ) -> list[Step]:
-    """The operations, each behind those that it reads, in few clusters. Operations other than te.compute have no stage.
+    """The operations, each after those that it reads, in few clusters. Operations other than te.compute have no stage.
 
     Reductions go together with elementwise stages only where one of these is a result: a row that only the kernel reads
     is in the nearest cache, and loops that do less keep more in registers.

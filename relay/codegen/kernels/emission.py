@@ -326,7 +326,7 @@ class Emission:
 
 
 def _merge_indices(indices: Sequence[Any], dims: Sequence[Extent]) -> list[tuple[Any, Extent]]:
-    """The indices of axes of more than one element, with the extents: i // d and i % d of axes behind each other are i
+    """The indices of axes of more than one element, with the extents: i // d and i % d of consecutive axes are i
     of one axis, in which TVM sees neighbors."""
     found: list[tuple[Any, Extent]] = []
     for index, dim in zip(indices, dims, strict=True):

@@ -40,7 +40,7 @@ class _ConditionChange:
 
 @attrs.frozen(eq=False)
 class _Cut:
-    """The ends of the parts of a loop, and behind how many of them each condition is another."""
+    """The ends of the parts of a loop, and after how many of them each condition is another."""
 
     bounds: list[Extent]
     changes: list[tuple[_ConditionChange, int]]

@@ -91,7 +91,7 @@ def compile_native(
 
 
 def default_threads() -> int:
-    """RELAY_NUM_THREADS, else the number of processors that this process may use. Raises CompileError for what is no
+    """RELAY_NUM_THREADS, else the number of processors that this process may use. Raises CompileError for what is not a
     number of threads."""
     given = number("RELAY_NUM_THREADS")
     if given is not None:

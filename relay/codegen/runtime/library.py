@@ -2,7 +2,7 @@
 
     the library | machine code that a linker takes, and description (codec.py) | length of both, digest of both | magic
 
-A file is code: its reader must have checked its owner (private_files.py). Damage is detected, and is no danger. A
+A file is code: its reader must have checked its owner (private_files.py). Damage is detected, and harmless. A
 loader of libraries ignores bytes after their end. The machine code is there a second time so that the program can be
 exported with other data; captured arrays of an export are in the library alone. Spans and data types of the description
 are numbers: places among those of the program that the code was compiled from, which the reader has, too. Nothing here

@@ -209,8 +209,8 @@ there are. LLVM takes time to the square of a function's length, and a program's
 
 _REPEATED, _STRAIGHT = 2, 1
 """LLVM's levels of optimization for programs with loops or recursion, and for those without. Beyond 2 it takes half as
-long again for code that is no faster; kernels are as fast with 1, but not the code between them, which matters where it
-runs often."""
+long again for code that is not faster; kernels are as fast with 1, but not the code between them, which matters where
+it runs often."""
 
 
 def target(threads: int, calls: int = 0, repeats: bool = True) -> Any:

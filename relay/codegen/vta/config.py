@@ -43,8 +43,8 @@ _FIELDS: Mapping[str, range] = {
 class Config:
     """Logarithms to base 2: widths in bits, buffers in bytes. The defaults are those of all sample configurations.
 
-    Raises ConfigurationError for what is no configuration, and for one whose instructions do not fit 128 bits or whose
-    micro-ops do not fit 32.
+    Raises ConfigurationError for what is not a configuration, and for one whose instructions do not fit 128 bits or
+    whose micro-ops do not fit 32.
     """
 
     log_inp_width: int = 3

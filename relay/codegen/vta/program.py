@@ -51,7 +51,7 @@ class Buffer:
 
     @property
     def end(self) -> int:
-        """The first address behind it."""
+        """The first address after it."""
         return self.address + self.size
 
     def raw(self, array: np.ndarray) -> np.ndarray:

@@ -135,7 +135,7 @@ class Adapter(Requests):
         command, arguments = message.get("command"), message.get("arguments") or {}
         handler = getattr(self, f"on_{command}", None) if isinstance(command, str) else None
         if message.get("type") != "request" or not isinstance(command, str):
-            self._refuse(message, "a message that is no request")
+            self._refuse(message, "a message that is not a request")
         elif not isinstance(arguments, Mapping):
             self._refuse(message, f"the arguments of {command} are no object")
         elif handler is None:
@@ -435,7 +435,7 @@ def serve_port(port: int, defaults: Mapping[str, Any], read_call: Any) -> None:
 
 
 def _serve_client(client: socket.socket, defaults: Mapping[str, Any], read_call: Any) -> bool:
-    """Talk to a client; True if another one may come. That it goes in the middle of a message is no error."""
+    """Talk to a client; True if another one may come. That it goes in the middle of a message is not an error."""
     reading, writing = client.makefile("rb"), client.makefile("wb")
     try:
         return not Adapter(Connection(reading, writing), defaults, read_call).serve()

@@ -49,7 +49,7 @@ class Connection:
             name, _, value = line.partition(b":")
             if name.strip().lower() == b"content-length":
                 if not value.strip().isdigit() or int(value) > LARGEST:
-                    raise Malformed(f"Content-Length is no length up to {LARGEST}", is_final=True)
+                    raise Malformed(f"Content-Length is not a length up to {LARGEST}", is_final=True)
                 length = int(value)
         body = self._reading.read(length)
         if len(body) < length:
@@ -59,7 +59,7 @@ class Connection:
         except (ValueError, RecursionError):
             raise Malformed("a message that is not JSON in UTF-8") from None
         if not isinstance(message, dict):
-            raise Malformed("a message that is no JSON object")
+            raise Malformed("a message that is not a JSON object")
         return message
 
     def write(self, message: Message) -> None:

@@ -212,7 +212,7 @@ def values_in(piece: Piece) -> dict[Var, object]:
             )
             while machine.frames:
                 machine.step()
-    except Exception:  # of a program that is no whole one: what it has computed so far
+    except Exception:  # of a program that is not a whole one: what it has computed so far
         pass
     return {var: unbox(value) for var, value in found.items()}
 
@@ -253,7 +253,7 @@ def ways_into(piece: Piece, inner: Iterable[Block], function: str, words: Sequen
                                 last.append(way)
                 machine.step()
     except FAILURES:
-        pass  # of a program that is no whole one
+        pass  # of a program that is not a whole one
     yield from last
 
 

@@ -72,7 +72,7 @@ class GpuProfile:
 
 
 class _Timer:
-    """Measures the kernels of some calls. The stream reaches one event before each, and one behind it."""
+    """Measures the kernels of some calls. The stream reaches one event before each, and one after it."""
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu

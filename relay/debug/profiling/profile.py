@@ -34,7 +34,7 @@ _TOGETHER, _ROUNDS = 0.0005, 100
 """Seconds of short calls that are timed together to compare measured ones with ordinary ones, and how often."""
 
 _GPU_RUNS = 10
-"""Calls of a program for a GPU, unless it is said how many."""
+"""Calls of a program for a GPU, unless it says how many."""
 
 _WARM = 3
 """Calls before those that count."""

@@ -20,7 +20,7 @@ from relay.frontend.source import SourceFile
 
 _REGISTERING = ("register_op", "composite", "pure_callback", "register_tree", "overload", "def_gradient")
 _LONGEST_NOTATION = 200
-"""Longer texts are no annotations."""
+"""Longer texts are not annotations."""
 
 
 @attrs.frozen(eq=False)

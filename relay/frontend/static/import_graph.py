@@ -43,7 +43,7 @@ class ImportGraph:
         return self._digest(first.digest, first.imports)
 
     def imports_digest(self, tree: ast.Module, filename: str) -> str:
-        """A digest of all files that a file of this syntax tree imports, by way of others, too."""
+        """A digest of all files that a file of this syntax tree imports, directly or indirectly."""
         return self._digest("", list(dict.fromkeys(self._imports(tree, Path(os.path.abspath(filename))))))
 
     def _digest(self, first: str, imports: Sequence[Path]) -> str:

@@ -235,7 +235,7 @@ _EMPTY = inspect.Parameter.empty
 
 
 def _signature(fields: Sequence[tuple[str, object, bool]]) -> inspect.Signature:
-    """Raises ValueError for a field without a default behind one that has one."""
+    """Raises ValueError for a field without a default after one that has one."""
     kinds = inspect.Parameter
     ordered = sorted(fields, key=lambda field: field[2])
     return inspect.Signature(

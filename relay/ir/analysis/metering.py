@@ -1,9 +1,9 @@
 """Cost model: the work of one execution of a module.
 
 A module's floating-point operations and the bytes that its operators write are counted for one call, from the
-types: a loop with a constant count counts its rounds, any other loop one; a branch counts as its dearest arm; a call
-counts as its function, one that is recursive as nothing; a size that is not a number counts as `SIZE`. `exact` says
-that none of these estimates was needed, `symbolic` that the last one was.
+types: a loop with a constant count counts its rounds, any other loop one; a branch counts as its most expensive
+arm; a call counts as its function, one that is recursive as nothing; a size that is not a number counts as `SIZE`.
+`exact` says that none of these estimates was needed, `symbolic` that the last one was.
 """
 
 from __future__ import annotations
@@ -134,9 +134,9 @@ class Meter:
             arms.append(self.block(branch.orelse))
         else:
             arms += (self.block(arm.body) for arm in branch.arms)
-        dearest = max(arms, key=lambda w: (w.flops, w.bytes), default=Work())
-        alike = all((w.flops, w.bytes, w.exact) == (dearest.flops, dearest.bytes, True) for w in arms)
-        return conditions + (dearest if alike else dearest.as_estimate())
+        costliest = max(arms, key=lambda w: (w.flops, w.bytes), default=Work())
+        alike = all((w.flops, w.bytes, w.exact) == (costliest.flops, costliest.bytes, True) for w in arms)
+        return conditions + (costliest if alike else costliest.as_estimate())
 
 
 def _is_symbolic(type_: Type | None) -> bool:

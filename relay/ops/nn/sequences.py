@@ -90,7 +90,7 @@ def _batched_sequences(batch: Batch, x: Value, lengths: Value, axis: int, batch_
     sampler=_LENGTHS,
 )
 def sequence_mask(x: Tensor, lengths: Tensor, axis: int = 0, batch_axis: int = 1, value: float = 0) -> Tensor:
-    """x with what lies behind the length of each sequence replaced by a number. x: (T, s), lengths: (int, (batch,)) ->
+    """x with what lies beyond the length of each sequence replaced by a number. x: (T, s), lengths: (int, (batch,)) ->
     (T, s).
 
     >>> relay.sequence_mask(np.float32([[1, 2], [3, 4]]), np.int32([1, 2]))

@@ -273,7 +273,7 @@ def _bisect(ordered: Stage, values: Stage, side: str) -> Stage:
 
 
 def _is_beyond(probe: Element, value: Element, side: str) -> Element:
-    """True if the value's place is behind an element."""
+    """True if the value's place is after an element."""
     return _is_before(probe, value, False) if side == "left" else scalar.negation(_is_before(value, probe, False))
 
 

@@ -423,7 +423,7 @@ _BLOCKS = cases(case((1, 8, 2, 3), block=2), case((2, 4, 1, 1), block=2, mode="C
 @composite(sampler=_BLOCKS)
 def depth_to_space(x: Tensor, block: int, mode: str = "DCR") -> Tensor:
     """Channels as blocks of the image. x: (T, (n, c, h, w)) -> (T, (n, c / block**2, h block, w block)); in mode "DCR"
-    the block's axes are before the channels', in "CRD" behind.
+    the block's axes are before the channels', in "CRD" after.
 
     >>> relay.depth_to_space(np.zeros((1, 8, 2, 3)), 2).shape
     (1, 2, 4, 6)

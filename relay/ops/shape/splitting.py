@@ -16,7 +16,7 @@ _MOST = 1 << 16  # parts; each is a value of its own
 
 
 def _bounds(extent: Dim, indices_or_sections: Dim | tuple[Dim, ...], axis: int, x: Value) -> list[Dim]:
-    """The starts of the parts, and the extent, behind the last one."""
+    """The starts of the parts, and the extent, after the last one."""
     sections = constant_dim(indices_or_sections) if is_dim(indices_or_sections) else indices_or_sections  # type: ignore[arg-type]
     if isinstance(sections, int) and not isinstance(sections, bool) and sections > 0:
         if not equal(arithmetic.modulo(extent, sections), 0):

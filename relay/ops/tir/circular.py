@@ -39,7 +39,7 @@ _SINH = (2.8169512351e-6, 1.9836159776e-4, 8.3333500582e-3, 1.6666666498e-1)
 
 _PI, _HALF_PI, _QUARTER_PI = 3.141592653589793, 1.5707963267948966, 0.7853981633974483
 _TWO_OVER_PI = (0, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB)
-"""The bits of 2/pi behind the binary point in words, and a word before it."""
+"""The bits of 2/pi after the binary point in words, and a word before it."""
 _SIGN = -(2**31)
 _TAN_EIGHTH, _TAN_THREE_EIGHTHS = 0.41421356237309503, 2.414213562373095
 _LARGE = 1e8  # whose square is far from overflow, and to which 1 adds nothing
@@ -90,7 +90,7 @@ def _multiply_by_two_over_pi(
     shift = tirx.bitwise_and(first, _word(31))
 
     def word(number: int) -> Element:
-        """The word this many behind the first that counts."""
+        """The word this many after the first that counts."""
         result: Element = _word(_TWO_OVER_PI[number])
         for place in range(1, 5):
             result = select(tirx.GE(at, _word(place)), _word(_TWO_OVER_PI[number + place]), result)

@@ -74,7 +74,7 @@ def _float32_to_bfloat16(x: Element) -> Element:
 
     def round_bits(bits: Element) -> Element:
         odd = tirx.bitwise_and(tirx.shift_right(bits, _bits(16)), _bits(1))
-        # no overflow: the largest bits that are no NaN are those of -infinity
+        # no overflow: the largest bits that are not NaN are those of -infinity
         upper = tirx.shift_right(bits + _bits(0x7FFF) + odd, _bits(16))
         magnitude = tirx.bitwise_and(bits, _bits(0x7FFFFFFF))
         chosen = select(tirx.GT(magnitude, _bits(0x7F800000)), _bits(0x7FC0), upper)

@@ -333,7 +333,7 @@ class _LaneAnalysis:
             raise NoLanes("a round may write a row that is not there")
 
     def _extent_is(self, array: Atom, least: Dim) -> bool:
-        """True if an array has at least so many rows."""
+        """True if an array has at least this many rows."""
         type_ = array.type if isinstance(array, Var | Constant) else None
         if not isinstance(type_, TensorType) or ANY in type_.shape:
             return False

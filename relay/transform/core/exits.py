@@ -1,4 +1,4 @@
-"""Reified exits: a branch or loop yields as data the way out that it takes, and a match afterwards takes it.
+"""Reified exits: a branch or loop yields as data the exit that it takes, and a match afterwards takes it.
 
 d = branch yielding `Way`; match d { Done(targets) -> what follows, Exit1(values) -> exit, Next2(values) -> next, .. }
 """
@@ -75,7 +75,7 @@ class ReifiedExits:
     def branch_exits(
         self, branch: Branch | Block, join: LoopLabel, own: tuple[Type, ...]
     ) -> dict[Way, tuple[Type, ...]]:
-        """The ways out of a branch with the types of what they pass on; the own one is first."""
+        """The exits of a branch with the types of what they pass on; the own one is first."""
         found = {(False, join): own}
         for leaf in leaves(branch):
             if way_of(leaf) not in found:

@@ -1,6 +1,6 @@
 """Specialization of one function body, from its bindings to its end.
 
-if, match, ways out of a loop        the same code on all paths: the environments are joined; otherwise a flow
+if, match, exits of a loop        the same code on all paths: the environments are joined; otherwise a flow
 loop parameter                       static while every `Next` brings the same code; otherwise the body is followed
                                      again with a flow there, which is remembered (`Frame.memory`)
 reference, stack, data type          a flow for each function type in the type of the cell

@@ -215,8 +215,6 @@ class _Structurer:
         levels.append(_PendingBranch(out, If(branch.arms[:count], Block((), Exit(peeled, ())), branch.span), peeled))
         return If(branch.arms[count:], branch.orelse, branch.span), []
 
-    # ---- ways out
-
     # ---- putting blocks together again
 
     def _close(self, levels: list[_PendingBranch], out: list[Binding], end: Terminator) -> Block:

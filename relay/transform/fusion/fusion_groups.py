@@ -18,10 +18,10 @@ Then groups become one that go over the same elements and read the same (`multi_
 row, as the parts of a softmax or a layer norm (`rows`). A result of one of them that only this group reads is kept in a
 register, or in memory for one row.
 
-A group runs at the place of its last member, or earlier if nothing between may fail: a call stays behind the `Assert`
+A group runs at the place of its last member, or earlier if nothing between may fail: a call stays after the `Assert`
 that guards it. A call that can update an operand in place ends its group, and that operand is in memory. Calls that the
 others are computed from may join, since they are completed before anything is written. A read of an array that is
-updated does not move behind the update.
+updated does not move after the update.
 """
 
 from __future__ import annotations

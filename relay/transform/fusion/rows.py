@@ -7,7 +7,7 @@ computes them all, and keeps one row of the intermediate values.
 
 A row is identified by the first axes that all results have in common. Elementwise calls keep an axis where the operand
 has the result's rank, reductions where the rule for names says so (`relay.operator.axes`), reshaping by expanding and
-squeezing behind the rows does not move it.
+squeezing after the rows does not move it.
 """
 
 from __future__ import annotations

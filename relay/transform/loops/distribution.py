@@ -50,7 +50,7 @@ _DEEPEST = 8  # how many changes of layout stand between what is collected and t
 
 @pass_about(Loop)
 def distribute_loops(module: Module, max_size: int = MAX_SIZE) -> Module:
-    """The module with sums of products moved behind the loop, where what is collected for one has at most `max_size`
+    """The module with sums of products moved after the loop, where what is collected for one has at most `max_size`
     bytes."""
     return map_bodies(module, lambda function: _block(function.body, ValueRanges(function.body), max_size))
 
@@ -71,7 +71,7 @@ def _block(block: Block, integers: ValueRanges, max_size: int) -> Block:
 
 @attrs.frozen
 class _LoopSum:
-    """A parameter's value in the next round: itself, terms that stay, and products, whose sum goes behind the loop."""
+    """A parameter's value in the next round: itself, terms that stay, and products, whose sum goes after the loop."""
 
     staying: tuple[Atom, ...]
     totals: tuple[Value, ...]

@@ -317,7 +317,7 @@ class Rounds:
                 self._enter(array, place)
                 lane = self._place_lane(new) if isinstance(new, _Place) else new
                 if not isinstance(lane, _Lane):
-                    raise Unsupported("a row is no array")
+                    raise Unsupported("a row is not an array")
                 return _Rows(array.number, lane)
         if call.operator in ("add", "subtract"):
             left, right = call.arguments
@@ -426,7 +426,7 @@ class Rounds:
                 if first is second or (first.value.atom is second.value.atom and first.batched == second.batched):
                     return first
                 if not isinstance(first.value.type, TensorType):
-                    raise Unsupported("rounds take a branch differently, and its results are no arrays")
+                    raise Unsupported("rounds take a branch differently, and its results are not arrays")
                 a, b = self._stretched_lane(first), self._stretched_lane(second)
                 chooser = self._local_value(condition).op("reshape", shape=(self.count, *(1,) * (a.ndim - 1)))
                 return _Lane(chooser.op("where", a, b), True)
@@ -439,7 +439,7 @@ class Rounds:
             case _Items(left), _Items(right):
                 return _Items(tuple(self._choice(condition, a, b) for a, b in zip(left, right, strict=True)))
             case _:
-                raise Unsupported("rounds take a branch differently, and its results are no arrays")
+                raise Unsupported("rounds take a branch differently, and its results are not arrays")
 
     def _uniform(self, targets: Sequence[Var], condition: Value, then: Block, orelse: Block, branch: If) -> None:
         """A branch that all rounds take alike: it stays."""

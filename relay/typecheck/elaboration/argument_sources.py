@@ -1,7 +1,7 @@
 """Sources of numbers: which numbers of Python, among the arguments of a call, a value is computed from.
 
 Where a value must be known at compile time (an axis, a stride, an extent in `reshape`) and comes from such arguments,
-the program is elaborated anew with these as static arguments, as `torch.compile` specializes to integers.
+the program is elaborated again with these as static arguments, as `torch.compile` specializes to integers.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ class Checker(Constraints):
 
     @contextlib.contextmanager
     def inside_of_function(self) -> Iterator[None]:
-        """While a function's body is elaborated. What it needs behind an early `return` is not known where it was
+        """While a function's body is elaborated. What it needs after an early `return` is not known where it was
         called."""
         before, ended = self.hints.snapshot() if self.generic else None, self.may_have_ended
         try:

@@ -17,7 +17,7 @@ Place: TypeAlias = tuple[LoopLabel, tuple[int, ...]]
 
 
 ParameterPlace: TypeAlias = tuple[LoopLabel, int]
-"""A parameter: the label of its function, which stays when the function is made anew, and its position."""
+"""A parameter: the label of its function, which stays when the function is rebuilt, and its position."""
 
 
 ArgumentPlace: TypeAlias = tuple[int, tuple[int, ...]]

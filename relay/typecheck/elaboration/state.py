@@ -69,7 +69,7 @@ class SizeNotes:
     made: dict[str, int] = attrs.field(factory=dict)  # how many data-dependent sizes have a name
     naturals: set[Atom] = attrs.field(factory=set)  # variables of ranges that are never negative
     places: dict[DataDependentDim, TypedBlockBuilder] = attrs.field(factory=dict)
-    """Right behind where each is made, in their order."""
+    """Right after where each is made, in their order."""
 
     of_parameters: dict[Unknown, SizesInScope] = attrs.field(factory=dict)
     """Those in scope where a function value is made whose parameter this is."""

@@ -190,7 +190,7 @@ def test_what_is_no_layer() -> None:
         Layer(16, 16, 8, 8, epilogue=(POOL, POOL))
     with pytest.raises(ValueError, match="an epilogue adds one bias"):
         Layer(16, 16, epilogue=(AddBias(), AddBias()))
-    with pytest.raises(ValueError, match="a residual shifted by 11 bits is added behind a shift or bound"):
+    with pytest.raises(ValueError, match="a residual shifted by 11 bits is added after a shift or bound"):
         best_schedule(Layer(16, 16, epilogue=(ShiftRight(1), AddResidual(11))))
     with pytest.raises(ValueError, match="no room for"):
         schedule(Layer(1024, 512), Tile(1, 1, 32, 64, 1, 1))

@@ -1,4 +1,4 @@
-"""Blocked elementwise stages: one behind the other, block by block; the last one may be summed.
+"""Blocked elementwise stages: one after the other, block by block; the last one may be summed.
 
     for each block of x: e[..] = exp(x[block]); y[block] = tanh(e[..])
     for each block of x: e[..] = exp(x[block]); total[lane] += tanh(e[..])

@@ -2,7 +2,7 @@
 
     packed[batch, panel, inner, lane] = right[batch, inner, panel width + lane], and 0 beyond the last column
 
-An operand that is a constant has its elements moved once, by NumPy; the kernel finds its panels one behind the other.
+An operand that is a constant has its elements moved once, by NumPy; the kernel finds its panels one after the other.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class _SkinnyLoops:
         self.padded = (self.whole + bool(self.left_over)) * lanes
 
     def pack(self, buffer: Any, batch: dict[Any, Expression]) -> list[Statement]:
-        """The columns behind each other. The last vector of each ends with the last element, and has zeros instead of
+        """Consecutive columns. The last vector of each ends with the last element, and has zeros instead of
         what is in the one before, too."""
         e, (last,) = self.e, self.product.inner
 

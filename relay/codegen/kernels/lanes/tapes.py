@@ -86,7 +86,7 @@ class Tapes:
     # ---- arrays of a round
 
     def array(self, row: TensorType, rows: Expression) -> LaneArray:
-        """An array with so many rows, which hold anything."""
+        """An array with this many rows, which hold anything."""
         code, memory = self.code, self.memory([row])
         size = rows * integer(memory.offsets[-1])
         with code.collect() as grow:

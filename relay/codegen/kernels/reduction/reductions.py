@@ -177,7 +177,7 @@ def unit_stride(index: Any, axis: Any) -> bool:
 def combine_elements(
     e: Emission, stage: Stage, left: Sequence[Expression], right: Sequence[Expression], *, later: bool = False
 ) -> list[Expression]:
-    """The reduction's operation. `later`: the right operand is an element behind all those of the left one."""
+    """The reduction's operation. `later`: the right operand is an element after all those of the left one."""
     reducer = stage.op.body[0].combiner
     if len(right) == 1 and str(right[0].ty) != "bool":  # a name, since the operation may use it several times
         name = tirx.Var("element", right[0].ty)

@@ -290,7 +290,7 @@ class _RowBlocks:
         return starts if size <= self.lanes or size % self.lanes == 0 else [*starts, size - self.lanes]
 
     def _load_tile(self, row: _RowPart, source: Any, base: Expression, tile: Any) -> list[Statement]:
-        """A tile from rows that lie behind each other from `base` on."""
+        """A tile from rows that lie one after another from `base` on."""
         lanes, zero = self.lanes, tirx.const(0, self.e.index)
         if row.size == 1:
             return [tirx.BufferStore(tile, tirx.BufferLoad(source, [run(base, lanes)]), [run(zero, lanes)])]
@@ -310,7 +310,7 @@ class _RowBlocks:
         return statements
 
     def _store_tile(self, row: _RowPart, tile: Any, target: Any, base: Expression) -> list[Statement]:
-        """Rows behind each other from a tile."""
+        """Consecutive rows from a tile."""
         lanes, zero = self.lanes, tirx.const(0, self.e.index)
         if row.size == 1:
             return [tirx.BufferStore(target, tirx.BufferLoad(tile, [run(zero, lanes)]), [run(base, lanes)])]

@@ -4,7 +4,7 @@ The rows of a stack lie in a block of the pool of 4, 8, 16, .. rows. A word of t
 
     the rows in use << 7  |  whether one reference is left << 6  |  the logarithm of its rows
 
-or 0 if the rows came from outside. A push is in place if its block has room and nothing was pushed behind this stack,
+or 0 if the rows came from outside. A push is in place if its block has room and nothing was pushed after this stack,
 or if it is the last to use a block that nobody else refers to; so is a change of an element. Otherwise the stack is
 copied to a block of its own. Blocks that are of no more use are free for others of their size: `Pool.free` is the place
 of the set of the sizes that there are, followed by the first block of each, and a free block's word has the next. A

@@ -116,7 +116,7 @@ def schedule_into(
 
 @attrs.frozen
 class Epilogue:
-    """The steps before the product, which shift residuals by more than a product can, and those behind it."""
+    """The steps before the product, which shift residuals by more than a product can, and those after it."""
 
     before: tuple[tuple[int, AddResidual], ...]  # with the residual's number
     behind: tuple[tuple[int, Step], ...]  # the number is that of a residual
@@ -141,7 +141,7 @@ def split_epilogue(layer: Layer) -> Epilogue:
         elif step.shift <= REPEATED_SHIFT:
             behind.append((number, step))
         else:
-            raise ValueError(f"a residual shifted by {step.shift} bits is added behind a shift or bound")
+            raise ValueError(f"a residual shifted by {step.shift} bits is added after a shift or bound")
         number += 1
     before.sort(key=lambda pair: -pair[1].shift)
     return Epilogue(tuple(before), tuple(behind))
@@ -344,7 +344,7 @@ class _Scheduler:
     def _residual_step(
         self, step: int, position: int, region: Region, number: int, residual: AddResidual, at: int | None = None
     ) -> _Step:
-        """Add a residual. `at`: its place among the steps behind the product, None for one before it."""
+        """Add a residual. `at`: its place among the steps after the product, None for one before it."""
         shifts = identity_shifts(self.layer)
         slot, is_new, after = self.residual.take(("residual", position, number), step)
         one, is_new_one, _ = self.one.take("one", step)
@@ -481,7 +481,7 @@ class _Scheduler:
     # ---- the store unit
 
     def _end(self, region: Region, position: int, count: int) -> None:
-        """The steps behind the product that are left, and the store."""
+        """The steps after the product that are left, and the store."""
         done = self._done
         for part in self._parts(region, position == count - 1):
             place, self._done = self._place(position, region, part), done

@@ -1,6 +1,6 @@
 """A stream: instructions with tokens, micro-ops, and the places where addresses of buffers are added.
 
-Each unit runs its own instructions in order. What one has to wait for another is said where the stream is written, as
+Each unit runs its own instructions in order. Where one has to wait for another is given where the stream is written, as
 `wait` and `signal`; the builder puts the flags on the instructions next to that place.
 """
 
@@ -86,8 +86,8 @@ class StreamBuilder:
         self._uops: list[MicroOp] = []
 
     def place_weights(self, count: int) -> tuple[int, bool]:
-        """The first of so many elements of the scratchpad of weights for the next section, and True if the section
-        before does not use them. Sections take the room behind those of the one before, or else in front of it."""
+        """The first of this many elements of the scratchpad of weights for the next section, and True if the section
+        before does not use them. Sections take the room after those of the one before, or else in front of it."""
         first, end = self._weights
         is_behind = end + count <= self.config.depth(Memory.WGT)
         start = end if is_behind else 0

@@ -108,7 +108,7 @@ class _Offloading:
         self._uses: Counter[Var] = Counter()
         self._packed: ChainMap[tuple[Var, str], Var] = ChainMap()
         self.refusal: CompileError | None = None
-        self._same: dict[Atom, Atom] = {}  # packed tensors that were packed anew
+        self._same: dict[Atom, Atom] = {}  # packed tensors that were packed again
 
     @property
     def config(self) -> Config:

@@ -104,7 +104,7 @@ def _without_blocks(emitter: Emitter, value: Value, shape: list[int], order: Axe
 
 
 def _with_zeros(emitter: Emitter, value: Value, axis: int, count: int) -> Value:
-    """So many zeros behind the elements along an axis."""
+    """This many zeros after the elements along an axis."""
     widths = tuple((0, count if place == axis else 0) for place in range(value.ndim))
     return emitter.call(lookup("pad"), (value,), {"widths": widths, "mode": "constant", "value": 0})
 

@@ -9,7 +9,7 @@ import attrs
 from relay.errors import ExecutionError
 
 ERRORS: Mapping[str, str] = {
-    "tokens": "a load instruction has no unit before it and a store none behind it to take tokens from or post them to",
+    "tokens": "a load instruction has no unit before it and a store none after it to take tokens from or post them to",
     "deadlock": "each instruction gets the tokens that it waits for",
     "leftover-token": "each token that is posted is taken",
     "finish": "the last instruction is FINISH, the only one, and whatever else there is happens before it",

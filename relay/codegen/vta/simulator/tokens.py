@@ -56,7 +56,7 @@ _Table = Mapping[tuple[Queue, bool, bool], tuple[Channel, ...]]
 
 
 def _by_flags(table: Mapping[tuple[Queue, str], Channel]) -> _Table:
-    """The counters for the flags towards the unit before and the one behind."""
+    """The counters for the flags to the previous and to the next unit."""
     return {
         (queue, up, down): tuple(
             table[queue, name] for name, is_set in ((_UP, up), (_DOWN, down)) if is_set and (queue, name) in table

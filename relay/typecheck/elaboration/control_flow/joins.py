@@ -1,4 +1,4 @@
-"""Joins: where several paths meet with values, the arms of a branch or the ways out of a loop."""
+"""Joins: where several paths meet with values, the arms of a branch or the exits of a loop."""
 
 from __future__ import annotations
 

@@ -354,7 +354,7 @@ def elaborate_loop(
     label = LoopLabel(node.label.name)
     join = Join(checker, [t.name for t in targets])
     outside = checker.frame.chosen_by_call, checker.frame.chosen_by_sizes
-    chosen: list[tuple[bool, bool]] = []  # in a scheme: whether a call decides the ways out, or sizes
+    chosen: list[tuple[bool, bool]] = []  # in a scheme: whether a call decides the exits, or sizes
 
     def on_next(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], span: Span | None) -> None:
         place.terminator = Next(label, carried.fit(place, entities, span), span)

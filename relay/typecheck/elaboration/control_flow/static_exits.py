@@ -83,7 +83,7 @@ def _condition(arm: Arm) -> Atom | None:
 def _exit_conditions(
     block: Block, around: tuple[Atom | None, ...], inner: frozenset[LoopLabel]
 ) -> Iterator[Atom | None]:
-    """The conditions of the branches around each way out of a loop; None where there is no branch, or one that is not
+    """The conditions of the branches around each exit of a loop; None where there is no branch, or one that is not
     an `if`. `inner`: the loops inside it."""
     if isinstance(block.terminator, Exit) and block.terminator.label not in inner:
         yield from around or (None,)

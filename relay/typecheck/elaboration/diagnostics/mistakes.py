@@ -127,7 +127,7 @@ class DiagnosticCollector(EffectNotes):
         self.errors: list[RelayError] = []
         self.failures = 0  # also those that follow from an error
         self.left_open: list[RelayError] = []  # what was left open until a function's result is known
-        self.is_incomplete = False  # a scheme's body has ways out that were not looked at
+        self.is_incomplete = False  # a scheme's body has exits that were not looked at
         self.is_partial = False  # a scheme's body was not looked at where a call's types decide what it means
         self.unknown: DependsOnPoison | None = None  # of a subclass: what depends on a name that the scope cannot tell
         self.uncopied: set[LoopLabel] = set()  # loops that fill lists, and might be unrolled (loop_copies.py)

@@ -30,7 +30,7 @@ def declared_pure(entity: AbstractValue, parameter: Var, function: str, call: Sp
 
 
 def demand_purity(checker: Checker, callee: GlobalFunction | LocalFunction, effects: Effects) -> None:
-    """Note that a function must have no effects, where that is said of it."""
+    """Note that a function must have no effects, where that is required."""
     if callee.pure is not None:
         checker.pure.append((effects, callee.pure))
 

@@ -66,7 +66,7 @@ def _known_values(call: Call, entities: Sequence[AbstractValue], what: str) -> l
     except RunTimeValue:
         needed = [e.atom for e in entities if isinstance(e, DynamicValue)]
         message = f"{what} must be known at compile time"
-        help = "use a list or a tensor for what the run computes"
+        help = "use a list or a tensor for what is computed at run time"
         raise TypeCheckError(message, call.span, help=help).needing_value(*needed) from None
 
 

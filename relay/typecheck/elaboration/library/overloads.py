@@ -78,7 +78,7 @@ def positional_counts(rule: Rule) -> tuple[int, float]:
 
 @functools.cache
 def parameters_of(rule: Rule) -> tuple[inspect.Parameter, ...]:
-    """The parameters of a rule behind the call."""
+    """The parameters of a rule after the call."""
     return tuple(inspect.signature(rule).parameters.values())[1:]
 
 

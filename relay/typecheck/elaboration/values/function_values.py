@@ -363,7 +363,7 @@ def call_value(
         types[-1] = checker.solver.fresh_variable(Kind.Type)
     place = checker.function_parameters.get(callee.atom)
     if place in checker.decisions.of_several_types:
-        place = None  # a function that is made anew in each call of itself
+        place = None  # a function that is made again in each call of itself
     if place is not None and isinstance(type_, FunctionType) and _chooses(checker, types, type_.parameters):
         raise CalledAtTypes(place)
     try:
