@@ -21,7 +21,6 @@ import numpy as np
 import relay
 from relay import Tensor
 from relay.codegen.runtime import cpu
-from relay.compilation.stages import lowering
 from relay.transform import LEVELS, Pipeline
 from relay.transform.passes import PASSES
 from relay.transform.pipeline import count
@@ -242,13 +241,13 @@ def worth(seconds: float, names: Sequence[str]) -> None:
     """Print times and workspace of the levels and without single passes, relative to level 3. No names: all models."""
     found = {name: model for name, model in models().items() if not names or name in names}
     typed = {name: function.typed(*arguments) for name, (function, arguments) in found.items()}
-    best = {name: compiled(lowering(3)(typed[name]), found[name][1]) for name in found}
+    best = {name: compiled(Pipeline.for_level(3)(typed[name]), found[name][1]) for name in found}
     print(f"{'time and workspace / level 3':34}", *(f"{name:>16}" for name in found))
     shortest = {name: processor_time(call, seconds) for name, (call, _) in best.items()}
     print(f"{'level 3':34}", *(f"{shortest[n] * 1e6:8.1f}us {best[n][1]:>5}B" for n in found))
     for level in range(3):
-        print_ratios(f"level {level}", {n: lowering(level)(typed[n]) for n in found}, found, best, seconds)
-    steps = lowering(3).passes
+        print_ratios(f"level {level}", {n: Pipeline.for_level(level)(typed[n]) for n in found}, found, best, seconds)
+    steps = Pipeline.for_level(3).passes
     # A pass that the others need is not left out: derivatives are part of the program.
     needed = {"specialize", "structure", "differentiate", "expand_composites"}
     for left_out in dict.fromkeys(s.name for s in steps if s.name not in needed):

@@ -14,7 +14,6 @@ import numpy as np
 import relay as rl
 from relay import relay
 from relay.codegen.vta.simulator.cycles import estimate
-from relay.eval import interpreter
 
 RANDOM = np.random.default_rng(0)
 WIDTH = 64
@@ -75,7 +74,7 @@ def main() -> None:
     executable = timed("compilation, streams included", lambda: quantized.compile(target="vta"))
     first = timed("first call on the simulator", lambda: executable(image))
     found = timed("second call", lambda: executable(image))
-    wanted = timed("interpreter", lambda: interpreter.run(quantized.module, [image]))
+    wanted = timed("interpreter", lambda: quantized.interpret(image))
     cycles = sum(estimate(p.instructions, p.config).cycles for p in executable.vta_program().values())
     same = np.array_equal(found, wanted) and np.array_equal(first, wanted)
     print(f"{cycles:,} cycles; the numbers are {'' if same else 'NOT '}those of the interpreter")

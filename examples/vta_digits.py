@@ -2,9 +2,8 @@
 
     python examples/vta_digits.py [EPOCHS [FOLDER]]
 
-The first convolution, with one channel, stays on the processor; the others run as streams of instructions on the
-simulator, with the residual addition and the pooling. Writes timeline.svg, timeline.json (https://ui.perfetto.dev) and
-roofline.svg.
+The first convolution, with one channel, stays on the processor; the others are streams of instructions, which run on
+the simulator. Writes timeline.svg, timeline.json (https://ui.perfetto.dev) and roofline.svg.
 """
 
 import sys
@@ -18,7 +17,6 @@ from relay import relay
 from relay.codegen.vta.simulator.cycles import estimate, section_timings
 from relay.codegen.vta.simulator.roofline import roofline_svg
 from relay.codegen.vta.simulator.timeline import to_perfetto, to_svg
-from relay.eval import interpreter
 
 BATCH = 40
 SHAPES = [(16, 1, 3, 3), (16, 1, 1), (16, 16, 3, 3), (16, 1, 1), (32, 16, 3, 3), (32, 1, 1), (32, 10)]
@@ -37,12 +35,12 @@ def scores(params, x):
 @relay
 def loss(params, x, y):
     """Mean cross-entropy of the labels y: (n,) int32."""
-    return -relay.mean(relay.sum(relay.one_hot(y, 10) * relay.log_softmax(scores(params, x)), axis=1))
+    return relay.cross_entropy(scores(params, x), y)
 
 
 def train(params, x, y, epochs, random):
     """Gradient descent with momentum."""
-    velocities, step = [np.zeros_like(p) for p in params], relay.value_and_grad(loss, wrt=0)
+    velocities, step = [np.zeros_like(p) for p in params], relay.value_and_grad(loss, wrt="params")
     for epoch in range(epochs):
         for rows in random.permutation(len(x))[: len(x) // BATCH * BATCH].reshape(-1, BATCH):
             value, gradients = step(tuple(params), x[rows], y[rows])
@@ -52,27 +50,22 @@ def train(params, x, y, epochs, random):
     return tuple(params)
 
 
-def main():
-    epochs = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    folder = Path(sys.argv[2] if len(sys.argv) > 2 else "build/vta_digits")
+def main(epochs=20, folder="build/vta_digits"):
     random, data = np.random.default_rng(0), load_digits()
-    x, y = (data.data / 16).astype(np.float32).reshape(-1, 1, 8, 8), data.target.astype(np.int32)
+    x, y = (data.images[:, None] / 16).astype(np.float32), data.target.astype(np.int32)
     train_x, test_x, train_y, test_y = train_test_split(x, y, test_size=0.2, random_state=0, stratify=y)
     scale = [np.sqrt(2 / np.prod(s[1:])) if len(s) > 3 else 0.0 if len(s) > 2 else 0.3 for s in SHAPES]
     params = [(random.standard_normal(s) * a).astype(np.float32) for s, a in zip(SHAPES, scale, strict=True)]
-    params = train(params, train_x, train_y, epochs, random)
-
+    params = train(params, train_x, train_y, int(epochs), random)
     network = relay(lambda x: scores(params, x))
     quantized = relay.to_int8(network, [[train_x[n : n + BATCH]] for n in (0, BATCH)], "max", integer=True)
     on_vta = quantized.compile(target="vta")
-    batches = [test_x[n : n + BATCH] for n in range(0, len(test_x), BATCH)]
+    batches = [test_x[n : n + BATCH] for n in range(0, len(test_x) - BATCH + 1, BATCH)]
     for name, run in (("float", network), ("vta  ", on_vta)):
-        found = np.concatenate([np.asarray(run(batch)).argmax(1) for batch in batches if len(batch) == BATCH])
+        found = np.concatenate([np.asarray(run(batch)).argmax(1) for batch in batches])
         print(f"{name} accuracy {np.mean(found == test_y[: len(found)]):.2%}")
-    same = np.array_equal(on_vta(batches[0]), interpreter.run(quantized.module, [batches[0]]))
+    same = np.array_equal(on_vta(batches[0]), quantized.interpret(batches[0]))
     print(f"the interpreter, which runs the quantized program, gives {'the same' if same else 'other'} numbers")
-
-    folder.mkdir(parents=True, exist_ok=True)
     streams = list(on_vta.vta_program().values())
     layers = {name: timing for stream in streams for name, timing in section_timings(stream).items()}
     for name, timing in layers.items():
@@ -80,10 +73,12 @@ def main():
     whole = [estimate(stream.instructions, stream.config) for stream in streams]
     cycles, steps = sum(t.cycles for t in whole), sum(t.gemm_steps for t in whole)
     print(f"{len(streams)} streams for {BATCH} images: {cycles} cycles, utilization {steps / cycles:.2f}")
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "timeline.svg").write_text(to_svg(whole[0]))
     (folder / "timeline.json").write_text(to_perfetto(whole[0], streams[0].instructions))
     (folder / "roofline.svg").write_text(roofline_svg({"two virtual threads": list(layers.items())}))
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -298,7 +298,12 @@ class _Relay(_types.ModuleType, _Operators):
 
 
 _PRELUDE = ("List", "Option", "Tree", "prelude")
-_TOOLS = ("builder", "debug", "lax", "testing")
+_TOOLS = {
+    "builder": "relay.builder",
+    "debug": "relay.debug",
+    "lax": "relay.library.lax",
+    "testing": "relay.testing",
+}
 """Modules over everything, which are imported when they are first used."""
 
 
@@ -307,7 +312,7 @@ def __getattr__(name: str) -> _Any:
         prelude = _import_module("relay.prelude")  # written in the language, so it comes after this module
         return prelude if name == "prelude" else getattr(prelude, name)
     if name in _TOOLS:
-        return _import_module(f"relay.{name}")
+        return _import_module(_TOOLS[name])
     operator = resolve_name(name)
     if operator is None:
         instead = _foreign_names.MODULE.get(name)

@@ -340,7 +340,7 @@ def _caller_result(value: Any) -> Any:
 def _argument_copy(value: Any) -> Any:
     """An argument of a call inside of a program: assignments in the function do not change the caller's."""
     if isinstance(value, PythonArray):
-        return PythonArray(value.shared())
+        return PythonArray(value.shared_memory())
     if isinstance(value, np.ndarray | np.generic):
         return PythonArray(np.asarray(value))
     if type(value) in (tuple, list):
@@ -356,7 +356,7 @@ def _for_program(value: Any, references: dict[int, tuple[Ref, Any, Any]]) -> Any
         return _MODE.decorated_function(value)
 
     def change(leaf: Any) -> Any:
-        return Array(leaf.shared()) if isinstance(leaf, PythonArray) else leaf
+        return Array(leaf.shared_memory()) if isinstance(leaf, PythonArray) else leaf
 
     _in_references(value, references, change)
     return _map_leaves(value, change)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from relay.calling.marshalling import is_value
 from relay.errors import ExecutionError, RelayError
 from relay.ir.annotations.annotation import Ref
+from relay.ir.protocols import is_value
 from relay.ir.structure import split
 
 Finder = Callable[[Any, Sequence[Any], Mapping[str, Any]], RelayError | None]

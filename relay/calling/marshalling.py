@@ -11,9 +11,10 @@ from typing import Any
 
 from relay.errors import InternalError
 from relay.eval.values import Data
-from relay.frontend.data.values import is_value, make
+from relay.frontend.data.values import make
 from relay.ir.annotations.annotation import Ref
 from relay.ir.definition import DataClass, complete_definition, data_class, is_optional
+from relay.ir.protocols import is_value
 from relay.ir.types import (
     Constructor,
     DataDefinition,

@@ -22,3 +22,8 @@ PROTOCOLS = {
     "__relay_type__": "what stands for a type in annotations: the type",
 }
 """Each name, and what it says of the object that has it."""
+
+
+def is_value(item: object) -> bool:
+    """True if a Python object is a value of a data type."""
+    return not isinstance(item, type) and getattr(type(item), "__relay_constructor__", None) is not None

@@ -11,8 +11,8 @@ import numpy as np
 from relay.api.differentiation import grad
 from relay.api.function import RelayFunction
 from relay.eval.values import Data, Reference, Stack
-from relay.frontend.data.values import is_value
 from relay.ir.annotations.annotation import Ref
+from relay.ir.protocols import is_value
 from relay.ir.structure import split
 
 RELATIVE = 1e-10

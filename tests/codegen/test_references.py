@@ -15,7 +15,7 @@ import relay
 from relay import Float, Int, Ref, Tensor
 from relay.api.function import RelayFunction
 from relay.errors import ExecutionError, TypeMismatch
-from relay.frontend.data.values import is_value
+from relay.ir.protocols import is_value
 
 F = Tensor[Float, ()]
 REGISTRY: list[tuple[Any, Callable[[], tuple[Any, ...]]]] = []

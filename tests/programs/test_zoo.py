@@ -19,7 +19,8 @@ from relay.api.differentiation import PULLBACK
 from relay.api.templates import derived_function
 from relay.calling.results import wrap
 from relay.eval import interpreter
-from relay.frontend.data.values import is_value, make
+from relay.frontend.data.values import make
+from relay.ir.protocols import is_value
 from relay.ir.structure import build, split
 from relay.ir.validation.check import check
 from relay.typecheck.elaboration.derivatives.templates import static_parameters

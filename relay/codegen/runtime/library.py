@@ -169,7 +169,7 @@ def _devices(native: NativeModule) -> list[tuple[str, Any, list[tuple[str, tuple
     if native.externals is None:
         return []
     return [
-        (d.name, d.function.exported, [(str(t.base), t.dims) for t in d.types], d.results)  # type: ignore[attr-defined]
+        (d.name, d.function.export_arguments, [(str(t.base), t.dims) for t in d.types], d.results)  # type: ignore[attr-defined]
         for d in native.externals.devices
     ]
 

@@ -17,8 +17,8 @@ from relay.debug.expressions import OpaqueValue
 from relay.debug.statistics import statistics_of
 from relay.eval.values import Box, Closure, Data, Reference, Stack, primal
 from relay.eval.variables import Structure, Variable, short_text, type_text
-from relay.frontend.data.values import is_value
 from relay.ir.annotations.annotation import Ref
+from relay.ir.protocols import is_value
 from relay.ir.structure import build, part_names, split
 
 GROUP = 100

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from relay.ir.definition import DataClass
+from relay.ir.protocols import is_value
 
 
 def install(owner: DataClass, constructors: dict[str, type], nested: Mapping[str, type]) -> None:
@@ -68,11 +69,6 @@ def make(owner: DataClass, constructor: str, fields: Mapping[str, object]) -> ob
     value: object = object.__new__(cls)
     vars(value).update(fields)
     return value
-
-
-def is_value(item: object) -> bool:
-    """True if a Python object is a value of a data type."""
-    return not isinstance(item, type) and getattr(type(item), "__relay_constructor__", None) is not None
 
 
 def replace(value: object, **changes: object) -> object:
