@@ -198,6 +198,20 @@ breakpoint = _inside_only(
     "breakpoint",
     "Stop here when the program runs in the debugger (`relay.debug.step`, `relay debug`); elsewhere it does nothing.",
 )
+psum = _inside_only(
+    "psum",
+    "psum(x, axis_name): the sum of x of all examples along an axis of `relay.vmap(f, axis_name=..)`, or along a tuple"
+    " of axes; x is a tensor or a structure of tensors.",
+)
+pmean = _inside_only("pmean", "pmean(x, axis_name): the mean of x of all examples along an axis; see `psum`.")
+pmax = _inside_only("pmax", "pmax(x, axis_name): the largest of x of all examples along an axis; see `psum`.")
+pmin = _inside_only("pmin", "pmin(x, axis_name): the smallest of x of all examples along an axis; see `psum`.")
+all_gather = _inside_only(
+    "all_gather",
+    "all_gather(x, axis_name, axis=0, tiled=False): x of all examples, along a new axis; `tiled`: one behind the other"
+    " along an axis that x has. See `psum`.",
+)
+axis_index = _inside_only("axis_index", "axis_index(axis_name): the number of the example along an axis, an int32.")
 write = _inside_only("write", "write(cell, value): replace the content; also `cell.value = value`.")
 
 
@@ -397,7 +411,9 @@ __all__ = [
     "UInt32",
     "UInt64",
     "align",
+    "all_gather",
     "as_python",
+    "axis_index",
     "base_type_var",
     "breakpoint",
     "check_gradient",
@@ -424,6 +440,10 @@ __all__ = [
     "optimize",
     "overload",
     "parse",
+    "pmax",
+    "pmean",
+    "pmin",
+    "psum",
     "pure_callback",
     "random",
     "read",

@@ -26,7 +26,7 @@ from relay.api.templates import (
 from relay.calling.closures import ReturnedFunction
 from relay.errors import TypeCheckError
 
-_OPTIONS = ("in_axes", "out_axes", "axis_size")
+_OPTIONS = ("in_axes", "out_axes", "axis_size", "axis_name")
 
 
 def _axes_of_parameters(parameters: Parameters, in_axes: object) -> list[tuple[str, object]]:
@@ -112,15 +112,20 @@ def _vmap_text(parameters: Parameters, options: Mapping[str, object]) -> str:
     )
     leaves = "".join(f"tree_leaves__(front_{name}__), " for name, _ in mapped)
     labels = "".join(f"{name!r}, " for name, _ in mapped)
+    axis, call = options.get("axis_name"), f"f__({call_arguments(parameters)})"
+    if axis is not None and not (isinstance(axis, str) and axis):
+        raise TypeCheckError(f"axis_name is a name, as 'batch', found {axis!r}")
+    if axis is not None:
+        call = f"within_axis__(lambda: {call}, {axis!r}, size__)"
     return f"""\
 def vmapped({parameter_names(parameters)}):
 {wholes}{fronts}\
     size__ = extent__({size}, ({leaves}), ({labels}))
     def example__(index__):
 {examples}\
-        return f__({call_arguments(parameters)})
+        return {call}
     rows__ = blank_rows__(example__, size__)
-    for index__ in range(size__):
+    for index__ in {"range(size__)" if axis is None else f"axis_range__(size__, {axis!r})"}:
         def put__(rows__, row__):
             rows__[index__] = tensor__(row__)
             return rows__
@@ -135,7 +140,9 @@ VMAP = TextTemplate("vmap", False, _vmap_text, _OPTIONS, names=_NAMES)
 
 
 @with_checked_options
-def vmap(f: Any, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None) -> RelayFunction:
+def vmap(
+    f: Any, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None, axis_name: str | None = None
+) -> RelayFunction:
     """The function that applies f to each of many examples, and stacks what it returns.
 
     `vmap(f)(xs, ys)` is `stack([f(x, y) for x, y in zip(xs, ys)])`, with an axis for the examples in each array of the
@@ -148,19 +155,21 @@ def vmap(f: Any, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = No
             have). An entry for a tuple, list or dict may be one of entries for its parts.
         out_axes: where the axis of the examples stands in the result; a structure of numbers for one of results.
         axis_size: the number of examples, which is needed only where no argument has an axis of them.
+        axis_name: the name of the axis, by which `relay.psum`, `pmean`, `pmax`, `pmin`, `all_gather` and `axis_index`
+            in f ask for all of its examples.
 
     Numbers, strings, None and functions that are known at compile time are the same for all examples.
 
     Raises TypeMismatch where an argument has no such axis or the arguments differ in the number of examples, and
     TypeCheckError where the results of examples cannot be stacked.
     """
-    options = {"in_axes": in_axes, "out_axes": out_axes, "axis_size": axis_size}
+    options = {"in_axes": in_axes, "out_axes": out_axes, "axis_size": axis_size, "axis_name": axis_name}
     if isinstance(f, ReturnedFunction):
         text = ", ".join(f"{name}={value!r}" for name, value in options.items())
         returned: RelayFunction = f.wrapper_function("vmap", [], f"vmap__({{}}, {text})", {"vmap__": vmap})(f)
         return returned
     of, parameters = definition_of(f, "vmap"), parameters_of(f)
-    key = ("vmap", _frozen(in_axes), _frozen(out_axes), axis_size)
+    key = ("vmap", _frozen(in_axes), _frozen(out_axes), axis_size, axis_name)
     return derived_function(f, key, lambda: VMAP.definition(of, parameters, options))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import assert_never
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from relay.errors import ExecutionError, InternalError, Label, Span, bugs_of
 from relay.errors.raised import failure
 from relay.eval.backtrace import Call as RunningCall
 from relay.eval.backtrace import backtrace_of
+from relay.eval.examples import Example, asking_example
 from relay.eval.frames import Activation, Frame, is_tail_call
 from relay.eval.operation import Operations
 from relay.eval.reuse import Reuse, is_alone
@@ -101,16 +102,18 @@ class Machine:
         sizes: Mapping[TypeId, int] | None = None,
         quiet: bool = False,
         names: SourceNames | None = None,
+        examples: tuple[Example, ...] = (),
     ) -> None:
         self.checked = checked
         self.names = names
+        self.examples = examples
         self.quiet = quiet
         self.sizes = sizes or {}
         self.frames: list[Frame | Differentiation] = []
         self.result: object = None
         self._deepest = ALWAYS_DEEP_ENOUGH
         self.operations = Operations(checked)
-        self.differentiator = Differentiator(self.operations, self._run_nested)
+        self.differentiator = Differentiator(self.operations, self._run_nested, self._ask if examples else None)
         self.reuse = Reuse(self.operations)
         self.steps = Steps(self)
         self._captured: dict[Function, tuple[Var, ...]] = {}
@@ -130,12 +133,63 @@ class Machine:
                     activation.position = position + 1
                     activation.steps[position](frame, activation)  # type: ignore[arg-type]
         except ExecutionError as error:
-            if not error.backtrace:
-                error.backtrace = backtrace_of(self.frames, self.names)
-                error.labels = error.labels or self._calls()
-                error.notes = (*error.notes, *_variables_note(error.backtrace[-1:]))
+            self._add_backtrace(error)
             raise
         return self.result
+
+    def _add_backtrace(self, error: ExecutionError) -> None:
+        if not error.backtrace:
+            error.backtrace = backtrace_of(self.frames, self.names)
+            error.labels = error.labels or self._calls()
+            error.notes = (*error.notes, *_variables_note(error.backtrace[-1:]))
+
+    # ---- examples along an axis
+
+    def _nested_machine(self, quiet: bool = False) -> Machine:
+        return Machine(self.checked, self.sizes, quiet, examples=self.examples)
+
+    def with_examples(self, examples: tuple[Example, ...]) -> Machine:
+        """A machine that runs a part of what this one runs, in these examples."""
+        return Machine(self.checked, self.sizes, self.quiet, self.names, examples)
+
+    def run_round(
+        self, frame: Frame, binding: Binding, around: Sequence[Frame | Differentiation]
+    ) -> tuple[object, ...]:
+        """What a round of a loop passes on to the next. `around`: the frames that wait for it."""
+        passed: list[tuple[object, ...]] = []
+
+        def end(values: tuple[object, ...]) -> None:
+            passed.append(values)
+            self.frames.clear()
+
+        self.steps.prepare(frame.closure.function)
+        frame.activations.append(self.steps.ending_round(binding, end))
+        self.frames.append(frame)
+        try:
+            with np.errstate(all="ignore"):
+                while self.step():
+                    pass
+        except ExecutionError as error:
+            self.frames[:0] = around
+            self._add_backtrace(error)
+            raise
+        (values,) = passed
+        return values
+
+    def collective(self, frame: Frame, binding: Binding, call: OpCall) -> None:
+        """Run an operator whose result depends on all examples along an axis."""
+        (target,) = binding.targets
+        operands: Any = [self.atom(frame, a) for a in call.arguments]
+        if frame.sizes:
+            call = self._concrete_call(call, frame.sizes)
+        frame.environment[target] = self.differentiator.apply(call, operands, None)
+
+    def _ask(self, call: OpCall, operands: Sequence[Any], tape: Tape | None) -> object:
+        """The answer to a collective call that the example asks for; None if it does not, or the call is another."""
+        if not self.operations.is_collective(call):
+            return None
+        example = asking_example(self.examples, call, tape)
+        return None if example is None else example.ask(call, operands)
 
     def _place(self, function: object) -> Span | None:
         """The place that the call of a function has reached."""
@@ -152,7 +206,7 @@ class Machine:
 
     def _run_nested(self, module: Module, arguments: Sequence[object]) -> object:
         """The result of a program of its own: the body of a composite operator."""
-        return Machine(self.checked).run(Closure(module.main, {}, module), arguments)
+        return Machine(self.checked, examples=self.examples).run(Closure(module.main, {}, module), arguments)
 
     def backtrace(self) -> list[tuple[str, Span | None]]:
         """The functions that are being run and where each has got to, the innermost last."""
@@ -346,13 +400,13 @@ class Machine:
 
         def forward(outer: tuple[object, ...]) -> tuple[object, object]:
             if rule.forward is None:
-                return Machine(self.checked, self.sizes, quiet).run(function, outer, tape.level), outer
-            result = Machine(self.checked, self.sizes, quiet).run(named[rule.forward], outer)
+                return self._nested_machine(quiet).run(function, outer, tape.level), outer
+            result = self._nested_machine(quiet).run(named[rule.forward], outer)
             assert isinstance(result, tuple)
             return result[0], result[1]
 
         def backward(saved: object, seed: object) -> object:
-            return Machine(self.checked, self.sizes).run(named[rule.backward], (saved, seed))
+            return self._nested_machine().run(named[rule.backward], (saved, seed))
 
         return self.differentiator.custom(arguments, tape, forward, backward)
 

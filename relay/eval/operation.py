@@ -127,6 +127,10 @@ class Operations:
             self._operators[call] = found
         return found
 
+    def is_collective(self, call: OpCall) -> bool:
+        """True for a call whose result depends on all examples along an axis."""
+        return self.operator(call).batching.collective
+
     def update(self, call: OpCall, operands: Sequence[np.ndarray]) -> np.ndarray:
         """The operator's value, made in the operand that it differs from in a part only (`Operator.in_place`).
 

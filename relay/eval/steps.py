@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 import numpy as np
 
 from relay.errors import InternalError
+from relay.eval.examples import run_examples
 from relay.eval.frames import Activation, Frame, Step, unwind
 from relay.eval.reuse import last_uses
 from relay.eval.sizes import mentions_dims
@@ -125,6 +126,8 @@ class Steps:
         machine, (target,) = self._machine, binding.targets
         operator, type_ = machine.operations.operator(call), target.type
         writes = operator.memory.in_place is not None and operator.memory.in_place.write is not None
+        if operator.batching.collective:
+            return lambda frame, _: machine.collective(frame, binding, call)
         if writes or _depends_on_sizes(type_) or mentions_dims(call.attributes.values()):
             return lambda frame, _: machine.operator(frame, binding, call)
         function, apply = machine.operations.prepared_call(call, type_), machine.differentiator.apply
@@ -214,12 +217,23 @@ class Steps:
             values = initial(frame)
             if counter is not None:
                 inner.count = int(machine.atom(frame, counter.count))  # type: ignore[call-overload]
+                if counter.axis:
+                    results(frame, run_examples(machine, frame, binding, inner.count, values))
+                    return
             machine.reuse.enter(frame, loop)
             frame.activations.append(inner)
             begin(frame, inner, values)
 
         self._rounds[loop] = begin
         return step
+
+    def ending_round(self, binding: Binding, end: Callable[[Values], None]) -> Activation:
+        """The body of a loop as the only block of a machine, which calls `end` with what the next round would have."""
+        loop = binding.value
+        assert isinstance(loop, Loop)
+        inner = self.activation(loop.body, binding, label=loop.label)
+        self._rounds[loop] = lambda frame, activation, values: end(values)
+        return inner
 
     # ---- the ends of blocks
 

@@ -38,6 +38,11 @@ _T = TypeVar("_T")
 _levels = itertools.count()
 
 
+def next_level() -> int:
+    """The level of what begins now: tapes that are opened later are further in."""
+    return next(_levels)
+
+
 @attrs.define(slots=True, eq=False)  # not frozen: made for each operator, in a third of the time
 class Entry:
     """One operator application: what went in and came out, one level further out, and which entries it came from (None
@@ -73,7 +78,7 @@ class Tape:
     """The tape of one differentiated call: what it has computed so far."""
 
     def __init__(self) -> None:
-        self.level = next(_levels)
+        self.level = next_level()
         self.entries: list[Entry | Application | Part] = []
         self.closed = False
 
@@ -192,8 +197,14 @@ def tapes_of(arguments: object) -> set[Tape]:
 class Differentiator:
     """Applies operators to boxes, and sweeps tapes backward. `call` runs a program on values that may be boxes."""
 
-    def __init__(self, operations: Operations, call: Callable[[Module, Sequence[object]], object]) -> None:
+    def __init__(
+        self,
+        operations: Operations,
+        call: Callable[[Module, Sequence[object]], object],
+        ask: Callable[[OpCall, Sequence[Tensor], Tape | None], object] | None = None,
+    ) -> None:
         self.operations = operations
+        self._ask = ask  # what all examples along an axis have; None where there are none
         self._call = call
         self._pullbacks: dict[tuple[object, ...], Pullback] = {}
         self._sums: dict[tuple[object, ...], tuple[OpCall, TensorType]] = {}
@@ -207,6 +218,8 @@ class Differentiator:
                     return self.apply(call, [settle(o) for o in operands], type_)
                 if tape is None or operand.tape.level > tape.level:
                     tape = operand.tape
+        if self._ask is not None and (answer := self._ask(call, operands, tape)) is not None:
+            return answer
         if tape is None:
             return self.operations.prepared_call(call, type_)(*operands)
         operator = self.operations.operator(call)
@@ -247,7 +260,12 @@ class Differentiator:
         for position in range(result.position, -1, -1):
             entry = entries[position]
             if type(entry) is Entry:
-                if entry.call is not None and (cotangent := cotangents.take(position)) is not None:
+                if entry.call is None:
+                    continue
+                cotangent = cotangents.take(position)
+                if cotangent is None and self._ask is not None and self.operations.is_collective(entry.call):
+                    cotangent = np.zeros_like(primal(entry.output))  # other examples wait for this one
+                if cotangent is not None:
                     self._pull(entry.call, entry, cotangent, cotangents)
             elif isinstance(entry, Application):
                 if position in applied:

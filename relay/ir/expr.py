@@ -181,10 +181,14 @@ class LoopLabel:
 
 @node
 class Counter:
-    """The known trip count of a loop: `index` is bound in the body to 0, 1, .., count - 1."""
+    """The known trip count of a loop: `index` is bound in the body to 0, 1, .., count - 1.
+
+    `axis`: the rounds are the examples along the axis of this name, of which collective operators ask; "" for others.
+    """
 
     index: Var
     count: Atom
+    axis: str = ""
 
 
 @node(targets=None)

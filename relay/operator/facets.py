@@ -186,10 +186,12 @@ class Batching(metaclass=_FacetType):
             `relay.operator.batching`. None where it follows from the rest of the definition.
         summed: the sum of the calls of many rounds, `summed(*operands, **attributes)` on symbolic values that all have
             the rounds as a new first axis; None where that is not one call.
+        collective: the result depends on the operands of all examples along an axis, and on which example it is.
     """
 
     rule: Callable[..., Value | Sequence[Value] | None] | OneByOne | None = None
     summed: Callable[..., Value | None] | None = None
+    collective: bool = False
 
 
 @attrs.frozen(kw_only=True)

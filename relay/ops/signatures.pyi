@@ -455,6 +455,44 @@ class Operators:
         """
 
     @staticmethod
+    def collective_gather(x: Any, axis_name: str = "", size: Any = 1) -> Any:
+        """Type: T -> T
+
+        x of all `size` examples along an axis of `relay.vmap`, one after the other: `relay.all_gather`. x: (T, s) ->
+        (T, (size, *s)).
+        """
+
+    @staticmethod
+    def collective_index(axis_name: str = "") -> Any:
+        """Type: -> int32
+
+        The number of the example along an axis of `relay.vmap`: `relay.axis_index`. () -> (int32, ()).
+        """
+
+    @staticmethod
+    def collective_max(x: Any, axis_name: str = "") -> Any:
+        """Type: T:number -> T
+
+        The largest of x of all examples along an axis of `relay.vmap`, element by element: `relay.pmax`; ties share the
+        gradient evenly. x: (T, s) -> (T, s).
+        """
+
+    @staticmethod
+    def collective_min(x: Any, axis_name: str = "") -> Any:
+        """Type: T:number -> T
+
+        The smallest of x of all examples along an axis of `relay.vmap`, element by element: `relay.pmin`; ties share
+        the gradient evenly. x: (T, s) -> (T, s).
+        """
+
+    @staticmethod
+    def collective_sum(x: Any, axis_name: str = "") -> Any:
+        """Type: T:number -> T
+
+        The sum of x of all examples along an axis of `relay.vmap`: `relay.psum`. x: (T, s) -> (T, s).
+        """
+
+    @staticmethod
     def concatenate(tensors: Any, axis: Any = 0) -> Any:
         """Type: T.. -> T
 
@@ -2388,6 +2426,11 @@ cat = Operators.cat
 ceil = Operators.ceil
 cholesky = Operators.cholesky
 clip = Operators.clip
+collective_gather = Operators.collective_gather
+collective_index = Operators.collective_index
+collective_max = Operators.collective_max
+collective_min = Operators.collective_min
+collective_sum = Operators.collective_sum
 concatenate = Operators.concatenate
 conv1d = Operators.conv1d
 conv1d_transpose = Operators.conv1d_transpose

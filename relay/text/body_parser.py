@@ -484,7 +484,8 @@ class BodyParser:
             each = self._iterable()
             if each is None:
                 cursor.expect("<", " and the number of rounds")
-                counter = Counter(index, self.atoms.atom())
+                count = self.atoms.atom()
+                counter = Counter(index, count, cursor.string("an axis") if cursor.accept("along") else "")
             else:
                 resized = self._resized_parameters()
         cursor.expect("(", " and the parameters of the loop")

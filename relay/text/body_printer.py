@@ -182,7 +182,8 @@ class BodyPrinter(Pieces):
             case Loop(label, parameters, initial, body, counter):
                 self._put(f"loop '{self._labels.name_of(label)} ")
                 if counter is not None:
-                    self._put(f"for {self._variable(counter.index)} < {atom(counter.count)} ")
+                    axis = f"along {quote_text(counter.axis)} " if counter.axis else ""
+                    self._put(f"for {self._variable(counter.index)} < {atom(counter.count)} {axis}")
                 self._write_initial_values(parameters, initial)
                 self._braced_block(body)
             case Lambda(function):

@@ -42,6 +42,7 @@ from relay.transform.linear_algebra.product_joining import join_products
 from relay.transform.linear_algebra.product_ordering import reorder_products
 from relay.transform.linear_algebra.scale_folding import fold_scales
 from relay.transform.loops.batching import batch_products
+from relay.transform.loops.collectives import lower_collectives
 from relay.transform.loops.distribution import distribute_loops
 from relay.transform.loops.induction_variables import fold_induction_variables
 from relay.transform.loops.invariants import hoist_invariants
@@ -73,6 +74,7 @@ def differentiate(module: Module) -> Module:
 PASSES: dict[str, Pass] = {
     "specialize": specialize,
     "structure": structure,
+    "lower_collectives": lower_collectives,
     "differentiate": differentiate,
     "expand_composites": expand_composites,
     "loop_tail_calls": loop_tail_calls,

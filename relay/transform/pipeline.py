@@ -20,6 +20,7 @@ from relay.transform.passes import EXACT, ConfiguredPass, Pass, read_steps, step
 from relay.transform.properties import CODE, CONTRACTS, PROPERTIES, STAGES, check_order, properties_after
 
 _CLEAN = ("simplify", "fold_constants", "eliminate_common_subexpressions", "simplify", "eliminate_dead_code")
+_EXPANDED = ("expand_composites", "inline", "reduce_strength", "flatten_tuples", *_CLEAN)
 _FLAT = ("flatten_sums", "allocate_tapes", "flatten_tuples", *_CLEAN)
 _LOOPS = ("fold_induction_variables", "simplify", "hoist_invariants", "vectorize_loops", "batch_products")
 _LOOPS_BEFORE = tuple(
@@ -45,10 +46,10 @@ PREPARATION: tuple[tuple[str, ...], ...] = (
 """The phase `prepare`: what is done with a structured core module at the levels 0 to 3, before it is differentiated."""
 
 BETWEEN: tuple[tuple[str, ...], ...] = (
-    ("expand_composites",),
-    ("expand_composites", "simplify", "eliminate_dead_code"),
-    ("expand_composites", "inline", "reduce_strength", "flatten_tuples", *_CLEAN),
-    ("expand_composites", "inline", "reduce_strength", "flatten_tuples", *_CLEAN, "inline", *_CLEAN),
+    ("lower_collectives", "expand_composites"),
+    ("lower_collectives", "expand_composites", "simplify", "eliminate_dead_code"),
+    ("lower_collectives", *_EXPANDED),
+    ("lower_collectives", *_EXPANDED, "inline", *_CLEAN),
 )
 """The phase `between`: what is done with a derivative that is differentiated again.
 
@@ -216,7 +217,7 @@ def _phase(phase: Phase, level: int, exact: bool) -> Sequence[ConfiguredPass]:
     match phase:
         case "lower":
             expanded = ", expand_composites{will_be_differentiated}" if exact else ""
-            return read_steps(f"specialize, structure{expanded}")
+            return read_steps(f"specialize, structure, lower_collectives{expanded}")
         case "differentiate":
             between = Pipeline.for_level(level, ("between",), exact=exact)
 

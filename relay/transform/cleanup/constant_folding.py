@@ -48,6 +48,8 @@ def _evaluate_call(call: OpCall, type_: Type | None, max_size: int) -> Constant 
     operator = lookup(call.operator)
     if operator.requirements or operator.external is not None or operator.memory.uninitialized:
         return None
+    if operator.batching.collective:
+        return None
     if not isinstance(type_, TensorType) or not all(isinstance(d, int) for d in type_.shape):
         return None
     if math.prod(type_.dims) * type_.dtype.itemsize > max_size or any(map(_has_dims, call.attributes.values())):

@@ -24,7 +24,6 @@ from relay.ir.expr import (
     Binding,
     Block,
     Call,
-    Counter,
     Exit,
     Expr,
     Function,
@@ -237,7 +236,7 @@ class Sweep:
                     select(parameters, carried),
                     select(initial, carried),
                     self.block(body, ()),
-                    None if counter is None else Counter(counter.index, counter.count),
+                    counter,
                     span,
                 )
                 return Binding(select(targets, self._results(label)), made)

@@ -26,7 +26,6 @@ from relay.ir.expr import (
     Block,
     Constant,
     Construct,
-    Counter,
     Exit,
     Expr,
     Function,
@@ -333,7 +332,7 @@ class _Simplifier:
 
     def loop(self, loop: Loop, targets: tuple[Var, ...], out: list[Binding]) -> None:
         initial = tuple(self.atom(a) for a in loop.initial)
-        count = None if loop.counter is None else Counter(loop.counter.index, self.atom(loop.counter.count))
+        count = None if loop.counter is None else attrs.evolve(loop.counter, count=self.atom(loop.counter.count))  # type: ignore[misc]
         arrivals = list(self.rounds.get(loop.label, ()))
         if loop.counter is not None:
             arrivals += self.exits.get(loop.label, ())

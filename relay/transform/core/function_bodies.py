@@ -337,9 +337,8 @@ class BodySpecializer:
             frame.values.update(zip(loop.parameters, carried, strict=True))
             counter = None
             if loop.counter is not None:
-                counter = Counter(
-                    self._fresh_variable(frame, loop.counter.index), self._operand_atom(frame, loop.counter.count)
-                )
+                rounds = self._operand_atom(frame, loop.counter.count)
+                counter = Counter(self._fresh_variable(frame, loop.counter.index), rounds, loop.counter.axis)
             ways = LoopExits(label, Join(), types, carried, counter is not None, memory)
             frame.labels[loop.label] = ways
             body = self._block(frame, loop.body)

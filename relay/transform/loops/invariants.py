@@ -32,7 +32,7 @@ def _block(block: Block) -> Block:
     bindings: list[Binding] = []
     for binding in block.bindings:
         value: Expr = map_blocks(binding.value, _block)
-        if isinstance(value, Loop):
+        if isinstance(value, Loop) and not (value.counter is not None and value.counter.axis):
             hoisting = _InvariantHoisting(value)
             value = with_body_block(value, hoisting.block(value.body))
             bindings += hoisting.before

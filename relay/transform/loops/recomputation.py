@@ -81,6 +81,8 @@ class _Rounds:
 
     def _loop(self, loop: Loop) -> Loop | None:
         """A loop that calls a function in each round; None if it does not run in lanes."""
+        if loop.counter is not None and loop.counter.axis:
+            return None
         try:
             plan = lane_loop(loop, self.ranges)
         except NoLanes:

@@ -30,7 +30,7 @@ def _block(block: Block, limit: int) -> Block:
     for binding in block.bindings:
         value: Expr = map_blocks(binding.value, lambda inner: _block(inner, limit))
         if isinstance(value, Loop) and isinstance(value.body.terminator, Next):
-            count = rounds(value)
+            count = rounds(value) if value.counter is None or not value.counter.axis else None
             if bound_dims(value.body):
                 count = None  # functions that are called may be given these sizes
             if count is not None and count * max(1, count_bindings(value.body)) <= limit:

@@ -303,13 +303,15 @@ class Method:
 
 @attrs.frozen(eq=False)
 class Range:
-    """`range(start, stop, step)`; `backward`: the same numbers from the last one on. `reversed`: `reversed` made it."""
+    """`range(start, stop, step)`; `backward`: the same numbers from the last one on. `reversed`: `reversed` made it;
+    `axis`: the numbers are those of the examples along an axis of this name."""
 
     start: AbstractValue
     stop: AbstractValue
     step: int
     backward: bool = False
     reversed: bool = False
+    axis: str = ""
 
 
 @attrs.frozen(eq=False)

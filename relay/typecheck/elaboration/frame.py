@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from relay.errors import Label, Span
-from relay.ir.dims import DataDependentDim
+from relay.ir.dims import DataDependentDim, Dim
 from relay.ir.effects import Effects
 from relay.ir.expr import LoopLabel
 from relay.typecheck.elaboration.abstract_values import TypedBlockBuilder
@@ -37,6 +37,7 @@ class Frame:
     chosen_by_call: int = 0  # in how many arms that a call chooses, in a scheme
     filling: tuple[LoopLabel, ...] = ()  # loops around that fill lists, and might be copied for each round
     copies: int = 1  # of how many copies of loops' bodies this is one
+    axes: tuple[tuple[str, Dim], ...] = ()  # of examples, around: their names and sizes, the innermost last
 
     def labels(self) -> tuple[Label, ...]:
         """The places from which the function under elaboration was called, innermost first."""
@@ -54,7 +55,7 @@ class Frame:
         scopes = (*self.scopes, (out, list[DataDependentDim]()))
         return Frame(
             self.effects, self.active, self.calls, scopes, self.maybe,
-            self.chosen_by_sizes, self.chosen_by_call, self.filling, self.copies,
+            self.chosen_by_sizes, self.chosen_by_call, self.filling, self.copies, self.axes,
         )  # fmt: skip
 
     def outermost_frame(self) -> Frame:

@@ -209,6 +209,7 @@ def _request(
     types = tuple(resolve(v.type) for v in values if v is not None)
     statics = tuple(static_key(e) for e, v in zip(entities, values, strict=True) if v is None)
     statics += ("packs",) if packs else ()
+    statics += (("axes", checker.frame.axes),) if checker.frame.axes else ()
     statics += tuple((p, iterables.static_parts(e, static_key)) for p, e in iterated.items())
     counts = tuple(p for p, e in enumerate(entities) if is_count(e, function, p))
     statics += (("counts", counts),) if counts else ()

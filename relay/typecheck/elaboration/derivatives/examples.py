@@ -5,6 +5,8 @@
     row__(x, i)                    the i-th row of x
     blank_rows__(f, n)             f(i), for any i, with zeros of shape (n, *s) in place of tensors of shapes s
     back__(x, axis)                x with its first axis at this place
+    within_axis__(f, name, n)      f(), an example along an axis of this name and size
+    axis_range__(n, name)          range(n), whose rounds are the examples along this axis
 
 What is known at compile time, a number, a string, None or a function, is the same for all examples and has no axes.
 """
@@ -12,6 +14,8 @@ What is known at compile time, a number, a string, None or a function, is the sa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+
+import attrs
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir.definition import complete_definition, data_class, is_optional
@@ -26,6 +30,7 @@ from relay.typecheck.elaboration.abstract_values import (
     DynamicValue,
     Number,
     PythonObject,
+    Range,
     Tuple,
     TypedBlockBuilder,
     size,
@@ -225,6 +230,23 @@ def blank_rows(
     return blank(value)
 
 
+def within_axis(
+    checker: Checker,
+    context: Context,
+    out: TypedBlockBuilder,
+    arguments: Sequence[AbstractValue],
+    span: Span | None,
+) -> AbstractValue:
+    """A function's result, for an example along an axis of a name and size."""
+    function, label, count = arguments
+    assert isinstance(label, PythonObject)
+    if not isinstance(count, Number):
+        raise SchemeOnly(span, "the number of examples")
+    axes = (*checker.frame.axes, (str(label.value), _dim(count)))
+    with checker.within(attrs.evolve(checker.frame, axes=axes)):
+        return checker.engine.call(checker, context, out, function, [], (), span, [])
+
+
 def apply(
     checker: Checker,
     context: Context,
@@ -243,6 +265,12 @@ def apply(
             return extent(checker, out, arguments[0], arguments[1], arguments[2], span)
         case "row__":
             return row(checker, out, arguments[0], arguments[1], span)
+        case "within_axis__":
+            return within_axis(checker, context, out, arguments, span)
+        case "axis_range__":
+            count, label = arguments
+            assert isinstance(label, PythonObject)
+            return Range(Number(0, span), count, 1, axis=str(label.value))
         case "blank_rows__":
             return blank_rows(checker, context, out, arguments[0], arguments[1], span)
         case _:
@@ -251,5 +279,5 @@ def apply(
             return axis_from_front(checker, out, arguments[0], int(axis.specialize()), span)
 
 
-OPERATIONS = ("front__", "extent__", "row__", "blank_rows__", "back__")
+OPERATIONS = ("front__", "extent__", "row__", "blank_rows__", "back__", "within_axis__", "axis_range__")
 """The names of the operations."""

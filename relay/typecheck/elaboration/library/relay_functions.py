@@ -7,14 +7,16 @@ from collections.abc import Callable
 from relay.ir.debugging.breakpoints import make_breakpoint
 from relay.ir.expr import Binding
 from relay.ir.intrinsic import Intrinsic
-from relay.typecheck.elaboration.abstract_values import AbstractValue, PythonObject
-from relay.typecheck.elaboration.derivatives import derivatives, templates
+from relay.typecheck.elaboration.abstract_values import AbstractValue, Number, PythonObject
+from relay.typecheck.elaboration.derivatives import collectives, derivatives, templates
 from relay.typecheck.elaboration.derivatives.template_scopes import STRUCTURAL
 from relay.typecheck.elaboration.expressions import axis_alignment, references
 from relay.typecheck.elaboration.library import trees
 from relay.typecheck.elaboration.library.overloads import Call, Rule, implements
 from relay.typecheck.elaboration.values import axis_names
 from relay.typecheck.elaboration.values.data_construction import replace
+
+_ZERO, _NO = Number(0), PythonObject(False)
 
 
 def _implements(name: str) -> Callable[[Rule], Rule]:
@@ -74,6 +76,37 @@ def _align(call: Call, x: AbstractValue, like: AbstractValue) -> AbstractValue:
 def _breakpoint(call: Call) -> AbstractValue:
     call.out.items.append(Binding((), make_breakpoint(call.span)))
     return PythonObject(None)
+
+
+def _reduction(name: str, operator: str) -> None:
+    @_implements(name)
+    def rule(call: Call, x: AbstractValue, axis_name: AbstractValue) -> AbstractValue:
+        return collectives.reduce(call.checker, call.out, operator, x, axis_name, call.span)
+
+
+for _name in ("sum", "max", "min"):
+    _reduction(f"p{_name}", f"collective_{_name}")
+
+
+@_implements("pmean")
+def _pmean(call: Call, x: AbstractValue, axis_name: AbstractValue) -> AbstractValue:
+    return collectives.mean(call.checker, call.out, x, axis_name, call.span)
+
+
+@_implements("all_gather")
+def _all_gather(
+    call: Call,
+    x: AbstractValue,
+    axis_name: AbstractValue,
+    axis: AbstractValue = _ZERO,
+    tiled: AbstractValue = _NO,
+) -> AbstractValue:
+    return collectives.gather(call.checker, call.out, x, axis_name, (axis, tiled), call.span)
+
+
+@_implements("axis_index")
+def _axis_index(call: Call, axis_name: AbstractValue) -> AbstractValue:
+    return collectives.index(call.checker, call.out, axis_name, call.span)
 
 
 def _tree(name: str) -> None:
