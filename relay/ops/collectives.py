@@ -16,6 +16,7 @@ from relay.operator import lookup
 from relay.operator.axes import carries
 from relay.ops.notation import (
     LOOP,
+    Batch,
     Batching,
     Pattern,
     Relation,
@@ -31,8 +32,16 @@ from relay.ops.tir.tvm_modules import te
 from relay.typecheck import relations
 
 _SAME = Relation("T:number -> T", relations.same_shape)
-_BATCHING = Batching(rule=LOOP, collective=True)
 _CASES = cases(case((2, 3)), case(()), case((0, 3)))
+
+
+def _batched(batch: Batch, x: Value, **attributes: Any) -> Value:
+    return batch.call(x, **attributes)
+
+
+def _batched_gather(batch: Batch, x: Value, **attributes: Any) -> Value:
+    made = batch.call(x, **attributes)
+    return made.op("transpose", axes=(1, 0, *range(2, made.ndim)))
 
 
 def _extremum_gradient(x: Value, out: Value, dout: Value, axis_name: str) -> Value:
@@ -53,7 +62,7 @@ def _gather_gradient(x: Value, out: Value, dout: Value, axis_name: str, size: Di
     pattern=Pattern.OPAQUE,
     compute=lambda x, axis_name: elementwise(lambda e: e, direct=True)(x),
     gradient=lambda x, out, dout, axis_name: dout.op("collective_sum", axis_name=axis_name),
-    batching=_BATCHING,
+    batching=Batching(rule=_batched, collective=True),
     sampler=_CASES,
 )
 def collective_sum(x: Tensor, axis_name: str = "") -> Tensor:
@@ -70,7 +79,7 @@ def collective_sum(x: Tensor, axis_name: str = "") -> Tensor:
     pattern=Pattern.OPAQUE,
     compute=lambda x, axis_name: elementwise(lambda e: e, direct=True)(x),
     gradient=_extremum_gradient,
-    batching=_BATCHING,
+    batching=Batching(rule=_batched, collective=True),
     sampler=_CASES,
 )
 def collective_max(x: Tensor, axis_name: str = "") -> Tensor:
@@ -88,7 +97,7 @@ def collective_max(x: Tensor, axis_name: str = "") -> Tensor:
     pattern=Pattern.OPAQUE,
     compute=lambda x, axis_name: elementwise(lambda e: e, direct=True)(x),
     gradient=_extremum_gradient,
-    batching=_BATCHING,
+    batching=Batching(rule=_batched, collective=True),
     sampler=_CASES,
 )
 def collective_min(x: Tensor, axis_name: str = "") -> Tensor:
@@ -117,7 +126,7 @@ def _gather(x: Any, axis_name: str, size: Any) -> Any:
     pattern=Pattern.OPAQUE,
     compute=_gather,
     gradient=_gather_gradient,
-    batching=_BATCHING,
+    batching=Batching(rule=_batched_gather, collective=True),
     sampler=cases(case((2, 3)), case(()), case((0, 3))),
 )
 def collective_gather(x: Tensor, axis_name: str = "", size: int = 1) -> Tensor:
@@ -135,7 +144,7 @@ def collective_gather(x: Tensor, axis_name: str = "", size: int = 1) -> Tensor:
     pattern=Pattern.OPAQUE,
     compute=lambda axis_name: stages.full((), 0, "int32"),
     no_gradient="the number of an example",
-    batching=_BATCHING,
+    batching=Batching(rule=LOOP, collective=True),
     sampler=cases(case()),
 )
 def collective_index(axis_name: str = "") -> Tensor:
