@@ -27,6 +27,7 @@ from relay.transform.linear_algebra.product_joining import join_products
 from relay.transform.linear_algebra.product_ordering import reorder_products
 from relay.transform.linear_algebra.scale_folding import fold_scales
 from relay.transform.loops.batching import batch_products
+from relay.transform.loops.collectives import lower_collectives
 from relay.transform.loops.distribution import distribute_loops
 from relay.transform.loops.induction_variables import fold_induction_variables
 from relay.transform.loops.invariants import hoist_invariants
@@ -86,6 +87,7 @@ __all__ = [
     "inline",
     "join_products",
     "loop_tail_calls",
+    "lower_collectives",
     "merge_constants",
     "module_sizes",
     "optimize",

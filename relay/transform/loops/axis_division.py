@@ -319,7 +319,7 @@ class _Part:
             results.append((variable, _Kept(Var(variable.name, start.type, variable.span), is_rows)))
         targets = tuple(kept.whole for _, kept in results)
         label = LoopLabel(division.loop.label.name)
-        inner = Block(body.finished(), Next(label, tuple(passed)))
+        inner = Block(body.all_bindings(), Next(label, tuple(passed)))
         loop = Loop(label, tuple(parameters), tuple(initial), inner, self._counter(place, inner), division.loop.span)
         self.out += [*emitter.bindings, Binding(targets, loop)]
         division.kept.update(results)

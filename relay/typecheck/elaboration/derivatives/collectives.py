@@ -85,7 +85,7 @@ def gather(
     ((name, extent), *others) = _axes(checker, axis_name, span)
     if others:
         raise TypeCheckError("all_gather takes one axis", span, help="gather along one after the other")
-    place = int(options[0].value)
+    place = int(options[0].specialize())
 
     def change(leaf: AbstractValue) -> AbstractValue:
         attributes: dict[str, object] = {"axis_name": name, "size": extent}

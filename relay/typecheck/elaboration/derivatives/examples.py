@@ -29,6 +29,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Context,
     DynamicValue,
     Number,
+    PythonNumber,
     PythonObject,
     Range,
     Tuple,
@@ -243,7 +244,7 @@ def within_axis(
     if not isinstance(count, Number):
         raise SchemeOnly(span, "the number of examples")
     axes = (*checker.frame.axes, (str(label.value), _dim(count)))
-    with checker.within(attrs.evolve(checker.frame, axes=axes)):
+    with checker.at_frame(attrs.evolve(checker.frame, axes=axes)):
         return checker.engine.call(checker, context, out, function, [], (), span, [])
 
 
@@ -270,7 +271,7 @@ def apply(
         case "axis_range__":
             count, label = arguments
             assert isinstance(label, PythonObject)
-            return Range(Number(0, span), count, 1, axis=str(label.value))
+            return Range(PythonNumber(0, span), count, 1, axis=str(label.value))
         case "blank_rows__":
             return blank_rows(checker, context, out, arguments[0], arguments[1], span)
         case _:

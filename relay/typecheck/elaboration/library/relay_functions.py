@@ -7,7 +7,7 @@ from collections.abc import Callable
 from relay.ir.debugging.breakpoints import make_breakpoint
 from relay.ir.expr import Binding
 from relay.ir.intrinsic import Intrinsic
-from relay.typecheck.elaboration.abstract_values import AbstractValue, Number, PythonObject
+from relay.typecheck.elaboration.abstract_values import AbstractValue, PythonNumber, PythonObject
 from relay.typecheck.elaboration.derivatives import collectives, derivatives, templates
 from relay.typecheck.elaboration.derivatives.template_scopes import STRUCTURAL
 from relay.typecheck.elaboration.expressions import axis_alignment, references
@@ -16,7 +16,7 @@ from relay.typecheck.elaboration.library.overloads import Call, Rule, implements
 from relay.typecheck.elaboration.values import axis_names
 from relay.typecheck.elaboration.values.data_construction import replace
 
-_ZERO, _NO = Number(0), PythonObject(False)
+_ZERO, _NO = PythonNumber(0), PythonObject(False)
 
 
 def _implements(name: str) -> Callable[[Rule], Rule]:
