@@ -154,7 +154,7 @@ def _varies(binding: Binding, found: Set[Var], axis: str, ways: _Ways) -> bool:
 
 
 @attrs.frozen(eq=False)
-class _Kept:
+class _SavedValue:
     """A variable of one example, kept for all of them: a row of an array, or an element of a stack."""
 
     whole: Var
@@ -168,7 +168,7 @@ class Division:
         self.loop, self.counter, self.count, self.surroundings = loop, counter, count, surroundings
         self.axis = counter.axis
         self.varying = _varying_variables(loop, counter.axis)
-        self.kept: dict[Var, _Kept] = {}
+        self.kept: dict[Var, _SavedValue] = {}
         self.made: dict[Var, MakeTuple | Construct] = {}  # the tuples and records in the body
         self.ways: dict[LoopLabel, tuple[tuple[bool, ...], tuple[bool, ...]]] = {}
         """Of loops that changed places: which values of the next round, and of the end, are kept for all examples."""
@@ -304,7 +304,7 @@ class _Part:
         body.items += [*reads, *block.bindings]
         assert isinstance(block.terminator, Yield)
         parameters, initial, passed = [], [], []
-        results: list[tuple[Var, _Kept]] = []
+        results: list[tuple[Var, _SavedValue]] = []
         for variable, atom in zip(keep, block.terminator.values, strict=True):
             start, is_rows = division.empty(emitter, variable)
             parameter = Var(variable.name, start.type, variable.span)
@@ -316,7 +316,7 @@ class _Part:
             parameters.append(parameter)
             initial.append(start.atom)
             passed.append(new)
-            results.append((variable, _Kept(Var(variable.name, start.type, variable.span), is_rows)))
+            results.append((variable, _SavedValue(Var(variable.name, start.type, variable.span), is_rows)))
         targets = tuple(kept.whole for _, kept in results)
         label = LoopLabel(division.loop.label.name)
         inner = Block(body.all_bindings(), Next(label, tuple(passed)))
@@ -390,7 +390,7 @@ class _Part:
         """The variable for a parameter of all examples."""
         type_, is_rows = self.division.kept_type(parameter)
         made = Var(parameter.name, type_, parameter.span)
-        self.division.kept[parameter] = _Kept(made, is_rows)
+        self.division.kept[parameter] = _SavedValue(made, is_rows)
         return made
 
     def _results(self, targets: Sequence[Var], flags: Sequence[bool]) -> tuple[Var, ...]:
@@ -467,7 +467,7 @@ class _Part:
             self.last[is_it] = position
             conditions.append(self._agreed(position, is_it, _place(branch, division)))
         self._flush(position)
-        made = [self._nested(self._opened(branch, arm), flags) for arm in branch.arms]
+        made = [self._nested(self._arm_with_fields(branch, arm), flags) for arm in branch.arms]
         arms = tuple(Arm(Block((), Yield((c,))), body) for c, body in zip(conditions, made, strict=False))
         if arms:
             self.out.append(Binding(self._results(targets, flags), If(arms, made[-1], span)))
@@ -477,7 +477,7 @@ class _Part:
             copies = zip(self._results(targets, flags), made[-1].terminator.values, strict=True)
             self.out += [Binding((target,), value) for target, value in copies]
 
-    def _opened(self, branch: Match, arm: MatchArm) -> Block:
+    def _arm_with_fields(self, branch: Match, arm: MatchArm) -> Block:
         """The body of an arm with the fields of the constructor that the value has."""
         if not arm.fields:
             return arm.body

@@ -56,7 +56,7 @@ def lower_collectives(module: Module) -> Module:
     if not any(isinstance(f, Function) and _mentions_axes(f.body) for f in module.functions.values()):
         return module
     graph = call_graph(module)
-    calling = _Calling(module, graph)
+    calling = _CollectiveFunctions(module, graph)
     functions = dict(module.functions)
     for component in strong_components(graph):
         for name in component:
@@ -75,7 +75,7 @@ def _mentions_axes(body: Block) -> bool:
     )
 
 
-class _Calling:
+class _CollectiveFunctions:
     """The functions of a module that hold collective operators."""
 
     def __init__(self, module: Module, graph: Mapping[str, Iterable[str]]) -> None:
@@ -91,16 +91,18 @@ class _Calling:
             for callee in callees:
                 callers.setdefault(callee, []).append(name)
         self.recursive = {n for c in strong_components(graph) for n in c if len(c) > 1 or n in graph[n]}
-        self.now = _reached(holding, callers, stop=derivatives)
-        self.later = _reached(derivatives & _reached(holding, callers, stop=frozenset()), callers, stop=frozenset())
+        self.now = _transitive(holding, callers, stop=derivatives)
+        self.later = _transitive(
+            derivatives & _transitive(holding, callers, stop=frozenset()), callers, stop=frozenset()
+        )
         self.differentiated = {
             n
             for n in derivatives
-            for n in _reachable(module.functions[n].of, graph)  # type: ignore[union-attr]
+            for n in _callees_of(module.functions[n].of, graph)  # type: ignore[union-attr]
         }
 
 
-def _reached(start: Set[str], edges: Mapping[str, Iterable[str]], stop: Set[str]) -> set[str]:
+def _transitive(start: Set[str], edges: Mapping[str, Iterable[str]], stop: Set[str]) -> set[str]:
     """The names that edges lead to, without going on behind some."""
     found, pending = set(start), list(start)
     while pending:
@@ -111,8 +113,8 @@ def _reached(start: Set[str], edges: Mapping[str, Iterable[str]], stop: Set[str]
     return found
 
 
-def _reachable(name: str, graph: Mapping[str, Iterable[str]]) -> set[str]:
-    return _reached({name}, graph, frozenset())
+def _callees_of(name: str, graph: Mapping[str, Iterable[str]]) -> set[str]:
+    return _transitive({name}, graph, frozenset())
 
 
 class _Lowering:
@@ -121,7 +123,7 @@ class _Lowering:
     def __init__(
         self,
         functions: Mapping[str, Function | Derivative],
-        calling: _Calling,
+        calling: _CollectiveFunctions,
         ranges: ValueRanges,
         is_differentiated: bool,
     ) -> None:
