@@ -313,7 +313,7 @@ class _Relay(_types.ModuleType, _Operators):
 
 _PRELUDE = ("List", "Option", "Tree", "prelude")
 _TOOLS = {
-    "builder": "relay.builder",
+    "builder": "relay.api.builder",
     "debug": "relay.debug",
     "lax": "relay.library.lax",
     "testing": "relay.testing",

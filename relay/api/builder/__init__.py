@@ -9,8 +9,8 @@ that build its blocks. Types are checked as each operator is applied, and the mo
 the representation, and functions that go through them, are here, too.
 """
 
-from relay.builder.functions import FunctionBuilder
-from relay.builder.rewriting import replace_calls
+from relay.api.builder.functions import FunctionBuilder
+from relay.api.builder.rewriting import replace_calls
 from relay.ir.expr import (
     Arm,
     Assert,
