@@ -66,16 +66,28 @@ def emit(e: Emission, outputs: Sequence[Any], wanted: Sequence[Any] = ()) -> lis
     return KERNEL_RULES.emit(e, KernelSteps(steps, remembered))
 
 
+_MOST_READS = 1024  # of one element: stages that read their own inputs several times multiply them
+
+
 def materialized_operations(ops: Sequence[Any], results: Mapping[Any, None]) -> dict[Any, None]:
     """The operations that are computed once: results, reductions, and what these read if others read it, too, or if
-    they read each element often; and what statements read and write."""
+    they read each element often; and what statements read and write; and what others read so many times that computing
+    it at each place would be more than `_MOST_READS` reads."""
     readers: dict[Any, list[Any]] = {}
     for op in ops:
         for tensor in {t.op: t for t in op.input_tensors}.values():
             readers.setdefault(tensor.op, []).append(op)
     kept: dict[Any, None] = {}
+    costs: dict[Any, int] = {}
     for op in ops:
         consumers = readers.get(op, [])
+        if is_compute(op) and not op.reduce_axis:
+            read = [tensor.op for body in op.body for tensor, _ in loads(body)]
+            if sum(costs.get(other, 1) for other in read) > _MOST_READS:
+                for other in read:
+                    if costs.pop(other, 1) > 1:
+                        kept[other] = None
+            costs[op] = max(sum(costs.get(other, 1) for other in read), 1)
         if (
             op in results
             or not is_compute(op)
