@@ -85,6 +85,9 @@ EXACT: list[tuple[Callable[..., Value], int]] = [
     (lambda x, y, n, i, c: spread(x, (4, 2, 3)).op("max", axis=0, keepdims=False), 0),
     (lambda x, y, n, i, c: spread(x, (4, 2, 3)).op("min", axis=(0, 2), keepdims=False), 3),
     (lambda x, y, n, i, c: spread(n, (300, 2, 3)).op("sum", axis=None, keepdims=True), 3),
+    (lambda x, y, n, i, c: n.op("tile", reps=(4, 3)).op("sum", axis=None, keepdims=False), 3),
+    (lambda x, y, n, i, c: x.op("tile", reps=4).op("max", axis=(1,), keepdims=False), 2),
+    (lambda x, y, n, i, c: x.op("tile", reps=(5, 4, 1)).op("min", axis=(0, 1), keepdims=True), 2),
     (lambda x, y, n, i, c: wide(x).op("sum", axis=0, keepdims=False), 3),
     (lambda x, y, n, i, c: wide(x).op("mean", axis=0, keepdims=False), 3),
 ]  # fmt: skip
@@ -98,6 +101,8 @@ ROUNDING: list[tuple[Callable[..., Value], int]] = [
     (lambda x, y, n, i, c: spread(row(x), (2, 3)).op("sum", axis=0, keepdims=False), 4),
     (lambda x, y, n, i, c: spread(row(x), (2, 3)).op("sum", axis=1, keepdims=True), 3),
     (lambda x, y, n, i, c: spread(x, (4, 2, 3)).op("mean", axis=(0, 1), keepdims=False), 3),
+    (lambda x, y, n, i, c: x.op("tile", reps=(2, 3)).op("sum", axis=(0, 1), keepdims=False), 3),
+    (lambda x, y, n, i, c: row(x).op("tile", reps=(2, 3)).op("mean", axis=1, keepdims=True), 3),
 ]
 FAST: list[tuple[Callable[..., Value], int]] = [
     (lambda x, y, n, i, c: x.op("abs") ** 0.5, 2),
@@ -154,6 +159,7 @@ NEVER: list[Callable[..., Value]] = [
     lambda x, y, n, i, c: n // 2,
     lambda x, y, n, i, c: n // number(n, 0),
     lambda x, y, n, i, c: spread(x, (4, 2, 3)).op("sum", axis=0, keepdims=False),
+    lambda x, y, n, i, c: n.op("tile", reps=(2, 3)).op("sum", axis=0, keepdims=False),
     lambda x, y, n, i, c: number(x, 1.0) / x,
 ]
 

@@ -509,3 +509,33 @@ def test_packs_of_operators_come_with_relay(tmp_path: Path) -> None:
 def test_a_pack_that_fails_is_named(tmp_path: Path) -> None:
     message = installed(tmp_path, "raise ValueError('half of it is missing')").stderr
     assert "the operators 'signal' of the distribution signal-pack cannot be loaded: half of it is missing" in message
+
+
+# ---- stages of compute functions
+
+
+def test_stages_that_are_read_many_times_are_computed_once() -> None:
+    """A stage that reads the one before four times, twenty times over: 4**20 reads, were each computed where it is
+    read."""
+    steps = 20
+
+    def step(x: Any) -> Any:
+        return te.compute(x.shape, lambda *i: x(*i) - (x(*i) * x(*i) - 2.0) / (x(*i) * 2.0))
+
+    def roots(x: Any) -> Any:
+        for _ in range(steps):
+            x = step(x)
+        return x
+
+    @relay.register_op(relation=FLOATS, pattern=relay.Pattern.ELEMENTWISE, compute=roots, no_gradient="a test")
+    def newton_steps(x: Tensor) -> Tensor:
+        """Newton's steps towards the root of 2. x: (T float, s) -> (T, s)."""
+        for _ in range(steps):
+            x = x - (x * x - 2.0) / (x * 2.0)
+        return x
+
+    @relay
+    def total(x):  # type: ignore[no-untyped-def]
+        return relay.newton_steps(x * 2.0).sum()  # type: ignore[attr-defined]
+
+    assert_modes_agree(total, np.array([1.0, 2.0, 3.0]), expected=3 * np.sqrt(2))

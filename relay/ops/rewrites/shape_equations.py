@@ -99,20 +99,34 @@ def _(made_by: ProducerLookup, x: Value, index: Value) -> Value | None:
     return updated.operands[2] if updated is not None and updated.operands[1].atom is index.atom else None
 
 
-# ---- reductions along axes that hold copies of one element
+# ---- reductions along axes that hold copies
 
 Reduce = Callable[[Value, tuple[int, ...], int], "Value | None"]
-"""Gets a tensor that has one element in place of its copies, the other axes along which it is reduced, and the number
+"""Gets a tensor that has its elements without their copies, the other axes along which it is reduced, and the number
 of copies. The result keeps all axes."""
 
 
-def _of_copies(made_by: ProducerLookup, x: Value, axis: Any, keepdims: bool, reduce: Reduce) -> Value | None:
-    """A reduction of x along axes of which some hold one element, or copies of one."""
+def _source_of_copies(made_by: ProducerLookup, x: Value) -> tuple[Value, tuple[Any, ...], list[Any]]:
+    """The value that x has the elements of, its extents with those of the axes in front, and how many copies of them
+    follow each other along each axis of x."""
+    tiled = made_by(x, "tile")
+    if tiled is not None:
+        (source,), reps = tiled.operands, tiled.attributes["reps"]
+        reps = (reps,) if isinstance(reps, int) else tuple(reps)
+        return source, (*(1,) * (x.ndim - source.ndim), *source.shape), [*(1,) * (x.ndim - len(reps)), *reps]
     copied = made_by(x, "broadcast_to")
     source = x if copied is None else copied.operands[0]
     extents = (*(1,) * (x.ndim - source.ndim), *source.shape)
+    return source, extents, [n if extent == 1 else 1 for n, extent in zip(x.shape, extents, strict=True)]
+
+
+def _of_copies(made_by: ProducerLookup, x: Value, axis: Any, keepdims: bool, reduce: Reduce) -> Value | None:
+    """A reduction of x along axes of which some hold one element, or copies of one or of several."""
+    source, extents, copies = _source_of_copies(made_by, x)
     axes = normalize_axes(axis, x.ndim)
-    counts = [x.shape[i] for i in axes if extents[i] == 1]
+    if any(copies[i] != 1 for i in range(x.ndim) if i not in axes and extents[i] != 1):
+        return None  # copies that are not reduced
+    counts = [copies[i] for i in axes if extents[i] == 1 or copies[i] != 1]
     numbers = [n for n in counts if isinstance(n, int) and n > 0]
     if not counts or len(numbers) < len(counts):
         return None
@@ -131,7 +145,7 @@ def _reduce_axes(name: str, x: Value, axes: tuple[int, ...]) -> Value:
 
 
 def _selection_rules(name: str) -> None:
-    @equation(name, f"{name}(broadcast(x)) = x")
+    @equation(name, f"{name} of copies of x = {name}(x)")
     def _(made_by: ProducerLookup, x: Value, axis: Any, keepdims: bool) -> Value | None:
         return _of_copies(made_by, x, axis, keepdims, lambda source, rest, _: _reduce_axes(name, source, rest))
 
@@ -156,7 +170,7 @@ def _addition_rules(name: str, text: str, exactness: Exactness) -> None:
         return None if x.base.base_class is BaseClass.BOOL else _of_copies(made_by, x, axis, keepdims, reduce_copies)
 
 
-_addition_rules("sum", "sum(broadcast(x)) = n x, for integers, and for one element", Exactness.EXACT)
-_addition_rules("sum", "sum(broadcast(x)) = n x", Exactness.ROUNDING)
+_addition_rules("sum", "sum of n copies of x = n sum(x), for integers, and for one element", Exactness.EXACT)
+_addition_rules("sum", "sum of n copies of x = n sum(x)", Exactness.ROUNDING)
 _addition_rules("mean", "mean(x) = x, for one element", Exactness.EXACT)
-_addition_rules("mean", "mean(broadcast(x)) = x", Exactness.ROUNDING)
+_addition_rules("mean", "mean of copies of x = mean(x)", Exactness.ROUNDING)

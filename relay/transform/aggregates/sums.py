@@ -4,8 +4,9 @@
     v = match x {C_k(f, ..) -> b_k, ..} t = x.0; v = if t == 0 {f = x.i; ..; b_0} elif .. else {..}
 
 A data type with one constructor needs no tag. Left as they are: types that contain themselves or references, whose
-values lie in memory of their own, those of what the program takes and returns, and what these contain. After it, loops
-with `break`, early returns, chosen closures and the tapes of branches are numbers and tensors like all others.
+values lie in memory of their own, those of what the program takes and returns, those with more than DEEPEST levels of
+others inside, whose parts each level would pass on one by one, and what all these contain. After it, loops with
+`break`, early returns, chosen closures and the tapes of branches are numbers and tensors like all others.
 """
 
 from __future__ import annotations
@@ -65,6 +66,9 @@ from relay.transform.aggregates.flat_types import (
 )
 from relay.transform.module_pass import pass_about
 
+DEEPEST = 16
+"""How many data types may be inside of each other that become tuples."""
+
 
 @pass_about(DataDefinition)
 def flatten_sums(module: Module) -> Module:
@@ -104,12 +108,23 @@ def _sums(module: Module) -> set[DataDefinition]:
     border = [*(p.type for p in entry.parameters), entry.result]
     kept = set(definition_graph(mentioned_definitions(t for t in border if t is not None)))
     found = {d for d in mentioned if d not in kept and not contains_itself(d, mentioned)}
+    found = _nested_little(found, mentioned)
     while True:
         left = {d for d in found if not all(_has_size(t, found) for c in d.constructors for t in c.fields)}
         left |= {d for other, inside in mentioned.items() if other not in found for d in inside} & found
         if not left:
             return found
         found -= left
+
+
+def _nested_little(
+    found: set[DataDefinition], mentioned: Mapping[DataDefinition, set[DataDefinition]]
+) -> set[DataDefinition]:
+    """Those of data types that do not contain themselves with at most DEEPEST of them inside of each other."""
+    deep = found
+    for _ in range(DEEPEST):
+        deep = {d for d in deep if not mentioned[d].isdisjoint(deep)}
+    return found - deep
 
 
 def _has_size(type_: Type, sums: set[DataDefinition]) -> bool:
