@@ -62,6 +62,22 @@ PROGRAMS = {
         "    a = []\n    for x in xs:\n        if x.sum() > 0:\n            a.append(x @ w)\n    return np.stack(a)",
         "(Any, 4)",
     ),
+    "rounds chosen by a number": (
+        "    a = [np.tanh(xs[i % 40] @ w) for i in range(300) if i % 7 == 0 and i > 3]\n"
+        "    return np.stack(a) + np.ones((42, 4))",
+        "(42, 4)",
+    ),
+    "rounds that continue": (
+        "    a, s = [], 0.0\n    for i in reversed(range(300)):\n        if i * i > 20000 or i == 3:\n"
+        "            continue\n"
+        "        a.append(np.tanh(xs[i % 40] @ w) * i)\n        s += a[-1].sum()\n    return np.stack(a) * s",
+        "(141, 4)",
+    ),
+    "numbers that end a loop": (
+        "    a = []\n    for i in range(300):\n        if i % 3 == 0:\n            a.append(np.tanh(xs[i % 40] @ w))\n"
+        "            if i > 100 and a[-1].sum() > 0.0:\n                break\n    return np.stack(a)",
+        "(Any, 4)",
+    ),
     "break": (
         "    a = []\n    for x in xs:\n        a.append(x @ w)\n        if x.sum() > 2.0:\n            break\n"
         "    return np.stack(a)",

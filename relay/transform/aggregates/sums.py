@@ -108,7 +108,7 @@ def _sums(module: Module) -> set[DataDefinition]:
     border = [*(p.type for p in entry.parameters), entry.result]
     kept = set(definition_graph(mentioned_definitions(t for t in border if t is not None)))
     found = {d for d in mentioned if d not in kept and not contains_itself(d, mentioned)}
-    found = _nested_little(found, mentioned)
+    found = _shallow_definitions(found, mentioned)
     while True:
         left = {d for d in found if not all(_has_size(t, found) for c in d.constructors for t in c.fields)}
         left |= {d for other, inside in mentioned.items() if other not in found for d in inside} & found
@@ -117,7 +117,7 @@ def _sums(module: Module) -> set[DataDefinition]:
         found -= left
 
 
-def _nested_little(
+def _shallow_definitions(
     found: set[DataDefinition], mentioned: Mapping[DataDefinition, set[DataDefinition]]
 ) -> set[DataDefinition]:
     """Those of data types that do not contain themselves with at most DEEPEST of them inside of each other."""

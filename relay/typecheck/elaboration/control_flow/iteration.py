@@ -34,6 +34,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import loop_copies, optionals, trip_counts
+from relay.typecheck.elaboration.control_flow.chosen_rounds import with_chosen_rounds
 from relay.typecheck.elaboration.control_flow.joins import Join, assign, assign_joined, rename
 from relay.typecheck.elaboration.control_flow.loops import LoopState, elaborate_round
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
@@ -73,6 +74,8 @@ def elaborate_for(
     items = _static_items(checker, out, iterable, node.span)
     if items is None and loop_copies.is_copied(checker, context, node, iterable):
         items = elements(checker, out, iterable, node.span)
+    if items is None:
+        node, iterable = with_chosen_rounds(checker, context, node, iterable)
     if items is None and any(map(_is_function, handed_entities(context, node.initial))):
         items = _few_numbers(iterable, node.span)
     if items is not None:

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 import attrs
 import numpy as np
 
-from relay.errors import RelayError
+from relay.errors import RelayError, Span
 from relay.ir.dims import ANY, Dim
 from relay.ir.expr import (
     Atom,
@@ -127,7 +127,7 @@ def is_copied(checker: Checker, context: Context, node: ForEach, iterable: Abstr
     if not node.resized:
         checker.uncopied.add(node.label)
         return False
-    flow = _StaticFlow(context, node, iterable)
+    flow = StaticFlow(context, node, iterable)
     if flow.chooses:
         return True
     weight = copies * (_weight(checker, context, node.body) + _weight_of_element(iterable))
@@ -147,14 +147,25 @@ def with_ranges(checker: Checker, context: Context, node: ForEach, iterable: Abs
     if len(numbers) < len(iterable.items):
         return iterable
     weight = len(numbers) * checker.frame.copies * _weight(checker, context, node.body)
-    if weight <= (EVALUATED if _StaticFlow(context, node, iterable).everything_known else SOME_BINDINGS):
+    if weight <= (EVALUATED if StaticFlow(context, node, iterable).everything_known else SOME_BINDINGS):
         return iterable
-    step = numbers[1] - numbers[0]
     checker.uncopied.add(node.label)
-    if step and numbers == list(range(numbers[0], numbers[-1] + (1 if step > 0 else -1), step)):
+    return counted_numbers(numbers, node.span)
+
+
+def counted_numbers(numbers: Sequence[int], span: Span | None) -> AbstractValue:
+    """Known numbers as something that a loop counts, or reads."""
+    if len(numbers) < 2:
+        return (
+            Range(PythonNumber(numbers[0]), PythonNumber(numbers[0] + 1), 1)
+            if numbers
+            else Range(PythonNumber(0), PythonNumber(0), 1)
+        )
+    step = numbers[1] - numbers[0]
+    if step and list(numbers) == list(range(numbers[0], numbers[-1] + (1 if step > 0 else -1), step)):
         return Range(PythonNumber(numbers[0]), PythonNumber(numbers[0] + step * len(numbers)), step)
     small = np.array_equal(numbers, np.asarray(numbers, np.int64).astype(np.int32))
-    constant = Constant(np.asarray(numbers, np.int32 if small else np.int64), node.span)
+    constant = Constant(np.asarray(numbers, np.int32 if small else np.int64), span)
     return DynamicValue(constant, constant.type, of_range=True)
 
 
@@ -294,10 +305,9 @@ def _meaning(context: Context, atom: Atom) -> AbstractValue | None:
         return None
 
 
-class _StaticFlow:
+class StaticFlow:
     """The parts of a loop's body that are static if the number of the round is. `regular`: so is which list changes
-    a round makes. `everything_known`: so is all of it. `regular`: so is which list changes a round makes.
-    `everything_known`: so is all of it. `chooses`: it is the index of an item of a structure."""
+    a round makes. `everything_known`: so is all of it. `chooses`: it is the index of an item of a structure."""
 
     def __init__(self, context: Context, node: ForEach, iterable: AbstractValue) -> None:
         self.context = context
@@ -313,7 +323,8 @@ class _StaticFlow:
         self._known.update(p for p, e in zip(node.parameters, entities, strict=True) if _is_known(e))
         self.everything_known = self._block(node.body, True)
 
-    def _is_known(self, atom: Atom) -> bool:
+    def is_known(self, atom: Atom) -> bool:
+        """True if an atom of the body is static."""
         if isinstance(atom, Var) and atom in self._known:
             return True
         entity = _meaning(self.context, atom)
@@ -334,35 +345,35 @@ class _StaticFlow:
                 pass
             case Dead():
                 values = ()
-        return everything and all(map(self._is_known, values))
+        return everything and all(map(self.is_known, values))
 
     def _binding(self, targets: tuple[Var, ...], value: Expr) -> bool:
         match value:
             case Apply(Static(Intrinsic()), arguments, keywords):
-                return all(map(self._is_known, (*arguments, *(v for _, v in keywords))))
+                return all(map(self.is_known, (*arguments, *(v for _, v in keywords))))
             case Apply(function, arguments, keywords):
                 callee = _meaning(self.context, function)
                 computes = isinstance(callee, PythonObject) and any(callee.value is f for f in _COMPUTING)
-                return computes and all(map(self._is_known, (*arguments, *(v for _, v in keywords))))
+                return computes and all(map(self.is_known, (*arguments, *(v for _, v in keywords))))
             case Unpack(Var() as whole) if whole in self._rows and len(targets) == len(self._rows[whole]):
                 self._known.update(t for t, known in zip(targets, self._rows[whole], strict=True) if known)
                 return all(self._rows[whole])
             case If(arms, orelse):
                 return self._if([(arm.condition, arm.body) for arm in arms], orelse)
             case ForEach(_, element, iterable, parameters, initial, body):
-                if self._is_known(iterable):
+                if self.is_known(iterable):
                     self._known.add(element)
-                self._known.update(p for p, i in zip(parameters, initial, strict=True) if self._is_known(i))
-                return self._block(body, True) and self._is_known(iterable)
+                self._known.update(p for p, i in zip(parameters, initial, strict=True) if self.is_known(i))
+                return self._block(body, True) and self.is_known(iterable)
             case Loop() | PatternMatch() | Lambda():
                 if any(map(_resizes, blocks(value))):
                     self.regular = False
                 return False
-            case Index(whole, (Var() as position,)) if self._is_known(position) and self._is_structure(whole):
+            case Index(whole, (Var() as position,)) if self.is_known(position) and self._is_structure(whole):
                 self.chooses = True
                 return False
             case OpCall() | MakeTuple() | Index() | Project() | Unpack() | Attribute() | Var() | Constant() | Static():
-                return all(map(self._is_known, operands(value)))
+                return all(map(self.is_known, operands(value)))
             case _:
                 return False
 
