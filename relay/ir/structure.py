@@ -11,6 +11,7 @@ import enum
 import functools
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 import attrs
@@ -125,7 +126,16 @@ def _is_written_by_user(cls: type) -> bool:
         return False
     if issubclass(cls, type | BaseException | enum.Enum) or not is_readable_module(cls.__module__):
         return False
-    return is_user_file(getattr(sys.modules[cls.__module__], "__file__", None) or "<main>")
+    return is_user_file(_file_of(cls) or "<main>")
+
+
+def _file_of(cls: type) -> str | None:
+    """The file that a class is written in, as its module or its methods know it."""
+    module = sys.modules.get(cls.__module__)
+    if module is not None:
+        return getattr(module, "__file__", None)
+    methods = (f for f in vars(cls).values() if isinstance(f, FunctionType))
+    return next((f.__code__.co_filename for f in methods), None)
 
 
 def _is_part(value: object) -> bool:

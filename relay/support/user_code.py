@@ -13,9 +13,9 @@ _LIBRARY = (sysconfig.get_path("stdlib"), str(Path(__file__).parents[1]))
 
 
 def is_readable_module(name: str) -> bool:
-    """True if programs read the functions and classes of a module: not those of one with `__relay_python__ = True`."""
-    module = sys.modules.get(name)
-    if module is None or getattr(module, "__relay_python__", False):
+    """True if programs read the functions and classes of a module: not those of one with `__relay_python__ = True`. One
+    that is not in `sys.modules` was loaded by importlib, or is no more there."""
+    if getattr(sys.modules.get(name), "__relay_python__", False):
         return False
     return name.partition(".")[0] not in ("builtins", "numpy", "torch", "jax")
 

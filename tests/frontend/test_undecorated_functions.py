@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import statistics
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -67,3 +69,44 @@ def test_a_module_may_opt_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[__name__], "__relay_python__", True, raising=False)
     with pytest.raises(RelayError, match="decorate it with @relay"):
         relay(lambda x: own(x))(1.0)
+
+
+UNREGISTERED = """
+from relay import relay
+
+class Line:
+    def __init__(self, slope):
+        self.slope = slope
+
+    def at(self, x):
+        return self.slope * x
+
+def shifted(x):
+    return x + 1.0
+
+def captured():
+    line = Line(3.0)
+
+    @relay
+    def f(x):
+        return line.at(shifted(x)) + line.slope
+
+    return f
+
+@relay
+def passed(line, x):
+    return line.at(x)
+"""
+
+
+def test_modules_that_are_loaded_without_being_registered(tmp_path: Path) -> None:
+    """As plugins are: importlib.util.module_from_spec, without sys.modules."""
+    path = tmp_path / "unregistered.py"
+    path.write_text(UNREGISTERED)
+    spec = importlib.util.spec_from_file_location("an_unregistered_module", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert "an_unregistered_module" not in sys.modules
+    assert float(module.captured().interpret(2.0)) == 12.0
+    assert float(module.passed.interpret(module.Line(3.0), 2.0)) == 6.0

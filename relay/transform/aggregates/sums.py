@@ -67,7 +67,7 @@ from relay.transform.aggregates.flat_types import (
 from relay.transform.module_pass import pass_about
 
 DEEPEST = 16
-"""How many data types may be inside of each other that become tuples."""
+"""The largest number of data types inside of each other that become tuples."""
 
 
 @pass_about(DataDefinition)

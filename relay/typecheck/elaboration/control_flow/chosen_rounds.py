@@ -32,7 +32,7 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow.loop_copies import StaticFlow, counted_numbers
 
 MOST_ELABORATED = 16384
-"""How many bindings may be elaborated to decide the conditions of all rounds."""
+"""The largest number of bindings that are elaborated to decide the conditions of all rounds."""
 
 
 @attrs.frozen
@@ -150,7 +150,7 @@ def _needed_bindings(bindings: Sequence[Binding], values: Sequence[Atom]) -> tup
 
 
 def _decide(checker: Checker, context: Context, node: ForEach, number: int, block: Block) -> bool | None:
-    """What the condition is in the round of a number, if that is known."""
+    """The value of the condition in the round of a number, if that is known."""
     inside = context.child_context()
     inside.environment[node.element] = PythonNumber(number, node.span)
     scratch = TypedBlockBuilder()
