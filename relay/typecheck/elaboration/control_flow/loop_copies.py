@@ -155,15 +155,11 @@ def with_ranges(checker: Checker, context: Context, node: ForEach, iterable: Abs
 
 def counted_numbers(numbers: Sequence[int], span: Span | None) -> AbstractValue:
     """Known numbers as something that a loop counts, or reads."""
-    if len(numbers) < 2:
-        return (
-            Range(PythonNumber(numbers[0]), PythonNumber(numbers[0] + 1), 1)
-            if numbers
-            else Range(PythonNumber(0), PythonNumber(0), 1)
-        )
-    step = numbers[1] - numbers[0]
-    if step and list(numbers) == list(range(numbers[0], numbers[-1] + (1 if step > 0 else -1), step)):
-        return Range(PythonNumber(numbers[0]), PythonNumber(numbers[0] + step * len(numbers)), step)
+    first = numbers[0] if numbers else 0
+    step = numbers[1] - first if len(numbers) > 1 else 1
+    stop = first + step * len(numbers)
+    if step and list(numbers) == list(range(first, stop, step)):
+        return Range(PythonNumber(first), PythonNumber(stop), step)
     small = np.array_equal(numbers, np.asarray(numbers, np.int64).astype(np.int32))
     constant = Constant(np.asarray(numbers, np.int32 if small else np.int64), span)
     return DynamicValue(constant, constant.type, of_range=True)
