@@ -25,6 +25,10 @@ from relay.api.templates import (
 )
 from relay.calling.closures import ReturnedFunction
 from relay.errors import TypeCheckError
+from relay.ops.random.generation import random_split
+
+SPLIT = "split"
+"""The entry of `in_axes` for a key of `relay.random` of which each example has a part of its own."""
 
 _OPTIONS = ("in_axes", "out_axes", "axis_size", "axis_name")
 
@@ -32,7 +36,7 @@ _OPTIONS = ("in_axes", "out_axes", "axis_size", "axis_name")
 def _axes_of_parameters(parameters: Parameters, in_axes: object) -> list[tuple[str, object]]:
     """The axes of each parameter. Raises TypeCheckError where they do not fit."""
     names = [name for name, _ in parameters]
-    if in_axes is None or isinstance(in_axes, int):
+    if in_axes is None or isinstance(in_axes, int) or in_axes == SPLIT:
         return [(name, in_axes) for name in names]
     if isinstance(in_axes, Mapping):
         unknown = [key for key in in_axes if key not in names]
@@ -104,12 +108,15 @@ def _vmap_text(parameters: Parameters, options: Mapping[str, object]) -> str:
     size = options.get("axis_size")
     if size is not None and not (_is_axis(size) and int(str(size)) >= 0):
         raise TypeCheckError(f"axis_size is the number of examples, found {size!r}")
-    mapped = [(name, axis) for name, axis in axes if axis is not None]
+    split = [name for name, axis in axes if axis == SPLIT]
+    mapped = [(name, axis) for name, axis in axes if axis is not None and axis != SPLIT]
     fronts = "".join(f"    front_{name}__ = {_examples_first(axis, name, name)}\n" for name, axis in mapped)
     wholes = "".join(f"    whole_{name}__ = {name}\n" for name, axis in mapped if not _is_axis(axis))
     examples = "".join(
         f"        {name} = {_examples(axis, f'front_{name}__', f'whole_{name}__')}\n" for name, axis in mapped
     )
+    keys = "".join(f"    keys_{name}__ = split__({name}, num=size__)\n" for name in split)
+    examples += "".join(f"        {name} = row__(keys_{name}__, index__)\n" for name in split)
     leaves = "".join(f"tree_leaves__(front_{name}__), " for name, _ in mapped)
     labels = "".join(f"{name!r}, " for name, _ in mapped)
     axis, call = options.get("axis_name"), f"f__({call_arguments(parameters)})"
@@ -121,6 +128,7 @@ def _vmap_text(parameters: Parameters, options: Mapping[str, object]) -> str:
 def vmapped({parameter_names(parameters)}):
 {wholes}{fronts}\
     size__ = extent__({size}, ({leaves}), ({labels}))
+{keys}\
     def example__(index__):
 {examples}\
         return {call}
@@ -134,7 +142,7 @@ def vmapped({parameter_names(parameters)}):
 """
 
 
-_NAMES = {"tree_map__": tree.map, "tree_leaves__": tree.leaves}
+_NAMES = {"split__": random_split, "tree_map__": tree.map, "tree_leaves__": tree.leaves}
 
 VMAP = TextTemplate("vmap", False, _vmap_text, _OPTIONS, names=_NAMES)
 
@@ -152,7 +160,8 @@ def vmap(
         f: a decorated function (inside a program: any function).
         in_axes: the axis of the examples in each argument, None for what is the same for all of them: a number for all
             arguments, a tuple with one entry for each parameter, or a dict by their names (0 for those it does not
-            have). An entry for a tuple, list or dict may be one of entries for its parts.
+            have). An entry for a tuple, list or dict may be one of entries for its parts. The entry "split" is for a
+            key of `relay.random`: each example has one of the keys that it is split into.
         out_axes: where the axis of the examples stands in the result; a structure of numbers for one of results.
         axis_size: the number of examples, which is needed only where no argument has an axis of them.
         axis_name: the name of the axis, by which `relay.psum`, `pmean`, `pmax`, `pmin`, `all_gather` and `axis_index`

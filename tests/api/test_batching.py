@@ -66,6 +66,19 @@ def layer(p, x):
     return {"h": np.tanh(p["w"] @ x + p["b"]), "n": 3}
 
 
+def test_each_example_has_a_key_of_those_that_one_is_split_into() -> None:
+    @relay
+    def noisy(key, x):
+        return x + relay.random.uniform(key, (3,), dtype=relay.Float64)
+
+    key = relay.random.key(7)
+    expected = np.stack([noisy.interpret(k, x) for k, x in zip(relay.random.split(key, 5), X, strict=True)])
+    assert_modes_agree(relay.vmap(noisy, ("split", 0)), key, X, expected=expected)
+    np.testing.assert_array_equal(relay.vmap(noisy, {"key": "split"}).interpret(key, X), expected)
+    gradients = relay.vmap(relay.grad(relay(lambda key, x: (noisy(key, x) ** 2).sum()), wrt=1), ("split", 0))
+    np.testing.assert_allclose(gradients.interpret(key, X), 2 * expected)
+
+
 @attrs.frozen
 class State:
     place: relay.Tensor[relay.Float64, (relay.Any,)]

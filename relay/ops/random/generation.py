@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from relay.errors import ShapeError, TypeMismatch
+from relay.ir.dims import Dim, DimExpr, TypeId, Unknown
 from relay.ir.types import FLOAT32, FLOAT64, BaseType, Shape, Type, show_shape
 from relay.operator.relation import infer_relation
 from relay.ops.notation import (
@@ -181,22 +182,29 @@ def random_key(seed: Tensor) -> Tensor:
     return np.array([high & 0xFFFFFFFF, number & 0xFFFFFFFF], np.uint32)
 
 
-def _split_shape(key: Shape, *, num: int) -> Shape:
+def _split_shape(key: Shape, *, num: Dim) -> Shape:
     check_key(key)
-    if isinstance(num, bool) or not isinstance(num, int) or num < 0:
+    if (
+        isinstance(num, bool)
+        or not isinstance(num, int | TypeId | DimExpr | Unknown)
+        or (isinstance(num, int) and num < 0)
+    ):
         raise ShapeError(f"num, the number of keys, must be an integer that is not negative, found {num!r}")
     return (num, 2)
 
 
-def _split(key: Stage, num: int) -> Stage:
+def _split(key: Stage, num: Any) -> Stage:
+    extents = result_dims(lambda: relations.literal_shape((num, 2)))
+
     def element(registers: Registers, index: Sequence[Element], buffers: Sequence[Any]) -> Element:
-        first, second = _words(registers, buffers[0], index[:1], (num,))
+        first, second = _words(registers, buffers[0], index[:1], extents[:1])
         return tirx.Select(scalar.is_zero(index[1]), first, second)
 
-    return stages.register_stage((num, 2), [key], "uint32", element)
+    return stages.register_stage(extents, [key], "uint32", element)
 
 
 @register_op(
+    sizes=frozenset({"num"}),
     relation=Relation("uint32 -> uint32", _split_shape),
     compute=_split,
     no_gradient=_BITS,
