@@ -81,7 +81,7 @@ def test_options_reach_the_pass() -> None:
     )
     assert "exp" in relay.to_text(Pipeline("fold-constants{max_size=23}")(module))
     assert "exp" not in relay.to_text(Pipeline("fold-constants{max_size=24}")(module))
-    assert options_of("fold_constants") == {"max_size": 8192}
+    assert options_of("fold_constants") == {"max_size": 8192, "made": False}
 
 
 # ---- fusion as a transformation
