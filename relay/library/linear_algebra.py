@@ -73,3 +73,13 @@ def slogdet(a, /):
     require_square(a, "np.linalg.slogdet")
     pivots, sign = triangle(a)
     return sign * np.prod(np.sign(pivots)), np.sum(np.log(np.abs(pivots)))
+
+
+@library_function(np.inner)
+def inner(a, b, /):
+    """The sums of products along the last axis of both: out[i.., j..] = sum_k a[i.., k] b[j.., k]; a b of a number."""
+    if a.ndim == 0 or b.ndim == 0:
+        return a * b
+    fits = a.shape[-1] == b.shape[-1]
+    require_shape(fits, f"np.inner of the shapes {a.shape} and {b.shape}: their last axes differ")
+    return np.tensordot(a, b, axes=([a.ndim - 1], [b.ndim - 1]))

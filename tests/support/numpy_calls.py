@@ -97,6 +97,7 @@ np.meshgrid: x1, sorted1; x1; x1, y1, sorted1; x0, y1
 np.moveaxis: x3, 0, 2; x3, -1, 0; x3, (0, 1), (2, 0); x2, source=0, destination=1
 np.ones: 3; (2, 3); (); shape=(2,)
 np.zeros: 3; (2, 3); (); shape=(2,)
+np.inner: x1, y1; x2, y1; x2, y2; q3, q2; x0, y2; x1, 2.0; n1, n1
 np.outer: x1, y1; x2, y1; x0, y0; x2, y3; n1, n1
 np.linalg.outer: x1, y1; x2, y1; x0, y0
 np.pad: x1, 1; x1, (1, 2); x2, 1; x2, (1, 2); x2, ((1, 0), (0, 2)); x1, pad_width=1; n2, 1; x1, [1, 2]; x1, [(1,
