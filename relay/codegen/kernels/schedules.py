@@ -17,7 +17,7 @@ from relay.codegen.kernels.emission import ConstantOperand, Decision, Emission, 
 from relay.codegen.kernels.gemm.packing import Packing
 from relay.codegen.kernels.gemm.recognition import recognize
 from relay.codegen.kernels.loops import loop, nested_loops, shared_loop, unravel_index
-from relay.codegen.kernels.reduction.reductions import TOGETHER, goes_along_columns, goes_together, joint_rows, reduce
+from relay.codegen.kernels.reduction.reductions import goes_along_columns, goes_together, reduce
 from relay.codegen.kernels.registers import with_registers
 from relay.codegen.kernels.rules import Family, Plan, Rule, Table
 from relay.codegen.kernels.stage import (
@@ -260,15 +260,6 @@ def _memory(
 # ---- the rules for single clusters
 
 
-def _match_row_groups(e: Emission, subject: LoneCluster) -> Plan | None:
-    """Reductions of the rows of a matrix that are combined with the same vector."""
-    cluster = subject.cluster
-    if not cluster.reductions or len(cluster.lead.extents) != 1 or not goes_together(e, cluster):
-        return None
-    reason = f"rows are combined with the same vector: {TOGETHER} at once"
-    return Plan(reason, lambda: _rows_together(e, cluster))
-
-
 def _match_rows(e: Emission, subject: LoneCluster) -> Plan | None:
     """Anything."""
     return Plan("its first axes are loops, the others vectors", lambda: _rows(e, subject.cluster))
@@ -295,19 +286,6 @@ def _rows(e: Emission, step: Cluster) -> list[Statement]:
     return shared_loop(
         volume(extents), lead.work, e.threads, e.index, part, lambda: nested_loops(extents, e.index, row)
     )
-
-
-def _rows_together(e: Emission, cluster: Cluster) -> list[Statement]:
-    """A reduction of the rows of a matrix, several at once."""
-    (count,) = cluster.lead.extents
-
-    def part(_: Expression, begin: Expression, end: Expression) -> list[Statement]:
-        return joint_rows(e, cluster, (), begin, end - begin)
-
-    def serial_loop() -> list[Statement]:
-        return joint_rows(e, cluster, (), tirx.const(0, e.index), count)
-
-    return shared_loop(count, cluster.lead.work, e.threads, e.index, part, serial_loop, step=TOGETHER)
 
 
 def _statement(e: Emission, op: Any) -> list[Statement]:
@@ -341,9 +319,9 @@ def _product_rules() -> Sequence[Rule[LoneCluster]]:
 
 
 def _reduction_rules() -> Sequence[Rule[LoneCluster]]:
-    from relay.codegen.kernels.reduction import short_rows, tree_reduction
+    from relay.codegen.kernels.reduction import row_groups, short_rows, tree_reduction
 
-    return short_rows.RULE, Rule("row_groups", 40, _match_row_groups), tree_reduction.RULE
+    return short_rows.RULE, row_groups.RULE, tree_reduction.RULE
 
 
 KERNEL_RULES = Table(
