@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import functools
 import sys
+import types
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
@@ -114,7 +115,10 @@ def is_record_class(value: object) -> bool:
 
 
 def is_plain_class(cls: type) -> bool:
-    """True if a class is the user's, written in Python alone, whose objects programs read by their attributes."""
+    """True if a class is the user's, written in Python alone, whose objects programs read by their attributes, or
+    `types.SimpleNamespace`."""
+    if cls is types.SimpleNamespace:
+        return True
     if hasattr(cls, "__relay_data__") or hasattr(cls, "__relay__") or not cls.__dictoffset__:
         return False
     return all(_is_written_by_user(base) for base in cls.__mro__ if base is not object)
@@ -209,6 +213,8 @@ def build(form: Form | None, values: Sequence[object]) -> object:
         return registered.unflatten(form.auxiliary, tuple(values))
     if is_named_tuple(form.cls):
         return form.cls(*values)
+    if form.cls is types.SimpleNamespace:
+        return types.SimpleNamespace(**dict(zip(form.names, values, strict=True)))
     made: object = object.__new__(form.cls)  # as a copy of an instance: without __init__, which may compute
     for name, value in zip(form.names, values, strict=True):
         object.__setattr__(made, name, value)

@@ -445,6 +445,7 @@ KINDS = {
     "named tuple": Pair(1.5, [2.5]),
     "dataclass": Layer(1.5, "relu"),
     "attrs": Config(1.5, "fast"),
+    "namespace": types.SimpleNamespace(w=1.5, inside=types.SimpleNamespace(b=[2.5], kind="relu")),
     "enumeration": (Mode.TEST, 1.5),
     "data": Point(1.5, 2.5),
     "registered": Linear(1.5, None, "first"),
