@@ -23,6 +23,7 @@ from relay.calling.closure_selection import (
     defunctionalized_module,
     needs_defunctionalization,
     selection_definition,
+    with_dtypes,
 )
 from relay.calling.closures import Result, result_of
 from relay.calling.dispatch import ProgramDispatcher
@@ -187,7 +188,9 @@ class RelayFunction(ProgramDispatcher):
         names += [f"seed{i}__" for i in range(self._seeds)]
         signature = list(self._function.signature) or [Parameter() for _ in names]
         signature += [Parameter()] * (len(names) - len(signature))
-        bound = zip(names, signature, self._bind(arguments, keywords), strict=True)
+        described = self._describe(arguments, keywords)
+        values = with_dtypes(self._bind(arguments, keywords), described, lowered.typed.main)
+        bound = zip(names, signature, values, strict=True)
         given = [(name, s, v) for name, s, v in bound if not (isinstance(v, StaticArg) and v.default)]
         kept = [(name, s) for name, s, _ in given]
 

@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
+from relay.calling.arguments import ArgumentDescription
 from relay.calling.closures import ClosureOwner, closure_class, identifier, text_definition
 from relay.compilation.stages import CompiledSignature
 from relay.ir.definition import Definition, DerivedDefinition
-from relay.ir.expr import Module, Parameter
+from relay.ir.expr import Function, Module, Parameter
 from relay.ir.structure import build, part_names
-from relay.ir.types import FunctionType, TupleType, Type
+from relay.ir.types import FunctionType, TensorType, TupleType, Type
 from relay.transform.core.specialization import export_closures
-from relay.typecheck.elaboration import Elaborated
+from relay.typecheck.elaboration import Elaborated, ScalarArg, StaticArg
 from relay.typecheck.elaboration.closures.returned_functions import holds_functions
 
 Run = Callable[[str, int | None], Any]
@@ -42,6 +44,16 @@ def selection_definition(
     made = text_definition(f"{identifier(name)}_", listed, body, {"f__": of})
     signature = tuple(Parameter(static=s.static) for _, s in given)
     return attrs.evolve(made, function=attrs.evolve(made.function, signature=signature))  # type: ignore[misc]
+
+
+def with_dtypes(values: Sequence[Any], described: Sequence[ArgumentDescription], main: Function) -> list[Any]:
+    """The arguments of a call, Python's numbers as scalars of the dtypes that they have in its program."""
+    parameters, found = iter(main.parameters), list(values)
+    for position, description in enumerate(described):
+        type_ = None if isinstance(description.argument, StaticArg) else next(parameters).type
+        if isinstance(description.argument, ScalarArg) and isinstance(type_, TensorType):
+            found[position] = np.asarray(found[position], type_.dtype)
+    return found
 
 
 def needs_defunctionalization(made: Elaborated) -> bool:

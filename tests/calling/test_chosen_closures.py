@@ -17,6 +17,7 @@ from relay.errors import CompileError, ExecutionError, TypeMismatch
 from relay.ir.expr import Module
 
 F = Tensor[Float, ()]
+D = Tensor[relay.Float64, ()]
 V = Tensor[Float, (3,)]
 Way = Callable[[RelayFunction], Callable[..., Any]]
 ways = pytest.mark.parametrize("way", [lambda f: f, lambda f: f.interpret], ids=["compiled", "interpreted"])
@@ -63,6 +64,17 @@ def test_effects_happen_once(way: Way, capsys: pytest.CaptureFixture[str]) -> No
     assert [float(h(4.0)) for h in (f, g, f)] == [7.0, 12.0, 7.0]
     assert [float(way(twice)(h, 1.0)) for h in (f, g)] == [7.0, 9.0]
     assert capsys.readouterr().out == ""
+
+
+@ways
+def test_numbers_have_the_annotated_dtype_when_it_is_chosen_again(way: Way) -> None:
+    @relay.relay
+    def made(c: D, k: D) -> tuple[Fn[[D], D], D]:
+        return (lambda x: x * k) if c > 0.0 else (lambda x: x + k), k
+
+    f, k = way(made)(1.0, 3.0)
+    assert float(f(2.0)) == 6.0 and float(k) == 3.0 and np.asarray(f(2.0)).dtype == np.float64
+    assert float(relay.grad(f)(2.0)) == 3.0
 
 
 @ways
