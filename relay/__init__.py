@@ -15,7 +15,6 @@ from importlib import import_module as _import_module
 from typing import Any as _Any
 from typing import Generic as _Generic
 from typing import ParamSpec as _ParamSpec
-from typing import Protocol as _Protocol
 from typing import TypeVar as _TypeVar
 from typing import dataclass_transform as _dataclass_transform
 from typing import overload as _typed_overload
@@ -42,8 +41,6 @@ from relay.calling import checks as _checks
 from relay.calling.array import Array
 from relay.calling.executable import Executable, load
 from relay.calling.executable import compile_module as compile
-from relay.calling.lowering import Lowering as _Lowering
-from relay.calling.programs.program_table import Explanation as _Explanation
 from relay.compilation import hooks as _hooks
 from relay.compilation.ahead_of_time import compile_library
 from relay.compilation.options import Options as _Options
@@ -114,6 +111,8 @@ _T = _TypeVar("_T")
 _Value = _TypeVar("_Value")
 
 if _typing.TYPE_CHECKING:
+    from relay.api.call_signatures import Decorated as _Decorated
+    from relay.api.call_signatures import Decorator as _Decorator
     from relay.ops.signatures import *  # noqa: F403
     from relay.ops.signatures import Operators as _Operators
 
@@ -237,28 +236,11 @@ def replace(value: _Value, /, **fields: _Any) -> _Value:
 replace.__relay_builtin__ = "replace"  # type: ignore[attr-defined]
 
 
-if _typing.TYPE_CHECKING:
-
-    class _Decorated(RelayFunction, _Generic[_P]):
-        """A decorated function: it takes what the Python function takes."""
-
-        def __call__(self, *arguments: _P.args, **keywords: _P.kwargs) -> _Any: ...
-        def interpret(self, *arguments: _P.args, **keywords: _P.kwargs) -> _Any: ...
-        def lower(self, *arguments: _P.args, **keywords: _P.kwargs) -> _Lowering: ...
-        def explain(self, *arguments: _P.args, **keywords: _P.kwargs) -> _Explanation: ...
-
-
-class _Decorator(_Protocol):
-    """`relay(static_argnames=..)`: what decorates."""
-
-    def __call__(self, function: _Callable[_P, _Any], /) -> _Decorated[_P]: ...
-
-
 class _Relay(_types.ModuleType, _Operators):
     """The module, callable: the decorator."""
 
     @_typed_overload
-    def __call__(self, function: _Callable[_P, _Any], /) -> _Decorated[_P]: ...
+    def __call__(self, function: _Callable[_P, _Any], /) -> _Decorated[_P, _Any]: ...
     @_typed_overload
     def __call__(
         self,

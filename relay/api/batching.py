@@ -8,8 +8,8 @@ optimizer makes calls on all examples of it (`relay/transform/batching`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 from relay.api import tree
 from relay.api.function import RelayFunction
@@ -29,6 +29,9 @@ from relay.ops.random.generation import random_split
 
 SPLIT = "split"
 """The entry of `in_axes` for a key of `relay.random` of which each example has a part of its own."""
+
+if TYPE_CHECKING:
+    from relay.api.call_signatures import Decorated, P, R
 
 _OPTIONS = ("in_axes", "out_axes", "axis_size", "axis_name")
 
@@ -147,6 +150,22 @@ _NAMES = {"split__": random_split, "tree_map__": tree.map, "tree_leaves__": tree
 VMAP = TextTemplate("vmap", False, _vmap_text, _OPTIONS, names=_NAMES)
 
 
+@overload
+def vmap(
+    f: Decorated[P, R],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_size: int | None = None,
+    axis_name: str | None = None,
+) -> Decorated[P, R]: ...
+@overload
+def vmap(
+    f: Callable[P, Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_size: int | None = None,
+    axis_name: str | None = None,
+) -> Decorated[P, Any]: ...
 @with_checked_options
 def vmap(
     f: Any, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None, axis_name: str | None = None

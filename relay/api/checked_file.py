@@ -63,6 +63,9 @@ class CheckMemory:
     def __len__(self) -> int:
         return len(self._known)
 
+    def __contains__(self, key: tuple[str, int]) -> bool:
+        return key in self._known
+
     def look_up(self, key: tuple[str, int], source: Source, units: Sequence[Unit]) -> CheckedFunction | None:
         """The stored check of a function, with its places as they are in the text now; None if there is none."""
         found = self._known.get(key)
@@ -90,6 +93,14 @@ class FileMemory:
         self._file = file
         self._dependencies = Dependencies.of_file(file, surroundings + file.source.filename)
         self._numbers: dict[int, int] = {}
+
+    def is_known(self, span: Span) -> bool:
+        """True if the check of the only function of a unit is stored, and its names are bound once: then it means the
+        same whenever it is read."""
+        position = self._dependencies.unit_at(span.line)
+        if position is None or (self._dependencies.digest(position), 0) not in self._memory:
+            return False
+        return self._dependencies.is_bound_once(position)
 
     def key(self, span: Span | None) -> tuple[tuple[str, int], list[Unit]] | None:
         """The key of a function of the file, and all units that it depends on; None for functions without a place in

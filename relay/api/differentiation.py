@@ -9,7 +9,7 @@ is the derivative along the tangent. What only the first of the two backward par
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import attrs
 
@@ -36,13 +36,71 @@ from relay.typecheck.elaboration.derivatives.derivatives import components, keep
 from relay.typecheck.elaboration.derivatives.templates import static_parameters
 from relay.typecheck.elaboration.values.objects import derived_entity
 
+if TYPE_CHECKING:
+    from relay.api.call_signatures import Decorated, P, R
+
+_Wrt = int | str | Sequence[int | str] | None
+
 # ---- the node
 
 
+@overload
+def grad(
+    f: Callable[P, Any],
+    wrt: list[Any] | tuple[int | str, ...],
+    output: int | None = None,
+    keeping: int | Sequence[int] = (),
+    seedable: Literal[False] = False,
+    memory: str | int = "store",
+    has_aux: Literal[False] = False,
+) -> Decorated[P, tuple[Any, ...]]: ...
+@overload
+def grad(
+    f: Callable[P, Any],
+    wrt: _Wrt = None,
+    output: int | None = None,
+    keeping: int | Sequence[int] = (),
+    seedable: Literal[False] = False,
+    memory: str | int = "store",
+    has_aux: Literal[False] = False,
+) -> Decorated[P, Any]: ...
+@overload
+def grad(
+    f: Callable[P, Any],
+    wrt: _Wrt = None,
+    output: int | None = None,
+    keeping: int | Sequence[int] = (),
+    seedable: Literal[False] = False,
+    memory: str | int = "store",
+    *,
+    has_aux: Literal[True],
+) -> Decorated[P, tuple[Any, Any]]: ...
+@overload
+def grad(
+    f: Callable[..., Any],
+    wrt: _Wrt = None,
+    output: int | None = None,
+    keeping: int | Sequence[int] = (),
+    *,
+    seedable: bool,
+    memory: str | int = "store",
+    has_aux: bool = False,
+) -> RelayFunction: ...
+@overload
+def grad(
+    f: Callable[..., Any],
+    wrt: _Wrt = None,
+    output: int | None = None,
+    keeping: int | Sequence[int] = (),
+    seedable: bool = False,
+    memory: str | int = "store",
+    *,
+    has_aux: bool,
+) -> RelayFunction: ...
 @with_checked_options
 def grad(
     f: Any,
-    wrt: int | str | Sequence[int | str] | None = None,
+    wrt: _Wrt = None,
     output: int | None = None,
     keeping: int | Sequence[int] = (),
     seedable: bool = False,
@@ -70,10 +128,31 @@ def grad(
     return made
 
 
+@overload
+def value_and_grad(
+    f: Callable[P, Any],
+    wrt: _Wrt = None,
+    output: int | None = None,
+    keeping: int | Sequence[int] = (),
+    seedable: Literal[False] = False,
+    memory: str | int = "store",
+    has_aux: bool = False,
+) -> Decorated[P, tuple[Any, Any]]: ...
+@overload
+def value_and_grad(
+    f: Callable[..., Any],
+    wrt: _Wrt = None,
+    output: int | None = None,
+    keeping: int | Sequence[int] = (),
+    *,
+    seedable: bool,
+    memory: str | int = "store",
+    has_aux: bool = False,
+) -> RelayFunction: ...
 @with_checked_options
 def value_and_grad(
     f: Any,
-    wrt: int | str | Sequence[int | str] | None = None,
+    wrt: _Wrt = None,
     output: int | None = None,
     keeping: int | Sequence[int] = (),
     seedable: bool = False,
@@ -269,7 +348,7 @@ def checkpointed({parameter_names(parameters)}):
 """
 
 
-_NAMES = {"grad__": grad, "value_and_grad__": value_and_grad}
+_NAMES: Mapping[str, object] = {"grad__": grad, "value_and_grad__": value_and_grad}
 
 VJP = TextTemplate("vjp", True, _vjp_text, names=_NAMES)
 PULLBACK = TextTemplate("vjp", True, _pullback_text, names=_NAMES)
@@ -329,7 +408,7 @@ def jvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, A
 
 
 @with_checked_options
-def jacobian(f: Any, wrt: int | str | Sequence[int | str] | None = None) -> RelayFunction:
+def jacobian(f: Callable[P, Any], wrt: _Wrt = None) -> Decorated[P, Any]:
     """The function that returns the derivative of each element of f's result.
 
     For a result of shape s and an argument of shape t it is a tensor of shape (*s, *t). A structure as the result of f
@@ -337,6 +416,12 @@ def jacobian(f: Any, wrt: int | str | Sequence[int | str] | None = None) -> Rela
 
     Raises DifferentiationError where there is no derivative.
     """
+    made: Decorated[P, Any] = _jacobian(f, wrt)
+    return made
+
+
+def _jacobian(f: Any, wrt: _Wrt) -> Any:
+    """`jacobian` outside of a program."""
     if isinstance(f, ReturnedFunction):
         returned: RelayFunction = f.wrapper_function(
             "jacobian", [], f"jacobian__({{}}, wrt={wrt!r})", {"jacobian__": jacobian}
@@ -349,14 +434,19 @@ def jacobian(f: Any, wrt: int | str | Sequence[int | str] | None = None) -> Rela
 
 
 @with_checked_options
-def hessian(f: Any, wrt: int | str | Sequence[int | str] | None = None) -> RelayFunction:
+def hessian(f: Callable[P, Any], wrt: _Wrt = None) -> Decorated[P, Any]:
     """The function that returns the second derivatives of f, whose result has one element.
 
     For one argument of shape t a tensor of shape (*t, *t), for several a tuple of tuples of them: `jacobian(grad(f))`.
     """
-    return jacobian(grad(f, wrt), wrt)
+    made: Decorated[P, Any] = _jacobian(grad(f, wrt), wrt)
+    return made
 
 
+@overload
+def checkpoint(f: Decorated[P, R]) -> Decorated[P, R]: ...
+@overload
+def checkpoint(f: Callable[P, Any]) -> Decorated[P, Any]: ...
 def checkpoint(f: Any) -> RelayFunction:
     """The same function, whose derivatives compute it again in their backward part instead of storing what they need.
 

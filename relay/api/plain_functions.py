@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 from weakref import WeakKeyDictionary
 
 from relay.api.function import RelayFunction, decorate
@@ -13,6 +13,9 @@ from relay.compilation.options import Options
 from relay.errors import FrontendError
 from relay.frontend import lower
 from relay.typecheck.elaboration.library import undecorated
+
+if TYPE_CHECKING:
+    from relay.api.call_signatures import Decorated, Decorator, P
 
 _decorated: WeakKeyDictionary[FunctionType, RelayFunction] = WeakKeyDictionary()
 
@@ -27,6 +30,14 @@ def readable_function(f: Any) -> Any:
     return found
 
 
+@overload
+def jit(
+    function: Callable[P, Any], *, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = ()
+) -> Decorated[P, Any]: ...
+@overload
+def jit(
+    function: None = None, *, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = ()
+) -> Decorator: ...
 def jit(
     function: Callable[..., Any] | None = None,
     *,

@@ -21,8 +21,9 @@ from relay.compilation.options import Options, options
 from relay.errors import InternalError, RelayError
 from relay.errors.diagnostic import Diagnostic, Label, Span
 from relay.frontend.analysis.unused import unused_warnings
-from relay.frontend.source import SourceFile
+from relay.frontend.source import SourceFile, parse_text
 from relay.frontend.static.files import Files
+from relay.frontend.static.top_level import PostponedFunction
 from relay.frontend.static.unknown_names import UnknownNameError, UnknownValue
 from relay.ir.annotations.type_parameters import alias_value, is_alias
 from relay.ir.debugging.source_names import collecting
@@ -82,16 +83,19 @@ class Check:
         with self._files as files, contextlib.ExitStack() as stack:
             places = None if memory is None else stack.enter_context(collecting_places())
             try:
-                read = files.read(text, filename)
+                kept = None if memory is None else FileMemory(memory, parse_text(text, filename), surroundings)
+                read = files.read(text, filename) if kept is None else files.read(text, filename, kept.is_known)
             except RelayError as error:
                 return CheckedFile(error.diagnostics)
-            kept = None if memory is None else FileMemory(memory, files.source_file(text, filename), surroundings)
             found = [_not_checked(u.function, u.outside, u.span) for u in read.unread]
             functions, renewed = [], 0
             for definition in read.definitions:
-                key = None if kept is None else kept.key(definition.function.span)
+                span = definition.span if isinstance(definition, PostponedFunction) else definition.function.span
+                key = None if kept is None else kept.key(span)
                 function = None if kept is None or key is None else kept.look_up(*key)
-                if function is None:
+                if isinstance(definition, PostponedFunction):
+                    assert function is not None
+                elif function is None:
                     renewed += 1
                     function = self._function(files, definition, places)
                     if kept is not None and key is not None:
@@ -172,7 +176,7 @@ class Check:
                 read = files.read(text, filename)
             except RelayError:
                 return {}
-            found = [(d.function.span, self._type(d)) for d in read.definitions]
+            found = [(d.function.span, self._type(d)) for d in read.definitions if isinstance(d, Definition)]
             return {span.line: type_ for span, type_ in found if span is not None and type_ is not None}
 
     def expression(self, text: str, filename: str, expression: str, of: str | None = None) -> FunctionType | None:
@@ -198,7 +202,8 @@ class Check:
         """The type of the derivative, which takes a seed, of the function that an expression makes."""
         with self._files as files:
             try:
-                definition = self._definition(grad(files.value(text, filename, expression), seedable=True))
+                function: Any = files.value(text, filename, expression)
+                definition = self._definition(grad(function, seedable=True))
             except (RelayError, DependsOnPoison):
                 return None
             return None if definition is None else self._type(definition)

@@ -38,6 +38,9 @@ class Lowering:
 
         return to_text(self.core)
 
+    def __str__(self) -> str:
+        return self.text
+
     def compile(self) -> Executable:
         """Native code for arguments of these types. Raises CompileError for a function that only Python can call."""
         __tracebackhide__ = True

@@ -4,6 +4,7 @@
     relay.ir.validation              relay.operator                     the type of an operator's call
     relay.ir.analysis.metering       relay.operator                     the arithmetic operations of a call
     relay.operator.composition       relay.compilation.composites       the bodies of composite operators
+    relay.ir.expr                    relay.text                         the text of a module
     relay.typecheck.elaboration      relay.frontend.library             functions written in the language
 
 `import relay` sets them, before anything else of the package can be used.
@@ -15,9 +16,11 @@ from relay.compilation.composites import Composer
 from relay.frontend.library import definition, library_definition, tree_function
 from relay.frontend.lower import lower_function
 from relay.ir.analysis.metering import use_work
+from relay.ir.analysis.module_text import use_printer
 from relay.ir.validation.check import use_operators
 from relay.operator import lookup, type_of
 from relay.operator.composition import use_composer
+from relay.text.printer import to_text
 from relay.typecheck.elaboration.library import overloads, trees, undecorated
 from relay.typecheck.elaboration.library.library_calls import use_library
 
@@ -26,6 +29,7 @@ def install() -> None:
     """Set all of them."""
     use_operators(type_of)
     use_work(lambda call, types, result: lookup(call.operator).flops(types, result))
+    use_printer(to_text)
     use_composer(Composer())
     use_library(definition)
     trees.use_library(tree_function)

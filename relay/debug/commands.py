@@ -15,14 +15,14 @@ finish, f             until this function has returned  operation, o    one oper
 continue, c           to the next breakpoint            reverse, r      back to the last breakpoint
 to LINE               to a line                         where, w        the calls that are being run
 list, l               the lines around                  up, u; down, d  look at the caller, and back
-vars, v               the variables                     print, = EXPR   the value of an expression
+vars, v               the variables                     print, p, = EXPR  the value of an expression
 type EXPR             its type                          stats EXPR      statistics of its numbers
 set NAME = EXPR       another value for a variable      breakpoints     what `break` has set
 break LINE            stop at a line                    break FUNCTION  at the beginning of a function
 break op OPERATOR     at calls of an operator           break if EXPR   where a condition becomes true
 break .. if EXPR      at one of these, if it holds      delete NUMBER   remove a breakpoint
 help, h               these lines                       quit, q         leave
-An empty line repeats the last command that moves."""
+Without an expression, `p` is `previous`. An empty line repeats the last command that moves."""
 
 
 class Commands:
@@ -60,7 +60,7 @@ class Commands:
             "help": lambda _: HELP,
             "quit": self._quit,
         }
-        self._short = {"c": "continue", "b": "back", "p": "previous", "=": "print", "d": "down"}
+        self._short = {"c": "continue", "b": "back", "p": "previous", "=": "print", "d": "down", "bt": "where"}
 
     @property
     def names(self) -> list[str]:
@@ -89,7 +89,11 @@ class Commands:
         word, _, rest = text.partition(" ")
         name = self._name(word)
         try:
+            if name == "previous" and rest.strip() and word == "p":  # as in `pdb`
+                name = "print"
             if name in self._moves:
+                if rest.strip():
+                    return f"{name} takes nothing after it"
                 self._last = text
                 self._moves[name]()
                 return self.state()

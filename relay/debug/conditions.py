@@ -16,6 +16,7 @@ import numpy as np
 
 from relay.debug.breakpoints import Condition
 from relay.debug.expressions import Expressions, python_value, used_names
+from relay.debug.local_functions import is_local_function
 from relay.debug.places import functions
 from relay.debug.programs import Program
 from relay.errors import ExecutionError, FrontendError, RelayError
@@ -78,7 +79,7 @@ class Conditions:
         """The names of variables that the program has anywhere."""
         if self._known is None:
             found = set(self._program.names or ())
-            for function in functions(self._program.module):
+            for function in (*functions(self._program.module), *functions(self._program.typed)):
                 own = list(function.parameters)
                 for block in all_blocks(function.body):
                     for binding in block.bindings:
@@ -120,7 +121,9 @@ class Conditions:
         if last is not None and last.function is frame.closure.function and _are_same(values, last.values):
             return last.holds
         missing = wanted - found.keys()
-        if missing and not missing <= self._expressions.surrounding_names(frame, missing).keys():
+        local = {name for name in missing if is_local_function(name, frame)}
+        missing -= local
+        if missing and not missing <= self._expressions.surrounding_names(frame.closure.function.span, missing).keys():
             return False
         try:
             value = self._expressions.compute(condition, frame, found)
@@ -129,7 +132,8 @@ class Conditions:
             raise ExecutionError(
                 f"the condition {condition!r} cannot be computed: {error.message}", span, help=error.help
             ) from error
-        self._last[condition] = _LastEvaluation(frame.closure.function, values, holds)
+        if not local:  # which see further variables
+            self._last[condition] = _LastEvaluation(frame.closure.function, values, holds)
         return holds
 
     def _holds(self, condition: Callable[[Mapping[str, Any]], Any], frame: Frame, span: Span | None) -> bool:

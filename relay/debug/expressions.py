@@ -16,7 +16,9 @@ from relay.api.plain_functions import from_source
 from relay.calling import marshalling
 from relay.calling.array import Array
 from relay.calling.results import run_time_value
+from relay.debug.local_functions import Definitions, NoDefinitionError, is_local_function, local_function
 from relay.errors import ExecutionError, FrontendError
+from relay.errors.diagnostic import Span
 from relay.eval.frames import Frame
 from relay.eval.interpreter import Machine, accept
 from relay.eval.sizes import sizes_of
@@ -74,25 +76,22 @@ class Expressions:
     def evaluate(self, text: str, frame: Frame, variables: Variables) -> Any:
         """The value of an expression, computed by the interpreter. It changes nothing: references are copies.
 
-        Raises FrontendError for a text that is not an expression, or names a function that is local to the program, and
-        whatever the expression raises.
+        Raises FrontendError for a text that is not an expression, and whatever the expression raises.
         """
-        function, given = self._function(text, frame, variables)
-        return function.interpret(*given)
+        function, values = self._function(text, frame, variables)
+        return function.interpret(*map(python_value, values))
 
     def compute(self, text: str, frame: Frame, variables: Variables) -> Any:
         """As `evaluate`, for one that is computed often: of arrays by a machine that is kept, and not wrapped."""
-        names = [name for name in used_names(text) if name in variables]
-        values = [variables[name].value for name in names]
+        function, values = self._function(text, frame, variables)
         if not all(type(value) is np.ndarray for value in values):
-            found = self.evaluate(text, frame, variables)
+            found = function.interpret(*map(python_value, values))
             return found.numpy() if isinstance(found, Array) else found
         kinds = [(value.dtype, value.shape) for value in values if isinstance(value, np.ndarray)]
-        key = (text, frame.closure.function, *kinds)
+        key = (function, *kinds)
         prepared = self._prepared.get(key)
         if prepared is None:
-            function, given = self._function(text, frame, variables)
-            prepared = self._prepared[key] = _PreparedExpression(function, given)
+            prepared = self._prepared[key] = _PreparedExpression(function, [python_value(value) for value in values])
         return prepared.run(values)
 
     def type(self, text: str, frame: Frame, variables: Variables) -> str:
@@ -100,32 +99,40 @@ class Expressions:
         variable = variables.get(text.strip())
         if variable is not None:
             return type_text(variable.value)
-        function, given = self._function(text, frame, variables)
-        result = function.typed(*given).main.result
+        if (closure := local_function(text.strip(), frame)) is not None:
+            return type_text(closure)
+        if is_local_function(text.strip(), frame):
+            return "a function"
+        function, values = self._function(text, frame, variables)
+        result = function.typed(*map(python_value, values)).main.result
         return "?" if result is None else show(result)
 
-    def _function(self, text: str, frame: Frame, variables: Variables) -> tuple[RelayFunction, list[Any]]:
-        names = used_names(text)
-        values = {name: python_value(variables[name].value) for name in names if name in variables}
-        given = {name: value for name, value in values.items() if not isinstance(value, OpaqueValue)}
-        key = (text, frame.closure.function, tuple(given))
+    def _function(self, text: str, frame: Frame, variables: Variables) -> tuple[RelayFunction, list[object]]:
+        """The function that computes an expression, and the values of its parameters."""
+        needed = Definitions(frame, variables)
+        for name in used_names(text):
+            try:
+                needed.add(name)
+            except NoDefinitionError:
+                shown = OpaqueValue(variables[name].value) if name in variables else name
+                raise FrontendError(f"{name} is {shown!r} here, which an expression cannot use") from None
+        given, body = tuple(needed.values), (*needed.lines, f"return ({text})")
+        key = (given, body, frame.closure.function)
         function = self._made.get(key)
         if function is None:
-            around = self.surrounding_names(frame, [name for name in names if name not in given])
-            for name in names:
-                if name in values and name not in given and name not in around:
-                    raise FrontendError(f"{name} is {values[name]!r} here, which an expression cannot use")
-                if name not in values and name not in around and not hasattr(builtins, name):
+            around: dict[str, object] = {}
+            for name, span in needed.names.items():
+                around.update(self.surrounding_names(span, [name]))
+                if name not in around and not hasattr(builtins, name):
                     raise not_defined(name, variables)
-            source = f"def expression({', '.join(given)}):\n    return ({text})\n"
-            made = from_source(source, around, "<expression>")
+            lines = "".join(f"    {line}\n" for line in body)
+            made = from_source(f"def expression({', '.join(given)}):\n{lines}", around, "<expression>")
             assert isinstance(made, RelayFunction)
             function = self._made[key] = made
-        return function, list(given.values())
+        return function, list(needed.values.values())
 
-    def surrounding_names(self, frame: Frame, names: Iterable[str]) -> Mapping[str, object]:
-        """The meaning of names around the function of a frame."""
-        span = frame.closure.function.span
+    def surrounding_names(self, span: Span | None, names: Iterable[str]) -> Mapping[str, object]:
+        """The meaning of names around a function at a place."""
         for definition in self._definitions:
             own = definition.function.span
             if span is not None and own is not None and own.source.filename == span.source.filename:

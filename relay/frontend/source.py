@@ -54,8 +54,7 @@ class SourceFile:
     def generic_around(self, node: FunctionNode) -> list[ast.stmt]:
         """The classes and functions with type parameters, `class Layer[T]`, around a function, from outside."""
         if self._generic is None:
-            statements = (n for n in ast.walk(self.tree) if isinstance(n, ast.stmt))
-            self._generic = [n for n in statements if getattr(n, "type_params", ())]
+            self._generic = [n for n in statements(self.tree) if getattr(n, "type_params", ())]
         place = node.lineno, node.col_offset
         return [g for g in self._generic if g.lineno <= place[0] <= (g.end_lineno or 0) and _holds(g, place)]
 
@@ -305,6 +304,17 @@ def _extent(code: CodeType) -> tuple[tuple[int, int], tuple[int, int]] | None:
 def _contains(node: ast.Lambda, extent: tuple[tuple[int, int], tuple[int, int]]) -> bool:
     start, end = extent
     return (node.lineno, node.col_offset) <= start and end <= (node.end_lineno or 0, node.end_col_offset or 0)
+
+
+def statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """All statements, also inside of others, without a look at their expressions, which are most nodes."""
+    pending: list[ast.AST] = list(tree.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.stmt):
+            yield node
+        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+            pending += getattr(node, field, ())
 
 
 def _walk(tree: ast.AST) -> Iterator[ast.AST]:

@@ -33,12 +33,13 @@ calls go to module functions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 import numpy as np
 
 from relay.errors import InternalError, Span
+from relay.ir.analysis.module_text import module_text
 from relay.ir.dims import DataDependentDim, Dim
 from relay.ir.node import node
 from relay.ir.sizes.facts import DimConstraint
@@ -584,3 +585,10 @@ class Module:
         from relay.ir.analysis.alpha import alpha_hash  # which knows every node, so it comes after this module
 
         return alpha_hash(self)
+
+    def __str__(self) -> str:
+        """The program's text, as `relay.to_text` prints it."""
+        return module_text(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))  # at IPython's prompt

@@ -53,7 +53,8 @@ from relay.mypy.reports import RELAY, drop_errors, report
 from relay.mypy.signatures import Signatures, any_type
 
 _FOREIGN = ("builtins", "typing", "types", "collections", "numpy", "relay", "abc", "_typeshed", "typing_extensions")
-_DECORATORS = ("relay._Relay.__call__", "relay._Decorator.__call__")
+_DECORATOR = "relay.api.call_signatures.Decorator"
+_DECORATORS = ("relay._Relay.__call__", f"{_DECORATOR}.__call__")
 _MODULE = "types.ModuleType"
 _COMPOSITE = "relay.operator.registry.composite"
 
@@ -133,7 +134,7 @@ class RelayPlugin(Plugin):
             context.api.fail("Module not callable", context.context)
             return AnyType(TypeOfAny.from_error)
         if any(kind.is_named() for kinds in context.arg_kinds for kind in kinds):
-            return self._signatures.named_type("relay._Decorator")
+            return self._signatures.named_type(_DECORATOR)
         return self._decorated_type(context)
 
     def _decorated_type(self, context: MethodContext | FunctionContext) -> Type:

@@ -54,6 +54,8 @@ def test_commands_from_standard_input(file: Path, monkeypatch, capsys) -> None:
             "delete 1",
             "c",
             "print x",
+            "p x + 0.5",
+            "back now",
             "set x = 1.0",
             "b",
             "print x",
@@ -73,6 +75,7 @@ def test_commands_from_standard_input(file: Path, monkeypatch, capsys) -> None:
     assert "breakpoint 2: operator log, when x > 3.0" in said
     assert "x: Tensor[float64, ()] = 1\n" in said and "Tensor[float64, ()]\nfloat64 (3,): 1 to 4, mean 2.33333" in said
     assert "the call has returned: Array(4.15888" in said
+    assert "\n4.5\nback takes nothing after it\n" in said
     assert said.count("->  8         found +=") >= 2
     assert not said.endswith("step")
 

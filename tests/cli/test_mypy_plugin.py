@@ -52,6 +52,8 @@ SAMPLES = {
         relay.tanh()  # M: Missing positional argument "x"
         reveal_type(f.lower)  # M: "def (*arguments: Any, **keywords: Any) -> relay.calling.lowering.Lowering"
         reveal_type(f.programs())  # M: "relay.calling.programs.program_table.Programs"
+        rl.vmap(f)([1.0], 2.0)  # M: Too many arguments
+        rl.grad(f, wrtt=0)  # M: Unexpected keyword argument "wrtt"
         """,
     "signatures": """
         import typing

@@ -178,6 +178,7 @@ def test_when_an_input_is_complete() -> None:
         "@relay\ndef f(x):\n    return x\n",
         "1 +",
         "if a:\n    b\n",
+        "class A:\n    b: int = 1\n    ",
     ):
         assert is_complete(text) == (text != "f("), text
     for text in ("@relay", "@relay\ndef f(x):", "@relay\ndef f(x):\n    return x", "for i in range(3):", '"""a'):
@@ -218,8 +219,15 @@ def test_at_a_terminal(tmp_path: Path) -> None:
     child = terminal_of(tmp_path, NO_COLOR="1")
     child.expect(":help lists commands")
     child.expect(">>>")
-    for line in ("@relay", "def f(x: Tensor[Float, (3,)]):", "y = relay.exp(x)", "return y.sum()", ""):
-        child.send(line + "\r")  # the indentation comes by itself
+    for line in (
+        "@relay",
+        "def f(x: Tensor[Float, (3,)]):",
+        "for _ in range(1):",
+        "y = relay.exp(x)",
+        "\x7freturn y.sum()",
+        "",
+    ):
+        child.send(line + "\r")  # the indentation comes by itself, and goes by backspace
     child.expect(r"f : fn\(Tensor\[float32, \(3,\)\]\) -> Tensor\[float32, \(\)\]")
     child.expect(">>>")
     child.send("nonsense(")

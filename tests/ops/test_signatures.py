@@ -35,6 +35,10 @@ reveal_type(rl.matmul)
 reveal_type(f.interpret)
 g(a, 2)
 rl.softmax(a, axes=1)
+reveal_type(rl.grad(g)(a))
+reveal_type(rl.grad(f, wrt=("x",)).interpret)
+reveal_type(rl.vmap(rl.value_and_grad(f)))
+rl.vmap(g)(a, 2)
 """
 
 
@@ -71,4 +75,8 @@ def test_pyright_shows_signatures_of_operators_and_decorated_functions(tmp_path:
     assert "k: int = 2) -> Any" in told.pop(16)
     assert "Expected 1 positional argument" in told.pop(17)
     assert 'No parameter named "axes"' in told.pop(18)
+    assert told.pop(19).endswith('is "Any"')
+    assert told.pop(20).endswith('k: int = 2) -> tuple[Any, ...]"')
+    assert "k: int = 2), tuple[Any, Any]]" in told.pop(21)
+    assert "Expected 1 positional argument" in told.pop(22)
     assert told == {}

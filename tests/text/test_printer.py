@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import relay
 from relay.ir.expr import (
     Arm,
     Assert,
@@ -91,6 +92,11 @@ def test_a_function() -> None:
         }
         """,
     )
+
+
+def test_a_module_is_shown_as_its_text() -> None:
+    lowered = relay.relay(lambda x: x * 2.0).lower(np.ones(3))
+    assert str(lowered.typed) == to_text(lowered.typed) and "multiply(%x, 2.0f64)" in str(lowered)
 
 
 def test_a_module_with_data_a_loop_and_a_match() -> None:

@@ -33,6 +33,9 @@ def is_complete(text: str) -> bool:
     """True if an input can be run, or is wrong, which running it reports. One with a block ends in an empty line."""
     if text.lstrip().startswith(":") or not text.strip():
         return True
+    before, newline, last = text.rpartition("\n")
+    if newline and not last.strip():  # it is empty but for the indentation that it begins with
+        text = before + newline
     try:
         return codeop.compile_command(text, "<input>", "single") is not None
     except (SyntaxError, ValueError, OverflowError):

@@ -82,7 +82,8 @@ class _Names(Completer):
 
 
 def _keys() -> KeyBindings:
-    """Enter runs an input that is complete, and else begins a line; tab indents at the beginning of a line."""
+    """Enter runs an input that is complete, and else begins a line; at the beginning of a line tab indents, and
+    backspace goes back to the indentation before."""
     keys = KeyBindings()
 
     @keys.add("enter")
@@ -103,5 +104,12 @@ def _keys() -> KeyBindings:
             buffer.complete_next()
         else:
             buffer.start_completion(insert_common_part=True)
+
+    @keys.add("backspace")
+    def backspace(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        before = buffer.document.current_line_before_cursor
+        is_indentation = bool(before) and not before.strip(" ")
+        buffer.delete_before_cursor((len(before) - 1) % len(INDENT) + 1 if is_indentation else 1)
 
     return keys

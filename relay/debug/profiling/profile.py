@@ -67,11 +67,11 @@ def profile(function: RelayFunction, *arguments: Any, runs: int | None = None, *
     signature, _ = function.prepare_compiled(arguments, keywords)
     if signature.is_for_gpu:
         return gpu_profile(function, signature, arguments, keywords, runs or _GPU_RUNS)
-    return _Profiler(function, arguments, keywords).profile(runs)
+    return Profiler(function, arguments, keywords).profile(runs)
 
 
-class _Profiler:
-    """One call that is profiled."""
+class Profiler:
+    """One call that is profiled. `build` is the program that was measured, once it was."""
 
     def __init__(self, function: RelayFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> None:
         self.function, self.arguments, self.keywords = function, arguments, keywords
@@ -86,15 +86,16 @@ class _Profiler:
         with recorded_phases() as building:
             fine = self._build(None)
         self.phases.include(building)
+        self.build = fine
         count = self._calls(runs)
         first = self._measured_call(fine)  # in which lists and recursive data take their memory
-        turns, records = self._in_turns(fine, count)
+        turns, records, overhead = self._in_turns(fine, count)
         build, whole = fine, _median(records)
         counted, whole_fine = whole, whole
         allowed = _worth_measuring(fine, whole, min(turns))
         if allowed is not None:
-            build = self._build(allowed)
-            turns, records = self._in_turns(build, count)
+            self.build = build = self._build(allowed)
+            turns, records, overhead = self._in_turns(build, count)
             whole = _median(records)
         found = times(build, whole, None if build is fine else (fine, whole_fine))
         sizes = build.program.sizes(self.values)
@@ -110,7 +111,7 @@ class _Profiler:
             threads=default_threads(),
             seconds=found.native + calling,
             ordinary=ordinary,
-            overhead=self._overhead(build, turns, records),
+            overhead=self._overhead_of_short_calls(build, min(turns), overhead),
             probe_overhead=probes * build.probe_ticks / build.rate / (found.native + calling),
             kernels=tuple(rows),
             between=found.between,
@@ -133,56 +134,70 @@ class _Profiler:
 
     def _calls(self, runs: int | None) -> int:
         """The number of calls; some are made, so that those that count are like all later ones."""
-        seconds = min(self._call(self.ordinary) for _ in range(_WARM if runs is None else 1))
+        seconds = min(self._call(self.ordinary)[0] for _ in range(_WARM if runs is None else 1))
         return runs or max(_FEWEST, min(_MOST, int(_SECONDS / max(seconds, 1e-6))))
 
-    def _in_turns(self, build: ProbedBuild, count: int) -> tuple[list[float], list[RunRecord]]:
-        """The seconds of ordinary calls, and the measured ones. Copying the record displaces what the caches hold, so
-        each of the two comes first every other time."""
+    def _in_turns(self, build: ProbedBuild, count: int) -> tuple[list[float], list[RunRecord], float]:
+        """The seconds of ordinary calls, the measured ones, and how much more of the processor's time these take.
+        Copying the record displaces what the caches hold, so each of the two comes first every other time."""
         for _ in range(_WARM):
             self._measured_call(build)
         turns, records = [], []
+        spent: list[tuple[float, float]] = []
         for turn in range(count):
             build.clear()
             if turn % 2:
                 measured = self._call(build.function)
-                turns.append(self._call(self.ordinary))
+                ordinary = self._call(self.ordinary)
             else:
-                turns.append(self._call(self.ordinary))
+                ordinary = self._call(self.ordinary)
                 measured = self._call(build.function)
-            records.append(build.record(measured))
-        return turns, records
+            turns.append(ordinary[0])
+            records.append(build.record(measured[0]))
+            spent.append((ordinary[1], measured[1]))
+        return turns, records, _excess(spent)
 
-    def _overhead(self, build: ProbedBuild, turns: Sequence[float], records: Sequence[RunRecord]) -> float:
-        """The extra time of measured calls compared with ordinary ones. Short ones are timed many at a time: of one
-        alone, what it finds in the caches decides."""
-        number = int(_TOGETHER / min(turns))
+    def _overhead_of_short_calls(self, build: ProbedBuild, shortest: float, overhead: float) -> float:
+        """The overhead of measuring; of short calls, many at a time: of one alone, what it finds in the caches
+        decides."""
+        number = int(_TOGETHER / shortest)
         if number <= 1 or self.changes:
-            return min(record.seconds for record in records) / min(turns) - 1
+            return overhead
         functions = self.ordinary, build.function
-        rounds = [[self._calls_together(function, number) for function in functions] for _ in range(_ROUNDS)]
-        return min(measured for _, measured in rounds) / min(ordinary for ordinary, _ in rounds) - 1
+        return _excess(
+            [
+                (self._calls_together(functions[0], number), self._calls_together(functions[1], number))
+                for _ in range(_ROUNDS)
+            ]
+        )
 
     def _calls_together(self, function: RelayFunction, number: int) -> float:
-        """The seconds of this many calls."""
+        """The processor's seconds of this many calls."""
         arguments, keywords = self.arguments, self.keywords
-        start = time.perf_counter()
+        start = time.process_time()
         for _ in range(number):
             function(*arguments, **keywords)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     def _measured_call(self, build: ProbedBuild) -> RunRecord:
         build.clear()
-        return build.record(self._call(build.function))
+        return build.record(self._call(build.function)[0])
 
-    def _call(self, function: RelayFunction) -> float:
-        """The seconds of a call, with the arguments, or copies of them where it changes them."""
+    def _call(self, function: RelayFunction) -> tuple[float, float]:
+        """The seconds of a call, and those of the processor, with the arguments, or copies of them where it changes
+        them."""
         arguments, keywords = self.arguments, self.keywords
         if self.changes:
             arguments, keywords = copy.deepcopy((arguments, keywords))
-        start = time.perf_counter()
+        start, processor = time.perf_counter(), time.process_time()
         function(*arguments, **keywords)
-        return time.perf_counter() - start
+        return time.perf_counter() - start, time.process_time() - processor
+
+
+def _excess(spent: Sequence[tuple[float, float]]) -> float:
+    """The fraction by which the second of two things takes longer, which were measured in turns."""
+    before, after = (statistics.median(each) for each in zip(*spent, strict=True))
+    return after / before - 1 if before > 0 else 0.0
 
 
 def _prints(module: Module) -> bool:

@@ -45,8 +45,8 @@ class Profile:
         lines: the lines of the program, those that took longest first.
         between: of native code between kernels: loops, branches, calls, copies, and short kernels' calls.
         calling: of Python before and after the native program: arguments, dispatch and results.
-        overhead: how much longer the shortest measured call took than the shortest ordinary one, as a fraction of it;
-            of calls made in turns. On a busy machine it may be below 0.
+        overhead: how much more of the processor's time measured calls took than ordinary ones, as a fraction of it: of
+            the medians of calls that were made in turns;
         probe_overhead: the same, computed of the number of probes and what one takes.
         phases: how long it took to compile the program.
         memory: what the call holds of memory over time.

@@ -94,6 +94,11 @@ class Dependencies:
                 pending += (p for name in self.units[current].mentioned for p in self._binding.get(name, ()))
         return [self.units[p] for p in sorted(seen)]
 
+    def is_bound_once(self, position: int) -> bool:
+        """True if no two units bind a name that a unit binds or mentions."""
+        unit = self.units[position]
+        return all(len(self._binding.get(name, ())) < 2 for name in unit.bound | unit.mentioned)
+
     def digest(self, position: int) -> str:
         """A digest that changes whenever the check of a unit may."""
         if position not in self._digests:

@@ -17,14 +17,14 @@ from typing import Any
 
 import attrs
 
-from relay.errors import RelayError
+from relay.errors import RelayError, Span
 from relay.frontend.data import data_classes
 from relay.frontend.source import SourceFile
 from relay.frontend.static import modules
 from relay.frontend.static.evaluation import Budget
 from relay.frontend.static.file_module import FileModule
 from relay.frontend.static.text_files import read_bytes, read_source
-from relay.frontend.static.top_level import FileReader, UnreadableFunction, Wrap
+from relay.frontend.static.top_level import FileReader, PostponedFunction, UnreadableFunction, Wrap
 from relay.frontend.static.unknown_names import UnknownNameError
 from relay.ir.definition import Definition
 from relay.ir.expr import Function
@@ -37,7 +37,7 @@ from relay.typecheck.elaboration.library import overloads
 class ReadResult:
     """The result of reading a file: the decorated functions, by number since names may repeat, and those not read."""
 
-    definitions: tuple[Definition, ...]
+    definitions: tuple[Definition | PostponedFunction, ...]
     unread: tuple[UnreadableFunction, ...]
 
 
@@ -83,13 +83,17 @@ class Files:
     def __exit__(self, *raised: object) -> None:
         self._inside.close()
 
-    def read(self, text: str, filename: str) -> ReadResult:
-        """Read a file's decorated functions. Raises FrontendError if the text is not Python."""
-        reader = self._reader(text, filename)
+    def read(self, text: str, filename: str, is_remembered: Callable[[Span], bool] = lambda span: False) -> ReadResult:
+        """Read a file's decorated functions. Raises FrontendError if the text is not Python.
+
+        Functions at the top for whose place `is_remembered` holds are read when something needs them.
+        """
+        reader = self._reader(text, filename, is_remembered)
         if reader.invalid is not None:
             raise reader.invalid
         reader.finish()
-        return ReadResult(tuple(f.__relay__ for f in reader.found), tuple(reader.unread))
+        found = (f if isinstance(f, PostponedFunction) else f.__relay__ for f in reader.found)
+        return ReadResult(tuple(found), tuple(reader.unread))
 
     def source_file(self, text: str, filename: str) -> SourceFile:
         """The parsed text of a file."""
@@ -114,10 +118,12 @@ class Files:
         """The names of all files that were read so far."""
         return [reader.filename for reader in self._readers.values()]
 
-    def _reader(self, text: str, filename: str) -> FileReader:
+    def _reader(
+        self, text: str, filename: str, is_remembered: Callable[[Span], bool] = lambda span: False
+    ) -> FileReader:
         key = os.path.realpath(filename)
         if key not in self._readers:
-            reader = self._readers[key] = FileReader(self, filename)
+            reader = self._readers[key] = FileReader(self, filename, is_remembered)
             self._depth += 1
             reader.read(text)
             self._depth -= 1

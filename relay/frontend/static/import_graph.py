@@ -10,6 +10,7 @@ from pathlib import Path
 
 import attrs
 
+from relay.frontend.source import statements
 from relay.frontend.static import modules
 from relay.frontend.static.evaluation import MODULES
 from relay.frontend.static.text_files import read_bytes
@@ -73,7 +74,7 @@ class ImportGraph:
         return known
 
     def _imports(self, tree: ast.Module, path: Path) -> Iterator[Path]:
-        for node in ast.walk(tree):
+        for node in statements(tree):
             for name, level in _imported_modules(node):
                 if level == 0 and name.split(".")[0] in MODULES:
                     continue

@@ -36,6 +36,7 @@ class ImportedNames:
         self._names = names
         self._errors = errors
         self._waiting: dict[str, Callable[[], object]] = {}  # names that are read when they are needed
+        self._postponed: set[str] = set()  # those of them that are functions of this file
         self._loading: set[str] = set()
         self._stars: list[Callable[[], FileModule | str]] = []  # what `from module import *` means, the last one first
         self._has_unknown_star = False
@@ -58,6 +59,12 @@ class ImportedNames:
     def forget(self, name: str) -> None:
         """A name gets another value than an imported one."""
         self._waiting.pop(name, None)
+
+    def postpone(self, name: str, load: Callable[[], object]) -> None:
+        """A name means a function of the file, which is read when it is needed."""
+        self._names.pop(name, None)
+        self._waiting[name] = load
+        self._postponed.add(name)
 
     def statement(self, node: ast.Import | ast.ImportFrom, tried: bool = False) -> None:
         """Note what an import brings. One that is only `tried` may fail."""
@@ -94,7 +101,8 @@ class ImportedNames:
     def load_everything(self) -> None:
         """Read all modules that the file imports."""
         for name in self.waiting_names():
-            self._load(name)
+            if name not in self._postponed:
+                self._load(name)
         for star in self._stars:
             star()
 
@@ -178,6 +186,7 @@ class ImportedNames:
             return UnknownValue(name, span=self._file.span(alias), reason=found) if isinstance(found, str) else found
 
         self._names.pop(name, None)
+        self._postponed.discard(name)
         self._waiting[name] = load_value
 
     def _load(self, name: str) -> None:

@@ -55,19 +55,31 @@ class UnreadableFunction:
     outside: UnknownValue
 
 
-class FileReader:
-    """One file: what its names mean, and what is decorated in it."""
+@attrs.frozen(eq=False)
+class PostponedFunction:
+    """A decorated function that is read when something needs it: its place, and what reads it."""
 
-    def __init__(self, files: Files, filename: str) -> None:
+    span: Span
+    read: Callable[[], object]
+
+
+class FileReader:
+    """One file: what its names mean, and what is decorated in it.
+
+    `is_remembered` tells of a function at the top, by the place of its `def`, that all about it is known already.
+    """
+
+    def __init__(self, files: Files, filename: str, is_remembered: Callable[[Span], bool] = lambda span: False) -> None:
         self.files = files
         self.filename = filename
+        self._is_remembered = is_remembered
         self.file = SourceFile(Source(filename, ""), ast.Module([], []))
         self.names = files.namespace(filename)
         self.expressions = Evaluator(self.names, files.budget)
         self.has_late_annotations = sys.version_info >= (3, 14)  # which are not evaluated
         self.is_complete = False
         self.scope = _FileScope(TextScope({}, self.names), self)
-        self.found: list[Any] = []  # the decorated functions
+        self.found: list[Any] = []  # the decorated functions, some of them postponed
         self.data: list[DataClass] = []  # the data types, whose methods are still to be read
         self.operators: dict[str, object] = {}  # those that the file registers
         self.unknown_operator: UnknownValue | None = (
@@ -120,7 +132,7 @@ class FileReader:
             self.errors.append(error)
         else:
             known = not owner.definition.parameters and all(p.type for p in definition.function.parameters)
-            if known and all(function.__relay__ is not definition for function in self.found):
+            if known and all(getattr(function, "__relay__", None) is not definition for function in self.found):
                 self.found.append(self.files.wrap(definition))
 
     @property
@@ -152,7 +164,10 @@ class FileReader:
             case ast.AnnAssign(target=part, value=value) if value is not None:
                 self._assign(part, value)
             case ast.FunctionDef(name=name) if self.decorators.is_decorated(node):
-                self._define(node, name, self.scope, bound=name)
+                if self._is_remembered(self.file.function_span(node)):
+                    self._postpone(node)
+                else:
+                    self._define(node, name, self.scope, bound=name)
             case ast.FunctionDef() if (call := self.decorators.registration(node)) is not None:
                 self._operator(node, call)
             case ast.FunctionDef() if (overload := self.decorators.overload_decorator(node)) is not None:
@@ -363,6 +378,19 @@ class FileReader:
             self.found.append(function)
             if bound is not None:
                 self.names[bound] = function
+
+    def _postpone(self, node: ast.FunctionDef) -> None:
+        """Read a decorated function at the top, of which all is known, when another one needs it."""
+
+        def read() -> object:
+            self._define(node, node.name, self.scope, bound=node.name)
+            if self.found and self.found[-1] is self.names[node.name]:
+                self.found.pop()  # it has its place already
+            return self.names[node.name]
+
+        self._check_options(node)
+        self.imports.postpone(node.name, read)
+        self.found.append(PostponedFunction(self.file.function_span(node), read))
 
     def value_or_unknown(self, node: ast.expr) -> object:
         """The value of an expression if it is known without running the program; else Outside."""
