@@ -111,8 +111,8 @@ _T = _TypeVar("_T")
 _Value = _TypeVar("_Value")
 
 if _typing.TYPE_CHECKING:
-    from relay.api.call_signatures import Decorated as _Decorated
-    from relay.api.call_signatures import Decorator as _Decorator
+    from relay.api.plain_functions import Decorated as _Decorated
+    from relay.api.plain_functions import Decorator as _Decorator
     from relay.ops.signatures import *  # noqa: F403
     from relay.ops.signatures import Operators as _Operators
 

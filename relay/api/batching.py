@@ -31,7 +31,7 @@ SPLIT = "split"
 """The entry of `in_axes` for a key of `relay.random` of which each example has a part of its own."""
 
 if TYPE_CHECKING:
-    from relay.api.call_signatures import Decorated, P, R
+    from relay.api.plain_functions import Decorated, P, R
 
 _OPTIONS = ("in_axes", "out_axes", "axis_size", "axis_name")
 

@@ -37,7 +37,7 @@ from relay.typecheck.elaboration.derivatives.templates import static_parameters
 from relay.typecheck.elaboration.values.objects import derived_entity
 
 if TYPE_CHECKING:
-    from relay.api.call_signatures import Decorated, P, R
+    from relay.api.plain_functions import Decorated, P, R
 
 _Wrt = int | str | Sequence[int | str] | None
 

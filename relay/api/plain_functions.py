@@ -1,21 +1,43 @@
-"""Functions of plain Python functions, as in `relay.grad(lambda ..)` and `relay.jit`, and of texts."""
+"""Functions of plain Python functions, as in `relay.grad(lambda ..)` and `relay.jit`, and of texts; and what Python's
+type checkers know of decorated functions: they take what the Python function takes."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 from relay.api.function import RelayFunction, decorate
+from relay.calling.lowering import Lowering
+from relay.calling.programs.program_table import Explanation
 from relay.compilation.options import Options
 from relay.errors import FrontendError
 from relay.frontend import lower
 from relay.typecheck.elaboration.library import undecorated
 
-if TYPE_CHECKING:
-    from relay.api.call_signatures import Decorated, Decorator, P
+P = ParamSpec("P")
+R = TypeVar("R")
+"""The form of a result, as far as a transformation decides it; arrays are `Any`: Relay checks dtypes and shapes."""
+
+
+if TYPE_CHECKING:  # at run time it is a RelayFunction
+
+    class Decorated(RelayFunction, Generic[P, R]):
+        """A decorated function, or what a transformation such as `relay.grad` makes of one."""
+
+        def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R: ...
+        def interpret(self, *arguments: P.args, **keywords: P.kwargs) -> R: ...
+        def lower(self, *arguments: P.args, **keywords: P.kwargs) -> Lowering: ...
+        def explain(self, *arguments: P.args, **keywords: P.kwargs) -> Explanation: ...
+
+
+class Decorator(Protocol):
+    """A call such as `relay(static_argnames=..)`, which decorates."""
+
+    def __call__(self, function: Callable[P, Any], /) -> Decorated[P, Any]: ...
+
 
 _decorated: WeakKeyDictionary[FunctionType, RelayFunction] = WeakKeyDictionary()
 

@@ -163,7 +163,7 @@ class _Scope:
         return self.frame.closure.function.span
 
     @property
-    def around(self) -> Sequence[_Function]:
+    def functions(self) -> Sequence[_Function]:
         """The functions around the place, from outside."""
         return () if self.span is None else _functions_around(self.span)
 
@@ -174,18 +174,18 @@ class _Scope:
 
     def holds(self, node: _Function) -> bool:
         """True if a function is directly inside of those around the place."""
-        return any(inner is node for outer in self.around for _, inner in _local(outer))
+        return any(inner is node for outer in self.functions for _, inner in _local_names(outer))
 
     def definition(self, name: str) -> ast.expr | _Function | None:
         """The text that gives a name its meaning, in the innermost function that does."""
-        for outer in reversed(self.around):
-            found = [node for own, node in _local(outer) if own == name]
+        for outer in reversed(self.functions):
+            found = [node for own, node in _local_names(outer) if own == name]
             if found:
                 return found[-1]
         return None
 
 
-def _local(function: _Function) -> Iterator[tuple[str, ast.expr | _Function]]:
+def _local_names(function: _Function) -> Iterator[tuple[str, ast.expr | _Function]]:
     """The names that a function gives to functions: by `def`, or an assignment of a lambda or of a derivative."""
     pending: list[ast.AST] = list(function.body) if isinstance(function, ast.FunctionDef) else []
     pending.reverse()

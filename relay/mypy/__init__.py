@@ -53,7 +53,7 @@ from relay.mypy.reports import RELAY, drop_errors, report
 from relay.mypy.signatures import Signatures, any_type
 
 _FOREIGN = ("builtins", "typing", "types", "collections", "numpy", "relay", "abc", "_typeshed", "typing_extensions")
-_DECORATOR = "relay.api.call_signatures.Decorator"
+_DECORATOR = "relay.api.plain_functions.Decorator"
 _DECORATORS = ("relay._Relay.__call__", f"{_DECORATOR}.__call__")
 _MODULE = "types.ModuleType"
 _COMPOSITE = "relay.operator.registry.composite"
