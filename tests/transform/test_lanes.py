@@ -267,3 +267,35 @@ def test_tapes_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_close(gradient(values, 10), gradient.interpret(values, 10))
     with pytest.raises(relay.errors.ExecutionError, match="memory"):
         gradient(values, 100_000)
+
+
+@relay.relay
+def with_long_rounds(x):
+    y, s = x, 0.0
+    while y < 50.0:
+        z = y
+        for _ in range(20):
+            z = z * 0.99 + 0.3 * x
+            s = s + np.sin(z) * x
+        y = y * 1.3 + 0.1
+    return s
+
+
+@relay.relay
+def with_short_rounds(x):
+    y, s = x, 0.0
+    while y < 50.0:
+        for _ in range(4):
+            s = s + np.sin(y) * x
+        y = y * 1.3 + 0.1
+    return s
+
+
+def test_only_rounds_whose_backward_part_runs_in_lanes_are_recomputed() -> None:
+    """The tape of the inner loop is an array of 20 in the tape of the outer one, which has no place in lanes."""
+    prepared = Pipeline.for_level(2, ("lower", "prepare"))
+    for program, is_recomputed in ((with_long_rounds, False), (with_short_rounds, True)):
+        batch = relay.vmap(program)
+        total = relay.grad(relay.relay(lambda xs: batch(xs).sum()))  # noqa: B023
+        text = relay.to_text(prepared(total.lower(np.ones(100, np.float32)).typed))
+        assert ("recompute" in text) == is_recomputed

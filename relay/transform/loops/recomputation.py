@@ -18,6 +18,7 @@ from relay.ir.expr import (
     Binding,
     Block,
     Call,
+    Constant,
     Derivative,
     Exit,
     Expr,
@@ -38,7 +39,7 @@ from relay.ir.traverse import blocks, free_variables, operands
 from relay.ir.types import TupleType, Type
 from relay.operator import lookup
 from relay.operator.facets import IndexKind
-from relay.transform.analysis.lanes import LaneLoop, NoLanes, lane_loop, prefers_lanes
+from relay.transform.analysis.lanes import MOST_ELEMENTS, LaneLoop, NoLanes, lane_loop, prefers_lanes
 from relay.transform.analysis.value_ranges import ValueRanges
 from relay.transform.core.rebuilding import with_body, with_functions
 from relay.transform.module_pass import pass_about
@@ -91,6 +92,8 @@ class _Rounds:
         if parts is None:
             return None
         before, inner, after = parts
+        if not _has_small_tapes(inner):
+            return None  # the backward part would not run in lanes, and compute everything twice
         bound = {t for b in inner for t in b.targets}
         end = loop.body.terminator
         assert isinstance(end, Next)
@@ -132,6 +135,21 @@ class _Rounds:
             return Binding((results[0],), call), []
         both = Var("results", type_, span)
         return Binding((both,), call), [Binding((r,), Project(both, n, span)) for n, r in enumerate(results)]
+
+
+def _has_small_tapes(bindings: Sequence[Binding]) -> bool:
+    """True if the tapes of loops inside loops fit in lanes: that of a counted loop is an array in the other's tape."""
+    pending = [(b.value, False) for b in bindings]
+    while pending:
+        value, is_inside = pending.pop()
+        if isinstance(value, Loop):
+            if is_inside and value.counter is not None:
+                count = value.counter.count
+                if not isinstance(count, Constant) or int(count.value) > MOST_ELEMENTS:
+                    return False
+            is_inside = True
+        pending += [(b.value, is_inside) for block in blocks(value) for b in block.bindings]
+    return True
 
 
 def _with_names(block: Block, names: dict[Var, Var]) -> Block:
