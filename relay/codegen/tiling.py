@@ -32,6 +32,17 @@ class TilingChoice:
 
 DEFAULT = TilingChoice()
 
+
+@attrs.frozen
+class HandSchedule:
+    """The loops of a kernel that the program chooses: blocks of an elementwise kernel, or what `choice` has."""
+
+    choice: TilingChoice
+    tile: tuple[int, ...] = ()
+    vectorize: bool = True
+    unroll: bool = False
+
+
 Choices: TypeAlias = Mapping[str, TilingChoice]
 """Choices by the kernels' names."""
 

@@ -152,10 +152,12 @@ class Memory(metaclass=_FacetType):
         in_place: how to write the result over an operand that is not needed any more.
         fill: the number that all elements of the result are, whatever the operands; or UNDEFINED: they may be
             anything, since nobody reads them, and nothing is computed.
+        stored: the result is in memory, whoever reads it: a kernel ends with this operator.
     """
 
     in_place: InPlace | None = None
     fill: float | Undefined | None = None
+    stored: bool = False
 
     @property
     def constant(self) -> float | None:

@@ -1,10 +1,11 @@
-"""Optimization barriers and undefined tensors: operators that only the compiler writes."""
+"""Values that are others, for the compiler: barriers, ends of kernels, schedules, and undefined tensors."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from relay.ir.types import FLOAT32, FLOAT64, INT32, BaseType
+from relay.errors import TypeMismatch
+from relay.ir.types import FLOAT32, FLOAT64, INT32, BaseType, Shape
 from relay.ops.notation import (
     UNDEFINED,
     Algebra,
@@ -56,3 +57,81 @@ def undef(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
     array([0., 0.], dtype=float32)
     """
     return np.zeros(shape, dtype.dtype)
+
+
+@register_op(
+    relation=Relation("T -> T", relations.same_shape),
+    pattern=Pattern.ELEMENTWISE,
+    compute=elementwise(lambda e: e, direct=True),
+    gradient=lambda x, out, dout: dout,
+    algebra=Algebra(linear=(0,)),
+    memory=Memory(stored=True),
+    sampler=cases(case((2, 3)), case(())),
+)
+def stop_fusion(x: Tensor) -> Tensor:
+    """x itself, stored in memory: the kernel that computes it ends, and what reads it is in others.
+    x: (T, s) -> (T, s).
+
+    >>> relay.stop_fusion(np.float32([1, 2]))
+    array([1., 2.], dtype=float32)
+    """
+    return x.copy()
+
+
+def _scheduled_shape(
+    x: Shape,
+    *,
+    tile: tuple[int, ...],
+    vectorize: bool,
+    unroll: bool,
+    parallel: bool | None,
+    rule: str | None,
+    rows: int | None,
+    vectors: int | None,
+    packed: bool | None,
+) -> Shape:
+    if not isinstance(tile, tuple) or not all(isinstance(t, int) and t >= 1 for t in tile):
+        raise TypeMismatch(f"a tile is a tuple of lengths, at least 1, found {tile!r}")
+    if tile and len(tile) != len(x):
+        raise TypeMismatch(f"a tile has a length for each axis: {len(x)}, found {tile!r}")
+    for name, number in (("rows", rows), ("vectors", vectors)):
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+            raise TypeMismatch(f"{name} must be a number from 1 on, found {number!r}")
+    for name, truth in (("vectorize", vectorize), ("unroll", unroll), ("parallel", parallel), ("packed", packed)):
+        if truth is not None and not isinstance(truth, bool):
+            raise TypeMismatch(f"{name} must be True or False, found {truth!r}")
+    if rule is not None and not isinstance(rule, str):
+        raise TypeMismatch(f"a rule goes by its name, found {rule!r}")
+    return x
+
+
+@register_op(
+    relation=Relation("T -> T", _scheduled_shape),
+    pattern=Pattern.ELEMENTWISE,
+    compute=lambda x, **options: elementwise(lambda e: e, direct=True)(x),
+    gradient=lambda x, out, dout, **options: dout,
+    algebra=Algebra(linear=(0,)),
+    memory=Memory(stored=True),
+    sampler=cases(case((2, 3), tile=(2, 2)), case((), parallel=False)),
+)
+def schedule(
+    x: Tensor,
+    tile: tuple[int, ...] = (),
+    vectorize: bool = True,
+    unroll: bool = False,
+    parallel: bool | None = None,
+    rule: str | None = None,
+    rows: int | None = None,
+    vectors: int | None = None,
+    packed: bool | None = None,
+) -> Tensor:
+    """x itself, computed by a kernel whose loops are chosen by hand. x: (T, s) -> (T, s). `tile`: the lengths of the
+    blocks, along each axis, in which an elementwise kernel goes through its result, in vectors if `vectorize`, with the
+    rounds of the other loops in a block written out if `unroll`. Of a product: `rows` and `vectors` are the tile that
+    stays in registers, and `packed` copies panels of the right operand. `parallel`: share the loops among threads, or
+    not. `rule`: the schedule rule, as `relay show --stage kernels` names it. What is left out is chosen as elsewhere.
+
+    >>> relay.schedule(np.float32([1, 2]), tile=(2,))
+    array([1., 2.], dtype=float32)
+    """
+    return x.copy()

@@ -1940,6 +1940,28 @@ class Operators:
         """
 
     @staticmethod
+    def schedule(
+        x: Any,
+        tile: Any = (),
+        vectorize: bool = True,
+        unroll: bool = False,
+        parallel: Any = None,
+        rule: Any = None,
+        rows: Any = None,
+        vectors: Any = None,
+        packed: Any = None,
+    ) -> Any:
+        """Type: T -> T
+
+        x itself, computed by a kernel whose loops are chosen by hand. x: (T, s) -> (T, s). `tile`: the lengths of the
+        blocks, along each axis, in which an elementwise kernel goes through its result, in vectors if `vectorize`, with
+        the rounds of the other loops in a block written out if `unroll`. Of a product: `rows` and `vectors` are the
+        tile that stays in registers, and `packed` copies panels of the right operand. `parallel`: share the loops among
+        threads, or not. `rule`: the schedule rule, as `relay show --stage kernels` names it. What is left out is chosen
+        as elsewhere.
+        """
+
+    @staticmethod
     def searchsorted(ordered: Any, values: Any, side: str = "left") -> Any:
         """Type: T:number, T -> int32
 
@@ -2092,6 +2114,14 @@ class Operators:
         """Type: T:float -> T
 
         The square root of `var`, whose gradient where it is 0 is 0. x: (T float, s) -> (T, s without the axes).
+        """
+
+    @staticmethod
+    def stop_fusion(x: Any) -> Any:
+        """Type: T -> T
+
+        x itself, stored in memory: the kernel that computes it ends, and what reads it is in others. x: (T, s) -> (T,
+        s).
         """
 
     @staticmethod
@@ -2596,6 +2626,7 @@ scaled_dot_product_attention = Operators.scaled_dot_product_attention
 scatter_add = Operators.scatter_add
 scatter_nd = Operators.scatter_nd
 scatter_nd_add = Operators.scatter_nd_add
+schedule = Operators.schedule
 searchsorted = Operators.searchsorted
 selu = Operators.selu
 sequence_mask = Operators.sequence_mask
@@ -2616,6 +2647,7 @@ square = Operators.square
 squeeze = Operators.squeeze
 stack = Operators.stack
 std = Operators.std
+stop_fusion = Operators.stop_fusion
 stop_gradient = Operators.stop_gradient
 straight_through = Operators.straight_through
 strided_slice = Operators.strided_slice

@@ -14,7 +14,7 @@ from relay.codegen.kernels.rules import Plan, Rule, Table
 from relay.codegen.lowering import module_builder
 from relay.codegen.runtime import cpu
 from relay.codegen.tiling import TilingChoice
-from relay.errors import InternalError
+from relay.errors import InternalError, RelayError
 
 KERNEL_WEIGHTS = np.random.default_rng(1).standard_normal((3, 3, 64, 32))
 
@@ -32,6 +32,7 @@ KERNELS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "columns": (lambda x: x.mean(axis=0), [(70, 45)]),
     "transposed": (lambda x: relay.transpose(x) * 2.0, [(50, 70)]),
     "pointwise": (lambda x, y: relay.tanh(x) + y, [(50, 70), (50, 70)]),
+    "blocks by hand": (lambda x: relay.schedule(relay.tanh(x), tile=(8, 16), unroll=True), [(50, 70)]),
     "broadcast": (lambda x, y: x + y, [(50, 70), (70,)]),
     "normalized": (lambda x: (x - x.mean(axis=1, keepdims=True)) / x.std(axis=1, keepdims=True), [(20, 90)]),
     "two at once": (lambda x: (x.sum(), x.max(axis=1)), [(20, 90)]),
@@ -102,6 +103,31 @@ def test_show_tells_the_rule_of_each_kernel(tmp_path: Any, capsys: pytest.Captur
     out = capsys.readouterr().out
     assert "kernel0_matmul -> Tensor[float32, (64, 10)]\n  computes matmul\n  gemm: 64 x 10 over 40, " in out
     assert "short_common_rows: 4 loops, rows of at most 10 elements: " in out
+
+
+def test_schedules_by_hand_that_do_not_suit_are_refused() -> None:
+    x = np.ones((8, 8))
+    for options, message in (
+        ({"tile": (4, 4)}, "a tile does not apply to this kernel, whose rule is"),
+        ({"rule": "winograd"}, "the rule 'winograd' does not apply to this kernel"),
+        ({"tile": (4,)}, "a tile has a length for each axis: 2"),
+        ({"rows": 0}, "rows must be a number from 1 on"),
+        ({"parallel": 1}, "parallel must be True or False"),
+    ):
+        with pytest.raises(RelayError, match=message):
+            relay.relay(lambda x, options=options: relay.schedule(x @ x, **options))(x)
+
+
+def test_kernels_end_where_the_program_says() -> None:
+    x = np.ones(600)
+    whole = relay.relay(lambda x: relay.exp(x * 2.0) + 1.0)
+    parts = relay.relay(lambda x: relay.stop_fusion(relay.exp(relay.stop_fusion(x * 2.0))) + 1.0)
+    assert len(module_builder.schedules(whole.core(x), 2, {})) == 1
+    assert [s.operators for s in module_builder.schedules(parts.core(x), 2, {})] == [
+        ("multiply", "stop_fusion"), ("exp", "stop_fusion"), ("add",),
+    ]  # fmt: skip
+    np.testing.assert_array_equal(parts(x), whole(x))
+    assert relay.grad(lambda x: parts(x).sum()).interpret(x)[0] == pytest.approx(2 * np.exp(2))
 
 
 def show_main(arguments: list[str]) -> int:

@@ -25,7 +25,7 @@ from relay.codegen.kernels.stage import (
     substitute_variables,
     volume,
 )
-from relay.codegen.tiling import DEFAULT, TilingChoice, Tilings
+from relay.codegen.tiling import DEFAULT, HandSchedule, TilingChoice, Tilings
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import STACK_BYTES, Expression, Statement, tirx
 from relay.ir.types import BaseType
@@ -77,6 +77,7 @@ class Emission:
         self.threads = threads
         self.index = index
         self.choice = choice
+        self.schedule: HandSchedule | None = None  # what the program has chosen
         self.lane: Expression | None = None  # where several rows are computed at once: which one
         self.explores = explores
         self.decisions: list[Decision] = []

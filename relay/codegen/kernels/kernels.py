@@ -28,7 +28,7 @@ from relay.codegen.kernels.schedules import (
     with_registers,
 )
 from relay.codegen.kernels.sharing import with_shared_parts
-from relay.codegen.tiling import DEFAULT, Choices, TilingChoice, TilingOptions, kernel_name
+from relay.codegen.tiling import DEFAULT, Choices, HandSchedule, TilingChoice, TilingOptions, kernel_name
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.machine import current_machine
 from relay.codegen.tvm.tir import Expression, GlobalVar, Statement, tirx
@@ -344,7 +344,9 @@ def _build_counting(
     """As `_build`, with indices of 64 bits if they are `wide`."""
     extents = Extents(sizes, wide)
     inputs, outputs, tensors = group_stages(group, operands, extents)
-    e = Emission(threads, "int64" if wide else "int32", choice, explores)
+    chosen = _chosen_schedule(group, choice)
+    e = Emission(threads, "int64" if wide else "int32", choice if chosen is None else chosen.choice, explores)
+    e.schedule = chosen
     parameters: list[Any] = []
     statements: list[Statement] = []
     for tensor, atom in zip((*inputs, *outputs), (*operands, *(None for _ in outputs)), strict=True):
@@ -353,6 +355,8 @@ def _build_counting(
         statements += declared
     given = _constant_operands(e, inputs, parameters, _packable(group, operands) if packs else ())
     loops = emit(e, outputs, [tensors[var].op for var in group.kept])
+    if chosen is not None:
+        _check_schedule(group, chosen, e.decisions)
     for constant in e.packings:
         plain = next(e.places[k].buffer for k, g in e.constants.items() if g is constant)
         if any(_reads(statement, plain) for statement in loops):  # as it is, too
@@ -367,6 +371,35 @@ def _build_counting(
     packed = {given[constant]: found for constant, found in e.packings.items()}
     options = TilingOptions(tuple(e.alternatives), e.tilings) if e.alternatives or e.tilings else None
     return _BuiltKernel(flat, temporaries, packed, e.decisions, options)
+
+
+def _schedule_call(group: FusionGroup) -> OpCall | None:
+    """The call that says how the kernel of a group is to be made."""
+    calls = (b.value for b in group.bindings if isinstance(b.value, OpCall))
+    return next((c for c in calls if lookup(c.operator).memory.stored and "rule" in c.attributes), None)
+
+
+def _chosen_schedule(group: FusionGroup, choice: TilingChoice) -> HandSchedule | None:
+    """The loops that the program chooses for a group; for the rest, those of `choice`."""
+    call = _schedule_call(group)
+    if call is None:
+        return None
+    given: Any = call.attributes
+    names = {"height": "rows", "vectors": "vectors", "packed": "packed", "parallel": "parallel", "rule": "rule"}
+    chosen = {field: given[name] for field, name in names.items() if given[name] is not None}
+    return HandSchedule(attrs.evolve(choice, **chosen), given["tile"], given["vectorize"], given["unroll"])
+
+
+def _check_schedule(group: FusionGroup, chosen: HandSchedule, decisions: Sequence[Decision]) -> None:
+    """Raise CompileError where the loops that the program has chosen do not suit what the kernel computes."""
+    call = _schedule_call(group)
+    assert call is not None
+    taken = ", ".join(dict.fromkeys(d.rule for d in decisions))
+    wanted = "blocks_by_hand" if chosen.tile else call.attributes["rule"]
+    if wanted is not None and all(d.rule != wanted for d in decisions):
+        what = "a tile does" if chosen.tile else f"the rule {wanted!r} does"
+        help = "tiles are for elementwise kernels of known sizes" if chosen.tile else None
+        raise CompileError(f"{what} not apply to this kernel, whose rule is {taken}", call.span, help=help)
 
 
 def group_stages(

@@ -70,7 +70,13 @@ class Level(enum.Enum):
 
 def merge_groups(calls: BlockCalls, drafts: Iterable[GroupDraft]) -> list[GroupDraft]:
     """The groups, given from the last one to the first, of which some have become one."""
-    return _MultiOutputFusion(calls).merge_groups(drafts)
+    apart: list[GroupDraft] = []
+    others: list[GroupDraft] = []
+    for draft in drafts:
+        ends = any(calls.operator(i).memory.stored for i in draft.members)
+        (apart if ends else others).append(draft)
+    merged = _MultiOutputFusion(calls).merge_groups(others)
+    return sorted([*merged, *apart], key=lambda draft: -draft.place) if apart else merged
 
 
 class _MultiOutputFusion:

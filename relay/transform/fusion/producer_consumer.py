@@ -59,6 +59,7 @@ class _ProducerConsumerFusion:
         self.calls = calls
         self.groups: dict[int, list[GroupDraft]] = {}  # of each call
         self.alone = set(calls.leaving)  # calls that are results, also those that are too large to be parts
+        self.alone |= {i for i in calls.users if calls.operator(i).memory.stored}
         self.free: set[int] = set()  # calls without operands, which each group makes for itself
 
     def drafts(self) -> list[GroupDraft]:
