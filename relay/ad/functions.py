@@ -25,7 +25,8 @@ import numpy as np
 
 from relay.ad.blocks import Reversal
 from relay.ad.branches import unpacking
-from relay.ad.checkpoints import DEEPEST, divide_loops, tape_bytes
+from relay.ad.checkpointing.lines import divide_lines
+from relay.ad.checkpointing.loops import DEEPEST, divide_loops, tape_bytes
 from relay.ad.conditions import separate_conditions
 from relay.ad.cotangents import Cotangent, Cotangents, pack, pack_type, type_of
 from relay.ad.interface import Interface, make_tuple
@@ -162,6 +163,7 @@ class ModuleReversal:
         if depth:
             function, made = self._divide_loops(function, depth)
             self.functions.update(made)
+        function = self._divide_lines(derivative, function)
         self.functions[derivative.name] = self._derivative(derivative, function, self._needs_shadows(function))
         while self._queue:
             self._make_versions(self._queue.popleft())
@@ -194,6 +196,28 @@ class ModuleReversal:
             derivative.span,
             help='memory="recompute" takes about the square root of the number of rounds',
         )
+
+    def _divide_lines(self, derivative: Derivative, function: Function) -> Function:
+        """The function in parts that are computed again, where its values do not fit in the allowed bytes.
+
+        Raises DifferentiationError if the parts do not, either.
+        """
+        memory = derivative.grad.memory
+        if isinstance(memory, str) or function.rule is not None or self._is_recursive(function):
+            return function
+        trial = ModuleReversal(dict(self.functions), self._data)
+        trial.functions[function.name] = function
+        grad = attrs.evolve(derivative.grad, memory="store")  # type: ignore[misc]
+        trial.derive(attrs.evolve(derivative, grad=grad, of=function.name))  # type: ignore[misc]
+        division = divide_lines(function, memory, trial.function(derivative.name), self.fresh_name)
+        if division.kept > memory:
+            raise DifferentiationError(
+                f"the values that the derivative keeps need at least {division.kept:.0f} bytes, but memory={memory}",
+                derivative.span,
+                help="these are the states between parts that are computed again, and the values of one part",
+            )
+        self.functions.update(division.parts)
+        return division.function
 
     def _divide_loops(self, function: Function, depth: int) -> tuple[Function, dict[str, Function]]:
         called = [

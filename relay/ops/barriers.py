@@ -27,7 +27,7 @@ from relay.typecheck import relations
     pattern=Pattern.ELEMENTWISE,
     compute=lambda x, number: elementwise(lambda e: e, direct=True)(x),
     gradient=lambda x, out, dout, number: dout,
-    algebra=Algebra(linear=(0,), maps_over_tree=True),
+    algebra=Algebra(linear=(0,), maps_over_tree=True, forwards=0),
     sampler=cases(case((2, 3)), case((), number=7), case((0, 3))),
 )
 def optimization_barrier(x: Tensor, number: int = 0) -> Tensor:

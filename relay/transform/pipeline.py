@@ -22,6 +22,7 @@ from relay.transform.properties import CODE, CONTRACTS, PROPERTIES, STAGES, chec
 _CLEAN = ("simplify", "fold_constants", "eliminate_common_subexpressions", "simplify", "eliminate_dead_code")
 _EXPANDED = ("expand_composites", "inline", "reduce_strength", "flatten_tuples", *_CLEAN)
 _FLAT = ("flatten_sums", "allocate_tapes", "flatten_tuples", *_CLEAN)
+_LAST = ("remove_identities", "eliminate_dead_code", "loop_tail_calls")  # barriers stand until equal calls are merged
 _LOOPS = ("fold_induction_variables", "simplify", "hoist_invariants", "vectorize_loops", "batch_products")
 _LOOPS_BEFORE = tuple(
     step
@@ -61,7 +62,6 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     (*BETWEEN[1], "loop_tail_calls"),
     (
         *(
-            "remove_identities",
             *BETWEEN[2],
             "eliminate_dead_arguments",
             "eliminate_dead_fields",
@@ -69,11 +69,10 @@ LEVELS: tuple[tuple[str, ...], ...] = (
             "eliminate_cells",
             "choose_layouts",
         ),
-        *(*_LOOPS, "reorder_products", "distribute_loops", "sink_accumulators", *_FLAT, "loop_tail_calls"),
+        *(*_LOOPS, "reorder_products", "distribute_loops", "sink_accumulators", *_FLAT, *_LAST),
     ),
     (
         *(
-            "remove_identities",
             *BETWEEN[3],
             "eliminate_dead_arguments",
             "eliminate_dead_fields",
@@ -82,7 +81,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
             "unroll_loops",
         ),
         *("fold_scales", "join_products", "choose_layouts", *_LOOPS),
-        *("reorder_products", "distribute_loops", "sink_accumulators", *_FLAT, "loop_tail_calls"),
+        *("reorder_products", "distribute_loops", "sink_accumulators", *_FLAT, *_LAST),
     ),
 )
 """The phase `optimize`: what is done with a structured core module at the levels 0 to 3."""

@@ -112,7 +112,7 @@ def test_schedules_by_hand_that_do_not_suit_are_refused() -> None:
         ({"rule": "winograd"}, "the rule 'winograd' does not apply to this kernel"),
         ({"tile": (4,)}, "a tile has a length for each axis: 2"),
         ({"rows": 0}, "rows must be a number from 1 on"),
-        ({"parallel": 1}, "parallel must be True or False"),
+        ({"parallel": 1}, "parallel of schedule must be bool"),
     ):
         with pytest.raises(RelayError, match=message):
             relay.relay(lambda x, options=options: relay.schedule(x @ x, **options))(x)
