@@ -142,14 +142,7 @@ def to_int8(
     Raises ValueError without samples, for samples that give a product infinities or NaNs, for another method, a
     percentile that is none, integers with scales that are not powers of two, or integers with derivatives.
     """
-    if integer and straight_through:
-        raise ValueError("a program in integers has no derivatives; leave integer or straight_through out")
-    if integer and not power_of_two:
-        raise ValueError("a program in integers has scales that are powers of two; leave power_of_two out")
-    if method not in get_args(Method):
-        raise ValueError(f"the method is {', '.join(get_args(Method))}; found {method!r}")
-    if not 0 < percentile <= 100:
-        raise ValueError(f"a percentile is above 0 and at most 100, found {percentile}")
+    _check_options(method, percentile, power_of_two, integer, straight_through)
     given = [[np.asarray(a) for a in arguments] for arguments in samples]
     if not given:
         raise ValueError("quantization needs samples of the arguments")
@@ -157,15 +150,7 @@ def to_int8(
     layers = quantized_layers(module)
     before = _observe_layers(module, layers, given)
     reached = {target: call for target, call in layers.items() if before[target]}
-    values: dict[Atom, list[np.ndarray]] = {}
-    for target, call in reached.items():
-        for position, atom in enumerate(call.arguments):
-            seen = [one.operands[position] for one in before[target]]
-            if not all(np.isfinite(array).all() for array in seen):
-                place = f"{call.span}: " if call.span is not None else ""
-                what = f"the samples give {call.operator} infinities or NaNs"
-                raise ValueError(f"{place}{what}, which 8 bits do not have")
-            values.setdefault(atom, []).extend(seen)
+    values = _operand_values(reached, before)
     scales = {
         atom: _scale(seen, "max" if isinstance(atom, Constant) else method, percentile, power_of_two)
         for atom, seen in values.items()
@@ -189,19 +174,8 @@ def to_int8(
         target: [attrs.evolve(time, result=_as_floats(time.result, reached[target], scales)) for time in by_sum[total]]
         for target, total in sums.items()
     }
-    found = []
-    for target, call in reached.items():
-        own = [scales[a] for a in call.arguments]
-        exact = [one.result for one in before[target]]
-        error = _error([_in_8_bits(call, one.operands, own) for one in before[target]], exact)
-        pairs = [
-            (new.result, old.result)
-            for run in range(len(given))
-            for new, old in zip(_of_run(after[target], run), _of_run(before[target], run), strict=False)
-        ]
-        total = _error([new for new, _ in pairs], [old for _, old in pairs])
-        found.append(Layer(call.operator, call.span, (own[0], own[1]), error, total, len(exact)))
-    return QuantizedProgram(made, tuple(found))
+    measured = [_layer(call, scales, before[target], after[target], len(given)) for target, call in reached.items()]
+    return QuantizedProgram(made, tuple(measured))
 
 
 # ---- what is quantized
@@ -214,6 +188,55 @@ class _LayerCall:
     run: int
     operands: Sequence[np.ndarray]
     result: np.ndarray
+
+
+def _check_options(
+    method: Method, percentile: float, power_of_two: bool, integer: bool, straight_through: bool
+) -> None:
+    if integer and straight_through:
+        raise ValueError("a program in integers has no derivatives; leave integer or straight_through out")
+    if integer and not power_of_two:
+        raise ValueError("a program in integers has scales that are powers of two; leave power_of_two out")
+    if method not in get_args(Method):
+        raise ValueError(f"the method is {', '.join(get_args(Method))}; found {method!r}")
+    if not 0 < percentile <= 100:
+        raise ValueError(f"a percentile is above 0 and at most 100, found {percentile}")
+
+
+def _operand_values(
+    reached: Mapping[Var, OpCall], before: Mapping[Var, Sequence[_LayerCall]]
+) -> dict[Atom, list[np.ndarray]]:
+    """The values that operands of products have had. Raises ValueError for infinities and NaNs."""
+    values: dict[Atom, list[np.ndarray]] = {}
+    for target, call in reached.items():
+        for position, atom in enumerate(call.arguments):
+            seen = [one.operands[position] for one in before[target]]
+            if not all(np.isfinite(array).all() for array in seen):
+                place = f"{call.span}: " if call.span is not None else ""
+                what = f"the samples give {call.operator} infinities or NaNs"
+                raise ValueError(f"{place}{what}, which 8 bits do not have")
+            values.setdefault(atom, []).extend(seen)
+    return values
+
+
+def _layer(
+    call: OpCall,
+    scales: Mapping[Atom, float],
+    before: Sequence[_LayerCall],
+    after: Sequence[_LayerCall],
+    runs: int,
+) -> Layer:
+    """A quantized product, and the errors of its results: of the times that it was computed before and after."""
+    own = [scales[a] for a in call.arguments]
+    exact = [one.result for one in before]
+    error = _error([_in_8_bits(call, one.operands, own) for one in before], exact)
+    pairs = [
+        (new.result, old.result)
+        for run in range(runs)
+        for new, old in zip(_of_run(after, run), _of_run(before, run), strict=False)
+    ]
+    total = _error([new for new, _ in pairs], [old for _, old in pairs])
+    return Layer(call.operator, call.span, (own[0], own[1]), error, total, len(exact))
 
 
 def _observe_layers(

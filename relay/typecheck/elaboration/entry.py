@@ -269,6 +269,26 @@ def _derived_entry(
         if parameter in checker.function_arguments:
             inputs[position] = restore_closures(checker, body, arguments[position], inputs[position], span)
     checker.function_arguments.clear()  # what is differentiated gets them as functions
+    positional, keywords = _written_arguments(function, arguments, inputs)
+    with checker.at_frame(attrs.evolve(checker.frame, active=(instance,), effects=instance.effects)):
+        derived = call_derived(checker, body, entity, positional, keywords, span)
+        # Data-dependent sizes end with the function, as in `results.result_value`: types of what leaves it say Any.
+        result = checker.materialize(body, pack_sizes(checker, body, derived, None, None, span), span)
+    checker.unify_at(result.type, instance.result, span, "the derivative")
+    body.terminator = Exit(label, (result.atom,), span)
+    parameters = tuple(v.atom for v in (*values, *extra) if v is not None)
+
+    def build() -> Function:
+        return Function(name, parameters, body.block(), label, checker.final_type(instance.result), (), None, span)  # type: ignore[arg-type]
+
+    instance.build = build
+    return name
+
+
+def _written_arguments(
+    function: Function, arguments: Sequence[Argument], inputs: Sequence[AbstractValue]
+) -> tuple[list[AbstractValue], list[tuple[str, AbstractValue]]]:
+    """The positional and the keyword arguments of a call that gives a function's parameters these values."""
     signature = function.signature or tuple(Parameter() for _ in function.parameters)
     positional: list[AbstractValue] = []
     keywords: list[tuple[str, AbstractValue]] = []
@@ -289,19 +309,7 @@ def _derived_entry(
             keywords.append((function.parameters[position].name, given))
         else:
             positional.append(given)
-    with checker.at_frame(attrs.evolve(checker.frame, active=(instance,), effects=instance.effects)):
-        derived = call_derived(checker, body, entity, positional, keywords, span)
-        # Data-dependent sizes end with the function, as in `results.result_value`: types of what leaves it say Any.
-        result = checker.materialize(body, pack_sizes(checker, body, derived, None, None, span), span)
-    checker.unify_at(result.type, instance.result, span, "the derivative")
-    body.terminator = Exit(label, (result.atom,), span)
-    parameters = tuple(v.atom for v in (*values, *extra) if v is not None)
-
-    def build() -> Function:
-        return Function(name, parameters, body.block(), label, checker.final_type(instance.result), (), None, span)  # type: ignore[arg-type]
-
-    instance.build = build
-    return name
+    return positional, keywords
 
 
 def elaborate_scheme(engine: Engine, definition: Definition | DerivedDefinition) -> Scheme:

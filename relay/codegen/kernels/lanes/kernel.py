@@ -156,20 +156,7 @@ class _Builder:
         code.emit(tirx.Bind(limit, tirx.truncdiv(tirx.BufferLoad(table, [BUDGET]), integer(self.threads))))
 
         def refill(code: VectorCode) -> None:
-            raised = tirx.Var("raised", "int32")
-            with code.collect() as ask:
-                code.emit(tirx.Bind(raised, tirx.call_extern("int32", "TVMFFIEnvCheckSignals")))
-                stopped = tirx.EQ(tirx.BufferLoad(table, [STACK_LIMIT]), integer(UNLIMITED))
-                with code.collect() as interrupted:
-                    code.store(status, integer(INTERRUPTED))
-                    code.store(alive, integer(0))
-                with code.collect() as go_on:
-                    code.store(left, integer(ROUNDS))
-                code.emit_if(tirx.Or(tirx.NE(raised, integer(0, "int32")), stopped), interrupted, go_on)
-            with code.collect() as give_up:
-                code.store(alive, integer(0))
-            again = tirx.And(tirx.NE(polls, integer(0)), tirx.NE(code.load(alive), integer(0)))
-            code.emit_if(again, ask, give_up)
+            self._refill(code, table, polls, (left, alive, status))
 
         around = KernelContext(
             self._operand, self._size, self.failure, refill, left, alive, status, limit, RUNNING_OUT_OF_MEMORY
@@ -198,6 +185,25 @@ class _Builder:
         for memory in program.tapes.memories:
             code.emit(tirx.Evaluate(tir.extern("free", code.load(memory.address))))
         return [*self.declarations, *code.allocations, *code.statements]
+
+    def _refill(self, code: VectorCode, table: Any, polls: Any, cells: tuple[Any, Any, Any]) -> None:
+        """Let Python handle signals, and go on for another number of rounds: the cells hold the rounds that are left,
+        whether the lanes go on, and the status."""
+        left, alive, status = cells
+        raised = tirx.Var("raised", "int32")
+        with code.collect() as ask:
+            code.emit(tirx.Bind(raised, tirx.call_extern("int32", "TVMFFIEnvCheckSignals")))
+            stopped = tirx.EQ(tirx.BufferLoad(table, [STACK_LIMIT]), integer(UNLIMITED))
+            with code.collect() as interrupted:
+                code.store(status, integer(INTERRUPTED))
+                code.store(alive, integer(0))
+            with code.collect() as go_on:
+                code.store(left, integer(ROUNDS))
+            code.emit_if(tirx.Or(tirx.NE(raised, integer(0, "int32")), stopped), interrupted, go_on)
+        with code.collect() as give_up:
+            code.store(alive, integer(0))
+        again = tirx.And(tirx.NE(polls, integer(0)), tirx.NE(code.load(alive), integer(0)))
+        code.emit_if(again, ask, give_up)
 
     def _add(self, code: VectorCode, total: Vector, value: Operand, rest: Expression) -> None:
         """total += value, in the lanes that are meant."""

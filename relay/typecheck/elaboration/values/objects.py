@@ -81,51 +81,56 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
         return GlobalFunction(definition)
     if isinstance(definition, DerivedDefinition):
         return derived_entity(definition)
-    if isinstance(
-        value, DynamicValue | DerivativeFunction | LocalFunction | GlobalFunction
-    ):  # what a template is about
+    if isinstance(value, DynamicValue | DerivativeFunction | LocalFunction | GlobalFunction):  # of a template
         return value
     if hasattr(value, "__relay_array__"):
         return _array(np.asarray(value), span)
-    if isinstance(value, Operator | BaseType | TensorType | str | types.ModuleType | np.dtype) or value is None:
+    if _is_static_object(value):
         return PythonObject(value)
     if isinstance(value, functools.partial):
         object_entity(value.func, span)  # raises for what cannot be called
-        return PythonObject(value)
-    if data_class(value) is not None:
-        return PythonObject(value)
-    if value is dict or is_record_class(value) or value is dataclasses.replace:
-        return PythonObject(value)
-    if isinstance(value, slice | frozenset) or value is Ellipsis:
-        return PythonObject(value)
-    if hasattr(value, "__relay_builtin__") or hasattr(value, "__relay_template__"):
-        return PythonObject(value)
-    is_array = hasattr(value, "__relay_array__")
-    if isinstance(value, type) and (is_array or issubclass(value, np.generic | np.ndarray | str)):
         return PythonObject(value)
     refused = refusal(value, span)
     if refused is not None:
         raise refused
     if isinstance(value, types.FunctionType) and undecorated.is_read(value):
         return GlobalFunction(undecorated.definition(value))
+    if isinstance(value, set):
+        return PythonObject(frozenset(value))
+    if callable(value) and (operator := library_operator(value)) is not None:
+        return PythonObject(operator)
+    raise _without_meaning(value, span)
+
+
+def _is_static_object(value: object) -> bool:
+    """True if an object is a value at compile time as it stands."""
+    if isinstance(value, Operator | BaseType | TensorType | str | types.ModuleType | np.dtype | slice | frozenset):
+        return True
+    if value is None or value is dict or value is dataclasses.replace or value is Ellipsis:
+        return True
+    if data_class(value) is not None or is_record_class(value):
+        return True
+    if hasattr(value, "__relay_builtin__") or hasattr(value, "__relay_template__"):
+        return True
+    return isinstance(value, type) and issubclass(value, np.generic | np.ndarray | str)
+
+
+def _without_meaning(value: object, span: Span | None) -> FrontendError:
+    """The error for an object that has no meaning in programs."""
     name = getattr(value, "__name__", None)
-    if isinstance(value, types.BuiltinFunctionType | types.FunctionType) or callable(value):
+    if callable(value):
         module = (getattr(value, "__module__", None) or "").split(".")[0]
-        if (operator := library_operator(value)) is not None:
-            return PythonObject(operator)
         is_returned = hasattr(value, "__relay_returned__")
         what = "was returned by a program" if is_returned else "is a Python function that Relay does not know"
         called = "this lambda" if name == "<lambda>" else repr(name or value)
-        raise FrontendError(f"{called} {what}", span, help=_replacement_advice(value, name, module, is_returned))
+        return FrontendError(f"{called} {what}", span, help=_replacement_advice(value, name, module, is_returned))
     if isinstance(value, TypeId) or is_parameter(value):
-        raise FrontendError(
+        return FrontendError(
             f"{name or value} is a variable of types, which has no value",
             span,
             help="a size is an attribute of a tensor: `x.shape[0]`",
         )
-    if isinstance(value, set):
-        return PythonObject(frozenset(value))
-    raise FrontendError(f"a Python {type(value).__name__} has no meaning in a Relay program", span)
+    return FrontendError(f"a Python {type(value).__name__} has no meaning in a Relay program", span)
 
 
 def _replacement_advice(value: object, name: str | None, module: str, is_returned: bool) -> str:
