@@ -13,6 +13,7 @@ import numpy as np
 
 from relay.calling import array as results
 from relay.calling.array import Array
+from relay.ir import tree
 from relay.ir.types import BaseType
 
 
@@ -80,32 +81,22 @@ def dtype_of(dtype: Any) -> Any:
 
 
 def unwrap_arrays(value: Any) -> Any:
-    """NumPy's arrays in place of ours, also in tuples, lists and dicts."""
-    if isinstance(value, PythonArray):
-        return value.shared_memory()
-    if isinstance(value, Array):
-        return value.numpy()
-    if isinstance(value, BaseType):
-        return value.dtype
-    if type(value) in (tuple, list):
-        return type(value)(map(unwrap_arrays, value))
-    if type(value) is dict:
-        return {key: unwrap_arrays(part) for key, part in value.items()}
-    return value
+    """NumPy's arrays and dtypes in place of ours, also in structures."""
+    leaves, structure = tree.flatten(value)
+    arrays = [leaf.numpy() if isinstance(leaf, Array) else leaf for leaf in leaves]
+    return tree.unflatten(structure, arrays, static=dtype_of)
 
 
 def wrap_arrays(value: Any) -> Any:
     """The reverse, for what NumPy returns."""
-    if isinstance(value, np.ndarray | np.generic):
-        return PythonArray(np.asarray(value))
-    if isinstance(value, PythonArray):
-        return value
-    if isinstance(value, Array):
-        return PythonArray(value.numpy())
-    if isinstance(value, tuple):
-        parts = tuple(map(wrap_arrays, value))
-        return type(value)(*parts) if hasattr(value, "_fields") else parts
-    return list(map(wrap_arrays, value)) if type(value) is list else value
+    leaves, structure = tree.flatten(value)
+    return tree.unflatten(structure, [_wrap(leaf) for leaf in leaves])
+
+
+def _wrap(leaf: Any) -> Any:
+    if isinstance(leaf, np.ndarray | np.generic):
+        return PythonArray(np.asarray(leaf))
+    return PythonArray(leaf.numpy()) if isinstance(leaf, Array) and not isinstance(leaf, PythonArray) else leaf
 
 
 _DIVISIONS = ("__floordiv__", "__mod__", "__divmod__")

@@ -339,15 +339,13 @@ def _caller_result(value: Any) -> Any:
 
 def _argument_copy(value: Any) -> Any:
     """An argument of a call inside of a program: assignments in the function do not change the caller's."""
-    if isinstance(value, PythonArray):
-        return PythonArray(value.shared_memory())
-    if isinstance(value, np.ndarray | np.generic):
-        return PythonArray(np.asarray(value))
-    if type(value) in (tuple, list):
-        return type(value)(map(_argument_copy, value))
-    if type(value) is dict:
-        return {key: _argument_copy(part) for key, part in value.items()}
-    return value
+
+    def change(leaf: Any) -> Any:
+        if isinstance(leaf, PythonArray):
+            return PythonArray(leaf.shared_memory())
+        return PythonArray(np.asarray(leaf)) if isinstance(leaf, np.ndarray | np.generic) else leaf
+
+    return _map_leaves(value, change)
 
 
 def _for_program(value: Any, references: dict[int, tuple[Ref, Any, Any]]) -> Any:

@@ -28,6 +28,7 @@ import numpy as np
 
 from relay.errors import ExecutionError, MachineCodeError, RelayError
 from relay.eval.sizes import attribute_with_sizes, with_sizes
+from relay.ir import tree
 from relay.ir.dims import DataDependentDim, TypeId, evaluate, variables
 from relay.ir.expr import (
     Assert,
@@ -368,13 +369,12 @@ def _as_float64(array: Array) -> Array:
 
 
 def _leaves(value: Any) -> list[Array]:
-    return [a for item in value for a in _leaves(item)] if isinstance(value, tuple) else [np.asarray(value)]
+    return [np.asarray(leaf) for leaf in tree.flatten(value)[0]]
 
 
 def _copies(value: Any) -> Any:
-    return [_copies(v) for v in value] if isinstance(value, list) else (
-        tuple(map(_copies, value)) if isinstance(value, tuple) else np.array(value)
-    )  # fmt: skip
+    leaves, structure = tree.flatten(value)
+    return tree.unflatten(structure, [np.array(leaf) for leaf in leaves])
 
 
 # ---- arguments
@@ -432,14 +432,14 @@ def _perturb_arguments(arguments: Sequence[Any], seed: int) -> list[Any]:
     rng = np.random.default_rng(seed)
 
     def perturb(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(perturb, value))
         if value.dtype.name not in ROUNDINGS:
             return value
         step = float(ml_dtypes.finfo(value.dtype).eps)
         return (_as_float64(value) * (1 + step * rng.uniform(-2, 2, value.shape))).astype(value.dtype)
 
-    return [perturb(argument) for argument in arguments]
+    leaves, structure = tree.flatten(list(arguments))
+    perturbed: list[Any] = tree.unflatten(structure, [perturb(leaf) for leaf in leaves])
+    return perturbed
 
 
 # ---- the references

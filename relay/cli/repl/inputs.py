@@ -20,6 +20,7 @@ from relay.api.plain_functions import from_source
 from relay.errors import RelayError
 from relay.errors.diagnostic import wants_color
 from relay.frontend.lower import lower_text
+from relay.ir import tree
 from relay.ir.annotations.annotation import Ref
 from relay.ir.types import FunctionType, QuantifiedType, show
 from relay.support.tracebacks import without_own_frames
@@ -200,8 +201,6 @@ def value_type(value: Any) -> str | None:
 
 
 def _has_arrays(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return any(map(_has_arrays, value))
-    if isinstance(value, dict):
-        return any(map(_has_arrays, value.values()))
-    return isinstance(value, np.ndarray | np.generic | Array | Ref) or hasattr(type(value), "__relay_data__")
+    leaves, _ = tree.flatten(value, lambda part: isinstance(part, Ref) or hasattr(type(part), "__relay_data__"))
+    kinds = np.ndarray | np.generic | Array | Ref
+    return any(isinstance(leaf, kinds) or hasattr(type(leaf), "__relay_data__") for leaf in leaves)
