@@ -298,6 +298,7 @@ _TOOLS = {
     "builder": "relay.api.builder",
     "debug": "relay.debug",
     "lax": "relay.library.lax",
+    "numbers": "relay.api.numbers",
     "testing": "relay.testing",
 }
 """Modules over everything, which are imported when they are first used."""
