@@ -25,7 +25,8 @@ class Breakpoint:
     """A place to stop: all given conditions must be true. `hits` counts the stops.
 
     A `line` of a `file` (its name, or the end of its path; None: any), the beginning of a `function`, a call of an
-    `operator`; `when` a condition holds. A breakpoint of a condition alone stops where it becomes true.
+    `operator`; `when` a condition holds. A breakpoint of a condition alone stops where it becomes true. With a `log`
+    message the program goes on, and the message is printed.
     """
 
     number: int
@@ -34,6 +35,7 @@ class Breakpoint:
     function: str | None = None
     operator: str | None = None
     when: Condition | None = None
+    log: str | None = None
     hits: int = 0
     held: bool = False  # the condition, where it was looked at last
 

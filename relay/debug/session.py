@@ -26,6 +26,7 @@ from relay.debug import places
 from relay.debug.breakpoints import Breakpoint, Condition, NonFinite, applied_operator
 from relay.debug.conditions import Conditions
 from relay.debug.expressions import Expressions, assigned_values, not_defined, python_value
+from relay.debug.log_messages import expressions_in, log_text
 from relay.debug.notebook import session_html
 from relay.debug.places import Point
 from relay.debug.programs import Program, program_of
@@ -108,6 +109,8 @@ class Session:
         self._points: dict[Block, tuple[Point, ...]] = {}
         self.listen: Callable[[], bool] = lambda: False
         """Asked between two steps: whether the program is to stop, as another thread wants it."""
+        self.write: Callable[[str], object] = print
+        """Takes the messages of breakpoints that do not stop."""
         self.stops_at_non_finite = False
         """True if the program stops before an operation that makes a NaN or infinity from finite numbers."""
         self._passed = -1  # the step at which it has stopped for that
@@ -174,6 +177,7 @@ class Session:
         function: str | None = None,
         operator: str | None = None,
         when: Condition | None = None,
+        log: str | None = None,
     ) -> Breakpoint:
         """A breakpoint at a line (of a file, by its name), at the beginning of a function, at calls of an operator, or
         wherever a condition becomes true; with several of them, all must be true.
@@ -181,7 +185,8 @@ class Session:
         A line that computes nothing means the next one that does. Raises FrontendError for one after the last line, for
         a function, operator or variable that the program does not have, and for a condition that is not an expression.
 
-        If a condition fails, the program stops there, and `stop.error` says why; the breakpoint stays.
+        If a condition fails, the program stops there, and `stop.error` says why; the breakpoint stays. With `log` the
+        program does not stop, and prints the message, in which `{x + 1}` is the value of an expression.
         """
         if line is not None:
             line = self._line_with_code(line, file)
@@ -194,8 +199,10 @@ class Session:
             raise FrontendError("a breakpoint is at a line, function or operator, or has a condition")
         if when is not None:
             self._conditions.check(when)
+        for expression in expressions_in(log) if log is not None else ():
+            self._conditions.check(expression)
         self._numbers += 1
-        made = Breakpoint(self._numbers, line, file, function, operator, when)
+        made = Breakpoint(self._numbers, line, file, function, operator, when, log)
         self.breakpoints.append(made)
         return made
 
@@ -457,7 +464,7 @@ class Session:
             while self._recording.undo():
                 if self.listen():
                     return self._stop_at("interrupt")
-                if (found := self._breakpoint()) is not None:
+                if (found := self._breakpoint(writes=False)) is not None:
                     return self._stop_at("breakpoint", found if isinstance(found, Breakpoint) else None)
                 if reached():
                     return self._stop_at(reason)
@@ -479,13 +486,14 @@ class Session:
     def at_breakpoint(self) -> Breakpoint | None:
         """The breakpoint at which the program is stopped, if any."""
         try:
-            found = None if self.finished or self.error is not None else self._breakpoint()
+            found = None if self.finished or self.error is not None else self._breakpoint(writes=False)
         except _ConditionError as failed:
             found = failed.breakpoint
         return found if isinstance(found, Breakpoint) else None
 
-    def _breakpoint(self) -> Breakpoint | bool | None:
-        """The breakpoint at which the program is stopped; True for one in the program itself."""
+    def _breakpoint(self, writes: bool = True) -> Breakpoint | bool | None:
+        """The breakpoint at which the program is stopped; True for one in the program itself. `writes`: those with a
+        message write it."""
         point = self._point
         if point.is_breakpoint:
             return True
@@ -495,6 +503,11 @@ class Session:
         begins_line, begins_call = self._begins_line(), self._begins_call()
         for breakpoint in self.breakpoints:
             if not breakpoint.is_at(frame, point, begins_line, begins_call):
+                continue
+            if breakpoint.log is not None and not writes:
+                continue
+            if breakpoint.when is None and breakpoint.log is not None:
+                self._write_message(breakpoint)
                 continue
             if breakpoint.when is None:
                 return breakpoint
@@ -506,8 +519,17 @@ class Session:
                 if not (before and breakpoint.is_condition_only):
                     raise _ConditionError(breakpoint, error) from None
             if breakpoint.held and not (before and breakpoint.is_condition_only):
-                return breakpoint
+                if breakpoint.log is None:
+                    return breakpoint
+                self._write_message(breakpoint)
         return None
+
+    def _write_message(self, breakpoint: Breakpoint) -> None:
+        """Write the message of a breakpoint that does not stop."""
+        breakpoint.hits += 1
+        frame = self._top_frame
+        found = variables(frame, self.program.names)
+        self.write(log_text(breakpoint.log or "", lambda text: self._expressions.compute(text, frame, found)))
 
     # ---- what it looks at
 

@@ -152,11 +152,14 @@ def test_a_session(client: Client, file: Path) -> None:
     assert client.move("stepBack")["reason"] in ("step", "breakpoint")
     assert client.move("reverseContinue")["description"] == "the record begins"
     assert client.place() == ("total", 13)
-    client.request("setBreakpoints", source={"path": str(file)}, breakpoints=[])
+    messages = [{"line": 14, "logMessage": "{x}: {square(x) * 2.0}"}, {"line": 14, "logMessage": "{x"}]
+    found = client.request("setBreakpoints", source={"path": str(file)}, breakpoints=messages)["breakpoints"]
+    assert [b["verified"] for b in found] == [True, False] and "braces that do not fit" in found[1]["message"]
     client.request("continue", threadId=1)
     assert client.event("exited") == {"exitCode": 0}
     client.event("terminated")
     said = client.output()
+    assert "1.0: 4.0\n2.0: 10.0\n4.0: 34.0\n" in said
     assert "found 48.0\n" in said and "total returned Array(25." in said
     client.request("disconnect")
 

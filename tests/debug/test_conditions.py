@@ -193,3 +193,31 @@ def test_the_calls_of_a_deep_recursion_are_shown_in_part() -> None:
     assert len(lines) <= 63 and sum(line.startswith("->") for line in lines) == 1
     assert [line for line in lines if " more .." in line] == ["   .. 470 more ..", "   .. 470 more .."]
     assert "500" in session._repr_html_() and session.show() == "n: Tensor[int32, ()] = 500"
+
+
+def test_a_breakpoint_with_a_message_does_not_stop() -> None:
+    @relay
+    def total(x):
+        found = 0.0
+        for v in x:
+            found = found + v
+        return found
+
+    session = debug.step(total, np.array([1.0, 2.0]))
+    said: list[str] = []
+    session.write = said.append
+    line = total.__relay__.function.span.line + 3
+    made = session.breakpoint(line, log="{{{v}}} and {found + x[0:1]}, {x[7]}")
+    session.breakpoint(line, when="v > 1.5", log="large")
+    assert session.resume().reason == "end" and made.hits == 2
+    assert said[0].startswith("{1.0} and [1.], <index 7 is out of range") and len(said) == 3 and said[2] == "large"
+    session.resume_back()
+    assert len(said) == 3
+    for wrong, message in [
+        ("{", "braces"),
+        ("{}", "without an expression"),
+        ("{y}", "no variable"),
+        ("{v +}", "is not"),
+    ]:
+        with pytest.raises(relay.FrontendError, match=message):
+            session.breakpoint(line, log=wrong)

@@ -37,7 +37,7 @@ CAPABILITIES = {
             *("supportsEvaluateForHovers", "supportsStepBack", "supportsSetVariable", "supportsRestartRequest"),
             *("supportsExceptionInfoRequest", "supportsDelayedStackTraceLoading", "supportsTerminateRequest"),
             *("supportsCompletionsRequest", "supportsSteppingGranularity", "supportsBreakpointLocationsRequest"),
-            *("supportsVariableType", "supportsVariablePaging"),
+            *("supportsVariableType", "supportsVariablePaging", "supportsLogPoints"),
         ),
         True,
     ),
@@ -64,6 +64,7 @@ class Wanted:
     line: int | None
     function: str | None
     condition: str | None
+    log: str | None = None
     made: Breakpoint | None = None
 
 
@@ -141,12 +142,16 @@ class Requests:
         given = arguments.get("breakpoints")
         if given is None:
             given = [{"line": line} for line in arguments.get("lines") or ()]
-        return {"breakpoints": [self._want(file, self._own_line(b), None, b.get("condition")) for b in given]}
+        wanted = [
+            Wanted(0, file, self._own_line(b), None, _text(b, "condition"), _text(b, "logMessage")) for b in given
+        ]
+        return {"breakpoints": [self._want(each) for each in wanted]}
 
     def on_setFunctionBreakpoints(self, arguments: Arguments) -> object:
         self._drop([w for w in self.wanted if w.line is None])
         given = arguments.get("breakpoints") or ()
-        return {"breakpoints": [self._want(None, None, str(b.get("name")), b.get("condition")) for b in given]}
+        wanted = [Wanted(0, None, None, str(b.get("name")), _text(b, "condition")) for b in given]
+        return {"breakpoints": [self._want(each) for each in wanted]}
 
     def on_setExceptionBreakpoints(self, arguments: Arguments) -> object:
         found = set(arguments.get("filters") or ())
@@ -168,14 +173,14 @@ class Requests:
         """Make a session the one that is asked about, with the breakpoints that are wanted."""
         self.session = session
         session.listen = lambda: self.interrupted
+        session.write = lambda text: self.event("output", {"category": "console", "output": f"{text}\n"})
         session.stops_at_non_finite = "nan" in self.filters
         for wanted in self.wanted:
             self.event("breakpoint", {"reason": "changed", "breakpoint": self._set(wanted)})
 
-    def _want(self, file: str | None, line: int | None, function: str | None, condition: object) -> object:
+    def _want(self, wanted: Wanted) -> object:
         self._numbers += 1
-        text = condition.strip() if isinstance(condition, str) else ""
-        wanted = Wanted(self._numbers, file, line, function, text or None)
+        wanted.number = self._numbers
         self.wanted.append(wanted)
         return self._set(wanted)
 
@@ -197,6 +202,7 @@ class Requests:
                 function=None if operator else wanted.function,
                 operator=operator,
                 when=wanted.condition,
+                log=wanted.log,
             )
         except RelayError as error:
             wanted.made = None
@@ -372,6 +378,12 @@ class Requests:
 
 def _scope(name: str, number: int, expensive: bool, hint: str) -> dict[str, Any]:
     return {"name": name, "variablesReference": number, "expensive": expensive, "presentationHint": hint}
+
+
+def _text(arguments: Arguments, name: str) -> str | None:
+    """A text that is not empty."""
+    found = arguments.get(name)
+    return found.strip() or None if isinstance(found, str) else None
 
 
 def _number(arguments: Arguments, name: str) -> int:
