@@ -113,6 +113,12 @@ class RelayFunction(ProgramDispatcher):
         """The Python function that was decorated; None for functions made of others, or of a text."""
         return self._python
 
+    @property
+    def __func__(self) -> Any:  # so that `break f` of pdb is one in the Python function
+        if self._python is None:
+            raise AttributeError("__func__")
+        return self._python
+
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """In a class it is a method, as a Python function is: `self` is its first argument."""
         return self if instance is None else MethodType(self, instance)

@@ -157,6 +157,8 @@ def test_pdb_stops_in_a_decorated_function() -> None:
     said = debugged(f"b {__file__}:{line}\nc\np float(x), x.shape, k\nn\np float(y)\nw\nq\n", outer, np.array([3.0]))
     assert "(3.0, (), 1.0)" in said and "6.0" in said
     assert "outer" in said and "-> return y + k" in said
+    said = debugged("b self\nc\np float(x[0])\nq\n", outer, np.array([3.0]))  # the decorated function
+    assert "outer()" in said and "3.0" in said
 
 
 def test_breakpoint_in_a_program(monkeypatch) -> None:

@@ -112,7 +112,7 @@ class Profile:
         return [
             f"{self.name}: {duration(self.seconds)} a call, the median of {self.runs}; "
             f"{count(self.flops)}FLOP, {count(self.bytes)}B moved; {self.threads} thread{'s' * (self.threads != 1)}",
-            f"measuring takes {share} of it; measured against ordinary calls in turns, the shortest of each: {more}",
+            f"measuring takes {share} of it; by the clock of the processor, in turns with ordinary calls: {more}",
             f"peak of this machine: {self.peak}",
         ]
 
