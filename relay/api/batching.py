@@ -8,7 +8,7 @@ optimizer makes calls on all examples of it (`relay/transform/batching`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from relay.api import tree
@@ -207,7 +207,7 @@ def _frozen(axes: Any) -> Any:
         return ("dict", *((key, _frozen(value)) for key, value in axes.items()))
     if isinstance(axes, Sequence) and not isinstance(axes, str):
         return (type(axes).__name__, *map(_frozen, axes))
-    return axes
+    return axes if isinstance(axes, Hashable) else id(axes)  # of what is refused where it is read
 
 
 vmap.__relay_template__ = VMAP  # type: ignore[attr-defined]

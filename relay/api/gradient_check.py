@@ -23,6 +23,7 @@ import ml_dtypes
 import numpy as np
 
 from relay.api.differentiation import vjp
+from relay.api.templates import definition_of, readable_operand
 from relay.calling.array import Array
 from relay.errors import DifferentiationError, ExecutionError, TypeCheckError
 from relay.ir.annotations.annotation import Ref
@@ -123,6 +124,8 @@ def _compare(
     tolerance: float | None,
 ) -> _Comparison:
     """Compare the gradient of f at these arguments with finite differences, as `check_gradient` does."""
+    f = readable_operand(f)
+    definition_of(f, "check_gradient")
     static = [p.static for p in f._function.signature or ()][: len(arguments)]
     given = tuple(a if is_static else _copy_values(a) for a, is_static in zip_longest(arguments, static))
     wide = tuple(_map_floats(a, lambda leaf: leaf.astype(np.float64)) for a in given)

@@ -29,6 +29,7 @@ import numpy as np
 from relay.api.function import RelayFunction
 from relay.api.integer_programs import float_results, to_integers
 from relay.api.modules import from_module
+from relay.api.templates import definition_of, readable_operand
 from relay.calling.executable import Executable
 from relay.compilation.stages import DEFAULT_LEVEL, CompiledSignature, check_target
 from relay.errors import Span
@@ -146,6 +147,9 @@ def to_int8(
     given = [[np.asarray(a) for a in arguments] for arguments in samples]
     if not given:
         raise ValueError("quantization needs samples of the arguments")
+    if not isinstance(function, Module):
+        function = readable_operand(function)
+        definition_of(function, "to_int8")
     module = function if isinstance(function, Module) else function.core(*given[0])
     layers = quantized_layers(module)
     before = _observe_layers(module, layers, given)

@@ -118,7 +118,8 @@ def undecorated_error(name: str, f: Any) -> TypeMismatch:
     """The error for a derivative of something else than a function of Relay's."""
     message = f"{name} needs a function decorated with @relay, found"
     if not callable(f):
-        call = f"relay.{name}(f, x)" if name in ("vjp", "jvp") else f"relay.{name}(f)(x)"
+        operands = {"vjp": "(f, x)", "jvp": "(f, x)", "check_gradient": "(f, x)", "to_int8": "(f, samples)"}
+        call = f"relay.{name}{operands.get(name, '(f)(x)')}"
         help = f"pass the function itself, and not what it returns: {call}"
         return TypeMismatch(f"{message} a value, of type {type(f).__name__}", help=help)
     code = getattr(f, "__code__", None)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 
 import relay
@@ -147,3 +149,29 @@ def test_deep_and_broken_functions(inside: str) -> None:
     text = f"def f(x):\n    return {inside}\n"
     with contextlib.suppress(FrontendError):
         relay.from_source(text)
+
+
+TRANSFORMATIONS: list[Callable[[Any], Any]] = [
+    *(
+        lambda f, name=name: getattr(relay, name)(f)(1.0)
+        for name in ("grad", "value_and_grad", "vmap", "jacobian", "hessian", "checkpoint", "relay")
+    ),
+    *(lambda f, name=name: getattr(relay, name)(f, 1.0) for name in ("vjp", "check_gradient", "tune", "explain")),
+    lambda f: relay.jvp(f, (1.0,), (1.0,)),
+    lambda f: relay.to_int8(f, [(1.0,)]),
+]
+
+
+@pytest.mark.parametrize("given", [3, None, "f", len, np.sin, object()], ids=str)
+def test_transformations_of_what_is_no_function_of_a_program(given: Any) -> None:
+    for transform in TRANSFORMATIONS:
+        with pytest.raises(relay.RelayError, match=f"function|{type(given).__name__}"):
+            transform(given)
+
+
+@pytest.mark.parametrize("axes", [{0}, object(), [0, {0}], "0", True, 1.5])
+def test_axes_that_are_none(axes: Any) -> None:
+    with pytest.raises(relay.RelayError, match="axes"):
+        relay.vmap(relay.relay(lambda x: x * 2.0), in_axes=axes)(np.ones((2, 3)))
+    with pytest.raises(relay.RelayError, match="axes"):
+        relay.vmap(relay.relay(lambda x: x * 2.0), out_axes=axes)(np.ones((2, 3)))
