@@ -2,8 +2,7 @@
 
     python examples/vta_digits.py [EPOCHS [FOLDER]]
 
-The first convolution, with one channel, stays on the processor; the others are streams of instructions, which run on
-the simulator. Writes timeline.svg, timeline.json (https://ui.perfetto.dev) and roofline.svg.
+All but the first layer run on the simulator. Writes timeline.svg, timeline.json (for Perfetto) and roofline.svg.
 """
 
 import sys
@@ -34,7 +33,6 @@ def scores(params, x):
 
 @relay
 def loss(params, x, y):
-    """Mean cross-entropy of the labels y: (n,) int32."""
     return relay.cross_entropy(scores(params, x), y)
 
 
@@ -60,11 +58,10 @@ def main(epochs=20, folder="build/vta_digits"):
     network = relay(lambda x: scores(params, x))
     quantized = relay.to_int8(network, [[train_x[n : n + BATCH]] for n in (0, BATCH)], "max", integer=True)
     on_vta = quantized.compile(target="vta")
-    batches = [test_x[n : n + BATCH] for n in range(0, len(test_x) - BATCH + 1, BATCH)]
+    batches = [(test_x[n : n + BATCH], test_y[n : n + BATCH]) for n in range(0, len(test_x) - BATCH + 1, BATCH)]
     for name, run in (("float", network), ("vta  ", on_vta)):
-        found = np.concatenate([np.asarray(run(batch)).argmax(1) for batch in batches])
-        print(f"{name} accuracy {np.mean(found == test_y[: len(found)]):.2%}")
-    same = np.array_equal(on_vta(batches[0]), quantized.interpret(batches[0]))
+        print(f"{name} accuracy {np.mean([np.asarray(run(x)).argmax(1) == y for x, y in batches]):.2%}")
+    same = np.array_equal(on_vta(batches[0][0]), quantized.interpret(batches[0][0]))
     print(f"the interpreter, which runs the quantized program, gives {'the same' if same else 'other'} numbers")
     streams = list(on_vta.vta_program().values())
     layers = {name: timing for stream in streams for name, timing in section_timings(stream).items()}
@@ -73,11 +70,10 @@ def main(epochs=20, folder="build/vta_digits"):
     whole = [estimate(stream.instructions, stream.config) for stream in streams]
     cycles, steps = sum(t.cycles for t in whole), sum(t.gemm_steps for t in whole)
     print(f"{len(streams)} streams for {BATCH} images: {cycles} cycles, utilization {steps / cycles:.2f}")
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "timeline.svg").write_text(to_svg(whole[0]))
-    (folder / "timeline.json").write_text(to_perfetto(whole[0], streams[0].instructions))
-    (folder / "roofline.svg").write_text(roofline_svg({"two virtual threads": list(layers.items())}))
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    Path(folder, "timeline.svg").write_text(to_svg(whole[0]))
+    Path(folder, "timeline.json").write_text(to_perfetto(whole[0], streams[0].instructions))
+    Path(folder, "roofline.svg").write_text(roofline_svg({"two virtual threads": list(layers.items())}))
 
 
 if __name__ == "__main__":
