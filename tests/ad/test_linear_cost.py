@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import modes
+from agreement import assert_modes_agree
 
 import relay
 from relay import List
@@ -346,9 +346,11 @@ def test_what_others_see_is_not_changed() -> None:
         return kept[0][0] + kept[1][0] + kept[2][1], y, x
 
     x = np.ones(3)
-    for run in modes(versions):
-        total, y, changed = run(x)
-        assert float(total) == 1.0 + 10.0 + 10.0
-        np.testing.assert_array_equal(y, [10.0, 10.0, 10.0])
-        np.testing.assert_array_equal(changed, [7.0, 10.0, 10.0])
+    assert_modes_agree(
+        versions,
+        x,
+        expected=(1.0 + 10.0 + 10.0, np.array([10.0, 10.0, 10.0]), np.array([7.0, 10.0, 10.0])),
+        rtol=0,
+        atol=0,
+    )
     np.testing.assert_array_equal(x, np.ones(3))

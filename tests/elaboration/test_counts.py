@@ -236,9 +236,7 @@ def test_each_of_them_fails_where_it_leaves_the_integers() -> None:
 
 
 def test_numbers_of_python_stay_integers() -> None:
-    for run in modes(of_python_numbers):
-        a, b, c, d = run(3, 2.5)
-        assert (float(a), int(b), int(c), float(d)) == (9.0, 6, 1, 1.5)
+    assert_modes_agree(of_python_numbers, 3, 2.5, expected=(9.0, 6, 1, 1.5), rtol=0, atol=0)
 
 
 def test_whole_numbers_are_converted_where_they_meet_floats() -> None:

@@ -161,8 +161,7 @@ def f(rows):
     function = R.from_source(text, {"np": np})
     for shape in ((0, 4), (0, 0), (3, 4)):
         rows = np.ones(shape)
-        for run in modes(function):
-            np.testing.assert_allclose(run(rows), 0.0 if shape[0] == 0 else 3 * (1.0 + 24.0))
+        assert_modes_agree(function, rows, expected=0.0 if shape[0] == 0 else 3 * (1.0 + 24.0))
     with pytest.raises(R.RelayError, match="is out of range for axis 0"):
         R.from_source("def f(x):\n    for i in range(2):\n        x = x + x[7]\n    return x\n")(np.ones(3))
 
