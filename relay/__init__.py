@@ -207,7 +207,7 @@ pmax = _inside_only("pmax", "pmax(x, axis_name): the largest of x of all example
 pmin = _inside_only("pmin", "pmin(x, axis_name): the smallest of x of all examples along an axis; see `psum`.")
 all_gather = _inside_only(
     "all_gather",
-    "all_gather(x, axis_name, axis=0, tiled=False): x of all examples, along a new axis; `tiled`: one behind the other"
+    "all_gather(x, axis_name, axis=0, tiled=False): x of all examples, along a new axis; `tiled`: one after the other"
     " along an axis that x has. See `psum`.",
 )
 axis_index = _inside_only("axis_index", "axis_index(axis_name): the number of the example along an axis, an int32.")

@@ -38,7 +38,7 @@ class _Abandoned(BaseException):
 
 @attrs.frozen(eq=False)
 class _Question:
-    """What an example asks: a call of a collective operator, and its operand."""
+    """The request of an example: a call of a collective operator, and its operand."""
 
     call: OpCall
     operands: tuple[Tensor, ...]
@@ -46,7 +46,7 @@ class _Question:
 
 @attrs.frozen(eq=False)
 class _End:
-    """What an example passes on to the next round."""
+    """The values that an example passes on to the next round."""
 
     values: tuple[object, ...]
 

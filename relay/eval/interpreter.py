@@ -155,7 +155,7 @@ class Machine:
     def run_round(
         self, frame: Frame, binding: Binding, around: Sequence[Frame | Differentiation]
     ) -> tuple[object, ...]:
-        """What a round of a loop passes on to the next. `around`: the frames that wait for it."""
+        """The values that a round of a loop passes on to the next. `around`: the frames that wait for it."""
         passed: list[tuple[object, ...]] = []
 
         def end(values: tuple[object, ...]) -> None:

@@ -73,7 +73,7 @@ def asks(value: Expr, axis: str) -> bool:
 
 
 class Surroundings(Protocol):
-    """What a division knows of the function around the loop."""
+    """The facts about the function around the loop."""
 
     is_differentiated: bool  # a derivative of the function is still to be made
 
@@ -109,7 +109,7 @@ _Ways: TypeAlias = dict[object, list[tuple[Atom, ...]]]
 
 
 def _ways(block: Block) -> _Ways:
-    """What leads to each loop's next round or end, by its label, and to each branch's end, by the branch."""
+    """The blocks that lead to each loop's next round or end, by its label, and to each branch's end, by the branch."""
     found: _Ways = {}
     for inner in all_blocks(block):
         end = inner.terminator
@@ -197,7 +197,7 @@ class Division:
         return StackType(type_), False
 
     def empty(self, emitter: Emitter, variable: Var) -> tuple[Value, bool]:
-        """What is kept of no example yet, and whether that is an array."""
+        """The values that are kept of no example yet, and whether each is an array."""
         type_, is_rows = self.kept_type(variable)
         if isinstance(type_, TensorType):
             attributes: dict[str, Any] = {"shape": type_.shape, "dtype": type_.base}
@@ -397,8 +397,8 @@ class _Part:
         return tuple(self._parameter(t) if f else t for t, f in zip(targets, flags, strict=True))
 
     def _keep(self, position: int, atoms: Sequence[Atom], flags: Sequence[bool]) -> list[Atom]:
-        """What takes the place of values: of those that are marked what is kept of all examples. Writes the loop of
-        what waits."""
+        """The replacements of values: of those that are marked, the values that are kept of all examples. Writes the loop
+        of what waits."""
         places: list[Atom] = list(atoms)
         new = set()
         for number, (atom, flag) in enumerate(zip(atoms, flags, strict=True)):

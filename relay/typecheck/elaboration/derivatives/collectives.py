@@ -78,7 +78,7 @@ def gather(
     span: Span | None,
 ) -> AbstractValue:
     """A structure with each tensor of all examples in place of that of one: along a new axis, or, if they are `tiled`,
-    one behind the other along one of its own. `options`: the axis, and `tiled`."""
+    one after the other along one of its own. `options`: the axis, and `tiled`."""
     tiled = is_constant_bool(options[1])
     if not isinstance(options[0], Number) or tiled is None:
         raise TypeCheckError("axis and tiled must be known at compile time", span)
