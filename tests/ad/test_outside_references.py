@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from agreement import assert_modes_agree, modes
+from agreement import modes
 from generators.random_references import Writer
 
 import relay
@@ -301,7 +301,8 @@ def test_the_result_of_a_function_with_its_own_gradient_depends_on_its_arguments
         s.value = s.value * x
         return reading(2.0, s) + s.value
 
-    assert_modes_agree(relay.grad(held_only, wrt="x"), X, cell(3.0), expected=2 * 9.0 * X)
+    for run in modes(relay.grad(held_only, wrt="x")):
+        np.testing.assert_allclose(run(X, cell(3.0)), 2 * 9.0 * X)
 
 
 @relay.relay

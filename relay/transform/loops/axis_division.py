@@ -397,8 +397,8 @@ class _Part:
         return tuple(self._parameter(t) if f else t for t, f in zip(targets, flags, strict=True))
 
     def _keep(self, position: int, atoms: Sequence[Atom], flags: Sequence[bool]) -> list[Atom]:
-        """The replacements of values: of those that are marked, the values that are kept of all examples. Writes the loop
-        of what waits."""
+        """The replacements of values: of those that are marked, the values that are kept of all examples.
+        Writes the loop of what waits."""
         places: list[Atom] = list(atoms)
         new = set()
         for number, (atom, flag) in enumerate(zip(atoms, flags, strict=True)):
