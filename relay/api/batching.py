@@ -25,7 +25,7 @@ from relay.api.templates import (
 )
 from relay.calling.closures import ReturnedFunction
 from relay.errors import TypeCheckError
-from relay.ops.random.generation import random_split
+from relay.operator import lookup
 
 SPLIT = "split"
 """The entry of `in_axes` for a key of `relay.random` of which each example has a part of its own."""
@@ -145,7 +145,7 @@ def vmapped({parameter_names(parameters)}):
 """
 
 
-_NAMES = {"split__": random_split, "tree_map__": tree.map, "tree_leaves__": tree.leaves}
+_NAMES = {"split__": lookup("random_split"), "tree_map__": tree.map, "tree_leaves__": tree.leaves}
 
 VMAP = TextTemplate("vmap", False, _vmap_text, _OPTIONS, names=_NAMES)
 
