@@ -11,27 +11,9 @@ import numpy as np
 
 from relay.errors import TypeMismatch
 from relay.ir.types import BFLOAT16
-
-
-class _Tensor(ctypes.Structure):
-    """A DLTensor."""
-
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    )
-
+from relay.support.dl_tensor import CODE_OF_BFLOAT, DLTensor
 
 _CPU = 1
-_CODE_OF_BFLOAT = 4
 
 
 def array_from_dlpack(value: Any) -> np.ndarray:
@@ -59,7 +41,7 @@ def _bfloat16(value: Any) -> np.ndarray | None:
     if not is_one:
         return None
     tensor = _tensor(capsule)
-    if (tensor.device_type, tensor.code, tensor.bits, tensor.lanes) != (_CPU, _CODE_OF_BFLOAT, 16, 1):
+    if (tensor.device_type, tensor.code, tensor.bits, tensor.lanes) != (_CPU, CODE_OF_BFLOAT, 16, 1):
         return None
     shape = tuple(tensor.shape[: tensor.ndim])
     if not math.prod(shape):
@@ -83,12 +65,12 @@ def dlpack_capsule(array: np.ndarray, **options: Any) -> Any:
         return array.__dlpack__(**options)
     options.pop("max_version", None)  # the newer form of a capsule has its fields elsewhere
     capsule = array.view(np.uint16).__dlpack__(**options)
-    _tensor(capsule).code = _CODE_OF_BFLOAT
+    _tensor(capsule).code = CODE_OF_BFLOAT
     return capsule
 
 
-def _tensor(capsule: Any) -> _Tensor:
+def _tensor(capsule: Any) -> DLTensor:
     """The tensor in a capsule that nobody has taken."""
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.argtypes, pointer.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
-    return _Tensor.from_address(pointer(capsule, b"dltensor"))
+    return DLTensor.from_address(pointer(capsule, b"dltensor"))

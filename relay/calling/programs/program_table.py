@@ -35,8 +35,7 @@ Elaborate: TypeAlias = "Callable[[Sequence[Argument], Collection[Place], Places]
 """Elaborates a function for arguments, with symbolic axes, and with numbers that may be static."""
 
 MANY_SYMBOLIC = 32
-"""The largest number of programs with symbolic sizes for one kind of call. Each call tries them in order. Each call
-tries them in order."""
+"""The largest number of programs with symbolic sizes for one kind of call. Each call tries them in order."""
 
 
 @attrs.frozen(eq=False)

@@ -15,7 +15,8 @@ import ctypes
 import functools
 import math
 import weakref
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from relay.codegen.cuda.memory import Memory
 from relay.codegen.cuda.tensors import DeviceTensor
 from relay.errors import TypeMismatch
 from relay.ir.types import BFLOAT16, base_of_dtype
+from relay.support.dl_tensor import CODE_OF_BFLOAT, DLTensor
 
 CUDA = 2
 """kDLCUDA."""
@@ -34,27 +36,13 @@ CUDA_KINDS = (2, 3, 13)
 LEGACY, NO_ORDER = 1, -1
 
 
-class _Tensor(ctypes.Structure):
+class _ManagedTensor(DLTensor):
     """A DLManagedTensor."""
 
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-        ("manager", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p),
-    )
+    _fields_: ClassVar[Sequence[tuple[str, Any]]] = (("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
 
 
 _CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
-_BFLOAT = 4
 _KINDS = {0: "i", 1: "u", 2: "f"}
 
 _api = ctypes.pythonapi
@@ -65,7 +53,7 @@ _raw_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p
 _rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_SetName", _api))
 _NAME, _USED = ctypes.c_char_p(b"dltensor"), ctypes.c_char_p(b"used_dltensor")
 
-_handed_out: dict[int, tuple[_Tensor, object, DeviceTensor]] = {}
+_handed_out: dict[int, tuple[_ManagedTensor, object, DeviceTensor]] = {}
 """The structs that capsules refer to, by the address of the struct, until their users let go."""
 
 
@@ -96,8 +84,8 @@ def capsule_of(tensor: DeviceTensor, stream: int | None) -> Any:
     tensor.memory.exported[0] = True
     shape = (ctypes.c_int64 * max(tensor.ndim, 1))(*tensor.shape)
     strides = (ctypes.c_int64 * max(tensor.ndim, 1))(*_strides(tensor.shape))
-    code = _BFLOAT if tensor.dtype == BFLOAT16.dtype else _CODES[tensor.dtype.kind]
-    made = _Tensor(
+    code = CODE_OF_BFLOAT if tensor.dtype == BFLOAT16.dtype else _CODES[tensor.dtype.kind]
+    made = _ManagedTensor(
         tensor.memory.address, CUDA, tensor.gpu.index, tensor.ndim, code, 8 * tensor.dtype.itemsize, 1,
         ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64)), ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64)),
         0, None, ctypes.cast(_callbacks()[0], ctypes.c_void_p).value,
@@ -150,7 +138,7 @@ class _ImportedTensor:
 
     def __init__(self, gpu: Gpu, capsule: Any) -> None:
         address = _pointer(capsule, _NAME)
-        self.tensor = _Tensor.from_address(address)
+        self.tensor = _ManagedTensor.from_address(address)
         _rename(capsule, _USED)
         weakref.finalize(self, _give_back, gpu, address, self.tensor.deleter).atexit = False
 
@@ -197,8 +185,8 @@ def _moves(strides: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     return any(d > 1 and s != own for s, own, d in zip(strides, _strides(shape), shape, strict=True))
 
 
-def _dtype(found: _Tensor, name: str) -> np.dtype[Any]:
-    if found.lanes == 1 and (found.code, found.bits) == (_BFLOAT, 16):
+def _dtype(found: _ManagedTensor, name: str) -> np.dtype[Any]:
+    if found.lanes == 1 and (found.code, found.bits) == (CODE_OF_BFLOAT, 16):
         return BFLOAT16.dtype
     if found.lanes == 1 and (found.code, found.bits) == (6, 8):
         return np.dtype(bool)
