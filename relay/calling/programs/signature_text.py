@@ -27,7 +27,7 @@ def _differences(key: object, other: object, path: str) -> Iterator[str]:
             if dtype != other_dtype:
                 yield f"{path} is {dtype}, not {other_dtype}"
             if len(shape) != len(other_shape):
-                yield f"{path} has {len(shape)} axes, not {len(other_shape)}"
+                yield f"{path} has {len(shape)} {'axis' if len(shape) == 1 else 'axes'}, not {len(other_shape)}"
                 return
             for axis, (size, expected) in enumerate(zip(shape, other_shape, strict=True)):
                 if size != expected:
@@ -37,6 +37,8 @@ def _differences(key: object, other: object, path: str) -> Iterator[str]:
         ):
             for step, part, beside in zip(_steps(form, len(parts)), parts, other_parts, strict=True):
                 yield from _differences(part, beside, path + step)
+        case type(), ("static", (str() as name, _)) if key.__name__ == name:
+            pass  # of another kind of call, for which nobody knows yet whether its value matters
         case ("reference", content), ("reference", other_content):
             yield from _differences(content, other_content, path + ".value")
         case _:
