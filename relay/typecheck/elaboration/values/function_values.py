@@ -113,78 +113,104 @@ def function_value(
             raise TypeCheckError("dtypes are compile-time values", span, help="compare it: x.dtype == relay.Float32")
         raise TypeCheckError(f"a Python {what} is not a value of a Relay program", span, help=_suggestion(entity))
     function = surface_function(entity)
-    parameters = tuple(checker.solver.fresh_variable(Kind.Type) for _ in range(len(function.parameters) - len(fixed)))
+    count = len(function.parameters) - len(fixed)
+    parameters = tuple(checker.solver.fresh_variable(Kind.Type) for _ in range(count))
     result = checker.solver.fresh_variable(Kind.Type)
-    effects = Effects()
     checker.sizes.of_parameters |= dict.fromkeys(parameters, checker.sizes_in_scope())
+    effects = Effects()
     type_ = FunctionType(parameters, result, (), effects)
     if checker.generic:
         checker.scheme.function_values.append(type_)
     var = checker.variable(function.name, type_, span)
-    place = out.slot()
-
-    def attempt() -> Sequence[Unknown] | None:
-        waiting = [u for p in parameters for u in outer_unknowns(p) if u.kind is not Kind.BaseType]
-        if waiting:
-            return waiting
-        if any(prune(p) is UNSEEN for p in parameters):  # another function in whose place this one may be
-            leave_out()
-        else:
-            make()
-        return None
-
-    def make() -> None:
-        types = iter(parameters)
-        entities: list[AbstractValue] = []
-        values: list[DynamicValue | None] = []
-        for position in range(len(function.parameters)):
-            value = None if position in fixed else DynamicValue(var, next(types))
-            values.append(value)
-            entities.append(value if value is not None else fixed[position])
-        instance = checker.engine.instantiate(checker, entity, entities, values, span, numbers)
-        effects.include(instance.effects)
-        demand_purity(checker, entity, effects)
-        place.items.append(DeferredBinding((var,), lambda: instance.target))
-        is_own = isinstance(entity, LocalFunction) and function.span is not None
-        at, other = (function.span, span) if is_own else (span, function.span)
-        text = "wanted here" if is_own else "defined here"
-        labels = (Label(other, text),) if other is not None and other != at else ()
-        checker.unify_at(instance.result, result, at, f"the result of {function.name}", labels=labels)
-
-    def is_uncalled() -> bool:
-        return not checker.generic and all(isinstance(prune(p), Unknown) for p in parameters)
-
-    def force() -> None:
-        if not is_uncalled():
-            make()
-            return
-        for parameter in parameters:
-            checker.unify_at(parameter, UNSEEN, span, "a parameter")
-        leave_out()
-
-    def leave_out() -> None:
-        if isinstance(prune(result), Unknown):
-            checker.unify_at(result, scalar(FLOAT32), span, "the result")
-        place.items.append(
-            DeferredBinding((var,), lambda: Lambda(_uncalled_function(function, checker.final_type(type_))))
-        )
-
-    def note_effects() -> None:
-        with checker.effects_of(effects):
-            effect_inference.note_function(checker, entity)
-
+    value = _FunctionValue(checker, out.slot(), entity, function, span, fixed, numbers, var, type_, effects)
     checker.defer(
-        attempt,
+        value.attempt,
         span,
         f"the parameters of {function.name}",
         result=result,
-        force=force,
-        is_last=is_uncalled,
+        force=value.force,
+        is_last=value.is_uncalled,
         application=lambda: Application(function.name.strip("<>"), parameters),
-        unseen=note_effects,
+        unseen=value.note_effects,
         has_body=True,
     )
     return DynamicValue(var, type_)
+
+
+@attrs.frozen(eq=False)
+class _FunctionValue:
+    """A function that is a value, which is elaborated when the types of its parameters are known."""
+
+    checker: Checker
+    place: TypedBlockBuilder
+    entity: GlobalFunction | LocalFunction
+    function: Function
+    span: Span | None
+    fixed: Mapping[int, AbstractValue]
+    numbers: Set[ParameterPlace]
+    var: Var
+    type: FunctionType
+    effects: Effects
+
+    def attempt(self) -> Sequence[Unknown] | None:
+        """Elaborate it, if the types of its parameters are known; the unknowns that it waits for otherwise."""
+        waiting = [u for p in self.type.parameters for u in outer_unknowns(p) if u.kind is not Kind.BaseType]
+        if waiting:
+            return waiting
+        if any(prune(p) is UNSEEN for p in self.type.parameters):  # another function in whose place this one may be
+            self.leave_out()
+        else:
+            self.make()
+        return None
+
+    def make(self) -> None:
+        """Elaborate its instance."""
+        types = iter(self.type.parameters)
+        entities: list[AbstractValue] = []
+        values: list[DynamicValue | None] = []
+        for position in range(len(self.function.parameters)):
+            value = None if position in self.fixed else DynamicValue(self.var, next(types))
+            values.append(value)
+            entities.append(value if value is not None else self.fixed[position])
+        instance = self.checker.engine.instantiate(self.checker, self.entity, entities, values, self.span, self.numbers)
+        self.effects.include(instance.effects)
+        demand_purity(self.checker, self.entity, self.effects)
+        self.place.items.append(DeferredBinding((self.var,), lambda: instance.target))
+        is_own = isinstance(self.entity, LocalFunction) and self.function.span is not None
+        at, other = (self.function.span, self.span) if is_own else (self.span, self.function.span)
+        text = "wanted here" if is_own else "defined here"
+        labels = (Label(other, text),) if other is not None and other != at else ()
+        self.checker.unify_at(
+            instance.result, self.type.result, at, f"the result of {self.function.name}", labels=labels
+        )
+
+    def is_uncalled(self) -> bool:
+        """True if nothing calls it."""
+        return not self.checker.generic and all(isinstance(prune(p), Unknown) for p in self.type.parameters)
+
+    def force(self) -> None:
+        """Elaborate it with what is known at the end."""
+        if not self.is_uncalled():
+            self.make()
+            return
+        for parameter in self.type.parameters:
+            self.checker.unify_at(parameter, UNSEEN, self.span, "a parameter")
+        self.leave_out()
+
+    def leave_out(self) -> None:
+        """Put a function that fails in its place."""
+        if isinstance(prune(self.type.result), Unknown):
+            self.checker.unify_at(self.type.result, scalar(FLOAT32), self.span, "the result")
+        self.place.items.append(
+            DeferredBinding(
+                (self.var,), lambda: Lambda(_uncalled_function(self.function, self.checker.final_type(self.type)))
+            )
+        )
+
+    def note_effects(self) -> None:
+        """Note the effects of a function that a scheme does not elaborate."""
+        with self.checker.effects_of(self.effects):
+            effect_inference.note_function(self.checker, self.entity)
 
 
 def _uncalled_function(function: Function, type_: Type) -> Function:
