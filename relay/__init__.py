@@ -299,6 +299,7 @@ _TOOLS = {
     "debug": "relay.debug",
     "lax": "relay.library.lax",
     "numbers": "relay.api.numbers",
+    "prob": "relay.library.probability",
     "testing": "relay.testing",
 }
 """Modules over everything, which are imported when they are first used."""
