@@ -47,6 +47,9 @@ def _axes_of_parameters(parameters: Parameters, in_axes: object) -> list[tuple[s
             raise TypeCheckError(f"in_axes: there is no parameter {unknown[0]!r}; there are {', '.join(names)}")
         return [(name, in_axes.get(name, 0)) for name in names]
     if isinstance(in_axes, tuple | list):
+        omitted = parameters[len(in_axes) :]
+        if len(in_axes) < len(names) and all(said.default is not None for _, said in omitted):
+            in_axes = (*in_axes, *(None for _ in omitted))  # which have their defaults
         if len(in_axes) != len(names):
             raise TypeCheckError(
                 f"in_axes has {len(in_axes)} entries for {len(names)} parameters: {', '.join(names)}",

@@ -37,6 +37,8 @@ def test_axes() -> None:
     assert_modes_agree(relay.vmap(dot, 1), X, Y, expected=(X * Y).sum(0))
     assert_modes_agree(relay.vmap(dot, (0, -1)), X, Y.T, expected=(X * Y).sum(1))
     assert_modes_agree(relay.vmap(dot, {"b": None}), X, Y[0], expected=X @ Y[0])
+    scaled = relay(lambda a, b, scale=2.0: (a * b).sum() * scale)
+    np.testing.assert_allclose(relay.vmap(scaled, (0, None)).interpret(X, Y[0]), 2 * (X @ Y[0]))
     outer = relay(lambda a, b: (a[:, None] * b[None, :], a))
     rows = np.einsum("ni,nj->nij", X, Y)
     assert_modes_agree(relay.vmap(outer, out_axes=(2, 1)), X, Y, expected=(np.moveaxis(rows, 0, 2), X.T))

@@ -1,0 +1,59 @@
+"""The batched workloads in JAX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+
+def mlp_loss(w1, w2, x, y):
+    return ((jnp.tanh(x @ w1) @ w2 - y) ** 2).sum()
+
+
+def cnn_loss(kernel, weight, image):
+    h = jax.nn.relu(lax.conv(image[None], kernel, (1, 1), "VALID"))
+    return (jnp.tanh(h.reshape(-1) @ weight) ** 2).sum()
+
+
+def newton(a):
+    return lax.while_loop(lambda x: abs(x * x - a) > 1e-4 * a, lambda x: 0.5 * (x + a / x), a)
+
+
+def mandelbrot(x, y):
+    def go(s):
+        return (s[0] * s[0] + s[1] * s[1] < 4.0) & (s[2] < 50)
+
+    def step(s):
+        u, v, n = s
+        return u * u - v * v + x, 2.0 * u * v + y, n + 1
+
+    return lax.while_loop(go, step, (jnp.zeros_like(x), jnp.zeros_like(y), 0))[2]
+
+
+def particle_filter(places, noise, seen):
+    def step(places, now):
+        e, z = now
+        places = jax.vmap(lambda p, e: 0.9 * p + jnp.sin(p) + 0.5 * e)(places, e)
+        weights = jax.nn.softmax(-((places - z) ** 2))
+        return places, (weights * places).sum()
+
+    return lax.scan(step, places, (noise, seen))[1].sum()
+
+
+def programs() -> dict[str, Any]:
+    """The workloads: functions of their inputs."""
+    return {
+        "mlp": jax.jit(jax.vmap(jax.grad(mlp_loss, (0, 1)), (None, None, 0, 0))),
+        "cnn": jax.jit(jax.vmap(jax.grad(cnn_loss, (0, 1)), (None, None, 0))),
+        "newton": jax.jit(jax.vmap(newton)),
+        "mandelbrot": jax.jit(jax.vmap(mandelbrot)),
+        "particle_filter": jax.jit(particle_filter),
+    }
+
+
+def wait(result: Any) -> Any:
+    """The result, when it is there."""
+    return jax.block_until_ready(result)

@@ -1,0 +1,67 @@
+"""The batched workloads in PyTorch, eager: `torch.func.vmap` has no loops that end by values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.func import grad, vmap
+
+torch.set_num_threads(1)
+
+
+def mlp_loss(w1, w2, x, y):
+    return ((torch.tanh(x @ w1) @ w2 - y) ** 2).sum()
+
+
+def cnn_loss(kernel, weight, image):
+    h = torch.relu(torch.nn.functional.conv2d(image[None], kernel))
+    return (torch.tanh(h.reshape(-1) @ weight) ** 2).sum()
+
+
+def newton(a):
+    x = a.clone()
+    while True:
+        active = (x * x - a).abs() > 1e-4 * a
+        if not active.any():
+            return x
+        x = torch.where(active, 0.5 * (x + a / x), x)
+
+
+def mandelbrot(x, y):
+    u, v, n = torch.zeros_like(x), torch.zeros_like(y), torch.zeros_like(x, dtype=torch.int32)
+    for _ in range(50):
+        active = u * u + v * v < 4.0
+        u, v = torch.where(active, u * u - v * v + x, u), torch.where(active, 2.0 * u * v + y, v)
+        n = n + active
+    return n
+
+
+def particle_filter(places, noise, seen):
+    mean = torch.zeros(())
+    for t in range(50):
+        places = vmap(lambda p, e: 0.9 * p + torch.sin(p) + 0.5 * e)(places, noise[t])
+        weights = torch.softmax(-((places - seen[t]) ** 2), 0)
+        mean = mean + (weights * places).sum()
+    return mean
+
+
+def _of_arrays(function: Any) -> Any:
+    return lambda *arrays: function(*map(torch.from_numpy, arrays))
+
+
+def programs() -> dict[str, Any]:
+    """The workloads: functions of their inputs."""
+    made = {
+        "mlp": vmap(grad(mlp_loss, (0, 1)), (None, None, 0, 0)),
+        "cnn": vmap(grad(cnn_loss, (0, 1)), (None, None, 0)),
+        "newton": newton,
+        "mandelbrot": mandelbrot,
+        "particle_filter": particle_filter,
+    }
+    return {name: _of_arrays(function) for name, function in made.items()}
+
+
+def wait(result: Any) -> Any:
+    """The result, when it is there."""
+    return result
