@@ -104,7 +104,7 @@ def test_a_wrong_constant_in_a_loop(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert found.way == (f"round 2 of the loop at line {line_of(scaled, 'for i')}",)
     text = str(found)
     assert "the first value that differs is product, by multiply, in scaled" in text
-    assert re.search(r"introduced by the pass fold_constants, number 15 of \d+ at level 2", text)
+    assert re.search(r"introduced by the pass fold_constants, number 16 of \d+ at level 2", text)
     assert "(x[i]) * 0.5" in text  # the line
     assert found.reproduction is not None and found.reproduction.parent == tmp_path
     program = found.reproduction.read_text()
