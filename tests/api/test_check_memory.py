@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from relay.api.checked_file import CheckedFile, CheckMemory, types_by_place
@@ -92,3 +94,66 @@ def test_surroundings_decide_too() -> None:
     Check().file(TEXT, "model.py", memory, "one")
     assert Check().file(TEXT, "model.py", memory, "two").renewed == 4
     assert Check().file(TEXT, "model.py", memory, "one").renewed == 0
+
+
+DEPENDENT = """import relay
+from relay import Float, Tensor, dims, relay as rl
+(n,) = dims("n")
+K = 3
+R = Tensor[Float, (n,)]
+@rl
+def a(x: R): return x * K
+@rl
+def b(x: R, k=K):
+    return a(x) + k
+@rl
+def c(x: Tensor[Float, (K,)]):
+    return b(x).sum() + d(x)
+@rl
+def d(y):
+    return y.max() * L
+L = 2.0
+@rl.data
+class P:
+    x: R
+    def m(self): return a(self.x)
+@a.def_gradient
+def backward(saved, seed):
+    (x,) = saved
+    return seed * K
+g = relay.grad(c)
+@rl
+def h(x: Tensor[Float, (K,)]): return g(x)
+"""
+
+
+def test_after_any_change_a_check_with_a_memory_finds_what_one_without_finds() -> None:
+    """Functions that are remembered are not even read, unless others need them: names may be bound twice, or later."""
+    random = Random(0)
+    memory = CheckMemory()
+
+    def result(text: str, memory: CheckMemory) -> object:
+        found = checked(text, memory)
+        functions = sorted((f.name, str(f.type), str(f.span)) for f in found.functions)
+        places = {place: sorted(types) for place, types in types_by_place(found.functions, "model.py").items()}
+        return sorted(d.render() for d in found.diagnostics), functions, places
+
+    text = DEPENDENT
+    for number in range(30):
+        lines = (text if number % 3 else DEPENDENT).split("\n")
+        at, other = random.randrange(len(lines)), random.randrange(len(lines))
+        match random.randrange(6):
+            case 0:
+                lines[at], lines[other] = lines[other], lines[at]
+            case 1:
+                lines[at] = lines[at].replace("x", "y", 1)
+            case 2:
+                lines[at] = lines[at].replace("K", "4").replace("*", "+")
+            case 3:
+                lines.insert(at, "# a remark")
+            case 4:
+                lines.insert(at, "K = 5")
+            case _:
+                lines.insert(at, "@rl\ndef a(x): return x - 1.0")
+        text = "\n".join(lines)
+        assert result(text, memory) == result(text, CheckMemory()), text
