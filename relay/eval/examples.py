@@ -63,6 +63,7 @@ class Example:
         self._answers: SimpleQueue[Any] = SimpleQueue()
         self._reports: SimpleQueue[_Report] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._waits = False
 
     def proceed(self, answer: object) -> _Report:
         """Let the example go on with the answer to what it asked, until it asks again or ends."""
@@ -72,11 +73,14 @@ class Example:
             self._thread.start()
         else:
             self._answers.put(answer)
-        return self._reports.get()
+        report = self._reports.get()
+        self._waits = isinstance(report, _Question)
+        return report
 
     def abandon(self) -> None:
-        """End the example where it waits."""
-        self._answers.put(_Abandoned())
+        """End the example, if it waits for an answer."""
+        if self._waits:
+            self._answers.put(_Abandoned())
 
     def _main(self) -> None:
         try:
@@ -138,9 +142,8 @@ def run_examples(
                 return carried
             answers = _answers(machine, reports)
     except BaseException:
-        for example, report in zip(examples, reports, strict=False):
-            if isinstance(report, _Question):
-                example.abandon()
+        for example in examples:
+            example.abandon()
         raise
 
 

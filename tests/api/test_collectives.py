@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -150,9 +151,13 @@ def test_an_error_of_one_example() -> None:
         assert x < 4.0, "too large"
         return total
 
-    batch = relay.vmap(positive, axis_name="i")
-    for caught in assert_modes_raise(batch, X, error=ExecutionError, match="too large"):
-        assert "assert x < 4.0" in str(caught.value)
+    batch, threads = relay.vmap(positive, axis_name="i"), threading.active_count()
+    for first in (X, X[::-1].copy()):
+        for caught in assert_modes_raise(batch, first, error=ExecutionError, match="too large"):
+            assert "assert x < 4.0" in str(caught.value)
+    for thread in threading.enumerate()[threads:]:
+        thread.join(timeout=10)
+    assert threading.active_count() <= threads  # the other examples' threads have ended
 
 
 @relay.relay
