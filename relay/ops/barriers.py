@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from relay.errors import TypeMismatch
@@ -9,10 +11,13 @@ from relay.ir.types import FLOAT32, FLOAT64, INT32, BaseType, Shape
 from relay.ops.notation import (
     UNDEFINED,
     Algebra,
+    Batch,
+    Batching,
     Memory,
     Pattern,
     Relation,
     Tensor,
+    Value,
     elementwise,
     register_op,
     result_dims,
@@ -78,6 +83,11 @@ def stop_fusion(x: Tensor) -> Tensor:
     return x.copy()
 
 
+def _batched_schedule(batch: Batch, x: Value, tile: tuple[int, ...], **options: Any) -> Value:
+    """The same blocks, for one example after the other."""
+    return batch.call(x, tile=(1, *tile) if tile else (), **options)
+
+
 def _scheduled_shape(
     x: Shape,
     *,
@@ -112,6 +122,7 @@ def _scheduled_shape(
     gradient=lambda x, out, dout, **options: dout,
     algebra=Algebra(linear=(0,)),
     memory=Memory(stored=True),
+    batching=Batching(rule=_batched_schedule),
     sampler=cases(case((2, 3), tile=(2, 2)), case((), parallel=False)),
 )
 def schedule(
