@@ -77,6 +77,7 @@ class Algebra(metaclass=_FacetType):
         columns: `columns(*operands' shapes, **attributes)` of an operator that is linear in its last operand: the
             `Columns` of a call, or None.
         maps_over_tree: a call with a structure or a value of a data type is a call with each float tensor in it.
+        of_booleans: booleans alone are operands, too, as 0 and 1; a result of their dtype is a boolean again.
     """
 
     commutative: bool = False
@@ -92,6 +93,7 @@ class Algebra(metaclass=_FacetType):
     accumulates: int | str | None = None
     columns: Callable[..., Columns | None] | None = None
     maps_over_tree: bool = False
+    of_booleans: bool = False
 
 
 class IndexKind(enum.Enum):

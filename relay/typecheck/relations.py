@@ -197,6 +197,10 @@ def _shape_text(shape: object) -> str:
 # ---- reductions
 
 
+class EmptyAxis(ShapeError):
+    """A reduction over an axis without elements that has no value over no elements."""
+
+
 @carries(names.reduced_names)
 def reduce(shape: Shape, *, axis: Axes = None, keepdims: bool = False) -> Shape:
     """The shape without the reduced axes; with `keepdims` they stay with extent 1."""
@@ -211,7 +215,7 @@ def reduce_nonempty(shape: Shape, *, axis: Axes = None, keepdims: bool = False) 
     """As `reduce`, for reductions that have no value over no elements: a reduced axis with extent 0 is an error."""
     for position in normalize_axes(axis, len(shape)):
         if follows_equal(shape[position], 0) or not needs_elements(shape[position]):
-            raise ShapeError(
+            raise EmptyAxis(
                 f"axis {position} of the shape {show_shape(shape)} is empty: there is no largest or smallest element"
             )
     return reduce(shape, axis=axis, keepdims=keepdims)

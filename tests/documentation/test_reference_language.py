@@ -564,6 +564,18 @@ CLAIMS = [
         ([2.0, 4.0], [4.0, 1.0]),
     ),
     Claim(
+        "Beside integers booleans are 0 and 1; `+`, `*`, `max`, `min`, `maximum` and `minimum` of booleans alone are booleans, as in NumPy.",
+        "b = a > 1.0\nreturn b + b, b * b, b.max(), np.minimum(b, b), b == 0, np.maximum(b, 2)",
+        (X,),
+        ([False, True, True], [False, True, True], True, [False, True, True], [True, False, False], [2, 2, 2]),
+    ),
+    Claim(
+        "Where an axis has no elements, an index of it, `max`, `min` and `argmax` are errors at run time if they may not run",
+        "for i in range(b):\n    a = a + a[0] + a.max()\nreturn a",
+        (np.zeros(0), 0),
+        np.zeros(0),
+    ),
+    Claim(
         "An index outside `[-n, n)` is an error, at compile time if it is static.",
         "return a[-4]",
         (X,),

@@ -51,7 +51,7 @@ _UNARY = Relation("T:number -> T", same_shape)
     compute=elementwise(scalar.add, direct=True),
     gradient=lambda x, y, out, dout: (dout, dout),
     algebra=Algebra(
-        commutative=True, associative=True, identity=-0.0, jointly_linear=True
+        commutative=True, associative=True, identity=-0.0, jointly_linear=True, of_booleans=True
     ),  # 0.0 + -0.0 is 0.0, so 0.0 is no identity
     on_dims=arithmetic.add,
 )
@@ -86,7 +86,7 @@ def subtract(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.multiply, direct=True),
     gradient=lambda x, y, out, dout: (dout * y, dout * x),
-    algebra=Algebra(commutative=True, associative=True, identity=1, linear=(0, 1)),
+    algebra=Algebra(commutative=True, associative=True, identity=1, linear=(0, 1), of_booleans=True),
     on_dims=arithmetic.multiply,
 )
 def multiply(x: Tensor, y: Tensor) -> Tensor:
@@ -342,7 +342,7 @@ def _extremum_gradient(x_wins: Value, tie: Value, dout: Value) -> tuple[Value, V
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.minimum),
     gradient=lambda x, y, out, dout: _extremum_gradient(x < y, x == y, dout),
-    algebra=Algebra(commutative=True, associative=True, idempotent=True, homogeneous=True),
+    algebra=Algebra(commutative=True, associative=True, idempotent=True, homogeneous=True, of_booleans=True),
 )
 def minimum(x: Tensor, y: Tensor) -> Tensor:
     """The smaller one, NaN if either is; a tie halves the gradient. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
@@ -360,7 +360,7 @@ def minimum(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.maximum),
     gradient=lambda x, y, out, dout: _extremum_gradient(x > y, x == y, dout),
-    algebra=Algebra(commutative=True, associative=True, idempotent=True, homogeneous=True),
+    algebra=Algebra(commutative=True, associative=True, idempotent=True, homogeneous=True, of_booleans=True),
 )
 def maximum(x: Tensor, y: Tensor) -> Tensor:
     """The larger one, NaN if either is; a tie halves the gradient. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)).

@@ -134,7 +134,7 @@ class Checker(Constraints):
             frozenset()
         )  # the sizes that the `yield`, `next` or `exit` at hand leaves
         self.hints.require = self._require
-        self.hints.always = lambda: self.frame.maybe == 0 and not self.may_have_ended
+        self.hints.always = lambda: not self.may_be_skipped
         self.may_have_ended = False  # a branch has left what is around it
         self.handed: tuple[Atom, ...] = ()  # the surface operands of the `yield`, `next` or `exit` at hand
         self.begun_lists: list[tuple[Type, Span]] = []  # elements of lists that begin with nothing, and where
@@ -146,6 +146,11 @@ class Checker(Constraints):
         self.none_tests = NoneTests()  # what conditions say of what may be None
         self.right: set[Definition] = set()  # whose uses of polymorphic parameters are checked
         self._facts_before: list[Snapshot] = []  # of blocks in which more holds
+
+    @property
+    def may_be_skipped(self) -> bool:
+        """True if the place at hand may not run: it is in a branch or loop, or behind one that may leave."""
+        return self.frame.maybe > 0 or self.may_have_ended
 
     @contextlib.contextmanager
     def detached_frame(self) -> Iterator[None]:

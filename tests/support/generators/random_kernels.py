@@ -402,7 +402,9 @@ class _Writer:
         if x.is_float and name == "prod" and x.dtype in ("float16", "bfloat16"):
             name = "max"
         exact = not x.is_float or (x.exact and name in ("max", "min"))
-        return self.add(f"relay.{name}({{x}}{self.axes(x)})", x, exact=exact)
+        # products in another order may overflow where these do not, unless the factors are about 1
+        of = "1 + relay.clip({x}, -2, 2) / 1024" if x.is_float and name == "prod" else "{x}"
+        return self.add(f"relay.{name}({of}{self.axes(x)})", x, exact=exact)
 
     def places(self) -> bool:
         x = self.pick(lambda v: v.exact and v.dtype != "bool")

@@ -65,6 +65,11 @@ def promoted_operands(
     return found
 
 
+def are_booleans(operands: Sequence[AbstractValue]) -> bool:
+    """True if all operands are known to be tensors of booleans."""
+    return all(isinstance(operand, DynamicValue) and base_of(operand) == BOOL for operand in operands)
+
+
 def convert(
     checker: Checker, out: TypedBlockBuilder, value: DynamicValue, base: Base, span: Span | None
 ) -> DynamicValue:
@@ -114,7 +119,7 @@ def _target(
         if classes == _FLOATS or any(isinstance(o, Number) and o.is_float for o in operands):
             return checker.solver.literal_base(0.0, None)
     if all(base == BOOL for base in whole):
-        takes_numbers = classes is not None and BaseClass.FLOAT in classes and BaseClass.INTEGER in classes
+        takes_numbers = classes is None or BaseClass.INTEGER in classes
         meets_number = any(isinstance(o, Number) for o in operands) or len(whole) < len(bases)
         return INT32 if takes_numbers and meets_number else None
     target: BaseType | None = None

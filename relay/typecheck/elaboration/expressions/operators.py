@@ -11,10 +11,12 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from relay.errors import Span, TypeMismatch
+from relay.errors import ShapeError, Span, TypeMismatch
 from relay.ir.axes import ResultNames
 from relay.ir.expr import Assert, Binding, Constant, OpCall
+from relay.ir.sizes.facts import AT_LEAST, DimConstraint
 from relay.ir.types import (
+    BOOL,
     FLOAT32,
     FLOAT64,
     INT32,
@@ -34,6 +36,7 @@ from relay.ir.types import (
 )
 from relay.operator import Emitter, Operator, Relation, Undetermined, lookup
 from relay.operator.relation import substitute
+from relay.typecheck.dims import follows_equal
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
@@ -50,7 +53,7 @@ from relay.typecheck.elaboration.expressions.operand_dtypes import refuse_float,
 from relay.typecheck.elaboration.schemes import rank_polymorphism, stuck_terms
 from relay.typecheck.elaboration.values import axis_names, range_numbers
 from relay.typecheck.guards import DataDependentGuard
-from relay.typecheck.relations import broadcast, same_shape
+from relay.typecheck.relations import EmptyAxis, broadcast, same_shape
 from relay.typecheck.unification import Clash, flat_shape, is_known, resolve, shape_variable, unknowns
 
 
@@ -73,12 +76,32 @@ def apply(
 
     Raises TypeMismatch or ShapeError at `span`, with the operands' types as notes.
     """
+    if operator.algebra.of_booleans and dtype_promotion.are_booleans(operands):
+        numbers = [dtype_promotion.convert(checker, out, v, INT32, span) for v in operands]  # type: ignore[arg-type]
+        result = apply(checker, out, operator, numbers, attributes, span, described)
+        has_their_dtype = isinstance(operator.relation, Relation)  # which places have not
+        return dtype_promotion.convert(checker, out, result, BOOL, span) if has_their_dtype else result
     while True:
         try:
             return _apply(checker, out, operator, operands, attributes, span, described)
+        except EmptyAxis as error:
+            if not checker.may_be_skipped:
+                raise ShapeError(error.message, error.span, notes=error.notes, help=error.help) from None
+            operands = [_with_elements(checker, out, operand, span) for operand in operands]
         except DataDependentGuard as question:
             texts = operand_texts(len(operands), described)
             operands, attributes = data_dependent.agree(checker, out, question, operands, attributes, span, texts)
+
+
+def _with_elements(
+    checker: Checker, out: TypedBlockBuilder, operand: AbstractValue, span: Span | None
+) -> AbstractValue:
+    """An operand that has no elements, with one along each empty axis: an error where it runs."""
+    type_ = prune(operand.type) if isinstance(operand, DynamicValue) else None
+    assert isinstance(type_, TensorType)
+    data_dependent.require(checker, out, DimConstraint(0, AT_LEAST, 1), span)
+    widths = tuple((0, int(follows_equal(dim, 0) is True)) for dim in flat_shape(type_.shape))
+    return apply(checker, out, lookup("pad"), [operand], {"widths": widths}, span, [])
 
 
 def _apply(

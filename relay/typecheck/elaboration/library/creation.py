@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from relay.errors import Span, TypeCheckError
+from relay.errors import Span
 from relay.ir.dims import LARGEST_SIZE
 from relay.ir.expr import Binding, Constant, OpCall
 from relay.ir.sizes.facts import AT_LEAST, DimConstraint
@@ -218,6 +218,8 @@ def array(checker: Checker, out: TypedBlockBuilder, value: AbstractValue, span: 
     if items is None:
         return checker.materialize(out, entity, span)
     if not items:
-        raise TypeCheckError("an empty array has no dtype", span, help="use relay.zeros((0,))")
+        return checker.engine.call_operator(
+            checker, out, lookup("zeros"), [Tuple((PythonNumber(0, span),))], [], span, []
+        )
     rows = [array(checker, out, i, span) if isinstance(i, Tuple | DynamicValue) else i for i in items]
     return operators.apply(checker, out, lookup("stack"), rows, {}, span, [])

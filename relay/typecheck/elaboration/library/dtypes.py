@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from relay.errors import TypeCheckError
-from relay.ir.types import BaseType, Form
+from relay.ir.types import BaseClass, BaseType, Form, Unknown
 from relay.typecheck.elaboration.abstract_values import AbstractValue, PythonNumber, PythonObject, Tuple
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.expressions.attributes import dtype_of, normalize_attribute
@@ -39,6 +39,10 @@ class IntegerLimits:
     min: int
 
 
+_OF_ALL_FLOATS = (np.generic, np.number, np.inexact, np.floating, np.integer, np.signedinteger, np.unsignedinteger)
+"""NumPy's classes that have all floats, or none."""
+
+
 def _dtype(call: Call, entity: AbstractValue, name: str) -> BaseType:
     """An argument as a dtype. Raises TypeCheckError."""
     value = dtype_of(entity.value) if isinstance(entity, PythonObject) else None
@@ -53,8 +57,11 @@ def _dtype(call: Call, entity: AbstractValue, name: str) -> BaseType:
 @implements(np.issubdtype)
 def _issubdtype(call: Call, arg1: AbstractValue, arg2: AbstractValue) -> AbstractValue:
     """`np.issubdtype(x.dtype, np.floating)`: whether a dtype is of a class of NumPy's."""
-    base = _dtype(call, arg1, "np.issubdtype")
     wanted = arg2.value if isinstance(arg2, PythonObject) else None
+    given = arg1.value if isinstance(arg1, PythonObject) else None
+    if isinstance(given, Unknown) and given.classes == frozenset({BaseClass.FLOAT}) and wanted in _OF_ALL_FLOATS:
+        return object_entity(issubclass(np.floating, wanted), None)  # whichever of them it will be
+    base = _dtype(call, arg1, "np.issubdtype")
     if isinstance(wanted, type) and issubclass(wanted, np.generic):
         scalar = np.float32 if base.name == "bfloat16" else base.dtype.type  # which is none of NumPy's own
         return object_entity(issubclass(scalar, wanted) and (base.name != "bfloat16" or wanted is not np.float32), None)

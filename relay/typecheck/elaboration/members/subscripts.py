@@ -261,6 +261,11 @@ def _is_mask(typed: DynamicValue) -> bool:
     return known is not None and known.base == BOOL and known.rank > 0
 
 
+def is_skippable_error(checker: Checker, dims: Sequence[Dim], axis: int) -> bool:
+    """True if an index of an axis that has no elements is an error only where it runs, since it may not."""
+    return checker.may_be_skipped and axis < len(dims) and follows_equal(dims[axis], 0) is True
+
+
 def constant_indices(
     checker: Checker, items: Sequence[AbstractValue | SliceItem], dims: Sequence[Dim], span: Span | None
 ) -> list[AbstractValue | SliceItem]:
@@ -275,6 +280,9 @@ def constant_indices(
             if not all(isinstance(n, int) for n in numbers):
                 raise TypeMismatch("an index must be an integer", span)
             constant = Constant(np.asarray(numbers, np.int32), span)
+            found.append(DynamicValue(constant, constant.type))
+        elif isinstance(item, PythonNumber) and is_skippable_error(checker, dims, axis) and isinstance(item.value, int):
+            constant = Constant(np.asarray(item.value, np.int64), span)
             found.append(DynamicValue(constant, constant.type))
         else:
             found.append(item)
