@@ -67,6 +67,7 @@ def trapezoid(
 @library_function(np.interp)
 def interp(x, xp, fp, left=None, right=None):
     """The values at x of the function that is straight between the points (xp, fp); xp increases."""
+    xp, fp = np.asarray(xp), np.asarray(fp)
     assert xp.ndim == 1 and fp.ndim == 1, "interp takes its points as two vectors"
     assert xp.shape[0] == fp.shape[0], "interp needs as many values as places"
     at, last = np.array(x), xp.shape[0] - 1
@@ -88,7 +89,7 @@ def digitize(
     right=False,  # relay: static
 ):
     """The numbers of the bins that elements are in; the bounds of bins rise, or fall."""
-    side = "left" if right else "right"
+    bins, side = np.asarray(bins), "left" if right else "right"
     rising = np.searchsorted(bins, x, side=side)
     falling = bins.shape[0] - np.searchsorted(bins[::-1], x, side=side)
     return np.where(bins[0] > bins[-1], falling, rising)

@@ -149,9 +149,10 @@ np.append: x1, 1.5; x1, y1; x2, y1; x2, y2; x0, y0; n1, 3; [1.0, 2.0], [3.0]; x1
 np.average: x0; x1; x2; x3; s2; n1; special; x1, None, y1; x2, 0; x2, -1, y2; x3, 1, np.array([1.0, 2.0, 3.0]); x1, 0,
   [1.0, 2.0, 3.0]; x2, None, np.abs(y2)
 np.digitize: x0, sorted1; x1, sorted1; x3, sorted1; 0.0, sorted1; sorted1, sorted1; x2, sorted1[::-1]; special, sorted1;
-  sorted1, sorted1[::-1]; x1, x1[:1]
+  sorted1, sorted1[::-1]; x1, x1[:1]; x1, [0.0, 1.0]; x0, (3, 1), True
 np.interp: x0, sorted1[:3], y1; x1, sorted1[:3], y1; x3, sorted1[:3], y1; 0.3, sorted1[:3], x1; special, sorted1[:3],
-  y1; x2, x1[:1], y1[:1]; -9.0, sorted1[:3], y1; sorted1, sorted1[:3], x1; x1, sorted1, y1
+  y1; x2, x1[:1], y1[:1]; -9.0, sorted1[:3], y1; sorted1, sorted1[:3], x1; x1, sorted1, y1;
+  x2, [0.0, 1.0], [2.0, 3.0]; x0, (0, 2, 4), (1, 2, 9)
 np.nan_to_num: x0; x1; special; others; s2; n2; m1; x3; u1
 np.select: [x1 > 1.0, x1 < 0.0], [x1, y1]; (m2, m2), (x2, y2); [m2], [x1]; [m0], [x0]; [m1, m1], [n1, 2 * n1]
 np.trapezoid: x1; x2; x3; x1, y1; x2, x1; x2, y2; x3, x1[:2], 1.0, 1; s1; x2, None, 0.5; x2, None, 2.0, 0; n1; x1[:0]
