@@ -172,7 +172,7 @@ def test_compiled_code_needs_workspace_for_the_square_root_of_the_states() -> No
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 9, 50])
-def test_a_number_of_rounds_that_only_the_run_knows(n: int) -> None:
+def test_a_run_time_number_of_rounds(n: int) -> None:
     derivative = relay.grad(of_run_time, wrt=(0, 1), memory="recompute")
     assert_close(derivative(X, X, n), relay.grad(of_run_time, wrt=(0, 1))(X, X, n))
 

@@ -260,7 +260,7 @@ int main(int count, char** arguments) {
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
-def test_a_result_whose_size_the_run_makes_in_cpp(tmp_path: Path) -> None:
+def test_a_result_of_data_dependent_size_in_cpp(tmp_path: Path) -> None:
     chosen.compile(X, 0.5).export(tmp_path / "chosen.so", header=tmp_path / "chosen.h")
     text = (tmp_path / "chosen.h").read_text()
     assert "1 to 2: double [any][4] of data-dependent size: an int64_t each, which chosen_read1 reads" in text

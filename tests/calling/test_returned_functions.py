@@ -226,7 +226,7 @@ def test_derivatives_of_returned_functions() -> None:
 
 
 @ways
-def test_functions_that_the_run_chooses(way: Way) -> None:
+def test_functions_that_are_selected_at_run_time(way: Way) -> None:
     @relay.relay
     def chosen(n: F, up: bool) -> tuple[F, Fn[[F], F]]:
         return n * 2.0, (lambda x: x + n) if up else (lambda x: x * n)

@@ -76,7 +76,7 @@ def test_a_loop_counts_its_rounds() -> None:
     assert cost.at(xs_0=60).flops == 10 * cost.flops
 
 
-def test_what_the_run_decides_is_an_estimate_that_says_so() -> None:
+def test_what_depends_on_values_is_an_estimate_that_says_so() -> None:
     @decorated
     def halved(x, flag):
         while relay.sum(x) > 1.0:

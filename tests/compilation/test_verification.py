@@ -174,7 +174,7 @@ def test_programs_that_refuse_most_arguments() -> None:
     assert float(function_of(text)(np.full(9, 1e5), np.int32(3))) == 2e5
 
 
-def test_kernels_for_sizes_that_the_run_makes() -> None:
+def test_kernels_for_data_dependent_sizes() -> None:
     """They are parts of functions that take these sizes from others."""
     text = """
 def total(values):

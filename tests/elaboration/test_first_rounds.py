@@ -81,7 +81,7 @@ COUNTED_IN_THE_RUN = {
 
 
 @pytest.mark.parametrize("name", COUNTED_IN_THE_RUN)
-def test_a_number_of_rounds_of_the_run_is_refused(name: str) -> None:
+def test_a_run_time_number_of_rounds_is_refused(name: str) -> None:
     text = f"def f(xs, n):\n    total = 0.0\n    {COUNTED_IN_THE_RUN[name]}\n    return total\n"
     with pytest.raises(
         TypeMismatch, match=r"total from .*, \(\)\] to .*, \(2,\)\](.|\n)*start with an array"

@@ -71,7 +71,7 @@ def eliminated(a):
     return a[1, 1]
 
 
-def test_sums_over_rows_that_the_run_chooses() -> None:
+def test_sums_over_rows_that_are_selected_at_run_time() -> None:
     """Of symbolic sizes, where a row begins is not known, nor which one it is."""
     gradient = rl.grad(eliminated)
     for size in (3, 70):

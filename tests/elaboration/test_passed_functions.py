@@ -96,7 +96,7 @@ def test_compiled_programs() -> None:
     assert_modes_agree(f, *given, rtol=1e-6)
 
 
-def test_choices_of_the_run_and_recursion() -> None:
+def test_run_time_choices_and_recursion() -> None:
     @relay
     def applied(f, x, n):
         return x if n == 0 else applied(f, f(x), n - 1)

@@ -231,7 +231,7 @@ def test_gradients_through_ranges_whose_span_overflows() -> None:
     np.testing.assert_allclose(found, slope, rtol=1e-12)  # it is linear
 
 
-def test_a_zip_of_a_tuple_and_a_range_of_the_run_is_refused() -> None:
+def test_a_zip_of_a_tuple_and_a_run_time_range_is_refused() -> None:
     @relay
     def total(n):
         found = 0.0

@@ -100,7 +100,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_needs_a_text_in_the_run_is_refused(text: str) -> None:
+def test_what_needs_a_text_at_run_time_is_refused(text: str) -> None:
     arguments: tuple[Any, ...] = (np.int32(3), np.int32(4), 0.5, 1.5, np.ones(2))
     with pytest.raises(rl.RelayError) as caught:
         rl.from_source(f"def f(i, j, x, y, v):\n    return {text}\n").interpret(*arguments)

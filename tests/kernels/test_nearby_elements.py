@@ -44,7 +44,7 @@ def test_nothing_but_the_rows_is_read(columns: int, dtype: str) -> None:
             np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted), err_msg=body)
 
 
-def test_rows_of_sizes_that_the_run_knows() -> None:
+def test_rows_of_data_dependent_sizes() -> None:
     f = R.from_source(f"def f(x):\n    return ({', '.join(BODIES)})\n", {"relay": R})
     for columns in (9, 32, 67):
         x = _array((4, columns), "float32")

@@ -206,7 +206,7 @@ def unwrapped(value: Any) -> Any:
     return tuple(map(unwrapped, value)) if isinstance(value, tuple) else value.numpy()
 
 
-def test_sizes_that_the_run_makes(caplog: pytest.LogCaptureFixture) -> None:
+def test_data_dependent_sizes_are_right(caplog: pytest.LogCaptureFixture) -> None:
     @relay
     def chosen_of(x, k):
         positive = R.sort(x[x > 0.0])

@@ -162,7 +162,7 @@ def test_the_difference_of_parsed_texts_goes_by_name() -> None:
     assert [str(c) for c in found.replaced] == ["~ f: %y = tanh -> exp"]
 
 
-def test_work_counts_rounds_and_the_dearest_arm() -> None:
+def test_work_counts_rounds_and_the_most_expensive_arm() -> None:
     def flops(rounds: str) -> relay.ir.Work:
         return relay.ir.work(
             relay.parse(f"""

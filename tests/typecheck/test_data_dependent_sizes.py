@@ -206,7 +206,7 @@ def relay_positive(x):
     return x[x > 0.0]
 
 
-def test_convolutions_over_sizes_that_the_run_makes() -> None:
+def test_convolutions_over_data_dependent_sizes() -> None:
     @relay
     def smoothed(x):
         y = x[x > 0.0].reshape((1, 1, -1))
@@ -230,7 +230,7 @@ def chosen_squares(x):
 
 
 @pytest.mark.parametrize("executor", ["compiled", "interpreted"])
-def test_cotangents_have_the_size_that_the_run_makes(executor: str) -> None:
+def test_cotangents_have_the_data_dependent_size(executor: str) -> None:
     pullback = rl.grad(chosen_squares, seedable=True, output=0, keeping=(1,))
     run = pullback if executor == "compiled" else pullback.interpret
     x = np.linspace(0.2, 1.1, 5)
@@ -244,7 +244,7 @@ def test_cotangents_have_the_size_that_the_run_makes(executor: str) -> None:
         run(x, np.ones((4, 1)))
 
 
-def test_annotated_sizes_of_arguments_are_checked_when_the_run_knows_them() -> None:
+def test_annotated_sizes_of_arguments_are_checked_at_run_time() -> None:
     (n,) = rl.dims("n")
 
     @relay

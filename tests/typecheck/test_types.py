@@ -394,7 +394,7 @@ def rounds_while_long(x: Tensor[Float, (n,)], rounds: int):
     return total
 
 
-def test_arms_that_sizes_exclude_beside_something_that_the_run_decides() -> None:
+def test_arms_that_sizes_exclude_beside_a_run_time_condition() -> None:
     for size in range(4):
         x = np.arange(size, dtype=np.float32)
         for flag in (np.bool_(False), np.bool_(True)):

@@ -1,4 +1,4 @@
-"""Derivatives of results whose size the run makes, given a cotangent; nested loops that change sizes and are left."""
+"""Derivatives of results of data-dependent size, given a cotangent; nested loops that change sizes and are left."""
 
 import numpy as np
 

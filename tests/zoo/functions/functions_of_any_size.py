@@ -1,4 +1,4 @@
-"""Functions that are made before the sizes of what they are called with, which the run makes."""
+"""Functions that are made before the data-dependent sizes of their arguments."""
 
 import numpy as np
 

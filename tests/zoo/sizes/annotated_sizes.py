@@ -1,5 +1,5 @@
 """Tensors whose sizes annotations leave open, or say more of than is known before the run: `Any` in parameters that
-loops and branches change, and numbers where the run makes a size."""
+loops and branches change, and numbers where a size is data-dependent."""
 
 import numpy as np
 

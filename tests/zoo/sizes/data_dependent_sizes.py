@@ -1,4 +1,4 @@
-"""Tensors whose size the run makes: stacks of growing lists, masks, slices, arrays of computed length; plain Python and
+"""Tensors of data-dependent size: stacks of growing lists, masks, slices, arrays of computed length; plain Python and
 NumPy give the expected values."""
 
 import numpy as np
