@@ -169,6 +169,9 @@ def from_data(value: Data, type_: Type, part: Callable[[Any, Type], Any], interp
         if owner is None:  # an optional value is None or its content
             done[id(current)] = values[0] if values else None
             continue
+        if (to_python := getattr(owner.cls, "__relay_result__", None)) is not None:
+            done[id(current)] = to_python(*values)
+            continue
         made = make(owner, current.constructor, dict(zip(constructor.names, values, strict=True)))
         is_function = isinstance(owner, ClosureClass) and owner.applied is not None
         done[id(current)] = owner.function(made, interpreted) if is_function else made  # type: ignore[attr-defined]

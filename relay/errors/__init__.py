@@ -54,7 +54,7 @@ class RelayError(Exception):
         notes: tuple[str, ...] = (),
         help: str | None = None,
     ) -> None:
-        super().__init__(message)
+        Exception.__init__(self, message)  # that of a class which a program raises is not asked
         self.message = message
         self.span = span
         self.labels = labels

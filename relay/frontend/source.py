@@ -21,6 +21,8 @@ from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 from relay.errors import FrontendError, Source, Span
+from relay.frontend.analysis.loop_elements import give_back
+from relay.frontend.analysis.ufunc_updates import as_assignments
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.Lambda
 _AnyFunction: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -137,6 +139,8 @@ def parse_text(text: str, filename: str) -> SourceFile:
         raise FrontendError(f"{filename} is nested too deeply for Python's parser") from None
     except ValueError as error:  # null bytes
         raise FrontendError(f"{filename} cannot be parsed: {error}") from None
+    as_assignments(tree)
+    give_back(tree)
     file = SourceFile(source, tree)
     _parsed[filename] = file
     _recent.append(file)

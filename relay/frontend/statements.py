@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from relay.errors import FrontendError, Label, Span
-from relay.errors.raised import SEPARATOR, is_raisable
+from relay.errors.raised import SEPARATOR, is_raisable, name_of
 from relay.frontend.analysis.unsupported import EXPRESSIONS, refuse_expression, refuse_statement
 from relay.frontend.assignments import lower_annotated_assignment, lower_assignment, lower_augmented_assignment
 from relay.frontend.conditions import lower_if
@@ -196,12 +196,12 @@ def _assert_false(context: Context, node: ast.Raise) -> ast.Assert:
     cls = context.scope.resolve(raised.id) if is_name and isinstance(raised, ast.Name) else None
     if not is_raisable(cls) or len(arguments) > 1 or any(isinstance(a, ast.Starred) for a in arguments):
         raise FrontendError(
-            "a program raises Python's own errors, with one text",
+            "a program raises a class of exceptions by its name, with one text",
             context.span(raised),
             help='write `raise ValueError(f"..")`',
         )
     assert isinstance(cls, type)
-    prefix = "" if cls is AssertionError else cls.__name__ + SEPARATOR
+    prefix = "" if cls is AssertionError else name_of(cls) + SEPARATOR
     parts: list[ast.expr] = [ast.Constant(prefix)]
     match _joined_text(arguments[0]) if arguments else ast.Constant(""):
         case ast.JoinedStr(values=values):

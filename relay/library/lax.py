@@ -50,6 +50,8 @@ def scan(
     """
     carry = init
     if xs is None:
+        if length is None:
+            raise ValueError("scan needs xs, or the number of rounds as length")
         results = []
         for _ in range(length):
             carry, y = f(carry, None)

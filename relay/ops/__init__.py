@@ -20,6 +20,7 @@ shapes do not fit.
     random        generation (keys, and numbers drawn with them); distributions (choices made of those)
     barriers      what only the compiler writes: optimization_barrier, undef
     collectives   what the examples along an axis of `relay.vmap` have together, as the compiler writes it
+    texts         the text of numbers
     rewrites      equations and shape_equations (what calls equal: the table of `simplify`), stable_forms (the table of
                   `improve_accuracy`)
     tir           numerics in TIR: scalar, transcendental, circular, powers, double_precision, reproducible (the same
@@ -29,7 +30,7 @@ and what they are written with: notation (names), samples (for the tests).
 """
 
 # ruff: noqa: F401  (importing them registers the operators)
-from relay.ops import barriers, collectives
+from relay.ops import barriers, collectives, texts
 from relay.ops.elementwise import activation, arithmetic, comparison, elementary, rounding, trigonometric
 from relay.ops.indexing import dynamic_windows, gathering, updates
 from relay.ops.linalg import contraction, decompositions, diagonals, products, triangles

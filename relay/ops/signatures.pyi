@@ -438,6 +438,15 @@ class Operators:
         """
 
     @staticmethod
+    def characters(x: Any, form: Any) -> Any:
+        """Type: T, int32 -> int32
+
+        The text of a number as Python's `format` writes it: the number of its characters, and their code points, with
+        zeros behind them. x: (T, ()), form: (int32, (n,)), the code points of the format -> (int32, (401,)). Raises
+        ExecutionError for a text of more than 400 characters.
+        """
+
+    @staticmethod
     def cholesky(a: Any) -> Any:
         """Type: T:float -> T
 
@@ -2454,6 +2463,7 @@ broadcast_to = Operators.broadcast_to
 cast = Operators.cast
 cat = Operators.cat
 ceil = Operators.ceil
+characters = Operators.characters
 cholesky = Operators.cholesky
 clip = Operators.clip
 collective_gather = Operators.collective_gather

@@ -509,6 +509,43 @@ def test_a_long_chain_of_calls() -> None:
 
 
 ROOT = Path(__file__).parents[2]
+
+
+def test_loops_whose_rounds_an_argument_gives() -> None:
+    text = """
+    import numpy as np
+    import relay
+
+    @relay.relay
+    def keyed(params, x, depth, config):
+        layers = {}
+        for i in range(depth):
+            x = np.tanh(x @ params[f"w{i}"])
+            layers[i] = last = x
+        for i, _ in enumerate(range(config.rounds)):
+            layers[f"second {i}"] = last
+        return last, layers
+
+    @relay.relay
+    def mistaken(x, depth):
+        layers = {}
+        for i in range(depth):
+            layers[i] = x + unknown
+        return layers
+
+    @relay.relay
+    def computed(x: relay.Tensor[relay.Float, (3,)]):
+        layers = {}
+        for i in range(int(x[0])):
+            layers[i] = x
+        return layers
+    """
+    assert said(text) == [
+        "18 error: the name 'unknown' is not defined",
+        "25 error: the key of a dict must be known at compile time",
+    ]
+
+
 RUNNING = sorted(
     path
     for pattern in (

@@ -514,9 +514,17 @@ def by_paths(layer):
     return Layer(layer.weight, "negative")
 
 
+def of_modes(layer):
+    if layer.weight > 0.0:
+        return Mode.TRAIN
+    return Mode.TEST
+
+
 def test_functions_return_strings_and_enumerations() -> None:
     found = assert_modes_agree(with_names, Layer(np.float64(3.0), "relu"), calls=2)
     assert found == (Layer(6.0, "relu"), 1.0)
-    with pytest.raises(RelayError, match="the strings in the result of by_paths differ between paths") as error:
-        relay(lambda layer: by_paths(layer).weight)(Layer(np.float64(3.0), "relu"))
+    chosen = relay(lambda layer: by_paths(layer).kind + either(layer).kind)
+    assert assert_modes_agree(chosen, Layer(np.float64(3.0), "relu")) == "positivepositive"
+    with pytest.raises(RelayError, match="enumerations in the result of of_modes differ between paths") as error:
+        relay(lambda layer: of_modes(layer) == Mode.TEST)(Layer(np.float64(3.0), "relu"))
     assert error.value.labels[0].text == "another path returns others"

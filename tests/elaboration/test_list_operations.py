@@ -185,8 +185,7 @@ def test_loops_keep_the_keys_of_dicts_and_the_classes_of_records() -> None:
     def measured(x):
         return len(f"{x}")
 
-    with pytest.raises(TypeCheckError, match="the length of an f-string with run-time values is not known"):
-        measured(1.0)
+    assert measured.interpret(1.0) == 3
 
 
 @relay

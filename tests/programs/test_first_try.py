@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from agreement import modes
 
 import relay as rl
 from relay import relay
@@ -61,6 +62,74 @@ def test_what_cannot_be_raised_is_told() -> None:
     for text in ("raise error", "raise int(3)", "raise ValueError('a') from x", "raise ValueError('a', 'b')"):
         with pytest.raises(FrontendError, match="raise"):
             rl.from_source(f"def f(x):\n    {text}\n")
+
+
+class TooLarge(Exception):
+    """An error of the user's, with fields of its own."""
+
+    def __init__(self, limit: float, found: float) -> None:
+        self.limit, self.found = limit, found
+
+
+def test_errors_of_classes_of_the_user() -> None:
+    @relay
+    def limited(x):
+        if x > 3.0:
+            raise TooLarge(f"{x} is too large")
+        return x
+
+    for run in modes(limited):
+        with pytest.raises(TooLarge, match=r"4\.0 is too large") as caught:
+            run(4.0)
+        assert isinstance(caught.value, rl.ExecutionError) and run(2.0) == 2.0
+
+
+def test_numbers_as_conditions() -> None:
+    @relay
+    def odd_sum(n, x):
+        total = 0.0
+        while n:
+            if n % 2:
+                total += x
+            n -= 1
+        return total if x else -1.0
+
+    same(odd_sum, 5, 2.0)
+    same(odd_sum, np.int32(4), 0.0)
+
+
+@dataclass
+class Body:
+    place: Any
+    speed: Any
+
+
+def test_what_a_loop_takes_is_the_lists_own() -> None:
+    @relay
+    def moved(bodies, x, forces):
+        for _ in range(2):
+            for body, force in zip(bodies, forces, strict=True):
+                body.speed += force
+                if force > 0.0:
+                    body.place += body.speed
+        for i, row in enumerate(x):
+            row[0] = row[1] * i
+        groups = [[force] for force in forces]
+        for group in groups:
+            group.append(group[0] * 2.0)
+        counts = np.zeros(3)
+        np.add.at(counts, [0, 2, 0], 1.0)
+        return [body.place for body in bodies], x.sum(), groups, counts
+
+    def arguments() -> tuple[Any, ...]:
+        return [Body(1.0, 0.5), Body(2.0, 0.0)], np.arange(6.0).reshape(3, 2), [0.5, -1.0]
+
+    with rl.as_python():
+        places, _, groups, counts = moved(*arguments())
+    for run in modes(moved):
+        found = run(*arguments())
+        assert found[0] == places == [3.5, 2.0] and found[1] == 22.0 and found[2] == groups
+        assert np.array_equal(found[3], counts)
 
 
 # ---- variables that only a loop assigns

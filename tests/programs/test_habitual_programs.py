@@ -1,80 +1,24 @@
-"""Programs as they are written by habit, whose arguments configure them: plain classes, computed keys, loops of JAX."""
+"""Programs of the zoo whose arguments configure them, at other values of these, and against other means."""
 
 from __future__ import annotations
 
-import enum
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from agreement import assert_modes_agree
+from zoo.whole.habitual_programs import (
+    PARAMETERS,
+    Attention,
+    Config,
+    Norm,
+    configured_transformer,
+    keyed_layers,
+    scanned,
+)
 
 import relay
-from relay import relay as program
 
 RNG = np.random.default_rng(11)
-
-
-class Attention:
-    """Self-attention, as a module of PyTorch is written."""
-
-    def __init__(self, width: int) -> None:
-        self.query, self.key, self.value = (RNG.normal(size=(width, width)) * 0.3 for _ in range(3))
-
-    def __call__(self, x, heads):
-        length, width = x.shape
-
-        def split(y):
-            return y.view(length, heads, width // heads).permute(1, 0, 2)
-
-        scores = split(x @ self.query) @ split(x @ self.key).transpose(0, 2, 1)
-        weights = relay.softmax(scores / np.sqrt(width // heads), dim=-1)
-        return relay.cat([head for head in weights @ split(x @ self.value)], dim=-1)  # noqa: C416
-
-
-class Norm(enum.Enum):
-    NONE = 0
-    LAYER = 1
-
-
-@dataclass
-class Config:
-    heads: int = 2
-    layers: int = 2
-    norm: Norm = Norm.LAYER
-
-
-def normalized(x, config):
-    if config.norm is Norm.LAYER:
-        return (x - x.mean(dim=-1, keepdim=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5)
-    return x
-
-
-@program
-def configured_transformer(layers, x, config):
-    for i in range(config.layers):
-        x = x + layers[i](normalized(x, config), config.heads)
-    return (x * x).mean()
-
-
-@program
-def keyed_layers(params, x, depth, **options):
-    activations = {}
-    for i in range(depth):
-        x = np.tanh(x @ params[f"w{i}"] + params["b" + str(i)])
-        activations[i] = x
-        last = x
-    return last.sum() * options.get("scale", 1.0) + sum(a.mean() for a in activations.values())
-
-
-@program
-def scanned(weights, xs):
-    def step(state, x):
-        state = np.tanh(x @ weights["input"] + state @ weights["state"])
-        return state, state.sum()
-
-    last, sums = relay.lax.scan(step, np.zeros(weights["state"].shape[0]), xs)
-    return last.sum() + relay.lax.fori_loop(0, 3, lambda i, total: total * 0.5 + sums[i], 0.0)
 
 
 def differences(f: Any, x: np.ndarray) -> np.ndarray:
@@ -98,8 +42,7 @@ def test_a_transformer_of_plain_classes() -> None:
 
 
 def test_keys_that_are_computed_from_an_argument() -> None:
-    params = {"w0": RNG.normal(size=(3, 2)), "b0": np.ones(2), "w1": RNG.normal(size=(2, 4)), "b1": np.ones(4)}
-    x = np.ones(3)
+    params, x = PARAMETERS, np.ones(3)
     first = np.tanh(x @ params["w0"] + 1)
     second = np.tanh(first @ params["w1"] + 1)
     assert_modes_agree(keyed_layers, params, x, 2, expected=second.sum() + first.mean() + second.mean())

@@ -142,7 +142,7 @@ def _make_context(
     pools = make_pools(layouts.pools(), table, sizes)
     names = {name: GlobalVar(f"f{i}_{re.sub('[^A-Za-z0-9_]', '_', name)}") for i, name in enumerate(functions)}
     graph = call_graph(module)
-    growth = PoolGrowth(functions, layouts)
+    growth, packing = PoolGrowth(functions, layouts), _packing(functions, graph)
     return ProgramContext(
         layouts,
         Kernels(threads, choices, explores),
@@ -156,9 +156,9 @@ def _make_context(
         names,
         {},
         sizes,
-        Arena(table, any(bound_dims(f.body) for f in functions.values())),
+        Arena(table, bool(packing) or any(bound_dims(f.body) for f in functions.values())),
         given_sizes(functions, graph),
-        _packing(functions, graph),
+        packing,
         devices,
     )
 

@@ -198,9 +198,10 @@ def _with_functions(
     try:
         checker, module = engine.elaborate_program(engine, False, definition, arguments, symbolic, decisions)
         result = checker.module.globals[module.entry].result
-        if not isinstance(definition, Definition) or not holds_functions(result):
+        returns_functions = holds_functions(result)
+        if not isinstance(definition, Definition) or not (returns_functions or decisions.labeled):
             return checker, module, None
-        if takes_unseen(result):
+        if returns_functions and takes_unseen(result):
             mistake = TypeCheckError(
                 "the parameters of the returned function have no known types", definition.function.span
             )

@@ -423,6 +423,8 @@ def meaning_of(value: AbstractValue) -> Meaning:
             return FunctionName(name)
         case GlobalFunction(definition):
             return FunctionName(definition.function.name)
+        case Text(pieces):
+            return PythonValue("{}".join(pieces))
         case DerivativeFunction(of):
             inner = meaning_of(of)
             return FunctionName(f"grad({inner.name if isinstance(inner, FunctionName) else 'f'})")

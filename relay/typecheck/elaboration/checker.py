@@ -100,6 +100,7 @@ class Instance:
     variables: list[Var] = attrs.field(factory=list)  # of the parameters
     used_early: bool = False  # it calls itself, and its result was not known then
     calls_itself: bool = False
+    returned_text: LoopLabel | None = None  # of its function, if that returns a string that is known
     known: AbstractValue | None = None  # what the checker knows of the result: its numbers and sizes
     returned: Node | None = None  # what it knows of the functions in the result, which is what they have captured
     annotated: Mapping[TypeId, object] = attrs.field(factory=dict)  # what the variables of its annotations are

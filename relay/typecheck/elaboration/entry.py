@@ -77,19 +77,32 @@ def elaborate_program(
     decisions = decisions or Assumptions()
     values = collected_values()
     mark = None if values is None else values.mark()
+    mistake: RelayError | None = None
     while True:
         if values is not None and mark is not None:
             values.forget(mark)
         checker = Checker(engine, generic=generic, decisions=decisions)
         checker.before_raising = functools.partial(unresolved_names.report_unseen_functions, checker)
         try:
-            return checker, _attempt(checker, definition, arguments, symbolic)
-        except RelayError:
+            module = _attempt(checker, definition, arguments, symbolic)
+            if not decisions.sampled:
+                return checker, module
+            decisions.by_call.update(decisions.sampled)  # where rounds of their own have types, a call gives them
+            decisions.sampled.clear()
+        except RelayError as error:
+            chosen = checker.blamed_texts - decisions.choosing_texts
             differing = (checker.blamed or checker.uncopied) - decisions.copied
-            if not differing and not checker.blamed_numbers:
-                raise
+            if not differing and not checker.blamed_numbers and not chosen:
+                configured = checker.configured - decisions.sampled - decisions.by_call
+                if not configured:
+                    raise (error if mistake is None or _is_part(error, mistake) else mistake) from None
+                mistake = mistake or error
+                decisions.sampled.update(configured)
+                decisions.copied.update(configured)
+                continue
             decisions.copied.update(differing)
             decisions.specializing.update(checker.blamed_numbers)
+            decisions.choosing_texts.update(chosen)
         except Restart as found:
             before = decisions.content()
             found.note(decisions)
@@ -97,6 +110,12 @@ def elaborate_program(
                 raise InternalError(
                     f"an elaboration was restarted without a new assumption: {type(found).__name__}"
                 ) from found
+
+
+def _is_part(error: RelayError, other: RelayError) -> bool:
+    """True if all of an error's diagnostics are among another one's."""
+    told = {(str(d.span), d.message) for d in other.diagnostics}
+    return all((str(d.span), d.message) in told for d in error.diagnostics)
 
 
 def _attempt(
@@ -317,11 +336,14 @@ def elaborate_scheme(engine: Engine, definition: Definition | DerivedDefinition)
 
     Unannotated parts of the type are quantified: `forall (bt: BaseType) (s: Shape). fn(..) -> ..`.
     """
-    arguments = len(primal(definition).function.parameters) + seed_count(definition)
-    checker, module = elaborate_program(engine, True, definition, [None] * arguments)
+    parameters = primal(definition).function.parameters
+    arguments = len(parameters) + seed_count(definition)
+    open_ = (i for i, p in enumerate(parameters) if p.type is None or getattr(p.type, "shape", None) == ())
+    decisions = Assumptions(candidates=frozenset((position, ()) for position in open_))
+    checker, module = elaborate_program(engine, True, definition, [None] * arguments, decisions=decisions)
     entry = checker.module.globals[module.entry]
-    parameters, found = ([resolve(t) for t in types] for types in (checker.received, [entry.result]))
-    type_ = erase_forms(FunctionType(parameters, found[0], effects=entry.effects), none_stays=True)
+    received, found = ([resolve(t) for t in types] for types in (checker.received, [entry.result]))
+    type_ = erase_forms(FunctionType(received, found[0], effects=entry.effects), none_stays=True)
     assert isinstance(type_, FunctionType)
     closed = generalize(checker, type_, checker.hints.assumptions(always=True))
     name_the_rest(checker, closed.identifiers if isinstance(closed, QuantifiedType) else ())

@@ -57,10 +57,10 @@ from relay.typecheck.elaboration.dynamic_shapes import data_dependent, polymorph
 from relay.typecheck.elaboration.effects import effects
 from relay.typecheck.elaboration.expressions.arguments import definition_context, require_fitting, static_positions
 from relay.typecheck.elaboration.library.overloads import is_function
-from relay.typecheck.elaboration.restarts import ParameterPlace
+from relay.typecheck.elaboration.restarts import ParameterPlace, TextsDiffer
 from relay.typecheck.elaboration.results import result_value
 from relay.typecheck.elaboration.schemes import conditional_types, rank_n_types
-from relay.typecheck.elaboration.values import iterables, labels, range_numbers
+from relay.typecheck.elaboration.values import iterables, labels, range_numbers, texts
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.mapping import map_type
 from relay.typecheck.unification import resolve
@@ -328,8 +328,12 @@ class InstanceElaboration:
             checker.decisions.holding.append(returned_functions.has_functions(found))
         if self.request.packs:
             found = self._pack_functions(out, found, span)
-        if not self.is_entry:
+        if function.label in checker.decisions.choosing_texts:
+            found = texts.of_run(checker, out, found, span)
+        elif not self.is_entry:
             found = self._without_labels(found, span)
+        elif labels.labels_key(found) is not None:
+            checker.decisions.labeled.append(found)
         value = result_value(checker, out, function, instance, found, any(self.by_sizes), span)
         self.exits.append(entities[0])
         try:
@@ -350,13 +354,17 @@ class InstanceElaboration:
         paths."""
         entity = labels.with_plain_numbers(entity)
         if self.exits and labels.labels_key(entity) != labels.labels_key(labels.with_plain_numbers(self.exits[0])):
+            if texts.holds_text(entity) and texts.holds_text(self.exits[0]):
+                raise TextsDiffer(self.function.label)
             where = tuple(Label(at, "another path returns others") for at, _ in self.declared_at[:1] if at is not None)
             raise TypeMismatch(
-                f"the strings in the result of {self.function.name} differ between paths",
+                f"the members of enumerations in the result of {self.function.name} differ between paths",
                 span,
                 labels=where,
-                help="strings are known at compile time: choose by a static condition, or return a number",
+                help="they are known at compile time: choose by a static condition, or return a number",
             )
+        if texts.holds_text(entity):
+            self.instance.returned_text = self.function.label
         return labels.without_labels(entity)
 
     def _pack_functions(self, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:

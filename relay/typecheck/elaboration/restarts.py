@@ -35,15 +35,18 @@ class Assumptions:
     varying: dict[Place, set[int]] = attrs.field(factory=dict)  # axes of tensors there whose size changes
     specializing: set[ParameterPlace] = attrs.field(factory=set)
     holding: list[bool] = attrs.field(factory=list)  # whether results of the program held functions
+    labeled: list[object] = attrs.field(factory=list)  # results of the program that hold strings which are known
     returning: bool = False  # the result holds functions, of which the program returns what they have captured
     kept: set[LoopLabel] = attrs.field(factory=set)  # functions whose results stay run-time values there
     results: dict[int, tuple[LoopLabel, Type]] = attrs.field(factory=dict)  # of functions, by their instances' numbers
 
+    choosing_texts: set[LoopLabel] = attrs.field(factory=set)  # functions whose strings differ between their results
     differing: set[int] = attrs.field(factory=set)  # functions that return other types if they call themselves
 
     of_all_sizes: set[Place] = attrs.field(factory=set)  # parameters that are functions, called at several sizes
     unrolled: set[LoopLabel] = attrs.field(factory=set)  # `while` loops whose rounds are known, of several types
     by_call: set[LoopLabel] = attrs.field(factory=set)  # those whose rounds only a call knows, in a scheme
+    sampled: set[LoopLabel] = attrs.field(factory=set)  # `for` loops that are tried with some rounds, in a scheme
     endless: set[LoopLabel] = attrs.field(factory=set)  # those that have too many rounds for that
     copied: set[LoopLabel] = attrs.field(factory=set)  # `for` loops whose rounds have their own types
     peeled: set[LoopLabel] = attrs.field(factory=set)  # `for` loops whose first round changes types: of numbers, None
@@ -58,7 +61,7 @@ class Assumptions:
         """The content, to be compared with a later one."""
         places = frozenset(self.growing), frozenset(self.of_all_sizes)
         parameters = (frozenset(found) for found in (self.specializing, self.of_several_types, self.counting))
-        functions = frozenset(self.kept), frozenset(self.differing)
+        functions = frozenset(self.kept), frozenset(self.differing), frozenset(self.choosing_texts)
         marked = (self.unrolled, self.by_call, self.endless, self.copied, self.peeled, self.idle)
         loops = tuple(frozenset(found) for found in marked)
         varying = {place: frozenset(axes) for place, axes in self.varying.items()}
@@ -232,6 +235,17 @@ class ElementsReadEarly(Restart):
 
     def note(self, decisions: Assumptions) -> None:
         decisions.elements.update(self.elements)
+
+
+class TextsDiffer(Restart):
+    """A function returns other strings on other paths: they are values of the run."""
+
+    def __init__(self, function: LoopLabel) -> None:
+        super().__init__()
+        self.function = function
+
+    def note(self, decisions: Assumptions) -> None:
+        decisions.choosing_texts.add(self.function)
 
 
 class SizeVaries(Restart):

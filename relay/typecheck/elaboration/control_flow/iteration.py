@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+import attrs
+
 from relay.errors import Span, TypeCheckError
 from relay.ir.dims import Dim, add, subtract
 from relay.ir.expr import Counter, Dead, Exit, Loop, LoopLabel, Next, OpCall, Var
@@ -46,13 +48,17 @@ from relay.typecheck.elaboration.library.overloads import is_function
 from relay.typecheck.elaboration.members.elements import elements
 from relay.typecheck.elaboration.members.subscripts import index
 from relay.typecheck.elaboration.restarts import NeverRuns
-from relay.typecheck.elaboration.values import data_iteration, range_numbers
+from relay.typecheck.elaboration.values import data_iteration, range_numbers, texts
+from relay.typecheck.elaboration.values.data import is_string_of_run
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.records import iteration_items
 from relay.typecheck.elaboration.values.tensors import tensor_type
 
 FEW_ROUNDS = 16
 """Of how many rounds a loop is unrolled that makes functions of functions."""
+
+SAMPLED_ROUNDS = 2
+"""With how many rounds a scheme tries a loop over the number that an argument gives."""
 
 Rest: TypeAlias = Callable[[tuple[AbstractValue, ...], TypedBlockBuilder], tuple[AbstractValue, ...]]
 """Elaborates the rounds after the first ones, for what the variables are then: what they are after all."""
@@ -63,13 +69,15 @@ def elaborate_for(
 ) -> None:
     """A `for` loop."""
     checker.rounds.enter(node)
-    iterable = atom_entity(context, node.iterable)
+    iterable = _configured(checker, node, atom_entity(context, node.iterable))
     iterable = optionals.content(checker, out, iterable, describe(node.iterable), node.span)
     if isinstance(iterable, DynamicValue):
         iterable = expand(checker, out, iterable, node.span)
     if isinstance(iterable, DynamicValue) and data_iteration.list_constructors(iterable) is not None:
         data_iteration.elaborate_for_list(checker, context, targets, node, iterable, out)
         return
+    if is_string_of_run(iterable):
+        iterable = texts.characters(checker, out, iterable, node.span)
     iterable = loop_copies.with_ranges(checker, context, node, iterable)
     items = _static_items(checker, out, iterable, node.span)
     if items is None and loop_copies.is_copied(checker, context, node, iterable):
@@ -83,6 +91,32 @@ def elaborate_for(
             _unroll(checker, context, targets, node, items, out)
     else:
         _elaborate_counted_loop(checker, context, targets, node, iterable, out)
+
+
+def _configured(checker: Checker, node: ForEach, iterable: AbstractValue) -> AbstractValue:
+    """The iterable of a loop; in a scheme, that of some rounds where a call's number of them has to be tried. Raises
+    SchemeOnly where that has shown that only a call knows the types of the rounds."""
+    if not checker.generic:
+        return iterable
+    if node.label in checker.decisions.by_call:
+        raise SchemeOnly(node.span, "how many rounds this loop has")
+    ranges = [part for part in trip_counts.parts(iterable) if isinstance(part, Range)]
+    bounds = [b for part in ranges for b in (part.start, part.stop) if isinstance(b, DynamicValue)]
+    if node.iterable not in checker.scheme.doubtful and not any(checker.sources.sources_of(b.atom) for b in bounds):
+        return iterable
+    checker.configured.add(node.label)
+    return _sampled(iterable) if node.label in checker.decisions.sampled else iterable
+
+
+def _sampled(iterable: AbstractValue) -> AbstractValue:
+    """The iterable with known numbers for ranges whose bounds are computed."""
+    match iterable:
+        case Zip(items):
+            return Zip(tuple(map(_sampled, items)))
+        case Range(start, stop, step) if isinstance(start, DynamicValue) or isinstance(stop, DynamicValue):
+            return attrs.evolve(iterable, start=PythonNumber(0), stop=PythonNumber(SAMPLED_ROUNDS * step))
+        case _:
+            return iterable
 
 
 def _is_function(entity: AbstractValue) -> bool:

@@ -8,6 +8,7 @@ from relay.errors import Label, RelayError, Span, TypeMismatch
 from relay.ir.dims import DataDependentDim
 from relay.ir.expr import (
     Atom,
+    Constant,
     Dead,
     Exit,
     Var,
@@ -26,6 +27,7 @@ from relay.typecheck.elaboration.abstract_values import (
     PythonObject,
     Tuple,
     TypedBlockBuilder,
+    is_constant_bool,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.constant_results import same_number
@@ -49,6 +51,7 @@ class Join:
         self.names = names
         self.by_call = False  # in a scheme: a call chooses the path, so what arrives may be of different types
         self.of_conditions = False  # the arms are the operands of `and` or `or`
+        self.operand: tuple[AbstractValue, Span | None] | None = None  # the first one of those, if it is no bool
         self.by_sizes = False  # in a scheme: sizes choose the path, so what arrives may differ in them
         self.paths: list[tuple[TypedBlockBuilder, tuple[AbstractValue, ...], Span | None]] = []
         self._handed: list[tuple[Atom, ...]] = []
@@ -112,12 +115,14 @@ class Join:
             raise DependsOnPoison
         if (lack := next(filter(None, map(unassigned.no_value, entities)), None)) is not None:
             return unassigned.on_some_paths(lack)
+        if self.operand is not None:
+            entities = self.with_operand(entities)
         first = entities[0]
         several = len(entities) > 1
         if isinstance(first, Number) and all(isinstance(e, Number) and same_number(e, first) for e in entities):
             return first
         if isinstance(first, PythonObject) and all(
-            isinstance(e, PythonObject) and e.value is first.value for e in entities
+            isinstance(e, PythonObject) and is_same_object(e.value, first.value) for e in entities
         ):
             return first
         if several and isinstance(first, FUNCTIONS) and all(e is first for e in entities):
@@ -185,6 +190,17 @@ class Join:
         length = typed[0].length if all(t.length == typed[0].length for t in typed) else None
         return DynamicValue(target, target.type or typed[0].type, length=length)
 
+    def with_operand(self, entities: Sequence[AbstractValue]) -> list[AbstractValue]:
+        """The value of the first operand of `and` or `or` in place of its truth, unless the other one is a bool."""
+        assert self.operand is not None
+        operand, place = self.operand
+        decided = [isinstance(e, DynamicValue) and _is_constant_at(e.atom, place) for e in entities]
+        others = [e for e, is_first in zip(entities, decided, strict=True) if not is_first]
+        if any(is_constant_bool(e) is not None or _is_bool(e) or self.checker.is_open(e) for e in others):
+            return list(entities)
+        self.of_conditions = False
+        return [operand if is_first else e for e, is_first in zip(entities, decided, strict=True)]
+
     def _optional(self, entities: Sequence[AbstractValue]) -> list[AbstractValue]:
         """Values of which some are None, as optional ones."""
         known = next((e.type for e in entities if isinstance(e, DynamicValue) and optionals.may_be_none(e)), None)
@@ -211,6 +227,20 @@ class Join:
             data_dependent.packed_value(self.checker, out, value, (), common, span)
             for value, (out, _, span) in zip(values, self.paths, strict=True)
         ]
+
+
+def _is_constant_at(atom: Atom, place: Span | None) -> bool:
+    return isinstance(atom, Constant) and atom.span == place
+
+
+def _is_bool(entity: AbstractValue) -> bool:
+    type_ = prune(entity.type) if isinstance(entity, DynamicValue) else None
+    return isinstance(type_, TensorType) and prune(type_.base) == BOOL
+
+
+def is_same_object(one: object, other: object) -> bool:
+    """True if two Python objects are one, or strings with the same characters."""
+    return one is other or (isinstance(one, str) and isinstance(other, str) and one == other)
 
 
 def _no_condition(operands: Sequence[DynamicValue], places: Sequence[Span | None]) -> TypeMismatch:

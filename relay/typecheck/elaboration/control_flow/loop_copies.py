@@ -110,7 +110,8 @@ def is_copied(checker: Checker, context: Context, node: ForEach, iterable: Abstr
     """True if a loop that changes lists, or goes through numbers backwards, gets a copy of its body for each round."""
     must = node.label in checker.decisions.copied
     if not node.resized and not (isinstance(iterable, Range) and iterable.reversed):
-        count = count_of(iterable, ask=must) if isinstance(iterable, Range) else None
+        has_numbers = any(isinstance(part, Range) for part in parts(iterable))
+        count = count_of(iterable, ask=must) if has_numbers else None
         if count is None or not 0 < count <= MOST_UNROLLED or count * checker.frame.copies > MOST_COPIES:
             return False
         checker.unrollable.add(node.label)

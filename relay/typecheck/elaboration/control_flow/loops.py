@@ -48,6 +48,7 @@ from relay.typecheck.elaboration.restarts import (
 )
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import records
+from relay.typecheck.elaboration.values.data import is_text
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import Clash, is_known, resolve
@@ -116,7 +117,7 @@ class LoopState:
             items = enumerate(entity.items)
             return Tuple(tuple(self._start(out, name, item, (*place, i)) for i, item in items), entity.form)
         if isinstance(entity, (PythonObject, *FUNCTIONS)):
-            passes = not isinstance(entity, PythonObject) or is_function(entity.value)
+            passes = not isinstance(entity, PythonObject) or is_function(entity.value) or is_text(entity)
             if not passes or self._kept.keeps(place[0], place[1:]):
                 return entity
         typed = self.checker.materialize(out, weak_types.free_count(self.checker, out, entity), self.span)

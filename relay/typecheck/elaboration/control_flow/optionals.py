@@ -55,7 +55,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.restarts import CellReadEarly
-from relay.typecheck.elaboration.values.data import data_type, fresh_type, is_data_class
+from relay.typecheck.elaboration.values.data import data_type, fresh_type, is_data_class, is_text
 from relay.typecheck.elaboration.values.data_construction import build
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import resolve
@@ -77,7 +77,7 @@ def have_optional(entities: Sequence[AbstractValue]) -> bool:
     """True if values that meet are optional together: some are None, and the others are values at run time."""
     missing = [e for e in entities if is_none(e)]
     others = [e for e in entities if not is_none(e)]
-    if not others or not all(isinstance(e, DynamicValue | Number | Tuple) for e in others):
+    if not others or not all(isinstance(e, DynamicValue | Number | Tuple) or is_text(e) for e in others):
         return False
     return any(map(may_be_none, others)) or bool(missing)
 

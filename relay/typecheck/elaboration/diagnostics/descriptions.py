@@ -54,7 +54,7 @@ def kind_of(entity: AbstractValue) -> str:
         case PythonObject(value):
             return f"a Python {type(value).__name__}"
         case Text():
-            return "an f-string with run-time values"
+            return "a string of the run"
         case _:
             return "a function" if isinstance(entity, FUNCTIONS) else "a method or range"
 

@@ -123,7 +123,7 @@ class DiagnosticCollector(EffectNotes):
         super().__init__()
         self.generic = generic
         self.decisions = decisions
-        self.sources = ArgumentSources(frozenset() if generic else decisions.candidates)
+        self.sources = ArgumentSources(decisions.candidates)
         self.errors: list[RelayError] = []
         self.failures = 0  # also those that follow from an error
         self.left_open: list[RelayError] = []  # what was left open until a function's result is known
@@ -131,8 +131,10 @@ class DiagnosticCollector(EffectNotes):
         self.is_partial = False  # a scheme's body was not looked at where a call's types decide what it means
         self.unknown: DependsOnPoison | None = None  # of a subclass: what depends on a name that the scope cannot tell
         self.uncopied: set[LoopLabel] = set()  # loops that fill lists, and might be unrolled (loop_copies.py)
+        self.configured: set[LoopLabel] = set()  # in a scheme: loops whose rounds are as many as an argument says
         self.unrollable: set[LoopLabel] = set()  # loops over known numbers that are elaborated once
         self.blamed: set[LoopLabel] = set()  # of those, in whose bodies there are mistakes
+        self.blamed_texts: set[LoopLabel] = set()  # recursive functions around mistakes whose results hold strings
         self.blamed_numbers: set[ParameterPlace] = set()  # known numbers that calls around mistakes pass on
         self._guesses: list[object] = []
         self._meaningless: set[str] = set()  # names and objects without a meaning that are reported already
@@ -163,7 +165,7 @@ class DiagnosticCollector(EffectNotes):
     def specialize_arguments(self, needed: Iterable[object], error: TypeCheckError | None = None) -> None:
         """Begin again with static arguments, if the values that are needed at compile time come from arguments."""
         found = Places().union(*map(self.sources.sources_of, needed))
-        if found:
+        if found and not self.generic:
             raise ArgumentsSpecialize(found, error)
 
     def report(self, error: RelayError | DependsOnPoison, labels: tuple[Label, ...] | None = None) -> None:
@@ -197,6 +199,8 @@ class DiagnosticCollector(EffectNotes):
             error.labels = tuple(c for c in calls_of if not is_of_template(c.span))[:1]
         self.blamed.update(self.frame.filling)
         for instance in self.frame.active:
+            if instance.returned_text is not None and instance.calls_itself:
+                self.blamed_texts.add(instance.returned_text)
             self.blamed_numbers.update(instance.numbers - self.decisions.specializing)
         if isinstance(error, FrontendError):
             if error.message in self._meaningless:

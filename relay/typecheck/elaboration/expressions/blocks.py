@@ -72,7 +72,7 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent, masks, size_conditions
 from relay.typecheck.elaboration.expressions import calls, references
 from relay.typecheck.elaboration.expressions.atoms import atom_entity, describe, handed_entities, index_items
-from relay.typecheck.elaboration.expressions.conditions import require_bool
+from relay.typecheck.elaboration.expressions.conditions import is_number, require_bool
 from relay.typecheck.elaboration.expressions.python_operators import apply_named
 from relay.typecheck.elaboration.library import formatting
 from relay.typecheck.elaboration.members import item_updates, subscripts
@@ -80,6 +80,7 @@ from relay.typecheck.elaboration.members.value_attributes import attribute
 from relay.typecheck.elaboration.patterns import matching
 from relay.typecheck.elaboration.schemes import conditional_types, rank_polymorphism, stuck_terms
 from relay.typecheck.elaboration.values import axis_names
+from relay.typecheck.elaboration.values.data import is_text
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import Clash
 
@@ -403,6 +404,7 @@ def elaborate_if(
     """`if`. A condition that the checker knows chooses its arm; the other arms are not checked."""
     join = Join(checker, [t.name for t in targets])
     join.of_conditions = _is_and_or(node)
+    join.operand = _operand(context, node) if join.of_conditions else None
     arms: list[tuple[TypedBlockBuilder, TypedBlockBuilder]] = []
     orelse: Block | None = None
     is_refused, by_sizes, by_call, decided = False, False, False, True
@@ -459,7 +461,7 @@ def elaborate_if(
     if not arms:
 
         def on_yield(_: TypedBlockBuilder, entities: tuple[AbstractValue, ...], __: Span | None) -> None:
-            assign(context, targets, entities)
+            assign(context, targets, entities if join.operand is None else join.with_operand(entities))
 
         elaborate_block(checker, context, otherwise, out, on_yield)
         return
@@ -490,6 +492,16 @@ def elaborate_if(
             checker.none_tests.note_choice(entity, [(present, values[position]) for present, values in found_present])
         if len(found_present) <= len(arms):  # some arms have left
             optionals.narrow(checker, context, out, frozenset.intersection(*(p for p, _ in found_present)))
+
+
+def _operand(context: Context, node: If) -> tuple[AbstractValue, Span | None] | None:
+    """The first operand of `a and b`, or `a or b`, with its place, if it is no bool: the value where it decides."""
+    (arm, *others), end = node.arms, node.arms[0].condition.terminator
+    if others or arm.condition.bindings or not isinstance(end, Yield) or not isinstance(end.values[0], Var):
+        return None
+    entity = context.lookup(end.values[0])
+    is_structure = is_text(entity) or isinstance(entity, Tuple) or dynamic_lists.is_growing(entity)
+    return (entity, end.span) if is_structure or is_number(entity) else None
 
 
 def _is_and_or(node: If) -> bool:

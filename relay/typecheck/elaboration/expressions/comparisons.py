@@ -26,7 +26,6 @@ from relay.typecheck.elaboration.abstract_values import (
     PythonNumber,
     PythonObject,
     Range,
-    Text,
     Tuple,
     TypedBlockBuilder,
     is_constant_bool,
@@ -36,9 +35,9 @@ from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_reductions
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.expressions.operators import bool_value
-from relay.typecheck.elaboration.library import text_equality
 from relay.typecheck.elaboration.schemes import conditional_types
-from relay.typecheck.elaboration.values import data, records, special_methods
+from relay.typecheck.elaboration.values import data, records, special_methods, texts
+from relay.typecheck.elaboration.values.data import is_text
 from relay.typecheck.elaboration.values.expansion import expand, settle
 from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.elaboration.values.records import key_of
@@ -102,8 +101,8 @@ def contains(
         case PythonObject(frozenset() as known):
             parts = [object_entity(part, span) for part in known]
             return combine_conditions(checker, out, (equal(checker, out, item, p, span) for p in parts), True, span)
-        case Text() | PythonObject(str()) if isinstance(item, Text) or isinstance(container, Text):
-            raise text_equality.refusal("`in` does not support", span)
+        case _ if is_text(container) and is_text(item):
+            return texts.contains(checker, out, container, item, span)
         case Tuple(_, Form(cls, names)) if cls is dict:
             return bool_value(key_of(item, span) in names, span)
         case Tuple(items) if records.is_sequence(container):
@@ -174,7 +173,7 @@ def _is_of(
             return bool_value(False, span)
         case PythonObject(held):
             return bool_value(isinstance(held, cls), span)
-        case Text():
+        case _ if is_text(value):
             return bool_value(issubclass(str, cls), span)
         case Tuple(_, form):
             return bool_value(issubclass(tuple if form is None else form.cls, cls), span)

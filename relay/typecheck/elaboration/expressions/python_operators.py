@@ -20,7 +20,6 @@ from relay.typecheck.elaboration.abstract_values import (
     PythonObject,
     Size,
     SizeExpression,
-    Text,
     Tuple,
     TypedBlockBuilder,
     dim_of,
@@ -39,7 +38,8 @@ from relay.typecheck.elaboration.expressions.operators import bool_value
 from relay.typecheck.elaboration.library import formatting, ordering, text_equality
 from relay.typecheck.elaboration.library.library_calls import call_library
 from relay.typecheck.elaboration.schemes import conditional_types
-from relay.typecheck.elaboration.values import range_numbers, records, sizes, special_methods
+from relay.typecheck.elaboration.values import range_numbers, records, sizes, special_methods, texts
+from relay.typecheck.elaboration.values.data import is_string, is_string_of_run, is_text
 
 LONGEST = 1 << 14
 """The largest number of bits of an integer while numbers are computed; no dtype holds more than 64."""
@@ -228,7 +228,7 @@ def _fold(
             return bool_value(bool(_COMPARE[name](*values)), span)
     if (text := known_strings.operate(name, operands, span)) is not None:
         return text
-    if any(isinstance(o, Text) for o in operands):
+    if any(map(is_string_of_run, operands)):
         return _of_texts(checker, out, name, operands, span)
     if name in ("equal", "not_equal") and any(isinstance(o, PythonObject) for o in operands):
         left, right = (_comparison_key(o) for o in operands)
@@ -254,12 +254,23 @@ def _of_texts(
 ) -> AbstractValue:
     """Operators of texts with run-time values."""
     match name, list(operands):
-        case "equal" | "not_equal", [left, right]:
+        case "equal" | "not_equal", [left, right] if not any(map(is_string, operands)):
             same = text_equality.equal(checker, out, left, right, span)
             return same if name == "equal" else apply_named(checker, out, "logical_not", [same], {}, span, [])
-        case "add", [Text() | PythonObject(str()), Text() | PythonObject(str())]:
+        case "equal" | "not_equal", [left, right] if not all(map(is_text, operands)):
+            if any(map(checker.is_open, operands)):
+                return conditional_types.condition(checker, span)
+            return bool_value(name == "not_equal", span)
+        case "logical_not", [text]:
+            filled = require_bool(checker, out, text, span, "the operand of `not`")
+            return apply_named(checker, out, "logical_not", [filled], {}, span, [])
+        case "add", [left, right] if is_text(left) and is_text(right):
             return formatting.concatenate_texts(checker, out, operands, span)
         case _:
+            if (found := texts.operate(checker, out, name, operands, span)) is not None:
+                return found
+            if any(map(checker.is_open, operands)):
+                raise SchemeOnly(span, "the operand of a string")
             raise text_equality.refusal(f"{operator_name(lookup(name))} does not take", span)
 
 

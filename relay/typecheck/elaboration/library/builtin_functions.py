@@ -18,7 +18,6 @@ from relay.typecheck.elaboration.abstract_values import (
     Range,
     Size,
     SizeExpression,
-    Text,
     Tuple,
     Zip,
 )
@@ -34,7 +33,8 @@ from relay.typecheck.elaboration.library.library_calls import as_sequence, list_
 from relay.typecheck.elaboration.library.overloads import Call, Rule, implements
 from relay.typecheck.elaboration.members.elements import elements
 from relay.typecheck.elaboration.members.value_attributes import attribute
-from relay.typecheck.elaboration.values import range_numbers, records, sizes, special_methods
+from relay.typecheck.elaboration.values import range_numbers, records, sizes, special_methods, texts
+from relay.typecheck.elaboration.values.data import is_string_of_run
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import resolve
 
@@ -55,10 +55,8 @@ def _len(call: Call, obj: AbstractValue, /) -> AbstractValue:
         return list_positions.length(checker, out, entity, span)
     if isinstance(entity, PythonObject) and isinstance(entity.value, str | frozenset):
         return PythonNumber(len(entity.value), span)
-    if isinstance(entity, Text):
-        raise TypeCheckError(
-            "the length of an f-string with run-time values is not known at compile time", span, help="count its parts"
-        )
+    if is_string_of_run(entity):
+        return texts.length(checker, out, entity, span)
     if isinstance(entity, Range | Progression):
         return trip_counts.length(checker, out, entity, span)
     shape = attribute(checker, out, entity, "shape", span, "the argument of len")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir.expr import Assert, Binding, Print
-from relay.ir.program_output import check_format
+from relay.ir.program_output import QUOTED, TEXT, check_format
 from relay.ir.types import TensorType, show
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -23,6 +23,8 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions.conditions import require_bool
+from relay.typecheck.elaboration.values import texts
+from relay.typecheck.elaboration.values.data import is_string
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import resolve
 
@@ -63,6 +65,11 @@ class _Writer:
                 self.text(str(value))
             case Tuple():
                 self._tuple(entity)
+            case DynamicValue() if is_string(entity):
+                if specification:
+                    message = f"the format {specification!r} is for numbers, found a string of the run"
+                    raise TypeMismatch(message, self.span, help="write it without a format")
+                self._value(texts.codes(self.checker, self.out, entity, self.span), QUOTED if quoted else TEXT)
             case DynamicValue():
                 self._value(entity, specification)
             case _:

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 
 from relay.errors import TypeCheckError
 from relay.ir.types import BaseType
-from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, PythonObject, Text
+from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, PythonObject, Tuple
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.expressions.known_strings import RunTimeValue, known_value
 from relay.typecheck.elaboration.library import formatting
 from relay.typecheck.elaboration.library.overloads import Call, implements
 from relay.typecheck.elaboration.library.text_equality import refusal
 from relay.typecheck.elaboration.members.elements import elements
+from relay.typecheck.elaboration.values import texts
+from relay.typecheck.elaboration.values.data import is_string_of_run
 from relay.typecheck.elaboration.values.objects import object_entity
 
 METHODS = (
@@ -34,10 +37,20 @@ def _str(call: Call, x: AbstractValue, /) -> AbstractValue:
     return formatting.make_text(call.checker, call.out, parts, call.span)
 
 
+def _is_of_run(entity: AbstractValue) -> bool:
+    """True if an argument is, or holds, a string that is not known."""
+    if isinstance(entity, Tuple):
+        return any(map(_is_of_run, entity.items))
+    return is_string_of_run(entity) or dynamic_lists.is_growing(entity)
+
+
 def _method(name: str) -> None:
     def rule(call: Call, text: AbstractValue, /, *arguments: AbstractValue, **named: AbstractValue) -> AbstractValue:
-        if isinstance(text, Text):
-            raise refusal(f"`{name}` does not take", call.span)
+        if is_string_of_run(text) or any(map(_is_of_run, arguments)):
+            found = texts.method(call.checker, call.out, name, [text, *arguments], call.span)
+            if found is None:
+                raise refusal(f"`{name}` does not take", call.span)
+            return found
         assert isinstance(text, PythonObject)
         try:
             given = [known_value(a) for a in arguments]

@@ -1,8 +1,8 @@
 """Equality of strings that contain run-time values.
 
 The text of an integer or boolean says which one it is, so that comparing it with a known text compares the value:
-`f"{i}" == "3"` is `i == 3`. Two texts of one form are equal if the one value in it is. Other comparisons are errors:
-programs build no strings at run time, except for printing.
+`f"{i}" == "3"` is `i == 3`. Two texts of one form are equal if the one value in it is. Other comparisons
+make strings of the run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 from relay.errors import Span, TypeMismatch
 from relay.ir.literals import holds
-from relay.ir.types import BaseClass, BaseType, TensorType, prune
+from relay.ir.types import BaseClass, BaseType, TensorType, Unknown, prune
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
@@ -24,18 +24,19 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.expressions.operators import bool_value
 from relay.typecheck.elaboration.schemes import conditional_types
+from relay.typecheck.elaboration.values import texts
 from relay.typecheck.unification import flat_shape
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
 def refusal(what: str, span: Span | None) -> TypeMismatch:
-    """The error for what would need a text while the program runs."""
+    """The error for what strings of the run do not have."""
     return TypeMismatch(
-        f"{what} an f-string with run-time values",
+        f"{what} a string of the run",
         span,
-        help="such text can be printed or be the message of an assertion; compare the values instead: `i == 3`, not"
-        ' `f"{i}" == "3"`',
+        help="what strings of the run have: `+`, `*`, comparisons, `in`, `len`, indices, slices, `for`, startswith,"
+        " endswith, find, join",
     )
 
 
@@ -45,6 +46,19 @@ def equal(
     """`left == right`, one of which is a Text. Raises TypeMismatch where the values in it do not tell."""
     text, other = (left, right) if isinstance(left, Text) else (right, left)
     assert isinstance(text, Text)
+    try:
+        return _by_values(checker, out, text, other, span)
+    except TypeMismatch:
+        found = texts.operate(checker, out, "equal", [text, other], span)
+        if found is None:
+            raise
+        return found
+
+
+def _by_values(
+    checker: Checker, out: TypedBlockBuilder, text: Text, other: AbstractValue, span: Span | None
+) -> AbstractValue:
+    """Equality by the values in the texts alone. Raises TypeMismatch where these do not decide."""
     if isinstance(other, Text):
         return _of_two(checker, out, text, other, span)
     if not isinstance(other, PythonObject) or not isinstance(other.value, str):
@@ -115,6 +129,13 @@ def _require_integer(checker: Checker, value: DynamicValue, span: Span | None) -
     if (
         not isinstance(type_, TensorType)
         or flat_shape(type_.shape) != ()
+        or _is_float(type_.base)
         or not checker.solver.restrict(type_.base, integers)
     ):
         raise refusal("only a single integer or bool decides equality of", span)
+
+
+def _is_float(base: object) -> bool:
+    """True if an open dtype is that of a float."""
+    known = prune(base)  # type: ignore[arg-type]
+    return isinstance(known, Unknown) and any(isinstance(n.value, float) for n in known.literals)

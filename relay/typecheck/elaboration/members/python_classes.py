@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from relay.ir.annotations.annotation import Ref
-from relay.ir.types import RefType, StackType, TensorType, TupleType, prune
+from relay.ir.types import DataType, RefType, StackType, TensorType, TupleType, prune
 from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, PythonObject, Range, Text, Tuple
 from relay.typecheck.elaboration.library import overloads
 from relay.typecheck.elaboration.library.overloads import Overload
+from relay.typecheck.elaboration.values.data import is_string
 
 
 def python_class(value: AbstractValue) -> type | None:
@@ -20,6 +21,8 @@ def python_class(value: AbstractValue) -> type | None:
             match prune(value.type):
                 case TensorType():
                     return np.ndarray
+                case DataType() if is_string(value):
+                    return str
                 case StackType():
                     return list
                 case TupleType(_, form):

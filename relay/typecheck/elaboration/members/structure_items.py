@@ -24,7 +24,8 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import known_strings, operators
 from relay.typecheck.elaboration.library.overloads import Call, implements
-from relay.typecheck.elaboration.values import records
+from relay.typecheck.elaboration.values import records, texts
+from relay.typecheck.elaboration.values.data import is_string_of_run
 from relay.typecheck.elaboration.values.sizes import slice_number
 from relay.typecheck.elaboration.values.tensors import tensor_type
 
@@ -73,6 +74,8 @@ def _item(call: Call, entity: AbstractValue, /, *items: AbstractValue | SliceIte
 
 @implements(str.__getitem__)
 def _character(call: Call, text: AbstractValue, /, *items: AbstractValue | SliceItem) -> AbstractValue:
+    if is_string_of_run(text) or any(isinstance(item, DynamicValue) for item in items):
+        return texts.item(call.checker, call.out, text, items, call.span)
     if not isinstance(text, PythonObject):
         raise TypeCheckError("text with run-time values cannot be indexed", call.span)
     return known_strings.item(text.value, items, call.span)  # type: ignore[arg-type]

@@ -56,7 +56,6 @@ from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.expressions.atoms import atom_entity
 from relay.typecheck.elaboration.expressions.conditions import require_bool
-from relay.typecheck.elaboration.library import text_equality
 from relay.typecheck.elaboration.patterns.literals import (
     describe_value,
     equals_literal,
@@ -75,7 +74,8 @@ from relay.typecheck.elaboration.patterns.pattern_rows import (
     row_alternatives,
     simple_rows,
 )
-from relay.typecheck.elaboration.values import data
+from relay.typecheck.elaboration.values import data, texts
+from relay.typecheck.elaboration.values.data import is_string
 from relay.typecheck.elaboration.values.expansion import expand, settle
 
 
@@ -503,7 +503,7 @@ class DecisionTree:
             self._compile([row for row in rows if not self._wants_none(row.pattern_at(occurrence))], out)
             return
         if isinstance(entity, Text):
-            raise text_equality.refusal("a pattern cannot match", pattern.span)
+            entity = texts.string(self.checker, out, entity, pattern.span)
         if not isinstance(entity, DynamicValue):
             self._leave_out(TypeCheckError(f"{describe_value(entity)} cannot be compared with a value", pattern.span))
             self._compile([row for row in rows if not isinstance(row.pattern_at(occurrence), ValuePattern)], out)
@@ -515,8 +515,8 @@ class DecisionTree:
             self.checker.unify_at(entity.type, NONE, pattern.span, "the matched value")
             self._decide(occurrence, None, rows, out)
             return
-        if isinstance(literal, str):
-            raise TypeCheckError("run-time values are never strings", pattern.span, help="match a number")
+        if isinstance(literal, str) and not is_string(entity):
+            raise TypeCheckError(f"this pattern cannot match: the value is {describe_value(entity)}", pattern.span)
         self._chain(occurrence, entity, pattern, rows, out)
 
     def _wants_none(self, pattern: Pattern | None) -> bool:
@@ -567,7 +567,7 @@ class DecisionTree:
                 if literal is None:
                     self.decided = True
                     continue
-                if isinstance(literal, str):
+                if isinstance(literal, str) is not is_string(typed):
                     raise TypeCheckError(f"this pattern cannot match: the value is {describe_value(typed)}", found.span)
                 literals.append((row, literal))
             else:

@@ -110,6 +110,9 @@ def equals_literal(
         if literal:
             return condition
         entity = checker.engine.apply_operator(checker, out, "logical_not", [condition], {}, span, [])
+    elif isinstance(literal, str):
+        known = PythonObject(literal)
+        entity = checker.engine.apply_operator(checker, out, "equal", [typed, known], {}, span, [])
     else:
         assert isinstance(literal, int | float)
         checker.unify_at(

@@ -32,6 +32,7 @@ from relay.typecheck.elaboration.abstract_values import (
     GlobalFunction,
     Method,
     PythonObject,
+    Text,
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
@@ -52,6 +53,24 @@ def data_type(typed: AbstractValue) -> DataType | None:
         return None
     type_ = prune(typed.type)
     return type_ if isinstance(type_, DataType) else None
+
+
+def is_string(entity: AbstractValue) -> bool:
+    """True if a value is a string of the run (`texts.py`)."""
+    found = data_type(entity)
+    owner = None if found is None else data_class(found.definition)
+    return owner is not None and hasattr(owner.cls, "__relay_result__")
+
+
+def is_text(entity: AbstractValue) -> bool:
+    """True if a value is a string: one that is known, an f-string, or one of the run."""
+    known = isinstance(entity, PythonObject) and isinstance(entity.value, str)
+    return known or is_string_of_run(entity)
+
+
+def is_string_of_run(entity: AbstractValue) -> bool:
+    """True if a value is a string that is not known."""
+    return isinstance(entity, Text) or is_string(entity)
 
 
 def field_types(checker: Checker, type_: DataType, constructor: Constructor) -> tuple[Type, ...]:

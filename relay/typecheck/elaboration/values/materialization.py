@@ -12,11 +12,13 @@ from relay.typecheck.elaboration.abstract_values import (
     Number,
     Poison,
     PythonObject,
+    Text,
     Tuple,
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.expressions import weak_types
+from relay.typecheck.elaboration.values import texts
 from relay.typecheck.elaboration.values.function_values import function_value
 
 
@@ -33,6 +35,8 @@ def materialize(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue,
             return checker.bind(out, MakeTuple(tuple(p.atom for p in parts), span), type_, "tuple", span)
         case PythonObject(None):
             return checker.bind(out, MakeTuple((), span), NONE, "none", span)
+        case PythonObject(str()) | Text():
+            return texts.string(checker, out, entity, span)
         case Poison():
             raise DependsOnPoison
         case _:

@@ -1,0 +1,128 @@
+"""Text at run time: a string that branches and loops choose, as the code points of its characters.
+
+Programs write Python's strings. Where a string has to be a value of the run, it is a `String`, and to Python it is a
+`str` again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import relay
+from relay import Int32, Tensor
+from relay.typecheck.elaboration.library.overloads import library_function
+from relay.typecheck.elaboration.values.texts import use_language
+
+
+@relay.data
+class String:
+    """A string of the run. codes: (int32, (Any,)), a code point for each character."""
+
+    codes: Tensor[Int32, (Any,)]
+
+
+def to_python(codes):
+    """The `str` of these code points."""
+    return "".join(map(chr, codes))
+
+
+@library_function()
+def joined(*codes):
+    """The string of these code points, one after the other."""
+    return String(relay.concatenate(codes))
+
+
+@library_function()
+def length(codes):
+    """The number of characters."""
+    return len(codes)
+
+
+@library_function()
+def number_text(x, form):
+    """The code points of a number's text; `form`: those of its format."""
+    found = relay.characters(x, form)
+    return found[1 : 1 + found[0]]
+
+
+@library_function()
+def same(left, right):
+    """True if two strings have the same characters."""
+    return len(left) == len(right) and all(left[i] == right[i] for i in range(len(left)))
+
+
+@library_function()
+def precedes(left, right):
+    """True if one string stands before another one: by the first characters that differ, and then by length."""
+    for i in range(min(len(left), len(right))):
+        if left[i] != right[i]:
+            return left[i] < right[i]
+    return len(left) < len(right)
+
+
+@library_function()
+def characters(codes):
+    """The characters as strings, in a list."""
+    found = []
+    for i in range(len(codes)):
+        found.append(String(codes[i : i + 1]))
+    return found
+
+
+@library_function()
+def repeated(codes, times):
+    """The string so many times."""
+    found: Tensor[Int32, (Any,)] = relay.zeros((0,), relay.Int32)
+    for _ in range(times):
+        found = relay.concatenate((found, codes))
+    return String(found)
+
+
+@library_function()
+def find(codes, part):
+    """The first place of one string in another one; -1 where there is none."""
+    for start in range(len(codes) - len(part) + 1):
+        fits = True
+        for i in range(len(part)):
+            if codes[start + i] != part[i]:
+                fits = False
+        if fits:
+            return start
+    return -1
+
+
+@library_function()
+def contains(codes, part):
+    """True if a string contains another one."""
+    return find(codes, part) >= 0
+
+
+@library_function()
+def startswith(codes, part):
+    """True if a string begins with another one."""
+    return len(codes) >= len(part) and same(codes[: len(part)], part)
+
+
+@library_function()
+def endswith(codes, part):
+    """True if a string ends with another one."""
+    return len(codes) >= len(part) and same(codes[len(codes) - len(part) :], part)
+
+
+@library_function()
+def all_joined(separator, parts):
+    """The strings of a list with a separator between them."""
+    found: Tensor[Int32, (Any,)] = relay.zeros((0,), relay.Int32)
+    for i in range(len(parts)):
+        if i > 0:
+            found = relay.concatenate((found, separator))
+        found = relay.concatenate((found, parts[i].codes))
+    return String(found)
+
+
+_FUNCTIONS = (
+    *(joined, length, number_text, same, precedes, characters, repeated),
+    *(find, contains, startswith, endswith, all_joined),
+)
+String.__relay_result__ = staticmethod(to_python)
+use_language(String, {function.python.__name__: function for function in _FUNCTIONS})
