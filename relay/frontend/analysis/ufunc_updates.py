@@ -8,7 +8,7 @@ _METHODS = {"add": "add", "multiply": "multiply", "maximum": "max", "minimum": "
 
 
 def as_assignments(tree: ast.AST) -> None:
-    """Rewrite the statements of a text that call `np.add.at` and its kin."""
+    """Rewrite the statements of a text that call `np.add.at` and the like."""
     for node in ast.walk(tree):
         for name in ("body", "orelse", "finalbody"):
             body = getattr(node, name, None)
