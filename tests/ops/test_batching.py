@@ -40,6 +40,7 @@ EXAMPLES = 3
 LOOPING = {
     "conv1d", "conv2d", "conv3d",  # in blocks of channels
     *(name for name in OPERATORS if name.startswith("random_")), "dropout",
+    "characters",  # which Python writes
 }  # fmt: skip
 """Operators some of whose batched calls are loops; and those convolutions where the number of examples is symbolic."""
 BATCHED = {name: operator for name, operator in OPERATORS.items() if operator.operands}
