@@ -34,7 +34,7 @@ def _external(type_: FunctionType) -> Callable[..., None]:
     return run
 
 
-_FORMAT = np.array([*map(ord, "6.1f")], np.int32)
+_FORMAT = np.array([ord("8")], np.int32)
 
 
 @register_op(
