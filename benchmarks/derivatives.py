@@ -12,10 +12,10 @@ import time
 from typing import Any
 
 import numpy as np
+from relay.ad.checkpoints import tape_bytes
 
 import relay
 from relay import List
-from relay.ad.checkpoints import tape_bytes
 
 
 @relay

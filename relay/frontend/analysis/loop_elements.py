@@ -90,14 +90,14 @@ def _append_updates(body: list[ast.stmt], lists: Mapping[str, str], place: str) 
                 found = _append_updates(inner, lists, place) or found
         for case in getattr(statement, "cases", ()):
             found = _append_updates(case.body, lists, place) or found
-        for element in _changed(statement):
+        for element in _changed_variables(statement):
             if element in lists:
                 body.insert(position + 1, _update(statement, lists[element], place, element))
                 found = True
     return found
 
 
-def _changed(statement: ast.stmt) -> set[str]:
+def _changed_variables(statement: ast.stmt) -> set[str]:
     """The variables whose fields or items a statement changes."""
     match statement:
         case ast.Assign(targets=targets):

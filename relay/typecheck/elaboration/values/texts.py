@@ -56,16 +56,16 @@ def string(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span
     if isinstance(entity, DynamicValue):
         return entity
     if isinstance(entity, PythonObject):
-        return _made(checker, out, _constant(str(entity.value), span), span)
+        return _new_string(checker, out, _constant(str(entity.value), span), span)
     assert isinstance(entity, Text)
     parts: list[AbstractValue] = []
     for piece, value, form in zip(entity.pieces, (*entity.values, None), (*entity.formats, ""), strict=True):
         if piece:
             parts.append(_constant(piece, span))
         if value is not None:
-            parts.append(value if form == TEXT else _written(checker, out, value, form, span))
+            parts.append(value if form == TEXT else _number_codes(checker, out, value, form, span))
     if len(parts) == 1:
-        return _made(checker, out, parts[0], span)
+        return _new_string(checker, out, parts[0], span)
     whole = _call(checker, out, "joined", parts, span)
     if TEXT in entity.formats:
         return _bounded(checker, out, whole, span)
@@ -139,7 +139,7 @@ def item(
     if not any(isinstance(i, SliceItem) for i in items):
         one = Tuple((PythonNumber(1, span),))
         part = checker.engine.call_operator(checker, out, lookup("reshape"), [part, one], (), span, [])
-    return _made(checker, out, part, span)
+    return _new_string(checker, out, part, span)
 
 
 def characters(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
@@ -175,12 +175,12 @@ def _constant(text: str, span: Span | None) -> DynamicValue:
     return DynamicValue(constant, constant.type)
 
 
-def _made(checker: Checker, out: TypedBlockBuilder, codes: AbstractValue, span: Span | None) -> DynamicValue:
+def _new_string(checker: Checker, out: TypedBlockBuilder, codes: AbstractValue, span: Span | None) -> DynamicValue:
     (constructor,) = complete_definition(_definition).constructors
     return build(checker, out, fresh_type(checker, _definition), constructor, [codes], span)
 
 
-def _written(
+def _number_codes(
     checker: Checker, out: TypedBlockBuilder, value: DynamicValue, form: str, span: Span | None
 ) -> AbstractValue:
     type_ = resolve(value.type)
