@@ -13,6 +13,7 @@ FORMS = (
     *("b.max(axis=0)", "b.min()", "b.argmax(axis=1)", "np.argmin(b, axis=0)", "b.max(axis=1, keepdims=True)"),
     *("b * c", "b + c", "np.maximum(b, c)", "np.minimum(b, c)", "np.multiply(b, True)"),
     *("b == 0", "b != 0", "b > 0", "b <= 1", "b == 1", "b & 1", "b ^ 1", "np.where(b, c, 0)", "np.maximum(b, 0)"),
+    *("np.full_like(b, 3)", "np.full((2,), 2, dtype=bool)", "np.full_like(b, 0)"),
 )
 
 

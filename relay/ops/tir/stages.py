@@ -18,7 +18,8 @@ from relay.ops.tir.tvm_modules import te, tirx
 
 def full(shape: Sequence[Dim], number: float, dtype: str) -> Stage:
     """A stage that is one number everywhere."""
-    return te.compute(tuple(shape), lambda *index: scalar.number(number, dtype))
+    value = bool(number) if dtype == "bool" else number  # as NumPy: any number but 0 is True
+    return te.compute(tuple(shape), lambda *index: scalar.number(value, dtype))
 
 
 def reduction(
