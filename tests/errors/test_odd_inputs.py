@@ -162,7 +162,7 @@ TRANSFORMATIONS: list[Callable[[Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("given", [3, None, "f", len, np.sin, object()], ids=str)
+@pytest.mark.parametrize("given", [3, None, "f", len, np.sin, object()], ids=lambda value: type(value).__name__)
 def test_transformations_of_what_is_no_function_of_a_program(given: Any) -> None:
     for transform in TRANSFORMATIONS:
         with pytest.raises(relay.RelayError, match=f"function|{type(given).__name__}"):
