@@ -17,21 +17,22 @@ def give_back(tree: ast.AST) -> None:
     """Rewrite the loops of all functions whose elements' fields or items change, if their lists are read later."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
-            for loop, around in _loops(node, None):
+            for loop, around in list(_loops(node)):
                 _rewrite(node, loop, around)
 
 
-def _loops(node: ast.AST, around: ast.stmt | None) -> Iterator[tuple[ast.For, ast.stmt | None]]:
+def _loops(function: ast.FunctionDef) -> Iterator[tuple[ast.For, ast.stmt | None]]:
     """The `for` loops of a function, each with the outermost loop around it."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.Lambda | ast.ClassDef):
-            continue
-        outer = around
-        if isinstance(child, ast.For | ast.While):
-            outer = around or child
+    waiting: list[tuple[ast.AST, ast.stmt | None]] = [(function, None)]
+    while waiting:
+        node, around = waiting.pop()
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+                continue
             if isinstance(child, ast.For):
                 yield child, around
-        yield from _loops(child, outer)
+            is_loop = isinstance(child, ast.For | ast.While)
+            waiting.append((child, around or child if is_loop else around))  # type: ignore[arg-type]
 
 
 def _rewrite(function: ast.FunctionDef, loop: ast.For, around: ast.stmt | None) -> None:
