@@ -1,6 +1,6 @@
 """Text at run time: a string that branches and loops choose, as the code points of its characters.
 
-Programs write Python's strings. Where a string has to be a value of the run, it is a `String`, and to Python it is a
+Programs write Python's strings. Where a string has to be a run-time value, it is a `String`, and to Python it is a
 `str` again.
 """
 
@@ -16,7 +16,7 @@ from relay.typecheck.elaboration.values.texts import use_language
 
 @relay.data
 class String:
-    """A string of the run. codes: (int32, (Any,)), a code point for each character."""
+    """A run-time string. codes: (int32, (Any,)), a code point for each character."""
 
     codes: Tensor[Int32, (Any,)]
 

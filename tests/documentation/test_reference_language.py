@@ -287,7 +287,7 @@ CLAIMS = [
     ),
     Claim(
         "Where paths meet with different strings, in a variable that a loop changes, and in an f-string with run-time"
-        " values, it is a value of the run:",
+        " values, it is a run-time value:",
         "s = 'x' if a > 2 else 'y'\nfor i in range(a):\n    s = s + f'{i}'\nreturn s, [s], f'{a}' < '4'",
         (np.int32(3),),
         ("x012", ["x012"], True),

@@ -1,4 +1,4 @@
-"""Strings as values of the run: chosen by branches and loops, in lists and data, as results; in both modes."""
+"""Strings as run-time values: chosen by branches and loops, in lists and data, as results; in both modes."""
 
 from __future__ import annotations
 
@@ -148,8 +148,8 @@ def test_what_texts_of_the_run_do_not_have() -> None:
         return table["a" if x > 0 else "b"]
 
     for f, arguments, message in (
-        (upper, (1.0,), "`upper` does not take a string of the run"),
-        (padded, (1.0,), "the format '>5' is for numbers, found a string of the run"),
+        (upper, (1.0,), "`upper` does not take a run-time string"),
+        (padded, (1.0,), "the format '>5' is for numbers, found a run-time string"),
         (keyed, (1.0, {"a": 1.0, "b": 2.0}), "must be known at compile time"),
     ):
         with pytest.raises(relay.TypeCheckError, match=message):

@@ -238,7 +238,7 @@ class ElementsReadEarly(Restart):
 
 
 class TextsDiffer(Restart):
-    """A function returns other strings on other paths: they are values of the run."""
+    """A function returns other strings on other paths: they are run-time values."""
 
     def __init__(self, function: LoopLabel) -> None:
         super().__init__()

@@ -54,7 +54,7 @@ def kind_of(entity: AbstractValue) -> str:
         case PythonObject(value):
             return f"a Python {type(value).__name__}"
         case Text():
-            return "a string of the run"
+            return "a run-time string"
         case _:
             return "a function" if isinstance(entity, FUNCTIONS) else "a method or range"
 

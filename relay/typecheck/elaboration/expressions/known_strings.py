@@ -38,7 +38,7 @@ class RunTimeValue(Exception):
 
 
 def known_value(entity: AbstractValue) -> object:
-    """The Python value that an entity is. Raises RunTimeValue for one of the run."""
+    """The Python value that an entity is. Raises RunTimeValue for a run-time value."""
     known = is_constant_bool(entity)
     if known is not None and not isinstance(entity, PythonObject):
         return known

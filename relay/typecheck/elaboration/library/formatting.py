@@ -67,7 +67,7 @@ class _Writer:
                 self._tuple(entity)
             case DynamicValue() if is_string(entity):
                 if specification:
-                    message = f"the format {specification!r} is for numbers, found a string of the run"
+                    message = f"the format {specification!r} is for numbers, found a run-time string"
                     raise TypeMismatch(message, self.span, help="write it without a format")
                 self._value(texts.codes(self.checker, self.out, entity, self.span), QUOTED if quoted else TEXT)
             case DynamicValue():

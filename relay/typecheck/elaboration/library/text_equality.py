@@ -2,7 +2,7 @@
 
 The text of an integer or boolean says which one it is, so that comparing it with a known text compares the value:
 `f"{i}" == "3"` is `i == 3`. Two texts of one form are equal if the one value in it is. Other comparisons
-make strings of the run.
+make run-time strings.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
 def refusal(what: str, span: Span | None) -> TypeMismatch:
-    """The error for what strings of the run do not have."""
+    """The error for what run-time strings do not have."""
     return TypeMismatch(
-        f"{what} a string of the run",
+        f"{what} a run-time string",
         span,
-        help="what strings of the run have: `+`, `*`, comparisons, `in`, `len`, indices, slices, `for`, startswith,"
+        help="run-time strings have `+`, `*`, comparisons, `in`, `len`, indices, slices, `for`, startswith,"
         " endswith, find, join",
     )
 

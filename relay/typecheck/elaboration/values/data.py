@@ -56,14 +56,14 @@ def data_type(typed: AbstractValue) -> DataType | None:
 
 
 def is_string(entity: AbstractValue) -> bool:
-    """True if a value is a string of the run (`texts.py`)."""
+    """True if a value is a run-time string (`texts.py`)."""
     found = data_type(entity)
     owner = None if found is None else data_class(found.definition)
     return owner is not None and hasattr(owner.cls, "__relay_result__")
 
 
 def is_text(entity: AbstractValue) -> bool:
-    """True if a value is a string: one that is known, an f-string, or one of the run."""
+    """True if a value is a string: one that is known, an f-string, or a run-time string."""
     known = isinstance(entity, PythonObject) and isinstance(entity.value, str)
     return known or is_string_of_run(entity)
 

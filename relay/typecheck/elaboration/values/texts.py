@@ -1,4 +1,4 @@
-"""Text as a value of the run: strings that branches and loops choose, and those that hold numbers of the run.
+"""Text as a run-time value: strings that branches and loops choose, and those that hold run-time numbers.
 
 A string that the checker knows, or an f-string of which it knows the pieces, becomes a value (`relay/library/texts.py`)
 where it is needed as one: where paths with different strings meet, in the variables of loops, in lists and data, as a
@@ -74,7 +74,7 @@ def string(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span
 
 
 def of_run(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
-    """A value, or structure, with values of the run in place of the strings that are known."""
+    """A value, or structure, with run-time values in place of the strings that are known."""
     if isinstance(entity, Tuple):
         return Tuple(tuple(of_run(checker, out, item, span) for item in entity.items), entity.form)
     return string(checker, out, entity, span) if is_text(entity) else entity
@@ -101,7 +101,7 @@ def codes(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span:
 def operate(
     checker: Checker, out: TypedBlockBuilder, name: str, operands: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue | None:
-    """An operator of strings, at least one of which is of the run; None where an operand is no string."""
+    """An operator of strings, at least one of which is a run-time string; None where an operand is no string."""
     if name == "multiply" and len(operands) == 2:
         whole, times = operands if is_text(operands[0]) else reversed(operands)
         if not isinstance(times, Number | DynamicValue):
@@ -157,7 +157,7 @@ def contains(
 def method(
     checker: Checker, out: TypedBlockBuilder, name: str, operands: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue | None:
-    """A method of a string, if strings of the run have it."""
+    """A method of a string, if run-time strings have it."""
     if name in ("startswith", "endswith", "find") and len(operands) == 2 and is_text(operands[1]):
         return _compare(checker, out, name, operands, span)
     if name == "join" and len(operands) == 2:
@@ -186,7 +186,7 @@ def _number_codes(
     type_ = resolve(value.type)
     if not isinstance(type_, TensorType) or type_.shape != ():
         raise TypeMismatch(
-            f"a string of the run may hold numbers and strings, found {show(type_)}",
+            f"a run-time string may hold numbers and strings, found {show(type_)}",
             span,
             help="print arrays, or write their elements in a loop",
         )
