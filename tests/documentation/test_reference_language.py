@@ -213,7 +213,7 @@ CLAIMS = [
     ),
     Claim("`del name` deletes a variable.", "b = a\ndel b\nreturn b", (1.0,), Fails("b")),
     Claim(
-        "A name that is assigned before every `break` and in the `else` can be used after the loop, and so can one that only a `for` assigns, if its rounds are known to be one or more.",
+        "A name that is assigned before every `break` and in the `else` can be used after the loop, and so can one that only the body of a `for` assigns, if the loop is known to have at least one round.",
         "for i in range(5):\n    if i * i > a:\n        b = i\n        break\nelse:\n    b = -1\nreturn b",
         (5,),
         3,
