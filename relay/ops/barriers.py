@@ -8,6 +8,7 @@ import numpy as np
 
 from relay.errors import TypeMismatch
 from relay.ir.types import FLOAT32, FLOAT64, INT32, BaseType, Shape
+from relay.operator.axes import carries
 from relay.ops.notation import (
     UNDEFINED,
     Algebra,
@@ -24,6 +25,7 @@ from relay.ops.notation import (
 )
 from relay.ops.samples import case, cases
 from relay.ops.tir import stages
+from relay.typecheck import axes as names
 from relay.typecheck import relations
 
 
@@ -88,6 +90,7 @@ def _batched_schedule(batch: Batch, x: Value, tile: tuple[int, ...], **options: 
     return batch.call(x, tile=(1, *tile) if tile else (), **options)
 
 
+@carries(names.first_operand)
 def _scheduled_shape(
     x: Shape,
     *,
@@ -123,7 +126,7 @@ def _scheduled_shape(
     algebra=Algebra(linear=(0,)),
     memory=Memory(stored=True),
     batching=Batching(rule=_batched_schedule),
-    sampler=cases(case((2, 3), tile=(2, 2)), case((), parallel=False)),
+    sampler=cases(case((2, 3), tile=(2, 2)), case((3, 4), unroll=True), case((), parallel=False)),
 )
 def schedule(
     x: Tensor,

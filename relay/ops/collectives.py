@@ -145,7 +145,7 @@ def collective_gather(x: Tensor, axis_name: str = "", size: int = 1) -> Tensor:
     compute=lambda axis_name: stages.full((), 0, "int32"),
     no_gradient="the number of an example",
     batching=Batching(rule=LOOP, collective=True),
-    sampler=cases(case()),
+    sampler=cases(case(), case(axis_name="batch")),
 )
 def collective_index(axis_name: str = "") -> Tensor:
     """The number of the example along an axis of `relay.vmap`: `relay.axis_index`. () -> (int32, ()).

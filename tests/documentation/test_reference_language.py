@@ -570,10 +570,22 @@ CLAIMS = [
         ([2.0, 4.0], [4.0, 1.0]),
     ),
     Claim(
-        "Beside integers booleans are 0 and 1; `+`, `*`, `max`, `min`, `maximum` and `minimum` of booleans alone are booleans, as in NumPy.",
+        "Beside integers booleans are 0 and 1; `+`, `*`, `max`, `min`, `maximum` and `minimum` of arrays of booleans are booleans, as in NumPy.",
         "b = a > 1.0\nreturn b + b, b * b, b.max(), np.minimum(b, b), b == 0, np.maximum(b, 2)",
         (X,),
         ([False, True, True], [False, True, True], True, [False, True, True], [True, False, False], [2, 2, 2]),
+    ),
+    Claim(
+        "The sum and product of two single booleans, integers in Python and booleans in NumPy, are errors: `int(a > 0)`.",
+        "return (a > 0) + (a > 1)",
+        (1.0,),
+        Fails("found bool"),
+    ),
+    Claim(
+        "The sum and product of two single booleans, integers in Python and booleans in NumPy, are errors: `int(a > 0)`.",
+        "return int(a > 0) + int(a > 1)",
+        (1.0,),
+        1,
     ),
     Claim(
         "Where an axis has no elements, an index of it, `max`, `min` and `argmax` are errors at run time if they may not run",

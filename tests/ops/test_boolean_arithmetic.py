@@ -32,7 +32,14 @@ def test_as_in_numpy(compiled: bool) -> None:
         np.testing.assert_array_equal(found, expected, err_msg=text)
 
 
-@pytest.mark.parametrize("text", ["-b", "b - c"])
+@pytest.mark.parametrize("text", ["b.any() + c.all()", "b[0, 0] * c[0]", "True + True"])
+def test_single_booleans_are_no_numbers(text: str) -> None:
+    """Python's sum of two is an integer, and NumPy's a boolean."""
+    with pytest.raises(TypeMismatch, match="found bool"):
+        program((text,)).interpret(*MASKS.values())
+
+
+@pytest.mark.parametrize("text", ["-b", "b - c", "b << 40"])
 def test_what_numpy_refuses(text: str) -> None:
     with pytest.raises(TypeMismatch, match="found bool"):
         program((text,)).interpret(*MASKS.values())

@@ -23,6 +23,7 @@ from relay.operator import Operator, lookup
 from relay.operator.relation import BaseSignature
 from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Number, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.unification import resolve
 
 _FLOATS = frozenset({BaseClass.FLOAT})
 Base = BaseType | Unknown
@@ -68,6 +69,13 @@ def promoted_operands(
 def are_booleans(operands: Sequence[AbstractValue]) -> bool:
     """True if all operands are known to be tensors of booleans."""
     return all(isinstance(operand, DynamicValue) and base_of(operand) == BOOL for operand in operands)
+
+
+def are_truth_values(operands: Sequence[AbstractValue]) -> bool:
+    """True if several operands are single booleans: Python adds them as integers, and NumPy's as booleans."""
+    return len(operands) > 1 and all(
+        isinstance(o, DynamicValue) and resolve(o.type) == TensorType(BOOL, ()) for o in operands
+    )
 
 
 def convert(
@@ -119,7 +127,7 @@ def _target(
         if classes == _FLOATS or any(isinstance(o, Number) and o.is_float for o in operands):
             return checker.solver.literal_base(0.0, None)
     if all(base == BOOL for base in whole):
-        takes_numbers = classes is None or BaseClass.INTEGER in classes
+        takes_numbers = classes is None or (BaseClass.INTEGER in classes and len(classes) > 1)  # a shift is wider
         meets_number = any(isinstance(o, Number) for o in operands) or len(whole) < len(bases)
         return INT32 if takes_numbers and meets_number else None
     target: BaseType | None = None

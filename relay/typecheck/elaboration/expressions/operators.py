@@ -76,7 +76,8 @@ def apply(
 
     Raises TypeMismatch or ShapeError at `span`, with the operands' types as notes.
     """
-    if operator.algebra.of_booleans and dtype_promotion.are_booleans(operands):
+    is_ambiguous = not operator.algebra.idempotent and dtype_promotion.are_truth_values(operands)
+    if operator.algebra.of_booleans and dtype_promotion.are_booleans(operands) and not is_ambiguous:
         numbers = [dtype_promotion.convert(checker, out, v, INT32, span) for v in operands]  # type: ignore[arg-type]
         result = apply(checker, out, operator, numbers, attributes, span, described)
         has_their_dtype = isinstance(operator.relation, Relation)  # which places have not
