@@ -29,6 +29,7 @@ PROGRAMS = [
     ("relay.cumsum(x, dims=0)", "cumsum has no argument 'dims'", "write axis=, not dims="),
     ("x.size(0)", "a number is not a function", "x.shape[i]"),
     ("x.shape(0)", "a tuple is not a function", "write `[i]` for an item"),
+    ("relay.grad(3)(x)", "a number is not a function", "pass a function"),
     ("x.float()", "a tensor has no attribute 'float'", "use x.astype(relay.Float32)"),
     ("x.t()", "a tensor has no attribute 't'", "write x.T"),
     ("x.cuda()", "a tensor has no attribute 'cuda'", "leave it out"),

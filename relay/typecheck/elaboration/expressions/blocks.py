@@ -67,6 +67,7 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import iteration, loops, optionals, recursive_results
 from relay.typecheck.elaboration.control_flow.joins import Join, assign
 from relay.typecheck.elaboration.diagnostics import unresolved_names
+from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, reportable_error
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent, masks, size_conditions
@@ -357,15 +358,12 @@ def unpack(
             checker.unify_at(entity.type, parts, span, "the unpacked value")
         entity = expand(checker, out, entity, span)
     if not isinstance(entity, Tuple):
-        raise TypeCheckError(f"{_kind(entity)} cannot be unpacked", span)
+        what = "this value" if isinstance(entity, DynamicValue) else kind_of(entity)
+        raise TypeCheckError(f"{what} cannot be unpacked", span)
     if count is not None and len(entity.items) != count:
         help = "write a name for each value, or one star: `a, *rest = t`"
         raise TypeCheckError(f"expected {count} values to unpack, found {len(entity.items)}", span, help=help)
     return entity.items
-
-
-def _kind(entity: AbstractValue) -> str:
-    return {"Number": "a number", "Object": "this Python object"}.get(type(entity).__name__, "this value")
 
 
 def _check_annotation(

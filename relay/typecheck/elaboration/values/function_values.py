@@ -47,6 +47,7 @@ from relay.typecheck.elaboration.abstract_values import (
     GlobalFunction,
     LocalFunction,
     Method,
+    Number,
     Progression,
     PythonObject,
     Range,
@@ -107,6 +108,8 @@ def function_value(
     if isinstance(entity, DynamicValue):
         chosen = as_function(checker, out, entity)
         return entity if chosen is None else function_value(checker, out, chosen, span)
+    if isinstance(entity, Number):
+        raise TypeCheckError("a number is not a function", span, help="pass a function, by its name or as a lambda")
     if not isinstance(entity, GlobalFunction | LocalFunction):
         what = type(entity.value).__name__ if isinstance(entity, PythonObject) else type(entity).__name__.lower()
         if isinstance(entity, PythonObject) and isinstance(entity.value, BaseType | Unknown):

@@ -7,6 +7,7 @@ They are not run-time values. A function gets a structure without them, and its 
 from __future__ import annotations
 
 import enum
+from typing import TypeGuard
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.tree import StaticNode, Structure
@@ -15,7 +16,6 @@ from relay.typecheck.elaboration.abstract_values import (
     DynamicValue,
     GlobalFunction,
     LocalFunction,
-    Number,
     PythonNumber,
     PythonObject,
     StaticNumber,
@@ -49,8 +49,7 @@ def with_static_numbers(entity: AbstractValue) -> AbstractValue:
     if isinstance(entity, Tuple):
         return Tuple(tuple(map(with_static_numbers, entity.items)), entity.form)
     if _is_integer(entity):
-        assert isinstance(entity, Number)
-        return StaticNumber(entity.specialize(), entity.span)
+        return StaticNumber(entity.value, entity.span)
     return entity
 
 
@@ -61,8 +60,8 @@ def with_plain_numbers(entity: AbstractValue) -> AbstractValue:
     return PythonNumber(entity.value, entity.span) if isinstance(entity, StaticNumber) else entity
 
 
-def _is_integer(entity: AbstractValue) -> bool:
-    return type(entity) in (Number, StaticNumber) and not entity.is_float  # type: ignore[union-attr]
+def _is_integer(entity: AbstractValue) -> TypeGuard[PythonNumber]:
+    return isinstance(entity, PythonNumber) and not entity.is_float
 
 
 def holds_functions(entity: AbstractValue) -> bool:
