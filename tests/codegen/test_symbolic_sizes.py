@@ -58,6 +58,23 @@ def test_the_zoo_compiled_once_for_all_sizes(program: Program, request: pytest.F
                 assert_close(wrap(found, result), wrap(expected, result), rtol=2e-5, atol=1e-12)
 
 
+@relay
+def step(x, slope):
+    return relay.where(x > 0.0, x - 0.1 * slope, x[::-1])
+
+
+@pytest.mark.parametrize("effort", ["low", "usual"])
+def test_equal_elements_have_equal_results(effort: str, request: pytest.FixtureRequest) -> None:
+    """Those that are computed in vectors, and those behind them, are rounded alike: programs may compare them."""
+    if effort == "low":
+        request.getfixturevalue("low_effort")
+    arguments = np.ones(7), np.ones(7)
+    compiled = compile_module(to_core(elaborated(step, arguments, all_axes(arguments)), 2), make=Data)
+    for number in np.random.default_rng(0).standard_normal(300):
+        found = compiled([np.full(7, number), np.full(7, number / 3)])
+        np.testing.assert_array_equal(found, np.full(7, found[0]))
+
+
 random = np.random.default_rng(3)
 
 
