@@ -376,16 +376,19 @@ def tiles(
 
 
 def _boundary(
-    e: Emission, stage: Stage, indices: Sequence[Expression], steps: Sequence[Expression]
+    e: Emission, stage: Stage, indices: Sequence[Expression], steps: Sequence[Expression], width: int
 ) -> Expression | None:
-    """The number of elements of a row before the first boundary of a vector in memory; None if it starts at one."""
+    """The number of elements of a row before the first boundary of a vector in memory; None if it starts at one.
+
+    It is less than `width`, the elements that are read at once. These may be less than a vector of theirs, since they
+    are converted to a wider dtype."""
     tensor, read = max(_reduced_reads(e, stage), key=lambda found: len(found[1]))
     place = e.places[key(tensor)]
     if place.address is None:
         return None
     variables = {**e.axis_values(stage.axes, indices), **e.axis_values(stage.reduced_axes, steps)}
     first = e.offset([e.element(index, variables) for index in read], place.dims)
-    itemsize, in_vector = BaseType(str(tensor.dtype)).dtype.itemsize, e.lanes(str(tensor.dtype))
+    itemsize, in_vector = BaseType(str(tensor.dtype)).dtype.itemsize, min(e.lanes(str(tensor.dtype)), width)
     position = tirx.indexdiv(place.address, tirx.const(itemsize, "int64")) + cast(first, "int64")
     return cast(tirx.bitwise_and(-position, tirx.const(in_vector - 1, "int64")), e.index)
 
@@ -463,7 +466,7 @@ def along_rows(
             ]
 
         first = [*ahead, *(tirx.const(0, e.index) for _ in last)]
-        boundary = _boundary(e, cluster.lead, [*fixed, *rows[0]], first) if len(rows) > 1 else None
+        boundary = _boundary(e, cluster.lead, [*fixed, *rows[0]], first, width) if len(rows) > 1 else None
         return unaligned_row() if boundary is None else choose_by_work(inner, VERY_LONG, aligned_row, unaligned_row)
 
     statements += nested_loops([first_axis, *outer[1:]] if outer else (), e.index, row)
