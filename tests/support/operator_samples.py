@@ -21,6 +21,7 @@ from relay.ir.expr import Atom, Block, Constant, Exit, Function, LoopLabel, Make
 from relay.ir.types import BOOL, BaseType, TensorType, TupleType
 from relay.operator import Emitter, Operator, Relation, lookup, operators
 from relay.operator.definition import REQUIRED
+from relay.operator.page import module_of
 from relay.ops.samples import ELEMENTWISE_SHAPES, case, cases
 from relay.transform.pipeline import optimize
 from relay.typecheck.relations import broadcast, same_shape
@@ -30,7 +31,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 OPERATORS = {
     operator.name: operator
     for operator in operators()
-    if operator.reference.__module__.startswith("relay.")  # not those of other tests
+    if module_of(operator).startswith("relay.")  # not those of other tests
 }
 DTYPES = ("float32", "float64", "int32", "uint8", "bool", "float16", "bfloat16", "int64")
 COMPILED = 10**9 if everything() else 2
