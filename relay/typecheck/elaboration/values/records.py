@@ -287,7 +287,8 @@ def with_field(record: Tuple, name: str, value: AbstractValue, span: Span | None
 
 def _missing_item(record: Tuple, name: Any, span: Span | None) -> TypeCheckError:
     assert record.form is not None
-    texts = [n for n in record.form.names if isinstance(n, str)]
+    methods = [] if record.form.cls is dict else [n for n in dir(record.form.cls) if not n.startswith("_")]
+    texts = [n for n in (*record.form.names, *methods) if isinstance(n, str)]
     close = difflib.get_close_matches(name, texts, n=1) if isinstance(name, str) else []
     what = "the dict has no key" if record.form.cls is dict else f"{record.form.cls.__name__} has no field"
     known = ", ".join(map(str, record.form.names))
