@@ -131,15 +131,22 @@ TYPES = [
     ("A function that is an argument, or in a field of one, has effects of its own, which become effects of its caller.", "def f(b: Box[Fn[[float], float]], x: float):\n    return b.content(x)", "Box[fn(Tensor[float32, ()]) -> Tensor[float32, ()] ! {e}], Tensor[float32, ()]) -> Tensor[float32, ()] ! {e}"),
     ("`PureFn[[A], B]`, which prints as `fn(A) -> B ! {}`, is the type of functions without effects.", "def f(g: PureFn[[float], float], x: float):\n    return g(x)", "fn(fn(Tensor[float32, ()]) -> Tensor[float32, ()] ! {}, Tensor[float32, ()]) -> Tensor[float32, ()]$"),
     ("A function whose `jacobian` is taken, which is evaluated once per result element, must not write references of enclosing functions.", "def f(x: Row):\n    r = relay.ref(0)\n    def g(v):\n        r.value += 1\n        return v * v\n    return relay.jacobian(g)(x), r.value", Fails("write|reference|pure")),
-    # typing rules
-    ("The bracketed constraint prints as `where b is float`.", "def f(x):\n    return x + 0.5", "where bt is float"),
-    ("a use converts it, and never determines it.", "def f(x: Row):\n    i = 2\n    return x * i, i", "(Tensor[float32, (n,)], Tensor[int32, ()])"),
-    ("if `w` becomes a float, so does `c`.", "def f(x: Row):\n    i = 0\n    for v in x:\n        i += v\n    j = i\n    for v in x:\n        j += 1\n    return j", "-> Tensor[float32, ()]"),
-    ("In its own body a recursive function is polymorphic in the variables of its parameters' annotations, and monomorphic in what is not annotated.", "def f(x: Row) -> float:\n    return x.sum() if n < 2 else f(x[1:])", "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, ()]"),
     (PATHS, "def f(x: Row):\n    if n > 3 and n < 9:\n        return x[3]\n    return 0.0", "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, ()]$"),
     (PATHS, "def f(x: Row):\n    small = not n > 3\n    if small or x[0] < 0.0:\n        return 0.0\n    return x[3]", "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, ()]$"),
     (PATHS, "def f(x: Row):\n    assert n > 3\n    return x[3]", "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, ()]"),
     ("If such a condition selects between different sizes, the result has `Any` for them in the function's own type; a call resolves them.", "def f(x: Row):\n    return x[1:] if n > 3 else x", "-> Tensor[float32, (Any,)]"),
+    ("At a call the dims are found by solving the annotations for the sizes of the arguments", "def f(x: Tensor[Float, (2 * n, 3)]):\n    return x.reshape((-1, 6))", "fn(Tensor[float32, (2*n, 3)]) -> Tensor[float32, (n, 6)]"),
+    ("In the type of a result, `Any` is a", "def f(x: Tensor[Float, (n, 2)]):\n    return x[x[:, 0] > 0.0]", "-> Tensor[float32, (Any, 2)]"),
+    ("a call checks that the argument has the type for all of them", "def f(x: Row, y: Tensor[Float, (n, m)]):\n    return g(lambda v: v.sum(), x, y)\ndef g(h: Forall[[s], Fn[[Tensor[Float, s]], Tensor[Float, s]]], x, y):\n    return h(x).sum() + h(y).sum()", Fails("the result of lambda must be Tensor.float32, s., found")),
+    ("a call without `layout=` follows its first argument", f"def f({IMAGE}, y: Tensor[Float, (4, 3, 3, 3)]):\n    return relay.conv2d(x, y, layout='NCHW')", Fails("x is NHWC, conv2d wants NCHW")),
+    (EFFECTS, "def f(x: float, r: Ref[float]):\n    r.value = x\n    print(x)\n    return x", "! {io, ref}"),
+]  # fmt: skip
+
+RULES = [
+    ("The bracketed constraint prints as `where b is float`.", "def f(x):\n    return x + 0.5", "where bt is float"),
+    ("a use converts it, and never determines it.", "def f(x: Row):\n    i = 2\n    return x * i, i", "(Tensor[float32, (n,)], Tensor[int32, ()])"),
+    ("if `w` becomes a float, so does `c`.", "def f(x: Row):\n    i = 0\n    for v in x:\n        i += v\n    j = i\n    for v in x:\n        j += 1\n    return j", "-> Tensor[float32, ()]"),
+    ("In its own body a recursive function is polymorphic in the variables of its parameters' annotations, and monomorphic in what is not annotated.", "def f(x: Row) -> float:\n    return x.sum() if n < 2 else f(x[1:])", "forall (n: Dim). fn(Tensor[float32, (n,)]) -> Tensor[float32, ()]"),
     ("Only a `while` with a static number of rounds, such as `while x.ndim > 1`, is typed round by round if the types differ, and the function's own type says `loop(..)`.", "def f(x):\n    while x.ndim > 1:\n        x = x.sum(axis=0)\n    return x", "loop("),
     ("A constructor of a data type is a polymorphic function, and a pattern takes apart what it has constructed.", "def f(x: float, y: int):\n    match Box((Box(x), Box(y))):\n        case Box((Box(a), Box(b))):\n            return a, b", "-> (Tensor[float32, ()], Tensor[int32, ()])"),
     ("Reading and writing are effects, unless the function created the reference itself.", "def f(x: float):\n    r = relay.ref(x)\n    r.value += 1.0\n    return r.value", "-> Tensor[float32, ()]$"),
@@ -158,10 +165,12 @@ def _unregistered():
 
 
 @pytest.mark.parametrize(
-    ("sentence", "program", "expected"), TYPES, ids=lambda part: part[:40] if isinstance(part, str) else ""
+    ("page", "sentence", "program", "expected"),
+    [(PAGE, *rest) for rest in TYPES] + [("typing-rules.md", *rest) for rest in RULES],
+    ids=lambda part: part[:40] if isinstance(part, str) else "",
 )
-def test_types_of_functions(sentence: str, program: str, expected: str | Fails) -> None:
-    says(PAGE, sentence)
+def test_types_of_functions(page: str, sentence: str, program: str, expected: str | Fails) -> None:
+    says(page, sentence)
     if isinstance(expected, Fails):
         with pytest.raises(RelayError) as caught:
             str(_first(program).type)

@@ -63,6 +63,9 @@ TYPES = [
         (X,),
         Fails("4"),
     ),
+]
+
+RULES = [
     Claim(
         "A static condition selects its branch, and the other one is not typed.",
         "if a.ndim == 1:\n    return a\nreturn a + 'text'",
@@ -271,6 +274,11 @@ DIFFERENTIATION += [
 @pytest.mark.parametrize("claim", TYPES, ids=lambda c: c.sentence[:50])
 def test_sentences_of_types(claim: Claim) -> None:
     check("types.md", claim, NAMES)
+
+
+@pytest.mark.parametrize("claim", RULES, ids=lambda c: c.sentence[:50])
+def test_sentences_of_the_typing_rules(claim: Claim) -> None:
+    check("typing-rules.md", claim, NAMES)
 
 
 @pytest.mark.parametrize("claim", DIFFERENTIATION, ids=lambda c: c.sentence[:50])

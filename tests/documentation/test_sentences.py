@@ -7,7 +7,17 @@ import re
 import pytest
 from sentences import ROOT, SHORTEST, Entry, code, ledger, quotes, sentences
 
-PAGES = ["language", "types", "differentiation", "running", "custom-operators", "checking", "text", "trees"]
+PAGES = [
+    "language",
+    "types",
+    "typing-rules",
+    "differentiation",
+    "running",
+    "custom-operators",
+    "checking",
+    "text",
+    "trees",
+]
 
 
 def _is_good(page: str, entry: Entry, tests: frozenset[str]) -> bool:
