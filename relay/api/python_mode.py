@@ -48,11 +48,8 @@ def as_python() -> Iterator[None]:
     It holds for calls in this thread, or task of asyncio. Derivatives, and functions that are given as text, run on the
     reference interpreter. Raises what Python and NumPy raise.
     """
-    token = python_mode.active.set(_MODE)
-    try:
+    with python_mode.enter(_MODE):
         yield
-    finally:
-        python_mode.active.reset(token)
 
 
 class _Python(python_mode.Mode):

@@ -39,6 +39,8 @@ from relay.ir.definition import Definition
 from relay.ir.expr import Function
 from relay.support import python_mode
 
+_MODES = python_mode.entered
+
 _KEYWORDS = "keywords"
 """The beginning of the kinds of arguments where some have keywords."""
 
@@ -83,7 +85,7 @@ class ProgramDispatcher(abc.ABC):
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the compiled program; it is compiled at the first call with new dtypes or shapes."""
         __tracebackhide__ = True
-        if (mode := python_mode.active.get()) is not None:
+        if _MODES and (mode := python_mode.active.get()) is not None:
             return mode.call(self, arguments, keywords)
         leaves: list[Any] = []
         kinds: list[Any] = []

@@ -246,10 +246,9 @@ class Adapter(Requests):
         self._stops_next = bool(self.launched.get("stopOnEntry"))
         before = sys.argv, sys.path[:]
         sys.argv, sys.path[:0] = [program, *arguments], [os.path.dirname(os.path.abspath(program))]
-        token = python_mode.active.set(_CallsInDebugger(self))
         code = 0
         try:
-            with self._running_program():
+            with python_mode.enter(_CallsInDebugger(self)), self._running_program():
                 self._go_on_in_script()
                 try:
                     runpy.run_path(program, run_name="__main__")
@@ -270,7 +269,6 @@ class Adapter(Requests):
             self._send_output("stderr", "".join(traceback.format_exception(error.with_traceback(_below_runpy(error)))))
             code = 1
         finally:
-            python_mode.active.reset(token)
             sys.argv, sys.path[:] = before
         go = self.go if self.ending or self.go == "restart" else None
         return code, go if go is not None else "end"
