@@ -45,6 +45,14 @@ def test_passes_do_the_same_alone(path: Path) -> None:
     assert alpha_equal(relay.parse(expected), module)
 
 
+@pytest.mark.parametrize("path", [p for p in CASES if p.stem != "quantize_nodes"], ids=lambda p: p.stem)
+def test_passes_are_idempotent(path: Path) -> None:
+    """The last pass changes nothing of what it gave; `quantize_nodes` keeps products for their derivatives."""
+    head, _, expected = path.read_text(encoding="utf-8").partition(RULE)
+    *_, last = read_steps(head.splitlines()[0].removeprefix("# passes: "))
+    assert alpha_equal(relay.parse(expected), last.change(relay.parse(expected)))
+
+
 def test_every_pass_has_an_example() -> None:
     shown = set()
     for path in CASES:
