@@ -23,10 +23,11 @@ from relay.compilation.entries import EntryError, with_entry
 from relay.compilation.stages import DEFAULT_LEVEL, CompiledSignature
 from relay.errors import CompileError, TypeMismatch
 from relay.eval.values import Data, Reference
+from relay.ir.definition import data_class
 from relay.ir.dims import TypeId, evaluate
 from relay.ir.expr import Module
 from relay.ir.structure import split
-from relay.ir.types import DataType, TensorType, TupleType, Type, show
+from relay.ir.types import DataDefinition, DataType, TensorType, TupleType, Type, show
 from relay.ir.validation.check_surface import is_untyped
 
 if TYPE_CHECKING:
@@ -203,6 +204,12 @@ def load(path: str | Path, *, sha256: str | None = None, trusted: bool = False) 
     return Executable(name, Program(native, Data, Reference), parameters, result, donated)
 
 
+def _is_string(definition: DataDefinition) -> bool:
+    """True for the data type of strings."""
+    owner = data_class(definition)
+    return owner is not None and hasattr(owner.cls, "__relay_result__")
+
+
 def _check_exported(type_: Type) -> None:
     from relay.codegen.runtime.library import ExportError
 
@@ -212,6 +219,11 @@ def _check_exported(type_: Type) -> None:
                 raise ExportError(f"{form.cls.__name__} is a class of this program; pass tuples, lists or dicts")
             for item in items:
                 _check_exported(item)
+        case DataType(definition) if _is_string(definition):
+            raise ExportError(
+                "a string is an argument or result of it; return its characters as numbers,"
+                " `np.array([ord(c) for c in text])`"
+            )
         case DataType(definition):
             raise ExportError(f"{definition.name} is a data type of this program; pass tensors and tuples")
         case _:

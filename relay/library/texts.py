@@ -6,11 +6,13 @@ Programs write Python's strings. Where a string has to be a run-time value, it i
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from typing import Any
 
 import relay
 from relay import Int32, Tensor
-from relay.typecheck.elaboration.library.overloads import library_function
+from relay.typecheck.elaboration.library.overloads import LibraryFunction, library_function
 from relay.typecheck.elaboration.values.texts import use_language
 
 
@@ -63,7 +65,7 @@ def precedes(left, right):
 @library_function()
 def characters(codes):
     """The characters as strings, in a list."""
-    found = []
+    found: list[String] = []
     for i in range(len(codes)):
         found.append(String(codes[i : i + 1]))
     return found
@@ -120,9 +122,17 @@ def all_joined(separator, parts):
     return String(found)
 
 
+@functools.cache
+def _methods() -> Mapping[str, LibraryFunction]:
+    """The functions that programs seldom need: the tables of Unicode are made when one does."""
+    from relay.library import text_methods
+
+    return {**text_methods.METHODS, **text_methods.FUNCTIONS}
+
+
 _FUNCTIONS = (
     *(joined, length, number_text, same, precedes, characters, repeated),
     *(find, contains, startswith, endswith, all_joined),
 )
 String.__relay_result__ = staticmethod(to_python)
-use_language(String, {function.python.__name__: function for function in _FUNCTIONS})
+use_language(String, {function.python.__name__: function for function in _FUNCTIONS}, _methods)

@@ -1580,6 +1580,21 @@ class Operators:
         """
 
     @staticmethod
+    def parse_float(codes: Any) -> Any:
+        """Type: int32 -> float64
+
+        1 if Python's `float` reads a text, else 0, and the number. codes: (int32, (n,)), code points -> (float64,
+        (2,)).
+        """
+
+    @staticmethod
+    def parse_integer(codes: Any) -> Any:
+        """Type: int32 -> int64
+
+        1 if Python's `int` reads a text, else 0, and the number. codes: (int32, (n,)), code points -> (int64, (2,)).
+        """
+
+    @staticmethod
     def permute(x: Any, axes: Any = None) -> Any:
         """Type: T -> T
 
@@ -2593,6 +2608,8 @@ optimization_barrier = Operators.optimization_barrier
 outer = Operators.outer
 overlap_add = Operators.overlap_add
 pad = Operators.pad
+parse_float = Operators.parse_float
+parse_integer = Operators.parse_integer
 permute = Operators.permute
 place_slice = Operators.place_slice
 pow = Operators.pow

@@ -55,3 +55,63 @@ def characters(x: Tensor, form: Tensor) -> Tensor:
     array([ 3, 48, 46, 53], dtype=int32)
     """
     return _write(np.asarray(x), np.asarray(form))
+
+
+def _text_of(codes: np.ndarray) -> str:
+    return "".join(map(chr, codes))
+
+
+def _parse(codes: np.ndarray, kind: type[int] | type[float], dtype: type[np.generic]) -> np.ndarray:
+    """1 if Python reads a text as a number, else 0, and the number."""
+    try:
+        return np.array([1, kind(_text_of(codes))], dtype)
+    except (ValueError, OverflowError):
+        return np.zeros(2, dtype)
+
+
+def _parser(kind: type[int] | type[float], dtype: type[np.generic]) -> Callable[[FunctionType], Callable[..., None]]:
+    def external(type_: FunctionType) -> Callable[..., None]:
+        def run(codes: np.ndarray, out: np.ndarray) -> None:
+            out[...] = _parse(codes, kind, dtype)
+
+        return run
+
+    return external
+
+
+_DIGITS = np.array([*map(ord, " 1_5 ")], np.int32)
+
+
+@register_op(
+    relation=Relation("int32 -> int64", lambda codes: (2,)),
+    pattern=Pattern.OPAQUE,
+    external=_parser(int, np.int64),
+    no_gradient="text has none",
+    batching=Batching(),
+    sampler=cases(case(_DIGITS), case(np.zeros(0, np.int32))),
+)
+def parse_integer(codes: Tensor) -> Tensor:
+    """1 if Python's `int` reads a text, else 0, and the number. codes: (int32, (n,)), code points -> (int64, (2,)).
+
+    >>> relay.parse_integer(np.int32([45, 55]))
+    array([ 1, -7])
+    """
+    return _parse(np.asarray(codes), int, np.int64)
+
+
+@register_op(
+    relation=Relation("int32 -> float64", lambda codes: (2,)),
+    pattern=Pattern.OPAQUE,
+    external=_parser(float, np.float64),
+    no_gradient="text has none",
+    batching=Batching(),
+    sampler=cases(case(_DIGITS), case(np.zeros(0, np.int32))),
+)
+def parse_float(codes: Tensor) -> Tensor:
+    """1 if Python's `float` reads a text, else 0, and the number. codes: (int32, (n,)), code points ->
+    (float64, (2,)).
+
+    >>> relay.parse_float(np.int32([46, 53]))
+    array([1. , 0.5])
+    """
+    return _parse(np.asarray(codes), float, np.float64)

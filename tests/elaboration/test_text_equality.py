@@ -108,7 +108,6 @@ REFUSED = [
     'f"{i}" or 1',
     'hash(f"{i}")',
     '{"3": 1}[f"{i}"]',
-    'int(f"{i}")',
     'relay.zeros(3, dtype=f"{i}")',
 ]
 

@@ -135,21 +135,21 @@ def test_texts_that_grow_without_bound() -> None:
 
 def test_what_texts_of_the_run_do_not_have() -> None:
     @program
-    def upper(x):
-        return ("a" if x > 0 else "b").upper()
+    def titled(x):
+        return ("a" if x > 0 else "b").title()
 
     @program
     def padded(x):
         s = "a" if x > 0 else "b"
-        return f"{s:>5}"
+        return f"{s:5d}"
 
     @program
     def keyed(x, table):
         return table["a" if x > 0 else "b"]
 
     for f, arguments, message in (
-        (upper, (1.0,), "`upper` does not take a run-time string"),
-        (padded, (1.0,), "the format '>5' is for numbers, found a run-time string"),
+        (titled, (1.0,), "`title` does not take a run-time string"),
+        (padded, (1.0,), "the format '5d' is for numbers, found a run-time string"),
         (keyed, (1.0, {"a": 1.0, "b": 2.0}), "must be known at compile time"),
     ):
         with pytest.raises(relay.TypeCheckError, match=message):

@@ -94,7 +94,8 @@ def assemble_ahead(module: Module, symbol: str) -> NativeModule:
         generated = _generate(module, 1, {})
         if generated.calls_python:
             raise CompileError(
-                "it calls Python: it prints, or has an operator with a native function of its own", module.main.span
+                "it calls Python: it prints, has numbers as text, or an operator with a native function",
+                module.main.span,
             )
         functions = {
             name: tir.without_python(made if name.name_hint != "main" else made.with_attr("global_symbol", symbol))

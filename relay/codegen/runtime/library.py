@@ -50,7 +50,7 @@ LINKERS = ("ld", "ld.lld", "lld")
 def write(native: NativeModule, program: Module, path: Path) -> None:
     """Write a program's machine code, in one step: a reader sees all of the file or nothing. Raises Unwritable."""
     if native.externals is not None and native.externals.calls_python:
-        raise ExportError("it calls Python: it prints, or has an operator with a native function of its own")
+        raise ExportError("it calls Python: it prints, has numbers as text, or an operator with a native function")
     object_code = native.object_code
     parts = (path.name, object_code, native.description, _devices(native))
     description = codec.encode(parts, _ObjectNumbers(program).number)
@@ -108,7 +108,7 @@ def export(native: NativeModule, name: str, about: Any, path: Path) -> str:
     """Write a program's machine code, what is needed to call it, and `about`, in one step. Returns the SHA-256 of the
     file, in hexadecimal digits. Raises Unwritable."""
     if native.externals is not None and native.externals.calls_python:
-        raise ExportError("it calls Python: it prints, or has an operator with a native function of its own")
+        raise ExportError("it calls Python: it prints, has numbers as text, or an operator with a native function")
     failures = [(message if span is None else f"{span}: {message}", None) for message, span in native.failures]
     object_code = native.object_code
     outline = [(place, array.dtype, array.shape) for place, array in native.constants.items()]

@@ -69,7 +69,7 @@ from relay.typecheck.elaboration.abstract_values import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.control_flow.trip_counts import parts
+from relay.typecheck.elaboration.control_flow.trip_counts import may_run_backward, parts
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.expressions.atoms import atom_entity, handed_entities
 from relay.typecheck.elaboration.values.tensors import tensor_type
@@ -209,7 +209,7 @@ def rounds_of(iterable: AbstractValue) -> Dim | None:
         match part:
             case Range(Number() as start, Number() as stop, step):
                 first, last = dim_of(start), dim_of(stop)
-                if first is None or last is None:
+                if first is None or last is None or may_run_backward(start, stop):
                     return None
                 found.append(steps(first, last, step))
             case Range(_, PythonObject(None), _):

@@ -15,8 +15,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.dims import ANY, Dim
+from relay.ir.dims import ANY, Dim, subtract
 from relay.ir.expr import Assert, Atom, Binding, Constant, OpCall
+from relay.ir.sizes.facts import mentions_made
 from relay.ir.types import BOOL, INT32, INT64, BaseType, TensorType, Unknown, prune, scalar, show
 from relay.operator import lookup
 from relay.typecheck.dims import follows_at_least
@@ -96,7 +97,7 @@ def _is_int64(checker: Checker, part: AbstractValue) -> bool:
 def _may_be_long(checker: Checker, part: AbstractValue) -> bool:
     """True if a range of 32-bit numbers may have more elements than an int32 can count."""
     match part:
-        case Range(Number() as start, Number() as stop, step):
+        case Range(Number() as start, Number() as stop, step) if not may_run_backward(start, stop):
             return not fits_int32(checker.hints, _step_count(start, stop, step))
         case Range(_, PythonObject(None), _):
             return False
@@ -122,7 +123,7 @@ def count(
 ) -> DynamicValue | None:
     """The number of elements, in the dtype of the counter; None for a range without end. `base`: of its numbers."""
     match part:
-        case Range(Number() as start, Number() as stop, step):
+        case Range(Number() as start, Number() as stop, step) if not may_run_backward(start, stop):
             return _length(checker, out, _step_count(start, stop, step), counter, span)
         case Range(_, PythonObject(None), _):
             return None
@@ -158,8 +159,9 @@ def count(
 
 def length(checker: Checker, out: TypedBlockBuilder, part: Range | Progression, span: Span | None) -> AbstractValue:
     """`len` of a range."""
-    if isinstance(part, Range) and isinstance(part.start, Number) and isinstance(part.stop, Number):
-        return size(_step_count(part.start, part.stop, part.step), span)
+    match part:
+        case Range(Number() as start, Number() as stop, step) if not may_run_backward(start, stop):
+            return size(_step_count(start, stop, step), span)
     base = element_base(checker, [part])
     counter = counter_base(checker, [part], base)
     found = count(checker, out, part, base, counter, span)
@@ -180,6 +182,17 @@ def _rows(part: DynamicValue, span: Span | None) -> Dim:
     if type_.rank == 0:
         raise TypeCheckError("a scalar cannot be iterated over", span, help="use range(n)")
     return type_.shape[0]
+
+
+def may_run_backward(start: AbstractValue, stop: AbstractValue) -> bool:
+    """True for bounds that are sizes of the run, whose distance may be less than 0: it is no size then."""
+    if not isinstance(start, Number) or not isinstance(stop, Number):
+        return False
+    first, last = dim_of(start), dim_of(stop)
+    if first is None or last is None:
+        return False
+    distance = subtract(last, first)
+    return mentions_made(distance) and not (follows_at_least(distance, 0) or follows_at_least(subtract(first, last), 0))
 
 
 def _step_count(start: Number, stop: Number, step: int) -> Dim:

@@ -228,6 +228,10 @@ def _fold(
             return bool_value(bool(_COMPARE[name](*values)), span)
     if (text := known_strings.operate(name, operands, span)) is not None:
         return text
+    if name == "add" and any(map(is_text, operands)) and not all(map(is_text, operands)):
+        if any(map(checker.is_open, operands)):
+            raise SchemeOnly(span, "the operand of a string")
+        raise text_equality.joined_to_other(operands, span)
     if any(map(is_string_of_run, operands)):
         return _of_texts(checker, out, name, operands, span)
     if name in ("equal", "not_equal") and any(isinstance(o, PythonObject) for o in operands):

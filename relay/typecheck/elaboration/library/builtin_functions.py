@@ -107,12 +107,18 @@ def _range(
 @implements(builtins.enumerate)
 def _enumerate(call: Call, iterable: AbstractValue, start: AbstractValue | None = None) -> AbstractValue:
     first = PythonNumber(0, call.span) if start is None else start
-    return Zip((Range(first, PythonObject(None), 1), iterable))
+    return Zip((Range(first, PythonObject(None), 1), _characters(call, iterable)))
 
 
 @implements(builtins.zip)
 def _zip(call: Call, *iterables: AbstractValue, strict: AbstractValue | None = None) -> AbstractValue:
-    return intrinsics.make_zip(iterables, strict, call.span)
+    return intrinsics.make_zip(tuple(_characters(call, iterable) for iterable in iterables), strict, call.span)
+
+
+def _characters(call: Call, iterable: AbstractValue) -> AbstractValue:
+    """The iterable; of a run-time string, the list of its characters."""
+    checker, out, span = call.site
+    return texts.characters(checker, out, iterable, span) if is_string_of_run(iterable) else iterable
 
 
 def _convert(base: BaseType | None) -> Rule:
@@ -126,6 +132,8 @@ def _convert(base: BaseType | None) -> Rule:
                 return PythonNumber(float(entity.value) if base is None else int(entity.value), span)  # float("inf")
             except ValueError:
                 raise TypeMismatch(f"{entity.value!r} is not a number", span, help="write a number") from None
+        if base is not BOOL and is_string_of_run(entity):
+            entity = texts.convert(checker, out, "real" if base is None else "integer", entity, span)
         is_count = isinstance(entity, Size) or (isinstance(entity, DynamicValue) and range_numbers.is_count(entity))
         if is_count and base is INT32:
             return entity
@@ -149,6 +157,26 @@ def _convert(base: BaseType | None) -> Rule:
         return checker.bind(out, OpCall("cast", (typed.atom,), attributes, span), result, name, span)  # type: ignore[arg-type]
 
     return rule
+
+
+@implements(builtins.ord)
+def _ord(call: Call, c: AbstractValue, /) -> AbstractValue:
+    """The code point of a character."""
+    if isinstance(c, PythonObject) and isinstance(c.value, str) and len(c.value) == 1:
+        return PythonNumber(ord(c.value), call.span)
+    if not is_string_of_run(c):
+        raise TypeMismatch(f"ord needs one character, found {kind_of(c)}", call.span)
+    return texts.convert(call.checker, call.out, "code_point", c, call.span)
+
+
+@implements(builtins.chr)
+def _chr(call: Call, i: AbstractValue, /) -> AbstractValue:
+    """The character of a code point."""
+    if isinstance(i, PythonNumber) and isinstance(i.value, int) and 0 <= i.value < 0x110000:
+        return PythonObject(chr(i.value))
+    return texts.convert(
+        call.checker, call.out, "character", call.checker.materialize(call.out, i, call.span), call.span
+    )
 
 
 @implements(builtins.abs)
@@ -232,6 +260,8 @@ def _list(call: Call, iterable: AbstractValue | None = None, /) -> AbstractValue
     checker, out, span = call.site
     if iterable is None:
         return Tuple((), Form(list))
+    if is_string_of_run(iterable):
+        return texts.characters(checker, out, iterable, span)
     only = expand(checker, out, iterable, span) if isinstance(iterable, DynamicValue) else iterable
     if dynamic_lists.is_growing(only):
         return only

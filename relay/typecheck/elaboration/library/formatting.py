@@ -66,10 +66,14 @@ class _Writer:
             case Tuple():
                 self._tuple(entity)
             case DynamicValue() if is_string(entity):
+                found = texts.codes(self.checker, self.out, entity, self.span)
                 if specification:
-                    message = f"the format {specification!r} is for numbers, found a run-time string"
-                    raise TypeMismatch(message, self.span, help="write it without a format")
-                self._value(texts.codes(self.checker, self.out, entity, self.span), QUOTED if quoted else TEXT)
+                    written = texts.formatted(self.checker, self.out, entity, specification, self.span)
+                    if written is None:
+                        message = f"the format {specification!r} is for numbers, found a run-time string"
+                        raise TypeMismatch(message, self.span, help="write a width alone: {text:>8}")
+                    found = written
+                self._value(found, QUOTED if quoted else TEXT)
             case DynamicValue():
                 self._value(entity, specification)
             case _:

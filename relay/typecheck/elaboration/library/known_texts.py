@@ -28,6 +28,10 @@ METHODS = (
 """The methods of strings; what they return are strings, numbers, truth values, and tuples and lists of strings."""
 
 
+_COUNTING = ("center", "ljust", "replace", "rjust", "split", "zfill")
+"""Methods of which an argument is a number."""
+
+
 @implements(builtins.str)
 def _str(call: Call, x: AbstractValue, /) -> AbstractValue:
     """`str(x)`: as in an f-string."""
@@ -44,10 +48,17 @@ def _is_of_run(entity: AbstractValue) -> bool:
     return is_string_of_run(entity) or dynamic_lists.is_growing(entity)
 
 
+def _needs_run(name: str, arguments: Sequence[AbstractValue]) -> bool:
+    """True if a method of a known string has an argument that only the run knows."""
+    if any(map(_is_of_run, arguments)):
+        return True
+    return name in _COUNTING and any(isinstance(a, DynamicValue) for a in arguments)
+
+
 def _method(name: str) -> None:
     def rule(call: Call, text: AbstractValue, /, *arguments: AbstractValue, **named: AbstractValue) -> AbstractValue:
-        if is_string_of_run(text) or any(map(_is_of_run, arguments)):
-            found = texts.method(call.checker, call.out, name, [text, *arguments], call.span)
+        if is_string_of_run(text) or _needs_run(name, arguments):
+            found = texts.method(call.checker, call.out, name, [text, *arguments], [*named.items()], call.span)
             if found is None:
                 raise refusal(f"`{name}` does not take", call.span)
             return found

@@ -21,6 +21,8 @@ from relay.typecheck.elaboration.abstract_values import (
     Zip,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.values import texts
+from relay.typecheck.elaboration.values.data import is_string_of_run
 from relay.typecheck.elaboration.values.expansion import expand
 
 _library: Callable[[str], Definition]
@@ -79,4 +81,6 @@ def as_sequence(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue,
     """The argument of a function of all elements: a tensor, a tuple or a list."""
     if isinstance(entity, Range | Zip | Progression):
         return list_elements(checker, out, entity, span)
+    if is_string_of_run(entity):
+        return texts.characters(checker, out, entity, span)
     return expand(checker, out, entity, span) if isinstance(entity, DynamicValue) else entity

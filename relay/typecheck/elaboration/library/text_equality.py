@@ -7,7 +7,9 @@ make run-time strings.
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Sequence
 
 from relay.errors import Span, TypeMismatch
 from relay.ir.literals import holds
@@ -22,9 +24,11 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.diagnostics.descriptions import structure_of
 from relay.typecheck.elaboration.expressions.operators import bool_value
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import texts
+from relay.typecheck.elaboration.values.data import is_text
 from relay.typecheck.unification import flat_shape
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
@@ -35,9 +39,40 @@ def refusal(what: str, span: Span | None) -> TypeMismatch:
     return TypeMismatch(
         f"{what} a run-time string",
         span,
-        help="run-time strings have `+`, `*`, comparisons, `in`, `len`, indices, slices, `for`, startswith,"
-        " endswith, find, join",
+        help="run-time strings have `+`, `*`, comparisons, `in`, `len`, indices, slices, `for`, "
+        + ", ".join(texts.METHODS),
     )
+
+
+def joined_to_other(operands: Sequence[AbstractValue], span: Span | None) -> TypeMismatch:
+    """The error for `+` of a string and something else."""
+    left, right = operands
+    at_left = is_text(right)
+    found = structure_of(left if at_left else right)
+    return TypeMismatch(
+        f"`+` joins a string to a string; its {'left' if at_left else 'right'} operand is {found}",
+        span,
+        help=f"write `{_with_str(span, at_left)}`",
+    )
+
+
+def _with_str(span: Span | None, at_left: bool) -> str:
+    """The text of a sum with `str(..)` around one operand."""
+    text = "" if span is None else span.source.line(span.line)
+    if span is not None and span.line == span.end_line:
+        text = text[span.column - 1 : span.end_column - 1]
+    try:
+        (statement,) = ast.parse(text.strip()).body
+    except (SyntaxError, ValueError):
+        return 'f"{a}{b}"'
+    match statement:
+        case ast.Expr(ast.BinOp(op=ast.Add()) as sum_):
+            left, right = map(ast.unparse, (sum_.left, sum_.right))
+            return f"str({left}) + {right}" if at_left else f"{left} + str({right})"
+        case ast.AugAssign(op=ast.Add()) if not at_left:
+            return f"{ast.unparse(statement.target)} += str({ast.unparse(statement.value)})"
+        case _:
+            return 'f"{a}{b}"'
 
 
 def equal(

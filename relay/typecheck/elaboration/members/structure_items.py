@@ -72,9 +72,15 @@ def _item(call: Call, entity: AbstractValue, /, *items: AbstractValue | SliceIte
     return tuple_item(checker, out, entity, items, span)
 
 
+def _is_of_run(item: AbstractValue | SliceItem) -> bool:
+    """True for a run-time index, and for a slice with run-time bounds."""
+    bounds = (item.start, item.stop, item.step) if isinstance(item, SliceItem) else (item,)
+    return any(isinstance(bound, DynamicValue) for bound in bounds)
+
+
 @implements(str.__getitem__)
 def _character(call: Call, text: AbstractValue, /, *items: AbstractValue | SliceItem) -> AbstractValue:
-    if is_string_of_run(text) or any(isinstance(item, DynamicValue) for item in items):
+    if is_string_of_run(text) or any(map(_is_of_run, items)):
         return texts.item(call.checker, call.out, text, items, call.span)
     if not isinstance(text, PythonObject):
         raise TypeCheckError("text with run-time values cannot be indexed", call.span)

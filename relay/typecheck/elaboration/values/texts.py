@@ -7,14 +7,15 @@ result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from relay.errors import Span, TypeMismatch
 from relay.ir.definition import complete_definition, data_class
 from relay.ir.expr import Assert, Binding, Constant
-from relay.ir.program_output import TEXT
+from relay.ir.program_output import QUOTED, TEXT
 from relay.ir.types import DataDefinition, TensorType, show
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (
@@ -41,14 +42,22 @@ MOST_CHARACTERS = 10_000
 
 _definition: DataDefinition
 _functions: Mapping[str, LibraryFunction] = {}
+_methods: Callable[[], Mapping[str, LibraryFunction]] = dict
 
 
-def use_language(cls: type, functions: Mapping[str, LibraryFunction]) -> None:
-    """Say which data type strings are, and which functions of the language compute with their code points."""
-    global _definition, _functions
+def use_language(
+    cls: type, functions: Mapping[str, LibraryFunction], methods: Callable[[], Mapping[str, LibraryFunction]]
+) -> None:
+    """Say which data type strings are, and which functions of the language compute with their code points; `methods`
+    gives those that are seldom needed."""
+    global _definition, _functions, _methods
     owner = data_class(cls)
     assert owner is not None
-    _definition, _functions = owner.definition, functions
+    _definition, _functions, _methods = owner.definition, functions, methods
+
+
+def _function(name: str) -> LibraryFunction:
+    return _functions[name] if name in _functions else _methods()[name]
 
 
 def string(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> DynamicValue:
@@ -63,11 +72,13 @@ def string(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span
         if piece:
             parts.append(_constant(piece, span))
         if value is not None:
-            parts.append(value if form == TEXT else _number_codes(checker, out, value, form, span))
+            if form == QUOTED:
+                value = codes(checker, out, _call(checker, out, "quote", [value], span), span)
+            parts.append(value if form in (TEXT, QUOTED) else _number_codes(checker, out, value, form, span))
     if len(parts) == 1:
         return _new_string(checker, out, parts[0], span)
     whole = _call(checker, out, "joined", parts, span)
-    if TEXT in entity.formats:
+    if TEXT in entity.formats or QUOTED in entity.formats:
         return _bounded(checker, out, whole, span)
     assert isinstance(whole, DynamicValue)
     return whole
@@ -154,17 +165,84 @@ def contains(
     return _compare(checker, out, "contains", [entity, part], span)
 
 
+METHODS = (
+    *("capitalize", "center", "count", "endswith", "find", "index", "isalnum", "isalpha", "isascii", "isdecimal"),
+    *("isdigit", "islower", "isnumeric", "isspace", "isupper", "join", "ljust", "lower", "lstrip", "partition"),
+    *("removeprefix", "removesuffix", "replace", "rfind", "rindex", "rjust", "rstrip", "split", "splitlines"),
+    *("startswith", "strip", "upper", "zfill"),
+)
+"""The methods of run-time strings."""
+
+_LENGTHENING = ("center", "ljust", "replace", "rjust", "upper", "zfill")
+
+
 def method(
-    checker: Checker, out: TypedBlockBuilder, name: str, operands: Sequence[AbstractValue], span: Span | None
+    checker: Checker,
+    out: TypedBlockBuilder,
+    name: str,
+    operands: Sequence[AbstractValue],
+    keywords: Sequence[tuple[str, AbstractValue]],
+    span: Span | None,
 ) -> AbstractValue | None:
     """A method of a string, if run-time strings have it."""
-    if name in ("startswith", "endswith", "find") and len(operands) == 2 and is_text(operands[1]):
-        return _compare(checker, out, name, operands, span)
-    if name == "join" and len(operands) == 2:
+    if name not in METHODS:
+        return None
+    if name == "join":
         listed = checker.engine.call(checker, empty_context(), out, PythonObject(list), [operands[1]], (), span, [])
         separator = codes(checker, out, operands[0], span)
         return _bounded(checker, out, _call(checker, out, "all_joined", [separator, listed], span), span)
-    return None
+    if name in ("startswith", "endswith") and len(operands) == 2 and isinstance(operands[1], Tuple):
+        return _any_of(checker, out, name, operands[0], operands[1].items, span)
+    given = [codes(checker, out, o, span) if is_text(o) else o for o in operands]
+    named = [(key, codes(checker, out, value, span) if is_text(value) else value) for key, value in keywords]
+    found = _call(checker, out, name, given, span, named)
+    return _bounded(checker, out, found, span) if name in _LENGTHENING else found
+
+
+def _any_of(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    name: str,
+    text: AbstractValue,
+    parts: Sequence[AbstractValue],
+    span: Span | None,
+) -> AbstractValue:
+    """`text.startswith(("a", "b"))`"""
+    found = _compare(checker, out, "contains", [PythonObject(""), PythonObject("-")], span)
+    for part in parts:
+        holds = _compare(checker, out, name, [text, part], span)
+        found = checker.engine.apply_operator(checker, out, "logical_or", [found, holds], {}, span, [])
+    return found
+
+
+_FORMAT = re.compile(r"(?:(.)?([<>^]))?(0)?(\d+)?(?:\.(\d+))?s?", re.DOTALL)
+
+
+def formatted(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, specification: str, span: Span | None
+) -> DynamicValue | None:
+    """The code points of a string as an f-string with a format writes it; None for a format that is not for strings."""
+    parts = _FORMAT.fullmatch(specification)
+    if parts is None:
+        return None
+    fill, align, zero, width, precision = parts.groups()
+    place = {"<": 0, ">": 1, "^": 2, None: 0}[align]
+    given: list[AbstractValue] = [
+        codes(checker, out, entity, span),
+        PythonNumber(int(width or 0), span),
+        PythonObject(None) if precision is None else PythonNumber(int(precision), span),
+        _constant(fill or ("0" if zero else " "), span),
+        PythonNumber(place, span),
+    ]
+    return codes(checker, out, _bounded(checker, out, _call(checker, out, "formatted", given, span), span), span)
+
+
+def convert(
+    checker: Checker, out: TypedBlockBuilder, name: str, operand: AbstractValue, span: Span | None
+) -> AbstractValue:
+    """`int(text)` as "integer", `float(text)` as "real", `ord(text)` as "code_point" and `chr(i)` as "character"."""
+    given = codes(checker, out, operand, span) if is_text(operand) else operand
+    return _call(checker, out, name, [given], span)
 
 
 # ---- parts
@@ -204,9 +282,15 @@ def _negated(checker: Checker, out: TypedBlockBuilder, found: AbstractValue, spa
 
 
 def _call(
-    checker: Checker, out: TypedBlockBuilder, name: str, operands: Sequence[AbstractValue], span: Span | None
+    checker: Checker,
+    out: TypedBlockBuilder,
+    name: str,
+    operands: Sequence[AbstractValue],
+    span: Span | None,
+    keywords: Sequence[tuple[str, AbstractValue]] = (),
 ) -> AbstractValue:
-    return checker.engine.call_function(checker, out, GlobalFunction(_functions[name].__relay__), operands, (), span)
+    function = GlobalFunction(_function(name).__relay__)
+    return checker.engine.call_function(checker, out, function, operands, keywords, span)
 
 
 def _bounded(checker: Checker, out: TypedBlockBuilder, whole: AbstractValue, span: Span | None) -> DynamicValue:
