@@ -1,16 +1,15 @@
-"""The decorated function, and the order of the phases between a call's arguments and its program.
+"""The decorated function: how it is called, and what may be asked of it.
 
-    definition --elaborate--> typed --specialize, .., differentiate, optimize--> core --codegen--> program
-Programs are kept per signature (`relay.calling.programs`); a call like an earlier one goes by `relay.calling.dispatch`.
+Its programs are found or made, for each signature, by `relay.calling.programs`; a call like an earlier one goes by
+`relay.calling.dispatch`.
 """
 
 from __future__ import annotations
 
 import functools
 import logging
-import time
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -20,57 +19,43 @@ from relay.calling import checks
 from relay.calling.arguments import ArgumentDescription, describe, describe_static, too_deep
 from relay.calling.closure_selection import (
     chosen_result,
-    defunctionalized_module,
-    needs_defunctionalization,
     selection_definition,
     with_dtypes,
 )
-from relay.calling.closures import Result, result_of
 from relay.calling.dispatch import ProgramDispatcher
 from relay.calling.donation import DonatedArguments, donated_names
 from relay.calling.executable import Executable
 from relay.calling.lowering import Lowering
-from relay.calling.parameters import annotated_types, annotation, bind_arguments, has_annotated_sizes
-from relay.calling.programs.program_table import Compilation, Explanation, Programs
-from relay.calling.programs.shape_policy import axes, refuse_sizes
+from relay.calling.parameters import annotated_types, annotation, bind_arguments
+from relay.calling.programs.compiler import FunctionCompiler
+from relay.calling.programs.program_table import Explanation, Programs
 from relay.calling.results import Values, wrap
-from relay.codegen.runtime.native_stacks import with_room
 from relay.compilation.custom_gradients import with_gradient
 from relay.compilation.drawings import drawing
 from relay.compilation.options import Options
 from relay.compilation.program_cost import ProgramCost, signature_cost
 from relay.compilation.stages import CompiledSignature
 from relay.compilation.texts import general_text, typed_text
-from relay.errors import CompileError, FrontendError, InternalError, RelayError, RelayWarning, bugs_of
+from relay.errors import CompileError, FrontendError, InternalError, RelayError, RelayWarning
 from relay.eval import interpreter
 from relay.eval.values import Data
 from relay.frontend import lower
 from relay.frontend.data import data_classes
 from relay.frontend.functions import with_static
-from relay.frontend.scope import SnapshotScope
 from relay.ir.definition import Definition, DerivedDefinition, primal, seed_count
 from relay.ir.expr import Module, Parameter
-from relay.ir.sizes.extents import Place, symbolic_dims
-from relay.ir.types import SymbolicSize, Type, show
-from relay.operator import Undetermined
+from relay.ir.types import Type, show
 from relay.support import python_mode
-from relay.support.gc_pause import without_collection
-from relay.support.locks import Lock, compiling
-from relay.support.phases import PhaseTimes, phase, recorded_phases
+from relay.support.locks import compiling
 from relay.text.display.drawing import Drawing
 from relay.text.display.programs import program_html
-from relay.transform.core.derivative_orders import check_orders
-from relay.typecheck.elaboration import Argument, Elaborated, StaticArg, elaborate_structured, load, scheme
-from relay.typecheck.elaboration.argument_sources import Places
+from relay.typecheck.elaboration import Argument, StaticArg, load, scheme
 
 if TYPE_CHECKING:
     from relay.codegen.runtime.cpu import Program
     from relay.codegen.tiling import Choices
 
 log = logging.getLogger("relay.compile")
-
-COMPILES_SYMBOLIC_SIZES = True
-"""True if code generation takes programs with symbolic sizes."""
 
 
 class RelayFunction(ProgramDispatcher):
@@ -95,10 +80,10 @@ class RelayFunction(ProgramDispatcher):
         super().__init__(primal(definition).function, seed_count(definition))
         self.__relay__ = definition
         self._options = options
-        self._used: set[Definition] = set()
+        self._compiler = FunctionCompiler(self, self._programs, options, donated)
         self._warned: set[str] = set()  # of what the interpreter runs, since it cannot be compiled
         self._made: dict[object, RelayFunction] = {}  # its derivatives and other transformations
-        self._lock = Lock()
+        self._lock = self._compiler.lock
         self._donated = donated
         self._python = wrapped
         self.__name__ = self._function.name
@@ -140,22 +125,9 @@ class RelayFunction(ProgramDispatcher):
         lowered, values = self._lower(arguments, keywords, device=True)
         if lowered.chooses_functions:
             return lowered, values
-        while lowered.is_symbolic and not self._lowers(lowered, lambda lowered=lowered: lowered.program):  # type: ignore[misc]
+        while lowered.is_symbolic and not self._compiler.lowers(lowered, lambda lowered=lowered: lowered.program):  # type: ignore[misc]
             lowered, values = self._lower(arguments, keywords, device=True)
         return lowered, values
-
-    def _lowers(self, lowered: CompiledSignature, phases: Callable[[], object]) -> bool:
-        """True if the later phases take a program's symbolic sizes. A program that they do not take is dropped."""
-        try:
-            phases()
-        except (CompileError, SymbolicSize, Undetermined) as error:
-            place = f", at {error.span}" if isinstance(error, RelayError) and error.span is not None else ""
-            reason = error.message if isinstance(error, RelayError) else str(error)
-            log.warning("recompiling %s for every new shape: %s%s", self.__name__, reason, place)
-            with self._lock:
-                self._programs.fix_sizes(lowered)
-            return False
-        return True
 
     def interpret(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the same program on the reference interpreter."""
@@ -259,10 +231,7 @@ class RelayFunction(ProgramDispatcher):
         """
         with self._lock:
             self._programs.clear()
-            for definition in self._used:
-                if isinstance(definition.scope, SnapshotScope):
-                    definition.scope.reload()
-            self._used.clear()
+            self._compiler.reload()
             self._warned.clear()
             derived = list(self._made.values())
         for function in derived:
@@ -378,16 +347,7 @@ class RelayFunction(ProgramDispatcher):
         Counted is the optimized program for any sizes, of a derivative its forward and backward part
         (`relay.compilation.program_cost`). Raises what a call would raise before it runs.
         """
-        described = self._descriptions(arguments, keywords)
-        with compiling:
-            load()
-        with self._lock, without_collection():
-            described = with_room(lambda: self._programs.settled_arguments(described, self._elaborate))
-            types = [d.argument for d in described]
-            given = axes(types)
-            found = with_room(lambda: self._make_symbolic((), types, set(given), Places())[0])
-            is_symbolic = found is not None and self._lowers(found, functools.partial(getattr, found, "core"))
-            lowered = found if found is not None and is_symbolic else with_room(lambda: self._make((), types, Places()))
+        lowered, given = self._compiler.program_of_any_size(self._descriptions(arguments, keywords))
         return signature_cost(lowered, given)
 
     @property
@@ -403,7 +363,7 @@ class RelayFunction(ProgramDispatcher):
     def core(self, *arguments: Any, **keywords: Any) -> Module:
         """The first-order program that these arguments run: specialized, differentiated, optimized."""
         lowered = self._lower(arguments, keywords)[0]
-        if lowered.is_symbolic and not self._lowers(lowered, lambda: lowered.core):
+        if lowered.is_symbolic and not self._compiler.lowers(lowered, lambda: lowered.core):
             lowered = self._lower(arguments, keywords, symbolic=False)[0]
         return lowered.core
 
@@ -472,25 +432,11 @@ class RelayFunction(ProgramDispatcher):
     ) -> tuple[CompiledSignature, Values]:
         """The program for these arguments, and their run-time values. `symbolic`: it may have symbolic sizes. With
         `device`, tensors on a GPU stay there, and the program is for it; otherwise they are copied to the host."""
-        given, is_symbolic = self._descriptions(arguments, keywords), self._may_be_symbolic(symbolic)
+        given = self._descriptions(arguments, keywords)
         described = self._programs.with_static(given)
-
-        def make(key: tuple[object, ...], types: list[Argument], places: Places) -> CompiledSignature:
-            found = self._of_any_length(key, types, places, is_symbolic)
-            return found or self._find_or_make(key, types, places, is_symbolic)
-
-        key = tuple(d.key for d in described)
-        lowered = self._programs.exact.get(key)
+        lowered = self._programs.exact.get(tuple(d.key for d in described))
         if lowered is None:
-            with compiling:
-                load()
-            with self._lock:
-                lowered = self._programs.exact.get(key)
-                if lowered is None:
-                    with without_collection():
-                        described, lowered = with_room(
-                            lambda: self._programs.configured_call(given, self._elaborate, make)
-                        )
+            described, lowered = self._compiler.serve(given, self._may_be_symbolic(symbolic))
         parameters = iter(lowered.typed.main.parameters)
         values = Values(types=True, device=device)
         for d in described:
@@ -524,122 +470,8 @@ class RelayFunction(ProgramDispatcher):
         except RecursionError:
             raise too_deep(given, self._function) from None
 
-    def _elaborate(self, arguments: Sequence[Argument], symbolic: Collection[Place], places: Places) -> Elaborated:
-        return elaborate_structured(self.__relay__, arguments, symbolic, places)
-
     def _may_be_symbolic(self, symbolic: bool | None) -> bool:
-        return COMPILES_SYMBOLIC_SIZES and self._options.dynamic is not False if symbolic is None else symbolic
-
-    def _find_or_make(
-        self, key: tuple[object, ...], arguments: Sequence[Argument], places: Places, symbolic: bool
-    ) -> CompiledSignature:
-        """A symbolic program that is for these arguments, or a new program."""
-        table = self._programs
-        found = table.find(key, arguments, symbolic)
-        for lowered, refusal in found.refusals:
-            log.info("the program of %s for sizes %s does not apply: %s", self.__name__, _sizes(lowered.typed), refusal)
-        if found.compiled is not None:
-            return found.compiled
-        reason, varying = table.reason(key), table.varying_axes(key, arguments, symbolic, bool(self._options.dynamic))
-        start = time.perf_counter()
-        found_symbolic, pins = self._make_symbolic(key, arguments, varying, places) if varying else (None, ())
-        made = self._make(key, arguments, places) if found_symbolic is None else found_symbolic
-        seconds = time.perf_counter() - start
-        compilation = Compilation(reason, seconds, pins, is_symbolic=found_symbolic is not None, counts=symbolic)
-        table.add(key, arguments, made, compilation)
-        return made
-
-    def _of_any_length(
-        self, key: tuple[object, ...], arguments: Sequence[Argument], places: Places, symbolic: bool
-    ) -> CompiledSignature | None:
-        """A program for lists of any length, after a call with another length; None if it needs the length."""
-        if isinstance(self.__relay__, DerivedDefinition) or self._donated or self._options.dynamic is False:
-            return None
-        general = self._programs.with_any_length(key, arguments)
-        if general is None:
-            return None
-        own, changed = general
-        try:
-            found = self._programs.exact.get(own) or self._find_or_make(own, changed, places, symbolic)
-        except (RelayError, SymbolicSize, Undetermined) as error:
-            reason = error.message if isinstance(error, RelayError) else str(error)
-            log.warning("recompiling %s for every new length of its lists: %s", self.__name__, reason)
-            self._programs.fix_lengths(own)
-            return None
-        self._programs.exact[key] = found
-        return found
-
-    def _make(self, key: tuple[object, ...], arguments: Sequence[Argument], places: Places) -> CompiledSignature:
-        log.info("compiling %s for %s", self.__name__, key)
-        with recorded_phases() as phases, phase("type checking"):
-            made = self._elaborate(arguments, (), places)
-        if has_annotated_sizes(self._function):
-            self._refuse_sizes(arguments)
-        return self._lower_elaborated(made, phases)
-
-    def _lower_elaborated(self, made: Elaborated, phases: PhaseTimes) -> CompiledSignature:
-        with bugs_of("type inference", lambda: self._function.span):
-            lowered = self._make_lowered(made)
-        lowered.phases.include(phases)
-        return lowered
-
-    def _make_lowered(self, made: Elaborated) -> CompiledSignature:
-        returned, effects = _functions(made)
-        opens = needs_defunctionalization(made)
-        if opens:
-            made = attrs.evolve(made, module=defunctionalized_module(made, self, effects))
-        lowered = CompiledSignature(
-            made.module,
-            made.result,
-            self._options.opt_level,
-            self._donated,
-            made.parameters,
-            returned,
-            effects,
-            made.source_names,
-            made.used,
-            opens,
-            self._options.target,
-        )
-        if not lowered.chooses_functions:
-            check_orders(made.module)
-        self._used.update(made.used)
-        return lowered
-
-    def _refuse_sizes(self, arguments: Sequence[Argument]) -> None:
-        """Raise ShapeError if the function's type does not allow a call's sizes."""
-        try:
-            general = scheme(self.__relay__).module
-        except (RelayError, Undetermined):
-            return  # it has no type for all sizes; for these it has one
-        refuse_sizes(self.__name__, general, arguments)
-
-    def _make_symbolic(
-        self, key: tuple[object, ...], arguments: Sequence[Argument], varying: set[Place], places: Places
-    ) -> tuple[CompiledSignature | None, tuple[str, ...]]:
-        """A program in which these axes are symbolic, None if all of them became numbers; and which did, and why."""
-        try:
-            with recorded_phases() as phases, phase("type checking"):
-                made = self._elaborate(arguments, varying, places)
-        except (RelayError, SymbolicSize, Undetermined) as error:
-            reason = error.message if isinstance(error, RelayError) else str(error)
-            log.info("%s has no program for symbolic sizes: %s", self.__name__, reason)
-            return None, ()
-        pins = []
-        for pin in made.pins:
-            place = f", at {pin.span}" if pin.span is not None else ""
-            pins.append(f"{pin.name} = {pin.value}: {pin.reason}{place}")
-            log.info("%s: the size %s is %s: %s%s", self.__name__, pin.name, pin.value, pin.reason, place)
-        if not symbolic_dims(made.module):
-            return None, ()
-        if needs_defunctionalization(made):
-            log.info(
-                "%s has no program for symbolic sizes: the functions that it returns are selected at run time",
-                self.__name__,
-            )
-            return None, ()
-        log.info("compiling %s for %s with sizes %s", self.__name__, key, _sizes(made.module))
-        return self._lower_elaborated(made, phases), tuple(pins)
+        return self._options.dynamic is not False if symbolic is None else symbolic
 
     def _bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
         return bind_arguments(self.__relay__, self.__name__, self._seeds, arguments, keywords)
@@ -677,16 +509,6 @@ def _selection_error(function: RelayFunction) -> CompileError:
         function._function.span,
         help="debug a function that calls it and returns what it computes",
     )
-
-
-def _functions(made: Elaborated) -> tuple[Result | None, frozenset[str]]:
-    """The description of functions in a result, for `CompiledSignature`."""
-    returned = None if made.returned is None else result_of(made.returned, made.result)
-    return returned, frozenset(effect.kind for effect in made.effects) | made.effects_of_functions
-
-
-def _sizes(module: Module) -> str:
-    return ", ".join(str(dim) for dim in symbolic_dims(module))
 
 
 # ---- the public functions

@@ -29,7 +29,6 @@ import attrs
 from relay.codegen.runtime import library
 from relay.codegen.runtime.native import NativeModule
 from relay.codegen.tiling import Choices
-from relay.compilation import verification
 from relay.ir.analysis.alpha import alpha_hash
 from relay.ir.expr import Function, Module, OpCall
 from relay.ir.traverse import walk
@@ -84,6 +83,11 @@ def limit() -> int:
         return int(given)
     log.warning("RELAY_CACHE_SIZE is not a number of bytes: %.40r; nothing is kept", given)
     return 0
+
+
+def is_verified() -> bool:
+    """True if machine code is tried before it is used and kept: RELAY_VERIFY."""
+    return os.environ.get("RELAY_VERIFY", "") not in ("", "0")
 
 
 def native(
@@ -259,7 +263,7 @@ _DIFFERENCES = (
 def key(
     program: Module, level: int, threads: int, choices: Choices, donated: frozenset[int], target: str = "cpu"
 ) -> Key:
-    verified = "verified" if verification.is_enabled() else ""  # of what is found then, it was, too
+    verified = "verified" if is_verified() else ""  # of what is found then, it was, too
     return Key(
         _digest((alpha_hash(program), *_names(program))),
         _digest((str(level), str(threads), str(sorted(donated)), target, verified, *_texts(choices))),

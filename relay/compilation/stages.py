@@ -204,7 +204,7 @@ class CompiledSignature:
             return made  # type: ignore[no-any-return]
         with compiling:  # a copy of the process has nothing that is half imported
             from relay.codegen.runtime import cpu
-            from relay.compilation import disk_cache, tuning_records, verification
+            from relay.compilation import disk_cache, tuning_records
 
         threads = cpu.default_threads()
         choices = tuning_records.choices(threads)
@@ -213,7 +213,9 @@ class CompiledSignature:
 
         def compile_core() -> NativeModule:
             native = self._native(self._core(), None)
-            if verification.is_enabled():
+            if disk_cache.is_verified():
+                from relay.compilation import verification
+
                 verification.verify(self._core(), native, threads)
             return native
 

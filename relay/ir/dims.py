@@ -1,9 +1,9 @@
-"""Variables of types, and dims: the extents of axes, with their arithmetic.
+"""Dims: the extents of axes, with their arithmetic, and the variables of types, some of which are dims.
 
     Dim  d ::= 0 | 1 | 2 | ..  | n | Any | d + d | d - d | d * d | d // d | d % d | max(d, ..) | min(d, ..)
 
 A dim that is neither a number, a variable nor `Any` is kept in normal form, as an integer polynomial over variables,
-quotients and extrema, so that dims whose polynomials are equal compare equal:
+quotients and extrema (`sizes/polynomials.py`), so that dims whose polynomials are equal compare equal:
 
     2*n + n == 3*n        (n + 1)*(n - 1) == n*n - 1        (2*n + 3)//2 == n + 1        (n//2)*2 is not n
 
@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import attrs
 
 from relay.errors import InternalError, Span
+from relay.ir.sizes import bounds, polynomials
+from relay.ir.sizes.polynomials import ONE, Extremum, Factor, Polynomial, Quotient, Sum, polynomial_of
 
 if TYPE_CHECKING:
     from relay.ir.types import Base, BaseClass, Shape, Type
@@ -182,85 +184,35 @@ def no_size(dim: DataDependentDim) -> str:
     return f"a size must be a number from 0 to {dim.upper_bound}"
 
 
-# ---- the normal form
+# ---- dims
 
 
-@attrs.frozen(cache_hash=True)
-class Quotient:
-    """`dividend // divisor`, where that is not a polynomial."""
-
-    dividend: Dim
-    divisor: Dim
-
-    def __str__(self) -> str:
-        return f"{_factor(self.dividend)}//{_factor(self.divisor)}"
-
-
-@attrs.frozen(cache_hash=True)
-class Extremum:
-    """The largest or smallest of several dims."""
-
-    largest: bool
-    dims: frozenset[Dim]
-
-    def __str__(self) -> str:
-        return f"{'max' if self.largest else 'min'}({', '.join(sorted(map(str, self.dims)))})"
-
-
-Factor: TypeAlias = TypeId | Unknown | Quotient | Extremum
-Monomial: TypeAlias = frozenset[tuple[Factor, int]]
-"""Factors with their powers, which are positive. The empty one is 1."""
-
-_Polynomial: TypeAlias = dict[Monomial, int]
-_ONE: Monomial = frozenset()
-
-
-@attrs.frozen(cache_hash=True, repr=False)
-class DimExpr(Arithmetic):
+class DimExpr(Arithmetic, Sum):
     """A dim that is neither a number nor a bare variable: monomials with their coefficients, none of which is 0."""
 
-    terms: frozenset[tuple[Monomial, int]]
-
-    def __str__(self) -> str:
-        return _sum_text(dict(self.terms))
-
-    def __repr__(self) -> str:
-        return f"<dim {self}>"
+    __slots__ = ()
 
 
 Dim: TypeAlias = int | AnyDim | TypeId | Unknown | DimExpr
 
 
-def _polynomial(dim: Dim) -> _Polynomial:
-    match dim:
-        case int():
-            return {_ONE: dim} if dim else {}
-        case DimExpr(terms):
-            return dict(terms)
-        case TypeId() | Unknown():
-            return {frozenset({(dim, 1)}): 1}
-        case _:
-            raise InternalError(f"{dim} has no normal form")
-
-
-def _dim(polynomial: _Polynomial) -> Dim:
+def dim_of(polynomial: Polynomial) -> Dim:
     """The dim of a polynomial: a number or a bare variable where it is one."""
-    terms = {m: c for m, c in polynomial.items() if c}
-    if not terms:
+    if not polynomial:
         return 0
-    if len(terms) == 1:
-        ((monomial, coefficient),) = terms.items()
+    if len(polynomial) == 1:
+        ((monomial, coefficient),) = polynomial.items()
         if not monomial:
             return coefficient
         if coefficient == 1 and len(monomial) == 1:
             ((factor, power),) = monomial
             if power == 1 and isinstance(factor, TypeId | Unknown):
                 return factor
-    return DimExpr(frozenset(terms.items()))
+    return DimExpr(frozenset(polynomial.items()))
 
 
-def _factor_dim(factor: Factor) -> Dim:
-    return factor if isinstance(factor, TypeId | Unknown) else DimExpr(frozenset({(frozenset({(factor, 1)}), 1)}))
+def _factor_dim(factor: Quotient | Extremum) -> Dim:
+    return DimExpr(frozenset({(frozenset({(factor, 1)}), 1)}))
 
 
 # ---- arithmetic
@@ -284,10 +236,7 @@ def _combine(left: Dim, right: Dim, sign: int) -> Dim:
         return left + sign * right
     if left is ANY or right is ANY:
         return ANY
-    result = _polynomial(left)
-    for monomial, coefficient in _polynomial(right).items():
-        result[monomial] = result.get(monomial, 0) + sign * coefficient
-    return _dim(result)
+    return dim_of(polynomials.add(polynomial_of(left), polynomial_of(right), sign))
 
 
 def multiply(left: Dim, right: Dim) -> Dim:
@@ -299,21 +248,7 @@ def multiply(left: Dim, right: Dim) -> Dim:
         return left * right
     if left is ANY or right is ANY:
         return ANY
-    result: _Polynomial = {}
-    for m1, c1 in _polynomial(left).items():
-        for m2, c2 in _polynomial(right).items():
-            monomial = _times(m1, m2)
-            result[monomial] = result.get(monomial, 0) + c1 * c2
-    return _dim(result)
-
-
-def _times(left: Monomial, right: Monomial) -> Monomial:
-    if not left or not right:
-        return left or right
-    powers = dict(left)
-    for factor, power in right:
-        powers[factor] = powers.get(factor, 0) + power
-    return frozenset(powers.items())
+    return dim_of(polynomials.multiply(polynomial_of(left), polynomial_of(right)))
 
 
 def floor_divide(left: Dim, right: Dim) -> Dim:
@@ -330,26 +265,8 @@ def floor_divide(left: Dim, right: Dim) -> Dim:
     exact = divide_exactly(left, right)
     if exact is not None:
         return exact
-    whole, rest = _split(left, right)
+    whole, rest = map(dim_of, polynomials.split(polynomial_of(left), polynomial_of(right)))
     return add(whole, _quotient(rest, right)) if rest != 0 else whole
-
-
-def _split(left: Dim, right: Dim) -> tuple[Dim, Dim]:
-    """left = whole * right + rest, with as much as possible in `whole`. Holds for every divisor with one term."""
-    divisor = _polynomial(right)
-    if len(divisor) != 1:
-        return 0, left
-    ((monomial, coefficient),) = divisor.items()
-    whole: _Polynomial = {}
-    rest: _Polynomial = {}
-    for m, c in _polynomial(left).items():
-        quotient = _monomial_quotient(m, monomial)
-        if quotient is None:
-            rest[m] = c
-        else:
-            whole[quotient] = c // coefficient
-            rest[m] = c % coefficient
-    return _dim(whole), _dim(rest)
 
 
 def _quotient(left: Dim, right: Dim) -> Dim:
@@ -357,11 +274,11 @@ def _quotient(left: Dim, right: Dim) -> Dim:
     if isinstance(right, int):
         if isinstance(left, int):
             return left // right
-        polynomial = _polynomial(left)
+        polynomial = polynomial_of(left)
         # floor((g*a + r) / (g*c)) = floor(a / c) for 0 <= r < g
         common = math.gcd(right, *(c for m, c in polynomial.items() if m))
         if common > 1:
-            left, right = _dim({m: c // common for m, c in polynomial.items()}), right // common
+            left, right = dim_of({m: c // common for m, c in polynomial.items() if c // common}), right // common
             return floor_divide(left, right)
         if len(polynomial) == 1:  # (a // b) // c = a // (b*c)
             ((monomial, coefficient),) = polynomial.items()
@@ -373,61 +290,22 @@ def _quotient(left: Dim, right: Dim) -> Dim:
     return _factor_dim(Quotient(left, right))
 
 
-def _monomial_quotient(left: Monomial, right: Monomial) -> Monomial | None:
-    powers = dict(left)
-    for factor, power in right:
-        rest = powers.get(factor, 0) - power
-        if rest < 0:
-            return None
-        if rest:
-            powers[factor] = rest
-        else:
-            del powers[factor]
-    return frozenset(powers.items())
-
-
 def terms(dim: Dim) -> Iterator[tuple[Dim, bool]]:
     """The terms of a sum without their signs, and whether each is added."""
-    for monomial, coefficient in _polynomial(dim).items():
-        yield _dim({monomial: abs(coefficient)}), coefficient > 0
+    for monomial, coefficient in polynomial_of(dim).items():
+        yield dim_of({monomial: abs(coefficient)}), coefficient > 0
 
 
 def constant_of(dim: Dim) -> int:
     """The number in a sum."""
-    return _polynomial(dim).get(_ONE, 0)
+    return polynomial_of(dim).get(ONE, 0)
 
 
 def divide_exactly(left: Dim, right: Dim) -> Dim | None:
     """The polynomial q with left == q * right, or None if there is none with integer coefficients."""
     left, right = resolve_dim(left), resolve_dim(right)
-    rest, divisor, quotient = _polynomial(left), _polynomial(right), dict[Monomial, int]()
-    if not divisor:
-        return None
-    order: dict[Factor, int] = {}
-    for monomial in (*rest, *divisor):
-        for factor, _ in monomial:
-            order.setdefault(factor, len(order))
-
-    def rank(monomial: Monomial) -> tuple[int, ...]:  # graded lexicographic, so compatible with products
-        powers = [0] * len(order)
-        for factor, power in monomial:
-            powers[order[factor]] = power
-        return sum(powers), *powers
-
-    lead = max(divisor, key=rank)
-    while rest:
-        top = max(rest, key=rank)
-        ratio = _monomial_quotient(top, lead)
-        if ratio is None or rest[top] % divisor[lead]:
-            return None
-        coefficient = rest[top] // divisor[lead]
-        quotient[ratio] = coefficient
-        for m, c in divisor.items():
-            product = _times(ratio, m)
-            rest[product] = rest.get(product, 0) - coefficient * c
-            if not rest[product]:
-                del rest[product]
-    return _dim(quotient)
+    quotient = polynomials.divide_exactly(polynomial_of(left), polynomial_of(right))
+    return None if quotient is None else dim_of(quotient)
 
 
 def modulo(left: Dim, right: Dim) -> Dim:
@@ -467,125 +345,22 @@ def lower_bound(dim: Dim, of: Callable[[Factor], int | None] | None = None) -> i
     dim = resolve_dim(dim)
     if isinstance(dim, AnyDim):
         return 0
-    bound = _bound_of_sum(dim, of)
-    return _bound_without_extremum(dim, of) if bound is None else bound
-
-
-def _bound_without_extremum(dim: Dim, of: Callable[[Factor], int | None] | None) -> int | None:
-    """The bound of a dim by what a maximum or minimum in it is compared with: n - min(n, m) is n - n at least."""
-    for monomial, coefficient in _polynomial(dim).items():
-        if len(monomial) != 1:
-            continue
-        ((factor, power),) = monomial
-        if power == 1 and isinstance(factor, Extremum):
-            rest = subtract(dim, multiply(coefficient, _factor_dim(factor)))
-            bounds = [lower_bound(add(rest, multiply(coefficient, d)), of) for d in factor.dims]
-            known = [b for b in bounds if b is not None]
-            if factor.largest is (coefficient > 0):
-                return max(known, default=None)
-            return min(known) if len(known) == len(bounds) else None
-    return None
-
-
-def _bound_of_sum(dim: Dim, of: Callable[[Factor], int | None] | None) -> int | None:
-    total = 0
-    for monomial, coefficient in _polynomial(dim).items():
-        if not monomial:
-            total += coefficient
-            continue
-        if coefficient < 0:
-            bound = _bound_above_bounds(dim, of)
-            return _bound_without_quotient(dim, monomial, -coefficient, of) if bound is None else bound
-        product = coefficient
-        for factor, power in monomial:
-            bound = _factor_bound(factor, of)
-            if bound is None or bound < 0:
-                return None
-            product *= bound**power
-        total += product
-    return total
-
-
-def _bound_above_bounds(dim: Dim, of: Callable[[Factor], int | None] | None) -> int | None:
-    """The bound of a dim by what its factors are more than their bounds: where n and m are 2 at least, n*m - n is
-    (2 + a)*(2 + b) - (2 + a) = 2 + a + 2*b + a*b."""
-    expanded: Dim = 0
-    for monomial, coefficient in _polynomial(dim).items():
-        product: Dim = coefficient
-        for factor, power in monomial:
-            bound = _factor_bound(factor, of)
-            if bound is None or bound < 0:
-                return None
-            for _ in range(power):  # the factor stands for what it is more than its bound
-                product = multiply(product, add(_factor_dim(factor), bound))
-        expanded = add(expanded, product)
-    found = _polynomial(expanded)
-    return found.get(_ONE, 0) if all(c >= 0 for monomial, c in found.items() if monomial) else None
-
-
-def _quotient_of(monomial: Monomial) -> tuple[Dim, int] | None:
-    """Dividend and divisor, if a monomial is a quotient by a positive number."""
-    if len(monomial) != 1:
-        return None
-    ((factor, power),) = monomial
-    if power != 1 or not isinstance(factor, Quotient) or not isinstance(factor.divisor, int) or factor.divisor <= 0:
-        return None
-    return factor.dividend, factor.divisor
+    return bounds.lower_bound(polynomial_of(dim), of or (lambda variable: 0))
 
 
 def without_quotient(dim: Dim) -> Dim | None:
     """For c * (q // d) - k another dim, without the quotient, which is negative exactly where this one is: q // d is at
     least n where q is at least d * n. None for other dims."""
-    terms = _polynomial(dim)
-    constant = terms.pop(_ONE, 0)
+    terms = dict(polynomial_of(dim))
+    constant = terms.pop(ONE, 0)
     if len(terms) != 1:
         return None
     ((monomial, coefficient),) = terms.items()
-    found = _quotient_of(monomial)
+    found = bounds.quotient_of(monomial)
     if found is None or coefficient <= 0:
         return None
     dividend, divisor = found
     return subtract(dividend, divisor * -(constant // coefficient))
-
-
-def _bound_without_quotient(
-    dim: Dim, monomial: Monomial, count: int, of: Callable[[Factor], int | None] | None
-) -> int | None:
-    """The bound of a dim from which `count` times a quotient q // d is subtracted: q // d is not more than q / d, and
-    not more than q // e for e <= d and q that is not negative."""
-    found = _quotient_of(monomial)
-    if found is None:
-        return None
-    dividend, divisor = found
-    rest = add(dim, multiply(count, DimExpr(frozenset({(monomial, 1)}))))
-    for other, coefficient in _polynomial(dim).items():
-        larger = _quotient_of(other) if coefficient > 0 else None
-        if larger is None or larger[0] != dividend or larger[1] > divisor:
-            continue
-        least = lower_bound(dividend, of)
-        if least is not None and least >= 0:
-            fewer = min(count, coefficient)
-            less = DimExpr(frozenset({(monomial, -fewer), (other, fewer)}))  # which is not negative
-            return lower_bound(subtract(dim, less), of)
-    bound = lower_bound(subtract(multiply(divisor, rest), multiply(count, dividend)), of)
-    return None if bound is None else -(-bound // divisor)
-
-
-def _factor_bound(factor: Factor, of: Callable[[Factor], int | None] | None) -> int | None:
-    match factor:
-        case TypeId() | Unknown():
-            return 0 if of is None else of(factor)
-        case Quotient(dividend, divisor):
-            bound, by = lower_bound(dividend, of), lower_bound(divisor, of)
-            if isinstance(divisor, int) and divisor > 0:
-                return None if bound is None else bound // divisor
-            return 0 if bound is not None and bound >= 0 and by is not None and by >= 0 else None
-        case Extremum(largest, dims):
-            bounds = [lower_bound(d, of) for d in dims]
-            known = [b for b in bounds if b is not None]
-            if largest:
-                return max(known, default=None)
-            return min(known) if len(known) == len(bounds) else None
 
 
 # ---- what a dim mentions
@@ -681,58 +456,3 @@ def product(dims: Iterable[Dim]) -> Dim:
     for dim in dims:
         result = multiply(result, dim)
     return result
-
-
-# ---- printing
-
-
-def _factor(dim: Dim) -> str:
-    """A dim as an operand of `//`."""
-    return str(dim) if isinstance(dim, int | TypeId | Unknown | AnyDim) else f"({dim})"
-
-
-def _sum_text(terms: _Polynomial) -> str:
-    remainder = _remainder_text(terms)
-    if remainder is not None:
-        return remainder
-    constant = terms.get(_ONE, 0)
-    ordered = sorted((m for m in terms if m), key=lambda m: (terms[m] < 0, -sum(p for _, p in m), _product_text(m)))
-    parts = [(terms[m], m) for m in ordered]
-    if constant:
-        first = constant > 0 and all(c < 0 for c, _ in parts)
-        parts.insert(0 if first else len(parts), (constant, _ONE))
-    text = ""
-    for coefficient, monomial in parts:
-        sign = ("-" if coefficient < 0 else "") if not text else (" - " if coefficient < 0 else " + ")
-        text += sign + _term_text(abs(coefficient), monomial)
-    return text
-
-
-def _term_text(coefficient: int, monomial: Monomial) -> str:
-    if not monomial:
-        return str(coefficient)
-    if coefficient == 1:
-        return _product_text(monomial)
-    inside = _product_text(monomial)
-    ((factor, _), *others) = monomial
-    return f"{coefficient}*({inside})" if isinstance(factor, Quotient) and not others else f"{coefficient}*{inside}"
-
-
-def _product_text(monomial: Monomial) -> str:
-    alone = len(monomial) == 1 and next(iter(monomial))[1] == 1
-    words: list[str] = []
-    for factor, power in monomial:
-        words += [f"({factor})" if isinstance(factor, Quotient) and not alone else str(factor)] * power
-    return "*".join(sorted(words))
-
-
-def _remainder_text(terms: _Polynomial) -> str | None:
-    """`a % b` for a - b*(a//b)."""
-    for monomial, coefficient in terms.items():
-        if coefficient < 0 and len(monomial) == 1:
-            ((factor, power),) = monomial
-            if isinstance(factor, Quotient) and power == 1 and factor.divisor == -coefficient:
-                rest = _dim({m: c for m, c in terms.items() if m != monomial})
-                if rest == factor.dividend:
-                    return f"{_factor(factor.dividend)} % {factor.divisor}"
-    return None

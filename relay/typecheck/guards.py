@@ -25,7 +25,6 @@ from relay.ir.dims import (
     DataDependentDim,
     Dim,
     DimExpr,
-    Factor,
     Kind,
     TypeId,
     Unknown,
@@ -49,6 +48,7 @@ from relay.ir.sizes.facts import (
     mentions_made,
     solve,
 )
+from relay.ir.sizes.polynomials import Factor
 from relay.ir.sizes.upper_bounds import upper_bound
 
 SMALLEST, LARGEST = 2, 2**31 - 1

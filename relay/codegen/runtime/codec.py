@@ -26,8 +26,15 @@ from relay.codegen.lowering.layout import (
     TupleLayout,
 )
 from relay.codegen.runtime.header import ExportError
-from relay.ir.dims import AnyDim, DataDependentDim, DimExpr, Extremum, Kind, Quotient, TypeId
+from relay.ir.dims import (
+    AnyDim,
+    DataDependentDim,
+    DimExpr,
+    Kind,
+    TypeId,
+)
 from relay.ir.sizes.extents import Place
+from relay.ir.sizes.polynomials import Extremum, Quotient
 from relay.ir.types import (
     BASE_TYPES,
     BaseType,

@@ -35,7 +35,14 @@ from relay.codegen.lowering.layout import (
     leaves,
 )
 from relay.codegen.runtime.native import ALIGNMENT, NativeModule
-from relay.ir.dims import ANY, Dim, DimExpr, Extremum, Quotient, TypeId, variables
+from relay.ir.dims import (
+    ANY,
+    Dim,
+    DimExpr,
+    TypeId,
+    variables,
+)
+from relay.ir.sizes.polynomials import Extremum, Quotient
 from relay.ir.types import DataDefinition
 
 

@@ -26,7 +26,8 @@ from relay.codegen.tvm import vectors
 from relay.codegen.tvm.division import without_choices
 from relay.codegen.tvm.machine import Machine, current_machine
 from relay.errors import refusals_of
-from relay.ir.dims import LARGEST_SIZE, Dim, DimExpr, Extremum, Quotient
+from relay.ir.dims import LARGEST_SIZE, Dim, DimExpr
+from relay.ir.sizes.polynomials import Extremum, Quotient
 from relay.ir.types import BaseType
 
 Expression = Any

@@ -25,9 +25,7 @@ from relay.ir.dims import (
     DataDependentDim,
     Dim,
     DimExpr,
-    Factor,
     Kind,
-    Quotient,
     TypeId,
     Unknown,
     add,
@@ -41,6 +39,7 @@ from relay.ir.dims import (
     variables,
     without_quotient,
 )
+from relay.ir.sizes.polynomials import Factor, Quotient
 
 EQUAL, DIFFERENT, AT_LEAST = "==", "!=", ">="
 

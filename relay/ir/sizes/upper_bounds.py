@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from relay.ir.dims import LARGEST_SIZE, DataDependentDim, Dim, DimExpr, Extremum, Factor, Quotient, resolve_dim
+from relay.ir.dims import (
+    LARGEST_SIZE,
+    DataDependentDim,
+    Dim,
+    DimExpr,
+    resolve_dim,
+)
+from relay.ir.sizes.polynomials import Extremum, Factor, Quotient
 
 
 def upper_bound(dim: Dim) -> int:

@@ -64,7 +64,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.annotated_types import annotation_type
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.control_flow import iteration, loops, optionals, recursive_results
+from relay.typecheck.elaboration.control_flow import optionals, recursive_results
 from relay.typecheck.elaboration.control_flow.joins import Join, assign
 from relay.typecheck.elaboration.diagnostics import unresolved_names
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
@@ -78,7 +78,6 @@ from relay.typecheck.elaboration.expressions.python_operators import apply_named
 from relay.typecheck.elaboration.library import formatting
 from relay.typecheck.elaboration.members import item_updates, subscripts
 from relay.typecheck.elaboration.members.value_attributes import attribute
-from relay.typecheck.elaboration.patterns import matching
 from relay.typecheck.elaboration.schemes import conditional_types, rank_polymorphism, stuck_terms
 from relay.typecheck.elaboration.values import axis_names
 from relay.typecheck.elaboration.values.data import is_text
@@ -254,13 +253,19 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
         case If():
             elaborate_if(checker, context, targets, value, out)
             return
-        case Loop():
+        case Loop():  # what few programs have is imported with the first of them
+            from relay.typecheck.elaboration.control_flow import loops
+
             loops.elaborate_loop(checker, context, targets, value, out)
             return
         case ForEach():
+            from relay.typecheck.elaboration.control_flow import iteration
+
             iteration.elaborate_for(checker, context, targets, value, out)
             return
         case PatternMatch():
+            from relay.typecheck.elaboration.patterns import matching
+
             matching.elaborate_match(checker, context, targets, value, out)
             return
         case Lambda(function, _):
