@@ -1,6 +1,6 @@
 """The files of Relay that a call enters: those that it imports, and those with a function that it runs.
 
-python tests/support/entered_files.py     how many files and functions the first call of a function of one line enters,
+python tests/structure/entered_files.py   how many files and functions the first call of a function of one line enters,
                                           the second one, and one with an array of another size
 """
 
