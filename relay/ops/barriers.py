@@ -57,8 +57,8 @@ def optimization_barrier(x: Tensor, number: int = 0) -> Tensor:
     memory=Memory(fill=UNDEFINED),
 )
 def undef(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
-    """A tensor whose elements nobody reads: the parts of a choice that was not made. The interpreter gives zeros,
-    compiled code whatever is there. () -> (dtype, shape).
+    """A tensor with undefined elements, for values that are not read: the slots of constructors that a value does not
+    have. The interpreter gives zeros, compiled code whatever is in memory. () -> (dtype, shape).
 
     >>> relay.undef((2,))
     array([0., 0.], dtype=float32)
@@ -139,11 +139,12 @@ def schedule(
     vectors: int | None = None,
     packed: bool | None = None,
 ) -> Tensor:
-    """x itself, computed by a kernel whose loops are chosen by hand. x: (T, s) -> (T, s). `tile`: the lengths of the
+    """x itself, computed by a kernel with the given loops. x: (T, s) -> (T, s). `tile`: the lengths of the
     blocks, along each axis, in which an elementwise kernel goes through its result, in vectors if `vectorize`, with the
     rounds of the other loops in a block written out if `unroll`. Of a product: `rows` and `vectors` are the tile that
     stays in registers, and `packed` copies panels of the right operand. `parallel`: share the loops among threads, or
-    not. `rule`: the schedule rule, as `relay show --stage kernels` names it. What is left out is chosen as elsewhere.
+    not. `rule`: the schedule rule, as `relay show --stage kernels` names it. Other parameters are chosen
+    automatically.
 
     >>> relay.schedule(np.float32([1, 2]), tile=(2,))
     array([1., 2.], dtype=float32)

@@ -37,8 +37,8 @@ class Operators:
     def adaptive_avg_pool1d(x: Any, output_size: Any, layout: str = "NCW") -> Any:
         """Type: T:float -> T
 
-        The means of `output_size` bins along each of 1 spatial axes. Bin i of m over an axis of extent n is [floor(i n
-        / m), ceil((i + 1) n / m)). x: (T float, (n, c, *sizes)) -> (T, (n, c, *output_size)).
+        The means of `output_size` bins along the spatial axis. Bin i of m over an axis of extent n is [floor(i n / m),
+        ceil((i + 1) n / m)). x: (T float, (n, c, *sizes)) -> (T, (n, c, *output_size)).
         """
 
     @staticmethod
@@ -61,8 +61,8 @@ class Operators:
     def adaptive_max_pool1d(x: Any, output_size: Any, layout: str = "NCW") -> Any:
         """Type: T:number -> T
 
-        The maxima of `output_size` bins along each of 1 spatial axes. Bin i of m over an axis of extent n is [floor(i n
-        / m), ceil((i + 1) n / m)). x: (T, (n, c, *sizes)) -> (T, (n, c, *output_size)).
+        The maxima of `output_size` bins along the spatial axis. Bin i of m over an axis of extent n is [floor(i n / m),
+        ceil((i + 1) n / m)). x: (T, (n, c, *sizes)) -> (T, (n, c, *output_size)).
         """
 
     @staticmethod
@@ -249,9 +249,8 @@ class Operators:
         """Type: T:float -> T
 
         The mean of each window over 1 spatial axis; padding counts as 0, or not at all without `count_include_pad`. x:
-        (T float, (n, c, *sizes)) -> (T, (n, c, *extents)). The stride is the kernel's size unless given. `padding` is
-        as in `conv2d`; with `ceil_mode` a last window that is not full counts, too. In the layout NCWc x is (n, c / b,
-        *sizes, b).
+        (T float, (n, c, *sizes)) -> (T, (n, c, *extents)). Attributes are those of `avg_pool2d`, with the layouts NCW,
+        NWC and NCWc.
         """
 
     @staticmethod
@@ -287,9 +286,8 @@ class Operators:
         """Type: T:float -> T
 
         The mean of each window over 3 spatial axes; padding counts as 0, or not at all without `count_include_pad`. x:
-        (T float, (n, c, *sizes)) -> (T, (n, c, *extents)). The stride is the kernel's size unless given. `padding` is
-        as in `conv2d`; with `ceil_mode` a last window that is not full counts, too. In the layout NCDHWc x is (n, c /
-        b, *sizes, b).
+        (T float, (n, c, *sizes)) -> (T, (n, c, *extents)). Attributes are those of `avg_pool2d`, with the layouts
+        NCDHW, NDHWC and NCDHWc.
         """
 
     @staticmethod
@@ -522,12 +520,7 @@ class Operators:
 
         Convolution over 1 spatial axis, without turning the kernel round (a cross-correlation). x: (T, (n, c, *sizes)),
         weight: (T, (o, c / groups, *kernel)) -> (T, (n, o, *extents)), with extent = floor((size + low + high -
-        dilation (kernel - 1) - 1) / stride) + 1. `stride` and `dilation` are one number or one for each axis; `padding`
-        is "valid", "same" (extents are ceil(size / stride)), "same_lower", a number, or for each axis a number or a
-        pair (low, high). With `groups` the channels are divided into groups that do not mix; as many groups as channels
-        make it depthwise. In the layout NWC x is (n, *sizes, c) and weight (*kernel, c / groups, o). In the layout NCWc
-        the channels are in blocks of b, those of the result of p, in one group: x is (n, c / b, *sizes, b), weight (o /
-        p, c / b, *kernel, b, p). float16 and bfloat16 are summed in float32.
+        dilation (kernel - 1) - 1) / stride) + 1. Attributes are those of `conv2d`, with the layouts NCW, NWC and NCWc.
         """
 
     @staticmethod
@@ -640,12 +633,8 @@ class Operators:
 
         Convolution over 3 spatial axes, without turning the kernel round (a cross-correlation). x: (T, (n, c, *sizes)),
         weight: (T, (o, c / groups, *kernel)) -> (T, (n, o, *extents)), with extent = floor((size + low + high -
-        dilation (kernel - 1) - 1) / stride) + 1. `stride` and `dilation` are one number or one for each axis; `padding`
-        is "valid", "same" (extents are ceil(size / stride)), "same_lower", a number, or for each axis a number or a
-        pair (low, high). With `groups` the channels are divided into groups that do not mix; as many groups as channels
-        make it depthwise. In the layout NDHWC x is (n, *sizes, c) and weight (*kernel, c / groups, o). In the layout
-        NCDHWc the channels are in blocks of b, those of the result of p, in one group: x is (n, c / b, *sizes, b),
-        weight (o / p, c / b, *kernel, b, p). float16 and bfloat16 are summed in float32.
+        dilation (kernel - 1) - 1) / stride) + 1. Attributes are those of `conv2d`, with the layouts NCDHW, NDHWC and
+        NCDHWc.
         """
 
     @staticmethod
@@ -998,7 +987,7 @@ class Operators:
     def global_avg_pool1d(x: Any, layout: str = "NCW") -> Any:
         """Type: T:float -> T
 
-        The mean over the spatial axis, which stay with extent 1. x: (T, (n, c, *sizes)) -> (T, (n, c, *ones)).
+        The mean over the spatial axis, which stays with extent 1. x: (T, (n, c, *sizes)) -> (T, (n, c, *ones)).
         """
 
     @staticmethod
@@ -1019,7 +1008,7 @@ class Operators:
     def global_max_pool1d(x: Any, layout: str = "NCW") -> Any:
         """Type: T:number -> T
 
-        The largest element over the spatial axis, which stay with extent 1. x: (T, (n, c, *sizes)) -> (T, (n, c,
+        The largest element over the spatial axis, which stays with extent 1. x: (T, (n, c, *sizes)) -> (T, (n, c,
         *ones)).
         """
 
@@ -1342,9 +1331,8 @@ class Operators:
         """Type: T:number -> T
 
         The largest element of each window over 1 spatial axis; what is outside does not count. Equal ones share a
-        cotangent. x: (T, (n, c, *sizes)) -> (T, (n, c, *extents)). The stride is the kernel's size unless given.
-        `padding` is as in `conv2d`; with `ceil_mode` a last window that is not full counts, too. In the layout NCWc x
-        is (n, c / b, *sizes, b).
+        cotangent. x: (T, (n, c, *sizes)) -> (T, (n, c, *extents)). Attributes are those of `max_pool2d`, with the
+        layouts NCW, NWC and NCWc.
         """
 
     @staticmethod
@@ -1378,9 +1366,8 @@ class Operators:
         """Type: T:number -> T
 
         The largest element of each window over 3 spatial axes; what is outside does not count. Equal ones share a
-        cotangent. x: (T, (n, c, *sizes)) -> (T, (n, c, *extents)). The stride is the kernel's size unless given.
-        `padding` is as in `conv2d`; with `ceil_mode` a last window that is not full counts, too. In the layout NCDHWc x
-        is (n, c / b, *sizes, b).
+        cotangent. x: (T, (n, c, *sizes)) -> (T, (n, c, *extents)). Attributes are those of `max_pool2d`, with the
+        layouts NCDHW, NDHWC and NCDHWc.
         """
 
     @staticmethod
@@ -1977,12 +1964,12 @@ class Operators:
     ) -> Any:
         """Type: T -> T
 
-        x itself, computed by a kernel whose loops are chosen by hand. x: (T, s) -> (T, s). `tile`: the lengths of the
-        blocks, along each axis, in which an elementwise kernel goes through its result, in vectors if `vectorize`, with
-        the rounds of the other loops in a block written out if `unroll`. Of a product: `rows` and `vectors` are the
-        tile that stays in registers, and `packed` copies panels of the right operand. `parallel`: share the loops among
-        threads, or not. `rule`: the schedule rule, as `relay show --stage kernels` names it. What is left out is chosen
-        as elsewhere.
+        x itself, computed by a kernel with the given loops. x: (T, s) -> (T, s). `tile`: the lengths of the blocks,
+        along each axis, in which an elementwise kernel goes through its result, in vectors if `vectorize`, with the
+        rounds of the other loops in a block written out if `unroll`. Of a product: `rows` and `vectors` are the tile
+        that stays in registers, and `packed` copies panels of the right operand. `parallel`: share the loops among
+        threads, or not. `rule`: the schedule rule, as `relay show --stage kernels` names it. Other parameters are
+        chosen automatically.
         """
 
     @staticmethod
@@ -2354,8 +2341,8 @@ class Operators:
     def undef(shape: Any, dtype: Any = ...) -> Any:
         """Type: -> @dtype
 
-        A tensor whose elements nobody reads: the parts of a choice that was not made. The interpreter gives zeros,
-        compiled code whatever is there. () -> (dtype, shape).
+        A tensor with undefined elements, for values that are not read: the slots of constructors that a value does not
+        have. The interpreter gives zeros, compiled code whatever is in memory. () -> (dtype, shape).
         """
 
     @staticmethod

@@ -206,11 +206,12 @@ def _define_adaptive(rank: int) -> None:
     layout_default = f"NC{'DHW'[-rank:]}"
     bins = "Bin i of m over an axis of extent n is [floor(i n / m), ceil((i + 1) n / m))."
     ones = f"np.ones({(1, 1) + (3,) * rank}, np.float32)"
+    axes = "the spatial axis" if rank == 1 else f"each of {rank} spatial axes"
 
     def adaptive_avg_pool(x: Tensor, output_size: Numbers, layout: str = layout_default) -> Tensor:
         return _numpy_adaptive(x.astype(accumulator(x.dtype)), output_size, layout, np.mean).astype(x.dtype)
 
-    adaptive_avg_pool.__doc__ = f"""The means of `output_size` bins along each of {rank} spatial axes. {bins}
+    adaptive_avg_pool.__doc__ = f"""The means of `output_size` bins along {axes}. {bins}
     x: (T float, (n, c, *sizes)) -> (T, (n, c, *output_size)).
 
     >>> relay.adaptive_avg_pool{rank}d({ones}, 2).shape
@@ -232,7 +233,7 @@ def _define_adaptive(rank: int) -> None:
     def adaptive_max_pool(x: Tensor, output_size: Numbers, layout: str = layout_default) -> Tensor:
         return _numpy_adaptive(x, output_size, layout, np.max)
 
-    adaptive_max_pool.__doc__ = f"""The maxima of `output_size` bins along each of {rank} spatial axes. {bins}
+    adaptive_max_pool.__doc__ = f"""The maxima of `output_size` bins along {axes}. {bins}
     x: (T, (n, c, *sizes)) -> (T, (n, c, *output_size)).
 
     >>> relay.adaptive_max_pool{rank}d({ones}, 2).shape

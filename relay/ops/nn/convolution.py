@@ -220,8 +220,21 @@ def _total(rank: int) -> str:
     return f"array({'[' * (rank + 2)}{2**rank}.{']' * (rank + 2)}, dtype=float32)"
 
 
+def _attributes(rank: int) -> str:
+    """The part of a convolution's documentation about its attributes, which is whole in that of `conv2d`."""
+    if rank != 2:
+        axes = "DHW"[-rank:]
+        return f"Attributes are those of `conv2d`, with the layouts NC{axes}, N{axes}C and NC{axes}c."
+    return """`stride` and `dilation` are one number or one for each axis; `padding` is "valid", "same" (extents are
+    ceil(size / stride)), "same_lower", a number, or for each axis a number or a pair (low, high). With `groups` the
+    channels are divided into groups that do not mix; as many groups as channels make it depthwise. In the layout
+    NHWC x is (n, *sizes, c) and weight (*kernel, c / groups, o). In the layout NCHWc the channels are in blocks of b,
+    those of the result of p, in one group: x is (n, c / b, *sizes, b), weight (o / p, c / b, *kernel, b, p).
+    float16 and bfloat16 are summed in float32."""
+
+
 def _define_convolution(rank: int, gradient: Callable[..., Any]) -> None:
-    layout_default, last_layout = f"NC{'DHW'[-rank:]}", f"N{'DHW'[-rank:]}C"
+    layout_default = f"NC{'DHW'[-rank:]}"
 
     def convolution(
         x: Tensor, weight: Tensor, stride: Numbers = 1, padding: Padding = 0, dilation: Numbers = 1, groups: int = 1,
@@ -237,12 +250,7 @@ def _define_convolution(rank: int, gradient: Callable[..., Any]) -> None:
     kernel round (a cross-correlation). x: (T, (n, c, *sizes)), weight: (T, (o, c / groups, *kernel)) ->
     (T, (n, o, *extents)), with extent = floor((size + low + high - dilation (kernel - 1) - 1) / stride) + 1.
 
-    `stride` and `dilation` are one number or one for each axis; `padding` is "valid", "same" (extents are
-    ceil(size / stride)), "same_lower", a number, or for each axis a number or a pair (low, high). With `groups` the
-    channels are divided into groups that do not mix; as many groups as channels make it depthwise. In the layout
-    {last_layout} x is (n, *sizes, c) and weight (*kernel, c / groups, o). In the layout {layout_default}c the channels
-    are in blocks of b, those of the result of p, in one group: x is (n, c / b, *sizes, b), weight
-    (o / p, c / b, *kernel, b, p). float16 and bfloat16 are summed in float32.
+    {_attributes(rank)}
 
     >>> relay.conv{rank}d({_example_operand(rank)}, {_example_operand(rank)})
     {_total(rank)}

@@ -260,7 +260,15 @@ _CALLS = (
     case((0, 2, 4, 4), kernel=2),
     case((1, 2, 5, 4, 3), kernel=2, stride=1, layout="NCHWc"),
 )
-_LIMITS = "`padding` is as in `conv2d`; with `ceil_mode` a last window that is not full counts, too."
+
+
+def _attributes(name: str, rank: int) -> str:
+    """The part of a pooling operator's documentation about its attributes, which is whole in that for two axes."""
+    if rank != 2:
+        axes = "DHW"[-rank:]
+        return f"Attributes are those of `{name}2d`, with the layouts NC{axes}, N{axes}C and NC{axes}c."
+    return """The stride is the kernel's size unless given. `padding` is as in `conv2d`; with `ceil_mode` a last window
+    that is not full counts, too. In the layout NCHWc x is (n, c / b, *sizes, b)."""
 
 
 def _example_operand(rank: int) -> str:
@@ -288,7 +296,7 @@ def _define_max_pool(rank: int) -> None:
     max_pool.__doc__ = f"""The largest element of each window over {rank} spatial {axes}; what is outside does not
     count. Equal ones share a cotangent. x: (T, (n, c, *sizes)) -> (T, (n, c, *extents)).
 
-    The stride is the kernel's size unless given. {_LIMITS} In the layout {layout_default}c x is (n, c / b, *sizes, b).
+    {_attributes("max_pool", rank)}
 
     >>> relay.max_pool{rank}d({_example_operand(rank)}, 2)
     {_printed_array(rank, f"{2**rank - 1}.")}
@@ -322,7 +330,7 @@ def _define_avg_pool(rank: int) -> None:
     avg_pool.__doc__ = f"""The mean of each window over {rank} spatial {axes}; padding counts as 0, or not at all
     without `count_include_pad`. x: (T float, (n, c, *sizes)) -> (T, (n, c, *extents)).
 
-    The stride is the kernel's size unless given. {_LIMITS} In the layout {layout_default}c x is (n, c / b, *sizes, b).
+    {_attributes("avg_pool", rank)}
 
     >>> relay.avg_pool{rank}d({_example_operand(rank)}, 2)
     {_printed_array(rank, (2**rank - 1) / 2)}
@@ -354,7 +362,7 @@ def _global_shape(rank: int, shape: Shape, *, layout: str) -> Shape:
 
 def _define_global(rank: int) -> None:
     layout_default = f"NC{'DHW'[-rank:]}"
-    axes = "the spatial axis" if rank == 1 else f"all {rank} spatial axes"
+    axes = "the spatial axis, which stays" if rank == 1 else f"all {rank} spatial axes, which stay"
     sampler = samples(
         rank, case((2, 3, 4, 2)), case((1, 4, 3, 2), layout="NHWC"), case((0, 2, 3, 3)), case((2, 1, 1, 1))
     )
@@ -363,7 +371,7 @@ def _define_global(rank: int) -> None:
         def pool(x: Value, layout: str = layout_default) -> Value:
             return x.op(reduction, axis=spatial_axes(layout, rank), keepdims=True)
 
-        pool.__doc__ = f"""The {what} over {axes}, which stay with extent 1.
+        pool.__doc__ = f"""The {what} over {axes} with extent 1.
         x: (T, (n, c, *sizes)) -> (T, (n, c, *ones)).
 
         >>> relay.{name}({_example_operand(rank)})
