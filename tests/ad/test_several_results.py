@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import assert_close, assert_modes_agree, leaves, modes
+from agreement import assert_close, assert_modes_agree, leaves
 
 import relay as R
 from relay import DifferentiationError, TypeCheckError, relay
@@ -80,26 +80,23 @@ def test_structures_of_results_have_all_their_derivatives() -> None:
 
 def test_auxiliary_results_are_handed_on() -> None:
     assert_modes_agree(R.grad(pair, has_aux=True), W, expected=(2 * W, 3 * W))
-    for run in modes(R.value_and_grad(pair, has_aux=True)):
-        (value, rest), slope = run(W)
-        assert float(value) == 5.0
-        np.testing.assert_allclose(rest, 3 * W)
-        np.testing.assert_allclose(slope, 2 * W)
+    (value, rest), slope = assert_modes_agree(R.value_and_grad(pair, has_aux=True), W)
+    assert float(value) == 5.0
+    np.testing.assert_allclose(rest, 3 * W)
+    np.testing.assert_allclose(slope, 2 * W)
 
 
 def test_auxiliary_results_and_several_gradients() -> None:
-    for run in modes(R.grad(loss, has_aux=True)):
-        (dw, dx, dn), rest = run(W, X, 2)
-        np.testing.assert_allclose(dw, 2 * 10.0 * 2 * X)
-        np.testing.assert_allclose(dx, 2 * 10.0 * 2 * W)
-        assert dn is None
-        assert float(rest["y"]) == 10.0
-        assert int(rest["n"]) == 2
-    for run in modes(R.value_and_grad(loss, wrt=("w", "x"), has_aux=True)):
-        (value, rest), (dw, _) = run(W, X, 2)
-        assert float(value) == 100.0
-        assert set(rest) == {"y", "n"}
-        np.testing.assert_allclose(dw, 40.0 * X)
+    (dw, dx, dn), rest = assert_modes_agree(R.grad(loss, has_aux=True), W, X, 2)
+    np.testing.assert_allclose(dw, 2 * 10.0 * 2 * X)
+    np.testing.assert_allclose(dx, 2 * 10.0 * 2 * W)
+    assert dn is None
+    assert float(rest["y"]) == 10.0
+    assert int(rest["n"]) == 2
+    (value, rest), (dw, _) = assert_modes_agree(R.value_and_grad(loss, wrt=("w", "x"), has_aux=True), W, X, 2)
+    assert float(value) == 100.0
+    assert set(rest) == {"y", "n"}
+    np.testing.assert_allclose(dw, 40.0 * X)
 
 
 def test_auxiliary_results_are_known_before_the_dtype_of_a_number() -> None:
@@ -128,12 +125,11 @@ def test_auxiliary_results_inside_of_programs() -> None:
         second = relay.grad(lambda v: relay.grad(pair, has_aux=True)(v)[0].sum())(w)
         return dw - slope, dx, rest["y"], value, second
 
-    for run in modes(step):
-        zero, dx, y, value, second = run(W, X, np.int32(2))
-        np.testing.assert_allclose(zero, 0.0, atol=1e-12)
-        np.testing.assert_allclose(dx, 40.0 * W)
-        assert (float(y), float(value)) == (10.0, 100.0)
-        np.testing.assert_allclose(second, 2.0)
+    zero, dx, y, value, second = assert_modes_agree(step, W, X, np.int32(2))
+    np.testing.assert_allclose(zero, 0.0, atol=1e-12)
+    np.testing.assert_allclose(dx, 40.0 * W)
+    assert (float(y), float(value)) == (10.0, 100.0)
+    np.testing.assert_allclose(second, 2.0)
 
 
 def test_auxiliary_results_with_a_seed() -> None:

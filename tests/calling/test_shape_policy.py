@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import modes
+from agreement import assert_modes_agree
 
 import relay as R
 from relay import Tensor, relay
@@ -201,10 +201,9 @@ def test_lists_of_another_length_have_one_program_for_all_lengths(caplog: pytest
 
     def checked(count: int, size: int) -> None:
         xs = [np.full(size, i, np.float32) for i in range(count)]
-        for run in modes(summed):
-            total, more, length = run({"xs": xs}, np.zeros(size, np.float32))
-            np.testing.assert_array_equal(total, 2.0 * sum(xs))
-            assert len(more) == int(length) == count and more[-1].shape == (size,)
+        total, more, length = assert_modes_agree(summed, {"xs": xs}, np.zeros(size, np.float32))
+        np.testing.assert_array_equal(total, 2.0 * sum(xs))
+        assert len(more) == int(length) == count and more[-1].shape == (size,)
 
     with caplog.at_level(logging.INFO, logger="relay.compile"):
         for count in (2, 3, 4, 5, 6, 2):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import attrs
 import numpy as np
 import pytest
-from agreement import assert_modes_agree, modes
+from agreement import assert_modes_agree, assert_modes_raise
 
 import relay as module
 from relay import Array, RegistrationError, RelayError, TypeMismatch, relay, tree
@@ -279,9 +279,9 @@ def test_a_mismatch_in_a_program_is_told_at_its_line(params: Any, grads: Any, me
 
 def test_the_run_compares_what_only_it_knows() -> None:
     longer = List.Cons(1.0, List.Cons(2.0, List.Nil()))
-    for run in modes(subtracted):
-        with pytest.raises(module.ExecutionError, match="the trees must have the same structure") as error:
-            run(longer, longer.tail)
+    for error in assert_modes_raise(
+        subtracted, longer, longer.tail, error=module.ExecutionError, match="the trees must have the same structure"
+    ):
         assert error.value.span is not None and error.value.span.source.filename == __file__
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from agreement import assert_modes_agree
 from operator_samples import OF, OPERATORS
 
 import relay as R
@@ -326,8 +327,7 @@ def test_alignment_puts_axes_in_order_and_broadcasts_those_that_are_missing() ->
     random = np.random.default_rng(0)
     x, y, b = (random.standard_normal(s).astype(np.float32) for s in ((2, 3, 4, 5), (2, 4, 5, 3), (3,)))
     turned = y.transpose(0, 3, 1, 2)
-    for run in (mixed, mixed.interpret):
-        np.testing.assert_allclose(run(x, y, b), x * turned + b[:, None, None], rtol=1e-5)
+    np.testing.assert_allclose(assert_modes_agree(mixed, x, y, b), x * turned + b[:, None, None], rtol=1e-5)
 
 
 def test_gradients_keep_the_order_of_what_was_aligned() -> None:

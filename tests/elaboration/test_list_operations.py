@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import assert_modes_agree, assert_modes_raise, modes
+from agreement import assert_modes_agree, assert_modes_raise
 
 import relay as rl
 from relay import relay
@@ -314,11 +314,9 @@ def test_len_of_a_list_that_an_int32_does_not_count_is_an_error(monkeypatch: pyt
             total += found.pop()
         return 0, total
 
-    for run in modes(countdown):
-        assert int(run(3.0, True)[0]) == 3
-        assert float(run(5.0, False)[1]) == 15.0
-        with pytest.raises(ExecutionError, match="a list of more than 3 elements"):
-            run(4.0, True)
+    assert int(assert_modes_agree(countdown, 3.0, True)[0]) == 3
+    assert float(assert_modes_agree(countdown, 5.0, False)[1]) == 15.0
+    assert_modes_raise(countdown, 4.0, True, error=ExecutionError, match="a list of more than 3 elements")
 
 
 # ---- fields of elements are read before the text appends any
@@ -399,9 +397,8 @@ def reads_of_nothing(n: int):
 
 def test_fields_are_read_before_anything_is_appended() -> None:
     assert_modes_agree(sorted_by_heap, 9, expected=sorted(float(i * 7 % 5) for i in range(9)))
-    for run in modes(read_before_appended):
-        count, total, keys = run(9)
-        assert (int(count), float(total), [float(key) for key in keys]) == (5, 6.0, [0.0, 1.0, 1.0, 1.0, 12.0])
+    count, total, keys = assert_modes_agree(read_before_appended, 9)
+    assert (int(count), float(total), [float(key) for key in keys]) == (5, 6.0, [0.0, 1.0, 1.0, 1.0, 12.0])
 
 
 def test_a_field_that_no_element_has_is_a_mistake() -> None:
@@ -432,11 +429,10 @@ def recorded(n):
 
 
 def test_a_captured_dict_of_lists_grows() -> None:
-    for run in modes(recorded):
-        values, none, count, (grown, kept), steps = run(2)
-        assert [float(v) for v in values] == [0.0, 2.0, 1.0, 0.0] and [float(v) for v in none] == [2.0, 1.0, 0.0]
-        assert [float(v) for v in grown] == [1.0, 4.0, 2.0, 0.0]
-        assert (float(count), float(kept), float(steps)) == (3.0, 2.0, 3.0)
+    values, none, count, (grown, kept), steps = assert_modes_agree(recorded, 2)
+    assert [float(v) for v in values] == [0.0, 2.0, 1.0, 0.0] and [float(v) for v in none] == [2.0, 1.0, 0.0]
+    assert [float(v) for v in grown] == [1.0, 4.0, 2.0, 0.0]
+    assert (float(count), float(kept), float(steps)) == (3.0, 2.0, 3.0)
 
 
 @relay
@@ -450,6 +446,5 @@ def quicksort(xs):
 
 def test_a_list_of_python_numbers_is_sorted_recursively() -> None:
     """The call gets a list of known length, and the recursion lists of any."""
-    for run in modes(quicksort):
-        assert [float(x) for x in run([3.0, 1.0, 2.0])] == [1.0, 2.0, 3.0]
-        assert [float(x) for x in run([5.0, 4.0, 3.0, 9.0, 1.0])] == [1.0, 3.0, 4.0, 5.0, 9.0]
+    assert [float(x) for x in assert_modes_agree(quicksort, [3.0, 1.0, 2.0])] == [1.0, 2.0, 3.0]
+    assert [float(x) for x in assert_modes_agree(quicksort, [5.0, 4.0, 3.0, 9.0, 1.0])] == [1.0, 3.0, 4.0, 5.0, 9.0]

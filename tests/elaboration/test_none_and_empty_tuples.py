@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import modes
+from agreement import assert_modes_agree
 
 import relay as rl
 from relay import TypeMismatch, relay
@@ -130,32 +130,32 @@ def plain(value: Any) -> Any:
     ],
 )
 def test_they_are_told_apart(value: Any, answers: tuple[bool, ...], case: int) -> None:
-    for run in modes(told):
-        assert plain(run(value)) == answers
+    assert plain(assert_modes_agree(told, value)) == answers
     for function in (matched, matched_none_first):
-        for run in modes(function):
-            assert plain(run(value)) == case
+        assert plain(assert_modes_agree(function, value)) == case
 
 
 def test_they_come_back_as_what_they_are() -> None:
-    for run in modes(structures):
-        assert plain(run(X)) == ({"a": None, "b": (), "c": (), "d": None}, [None, ()], None, [None, None], True)
-    for run in modes(mapped):
-        assert plain(run(X)) == {"a": None, "b": (), "x": 6.0}
+    assert plain(assert_modes_agree(structures, X)) == (
+        {"a": None, "b": (), "c": (), "d": None},
+        [None, ()],
+        None,
+        [None, None],
+        True,
+    )
+    assert plain(assert_modes_agree(mapped, X)) == {"a": None, "b": (), "x": 6.0}
     for value, is_none in ((None, True), ((), False)):
-        for run in modes(content):
-            assert plain(run(rl.Ref(value))) == (is_none, value)
-    for run in modes(chosen):
-        assert plain([run(X), run(X, None), run(X, ())]) == [3.0, 3.0, 6.0]
+        assert plain(assert_modes_agree(content, rl.Ref(value))) == (is_none, value)
+    assert plain(
+        [assert_modes_agree(chosen, X), assert_modes_agree(chosen, X, None), assert_modes_agree(chosen, X, ())]
+    ) == [3.0, 3.0, 6.0]
 
 
 def test_gradients_have_none_where_there_is_no_gradient() -> None:
-    for run in modes(gradients):
-        whole, first, second, of_data, is_none = run(X)
-        assert plain((whole, first, second, is_none)) == ((6.0, None, ()), True, False, True)
-        assert (plain(of_data.weight), of_data.count, of_data.nothing) == (2.0, None, None)
-    for run in modes(rl.grad(of_labeled)):
-        assert run(Labeled(1.0, 2, None)).count is None
+    whole, first, second, of_data, is_none = assert_modes_agree(gradients, X)
+    assert plain((whole, first, second, is_none)) == ((6.0, None, ()), True, False, True)
+    assert (plain(of_data.weight), of_data.count, of_data.nothing) == (2.0, None, None)
+    assert assert_modes_agree(rl.grad(of_labeled), Labeled(1.0, 2, None)).count is None
 
 
 def test_their_types_print_and_differ() -> None:
@@ -165,6 +165,5 @@ def test_their_types_print_and_differ() -> None:
         kept(1.0, (), ())
     with pytest.raises(TypeMismatch, match=r"argument z of kept must be \(\), found None"):
         kept(1.0, None, None)
-    for run in modes(both):  # an optional value, which is the empty tuple or None
-        assert run(X) == ()
-        assert run(-X) is None
+    assert assert_modes_agree(both, X) == ()
+    assert assert_modes_agree(both, -X) is None

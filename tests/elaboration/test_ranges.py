@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from agreement import assert_modes_agree, modes
+from agreement import assert_modes_agree, assert_modes_raise
 from matrix import everything
 
 import relay as rl
@@ -92,10 +92,9 @@ def test_steps_of_the_run(bits: int) -> None:
         (5, 5, 3),
     ):
         want = range(a, b, step)
-        for call in modes(rounds):
-            count, length, numbers = call(dtype(a), dtype(b), dtype(step))
-            assert int(count) == int(length) == len(want)
-            assert [int(i) for i in numbers] == list(want)
+        count, length, numbers = assert_modes_agree(rounds, dtype(a), dtype(b), dtype(step))
+        assert int(count) == int(length) == len(want)
+        assert [int(i) for i in numbers] == list(want)
 
 
 def test_ranges_that_are_known() -> None:
@@ -180,10 +179,12 @@ def test_bounds_of_uint64() -> None:
                 break
         return found
 
-    for call in modes(third):
-        assert int(call(np.uint64(2))) == 1 and int(call(np.uint64(2**63 - 1))) == 3
-        with pytest.raises(rl.ExecutionError, match=r"a bound of range must be less than 2\*\*63"):
-            call(np.uint64(2**63))
+    assert (
+        int(assert_modes_agree(third, np.uint64(2))) == 1 and int(assert_modes_agree(third, np.uint64(2**63 - 1))) == 3
+    )
+    assert_modes_raise(
+        third, np.uint64(2**63), error=rl.ExecutionError, match=r"a bound of range must be less than 2\*\*63"
+    )
 
 
 def test_negative_bounds_that_are_known_with_steps_of_the_run() -> None:
@@ -204,11 +205,10 @@ def test_aranges_of_the_run(dtype: type) -> None:
 
     for a, n in itertools.product((-3, 0, 4), (-5, 0, 7)):
         want = np.arange(n), np.arange(a, n), np.arange(a, 10, 2), np.arange(3, n, -2)
-        for call in modes(numbers):
-            found = call(dtype(a), dtype(n))
-            for one, other in zip(found, (*want, want[1], want[1] * 0.5), strict=True):
-                assert one.tolist() == other.tolist()
-            assert found[1].dtype == np.int32 and found[5].dtype == np.float32
+        found = assert_modes_agree(numbers, dtype(a), dtype(n))
+        for one, other in zip(found, (*want, want[1], want[1] * 0.5), strict=True):
+            assert one.tolist() == other.tolist()
+        assert found[1].dtype == np.int32 and found[5].dtype == np.float32
 
 
 def test_gradients_through_ranges_whose_span_overflows() -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from agreement import modes
+from agreement import assert_modes_agree, assert_modes_raise, modes
 
 import relay as rl
 from relay import relay
@@ -78,10 +78,8 @@ def test_errors_of_classes_of_the_user() -> None:
             raise TooLarge(f"{x} is too large")
         return x
 
-    for run in modes(limited):
-        with pytest.raises(TooLarge, match=r"4\.0 is too large") as caught:
-            run(4.0)
-        assert isinstance(caught.value, rl.ExecutionError) and run(2.0) == 2.0
+    for caught in assert_modes_raise(limited, 4.0, error=TooLarge, match=r"4\.0 is too large"):
+        assert isinstance(caught.value, rl.ExecutionError) and assert_modes_agree(limited, 2.0) == 2.0
 
 
 def test_numbers_as_conditions() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import modes
+from agreement import assert_modes_agree, assert_modes_raise
 
 import relay
 from relay.library import text_methods
@@ -87,9 +87,8 @@ def test_ranges_of_computed_sizes_may_be_empty() -> None:
         kept = x[x > least]
         return sum(kept[i] * kept[i + 3] for i in range(len(kept) - 3)), len(range(len(kept) - 3))
 
-    for run in modes(pairs):
-        for least, expected in ((0.0, (14.0, 2)), (3.5, (0.0, 0)), (9.0, (0.0, 0))):
-            assert [float(v) for v in run(np.arange(1.0, 6.0), least)] == [*expected]
+    for least, expected in ((0.0, (14.0, 2)), (3.5, (0.0, 0)), (9.0, (0.0, 0))):
+        assert [float(v) for v in assert_modes_agree(pairs, np.arange(1.0, 6.0), least)] == [*expected]
 
 
 def test_tables_of_characters_are_pythons() -> None:
@@ -113,16 +112,13 @@ def evaluated(text, x):
 
 
 def test_numbers_are_read_from_strings_and_written_into_them() -> None:
-    for run in modes(evaluated):
-        total, whole, shifted, written = run("1.5+ab+22+xyz", 10.25)
-        assert float(total) == 23.5 and int(whole) == 105 and shifted == "1.5+de+22+abc"
-        assert written == f"{10.25:8.3f}|{10.25:e}|{10:05d}|{10:x}|10.25"
+    total, whole, shifted, written = assert_modes_agree(evaluated, "1.5+ab+22+xyz", 10.25)
+    assert float(total) == 23.5 and int(whole) == 105 and shifted == "1.5+de+22+abc"
+    assert written == f"{10.25:8.3f}|{10.25:e}|{10:05d}|{10:x}|10.25"
     for convert, message in ((int, "invalid literal for int"), (float, "could not convert string to float: '1x'")):
         failing = relay.relay(lambda i, convert=convert: convert("1x" if i > 0 else "2"))
-        for run in modes(failing):
-            assert run(np.int32(0)) == 2
-            with pytest.raises(relay.ExecutionError, match=message):
-                run(np.int32(1))
+        assert assert_modes_agree(failing, np.int32(0)) == 2
+        assert_modes_raise(failing, np.int32(1), error=relay.ExecutionError, match=message)
 
 
 def test_limits_of_strings() -> None:
@@ -136,9 +132,7 @@ def test_limits_of_strings() -> None:
 
     with pytest.raises(relay.ExecutionError, match="more than 10000 characters"):
         wide.interpret(np.int32(1))
-    for run in modes(place):
-        with pytest.raises(relay.ExecutionError, match="a string that is not in it"):
-            run(np.int32(0))
+    assert_modes_raise(place, np.int32(0), error=relay.ExecutionError, match="a string that is not in it")
     for write, line in (
         (lambda n: "n = " + n, r"'n = ' \+ str\(n\)"),
         (lambda n: n + ("a" if n > 2 else "b"), "its left operand is Tensor"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import modes
+from agreement import assert_modes_agree, assert_modes_raise, modes
 
 import relay
 from relay import relay as program
@@ -72,9 +72,8 @@ def expected_of(xs, i):
 
 
 def test_texts_are_what_python_makes_of_them() -> None:
-    for run in modes(described):
-        for xs, i in ((np.array([1.0, 7.0, 20.0]), 3), (np.array([30.0, 2.0]), 104)):
-            assert run(xs, i) == expected_of(xs, i)
+    for xs, i in ((np.array([1.0, 7.0, 20.0]), 3), (np.array([30.0, 2.0]), 104)):
+        assert assert_modes_agree(described, xs, i) == expected_of(xs, i)
 
 
 def digits(n, base):
@@ -113,8 +112,7 @@ def chosen_square(x):
 
 def test_texts_in_differentiated_programs() -> None:
     gradient = relay.grad(chosen_square)
-    for run in modes(gradient):
-        assert run(3.0) == 6.0 and run(0.5) == 1.0
+    assert assert_modes_agree(gradient, 3.0) == 6.0 and assert_modes_agree(gradient, 0.5) == 1.0
 
 
 @program
@@ -126,10 +124,8 @@ def doubled(n):
 
 
 def test_texts_that_grow_without_bound() -> None:
-    for run in modes(doubled):
-        assert len(run(12)) == 8192
-        with pytest.raises(relay.ExecutionError, match="more than 10000 characters") as caught:
-            run(40)
+    assert len(assert_modes_agree(doubled, 12)) == 8192
+    for caught in assert_modes_raise(doubled, 40, error=relay.ExecutionError, match="more than 10000 characters"):
         assert "text = text + text" in str(caught.value)
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from agreement import modes
+from agreement import assert_modes_agree, assert_modes_raise
 
 import relay as rl
 from relay import relay
@@ -161,9 +161,7 @@ def annotated_three(x):
     ids=lambda v: v.__name__ if callable(v) else None,
 )
 def test_what_is_checked_when_the_program_runs(function, arguments, text) -> None:
-    for run in modes(function):
-        with pytest.raises(ExecutionError, match=text) as caught:
-            run(*arguments)
+    for caught in assert_modes_raise(function, *arguments, error=ExecutionError, match=text):
         assert caught.value.span is not None
 
 
@@ -287,15 +285,11 @@ def test_nothing_is_taken_from_nothing() -> None:
 
     nothing, some, none = np.zeros(0), np.array([0, 5], np.int32), np.zeros(0, np.int32)
     for function in (nearest, nearest_positive):
-        for call in modes(function):
-            with pytest.raises(ExecutionError, match="index out of range"):
-                call(nothing, some)
-            assert len(call(nothing, none)) == 0
-            assert call(np.arange(1.0, 4.0), some).shape[0] == 2
-    for call in modes(nearest_positive):
-        with pytest.raises(ExecutionError, match="index out of range"):
-            call(-np.ones(3), some)
-        assert call(-np.ones(3), none).shape == (0,)
+        assert_modes_raise(function, nothing, some, error=ExecutionError, match="index out of range")
+        assert len(assert_modes_agree(function, nothing, none)) == 0
+        assert assert_modes_agree(function, np.arange(1.0, 4.0), some).shape[0] == 2
+    assert_modes_raise(nearest_positive, -np.ones(3), some, error=ExecutionError, match="index out of range")
+    assert assert_modes_agree(nearest_positive, -np.ones(3), none).shape == (0,)
 
 
 def test_a_number_made_of_sizes_has_a_name() -> None:
@@ -310,10 +304,9 @@ def test_a_number_made_of_sizes_has_a_name() -> None:
     for size in (3, 4, 5, 6):
         x = np.ones(size)
         x[0] = -1.0
-        for call in modes(weights):
-            found, count = call(x)
-            np.testing.assert_allclose(found, x / size)
-            assert count == size - 1
+        found, count = assert_modes_agree(weights, x)
+        np.testing.assert_allclose(found, x / size)
+        assert count == size - 1
     assert len(weights.programs()) == 2
 
 
@@ -348,6 +341,5 @@ def f(x):
     names = {"np": np, "math": math, "n": 3, "s": 3.0, "total": lambda t, n: 0.5 * t * t + t}
     function = rl.from_source(text.format(", ".join(NUMBERS)), {"np": np, "math": math})["f"]
     expected = [float(eval(number, names)) for number in NUMBERS]
-    for call in modes(function):
-        found = [float(part) for part in call(np.array([1.0, 0.0, 2.0, 3.0]))]
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    found = [float(part) for part in assert_modes_agree(function, np.array([1.0, 0.0, 2.0, 3.0]))]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
