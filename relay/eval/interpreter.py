@@ -36,6 +36,7 @@ from relay.ir.expr import (
     AxisSize,
     BindDim,
     Binding,
+    Breakpoint,
     Call,
     Constant,
     Construct,
@@ -290,6 +291,8 @@ class Machine:
             case Print(_, atoms) as text:
                 if not frame.quiet or text.fails:
                     program_output.write(text, [np.asarray(unbox(value(a))) for a in atoms])
+            case Breakpoint():
+                pass  # the debugger stops before it
             case StackNew():
                 bind(Stack([], 0))
             case StackPush() | StackSet() | StackPrefix() as change:

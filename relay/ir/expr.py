@@ -8,7 +8,7 @@ have identity and are bound once per module; names are for printing. Nodes are i
               | if block then block elif .. else block | match a { C(v, ..) -> block, .. }
               | loop L (v = a, ..) [for v < a] block | ref a | read a | write a a | assert a "text"
               | print ("text", a, ..) | C(a, ..) | grad{options} a | stack | push a a | get a a | len a | extent d
-              | dim k = a | size a i | ascribe a
+              | dim k = a | size a i | ascribe a | breakpoint
     block b ::= (v, ..) = e; ..; (yield a, .. | next L a, .. | exit L a, .. | dead)
 
 *Results.* An `If`, `Match` or `Loop` binds any number of targets at once; an effect (write, assert) binds none; every
@@ -26,8 +26,8 @@ Types of what leaves the block say `Any` there, and `Ascribe` goes from one to t
 that its callers have bound: they are implicit parameters of it.
 
 *Stages.* The surface IR, which the front end makes, has no types and also holds the nodes of `relay.ir.surface`; the
-typed IR has a type on every variable and none of these; in the core there are no `Lambda` and `Grad` any more, and all
-calls go to module functions.
+typed IR has a type on every variable and none of these; in the core there are no `Lambda`, `Grad` and `Breakpoint` any
+more, and all calls go to module functions.
 """
 
 from __future__ import annotations
@@ -302,6 +302,13 @@ class Print:
     fails: bool = False
 
 
+@node(notation="breakpoint", targets=0)
+class Breakpoint:
+    """Let a debugger stop here; whatever else runs the program goes on. Binds no target."""
+
+    span: Span | None = None
+
+
 @node
 class Construct:
     """A value of a data type."""
@@ -408,8 +415,8 @@ class Ascribe:
 
 Expr: TypeAlias = (
     "Atom | OpCall | Call | MakeTuple | Project | If | Match | Loop | Lambda | Grad | RefNew | RefRead | RefWrite | "
-    "Shadow | Assert | Print | Construct | StackNew | StackPush | StackSet | StackPrefix | StackGet | StackLength | "
-    "Extent | BindDim | AxisSize | Ascribe | SurfaceExpr"
+    "Shadow | Assert | Print | Breakpoint | Construct | StackNew | StackPush | StackSet | StackPrefix | StackGet | "
+    "StackLength | Extent | BindDim | AxisSize | Ascribe | SurfaceExpr"
 )
 
 

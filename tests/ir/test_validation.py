@@ -15,6 +15,7 @@ from relay.ir.expr import (
     Atom,
     Binding,
     Block,
+    Breakpoint,
     Call,
     Constant,
     Construct,
@@ -224,6 +225,7 @@ def test_a_whole_module_is_checked() -> None:
 CORE: dict[str, tuple[Block, str]] = {
     "lambda": (body(let(Lambda(identity("l")), ARROW)), "the function type .* in the core|a Lambda in the core"),
     "grad": (body(let(Grad(Global("g")), ARROW)), "the function type .* in the core|a Grad in the core"),
+    "breakpoint": (body(let(Breakpoint())), "a Breakpoint in the core"),
     "function value": (body(let(Global("g"), ARROW)), "@g is used as a value in the core"),
     "function type": (body(let(StackNew(ARROW), StackType(ARROW))), "the function type .* in the core"),
     "reference to functions": (body(let(StackNew(RefType(ARROW)), StackType(RefType(ARROW)))), "the function type"),

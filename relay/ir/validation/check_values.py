@@ -15,6 +15,7 @@ from relay.ir.expr import (
     Atom,
     AxisSize,
     BindDim,
+    Breakpoint,
     Call,
     Constant,
     Construct,
@@ -142,6 +143,10 @@ class Values(Scopes, abc.ABC):
                         raise self.fail(f"`print` of {show(type_)}, which is not a tensor")
                 if not len(pieces) - 1 == len(values) == len(formats):
                     raise self.fail("a Print whose parts do not match")
+                return ()
+            case Breakpoint():
+                if self.core:
+                    raise self.fail("a Breakpoint in the core")
                 return ()
             case Construct(definition, name, arguments):
                 if name not in [c.name for c in definition.constructors]:

@@ -19,6 +19,7 @@ from relay.ir.expr import (
     Atom,
     Binding,
     Block,
+    Breakpoint,
     Call,
     Constant,
     Construct,
@@ -225,6 +226,8 @@ class BodySpecializer:
                 self._loop(frame, targets, value, out)
             case Lambda():
                 raise InternalError("a lambda outside of its group")
+            case Breakpoint():
+                pass  # debuggers run the typed program
             case _:
                 self._convert_container(frame, binding, out)
 
