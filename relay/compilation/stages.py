@@ -20,11 +20,11 @@ from relay.codegen.runtime.native_stacks import with_room
 from relay.codegen.vta.target import names_target, parse_target
 from relay.errors import REPORT, CompileError, InternalError, RelayWarning, TypeMismatch, bugs_of
 from relay.eval.values import Data, Reference
-from relay.ir.debugging.breakpoints import breakpoint_in
 from relay.ir.debugging.source_names import SourceNames
 from relay.ir.definition import Definition
-from relay.ir.expr import Module
+from relay.ir.expr import Breakpoint, Function, Module
 from relay.ir.sizes.extents import symbolic_dims
+from relay.ir.traverse import walk
 from relay.ir.types import Type
 from relay.support import progress
 from relay.support.gc_pause import without_collection
@@ -236,7 +236,7 @@ class CompiledSignature:
         """A program that is not run by the debugger passes its breakpoints: a RelayWarning says so, once."""
         if "breakpoints" in self._made:
             return
-        found = self._made["breakpoints"] = breakpoint_in(self.typed)
+        found = self._made["breakpoints"] = _breakpoint_in(self.typed)
         if found is not None:
             name = self.typed.main.name
             warnings.warn(
@@ -287,6 +287,13 @@ class CompiledSignature:
         with self._lock:
             self._made.pop("program", None)
             self._made.pop("failure", None)
+
+
+def _breakpoint_in(module: Module) -> Breakpoint | None:
+    """The first breakpoint of a program."""
+    bodies = (function.body for function in module.functions.values() if isinstance(function, Function))
+    values = (binding.value for body in bodies for binding in walk(body))
+    return next((value for value in values if isinstance(value, Breakpoint)), None)
 
 
 def lowering(level: int) -> Pipeline:

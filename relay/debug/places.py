@@ -9,13 +9,13 @@ import attrs
 
 from relay.errors.diagnostic import Span
 from relay.eval.frames import Frame
-from relay.ir.debugging.breakpoints import is_breakpoint
 from relay.ir.debugging.source_names import differentiated_name, function_name
 from relay.ir.expr import (
     Ascribe,
     AxisSize,
     BindDim,
     Block,
+    Breakpoint,
     Constant,
     Dead,
     Exit,
@@ -76,7 +76,7 @@ def _point(node: Node, function: Function) -> Point:
         span,
         None if passed or span is None else span.line,
         node.operator if isinstance(node, OpCall) else None,
-        is_breakpoint(node),
+        isinstance(node, Breakpoint),
         isinstance(node, Next),
         isinstance(node, RefWrite | Shadow),
     )

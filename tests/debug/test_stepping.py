@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import assert_agree
+from agreement import assert_agree, assert_modes_agree
 
 import relay
 from relay import debug
@@ -275,6 +275,25 @@ def test_a_breakpoint_in_the_program() -> None:
         stopping.interpret(np.float64(1.5), 1)
     with pytest.raises(RelayError, match="works inside decorated functions only"):
         relay.breakpoint()
+
+
+def test_only_the_typed_program_has_breakpoints() -> None:
+    typed = stopping.typed(np.float64(1.5), 3)
+    assert str(typed).count(" breakpoint;") == 1 and str(relay.parse(str(typed))) == str(typed)
+    with pytest.warns(RelayWarning, match="stops in the debugger only"):
+        assert_modes_agree(stopping, np.float64(9.5), 3, levels=(0, 3), gradient=True)
+    assert "breakpoint" not in str(stopping.core(np.float64(1.5), 3))
+
+
+@relay
+def asserting(x):
+    assert x > 0.0, "relay.breakpoint()"
+    return x
+
+
+def test_an_assertion_is_no_breakpoint_whatever_it_says() -> None:
+    assert debug.step(asserting, np.float64(1.0)).resume().reason == "end"
+    assert asserting.interpret(np.float64(1.0)) == 1.0  # without a warning, which would be an error
 
 
 @relay.data

@@ -1,1 +1,1 @@
-"""Debugging information of programs: names, places and breakpoints."""
+"""Debugging information of programs: names and places."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from relay.ir.debugging.breakpoints import make_breakpoint
-from relay.ir.expr import Binding
+from relay.ir.expr import Binding, Breakpoint
 from relay.ir.intrinsic import Intrinsic
 from relay.typecheck.elaboration.abstract_values import AbstractValue, PythonNumber, PythonObject
 from relay.typecheck.elaboration.derivatives import collectives, derivatives, templates
@@ -74,7 +73,7 @@ def _align(call: Call, x: AbstractValue, like: AbstractValue) -> AbstractValue:
 
 @_implements("breakpoint")
 def _breakpoint(call: Call) -> AbstractValue:
-    call.out.items.append(Binding((), make_breakpoint(call.span)))
+    call.out.items.append(Binding((), Breakpoint(call.span)))
     return PythonObject(None)
 
 
