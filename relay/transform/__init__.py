@@ -43,6 +43,7 @@ from relay.transform.pipeline import BETWEEN, LEVELS, PREPARATION, PassRecord, P
 from relay.transform.precision.accuracy import Improvement, improve_accuracy, improvements
 from relay.transform.precision.mixed_precision import to_mixed_precision
 from relay.transform.recursion.deferred_sums import sink_accumulators
+from relay.transform.recursion.level_batching import batch_recursion
 from relay.transform.recursion.partial_evaluation import evaluate_partially
 
 cse = eliminate_common_subexpressions
@@ -59,6 +60,7 @@ __all__ = [
     "Pipeline",
     "allocate_tapes",
     "batch_products",
+    "batch_recursion",
     "choose_layouts",
     "compose_indices",
     "convert_layout",

@@ -58,6 +58,7 @@ from relay.transform.precision.accuracy import improve_accuracy
 from relay.transform.precision.mixed_precision import to_mixed_precision
 from relay.transform.properties import CONTRACTS, UNKNOWN, Contract
 from relay.transform.recursion.deferred_sums import sink_accumulators
+from relay.transform.recursion.level_batching import batch_recursion
 from relay.transform.recursion.partial_evaluation import evaluate_partially
 
 Pass: TypeAlias = Callable[[Module], Module]
@@ -106,6 +107,7 @@ PASSES: dict[str, Pass] = {
     "vectorize_loops": vectorize_loops,
     "distribute_loops": distribute_loops,
     "sink_accumulators": sink_accumulators,
+    "batch_recursion": batch_recursion,
     "unroll_loops": unroll_loops,
     "choose_layouts": choose_layouts,
     "convert_layout": convert_layout,
@@ -136,7 +138,7 @@ EXACT = (
     - LOSSY
     - {
         *("reduce_strength", "reorder_products", "join_products", "fold_scales", "batch_products", "vectorize_loops"),
-        *("distribute_loops", "sink_accumulators"),
+        *("distribute_loops", "sink_accumulators", "batch_recursion"),
         *("choose_layouts", "convert_layout"),
     }
 )

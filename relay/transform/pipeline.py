@@ -41,8 +41,8 @@ _FIRST = (
 PREPARATION: tuple[tuple[str, ...], ...] = (
     ("expand_composites", "loop_tail_calls"),
     ("expand_composites", "loop_tail_calls", "simplify", "eliminate_dead_code"),
-    (*_FIRST, *_LOOPS_BEFORE, "eliminate_dead_code", "eliminate_dead_arguments"),
-    (*_FIRST, "unroll_loops", *_LOOPS_BEFORE, *_CLEAN, "eliminate_dead_arguments"),
+    (*_FIRST, "batch_recursion", *_LOOPS_BEFORE, "eliminate_dead_code", "eliminate_dead_arguments"),
+    (*_FIRST, "unroll_loops", "batch_recursion", *_LOOPS_BEFORE, *_CLEAN, "eliminate_dead_arguments"),
 )
 """The phase `prepare`: what is done with a structured core module at the levels 0 to 3, before it is differentiated."""
 

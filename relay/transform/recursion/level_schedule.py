@@ -1,0 +1,389 @@
+"""The schedule of a structural recursion: all calls on all parts of some values, by levels.
+
+A task is a call of a function on a part. The tasks are found breadth first, the roots first and the parts of one value
+next to each other, with a list of what is still to be visited and no recursion. The level of a task is 0 if it has no
+parts, else one more than the largest level of its parts. The tasks of one level and one arm are divided into groups of
+`width`, whose rows lie side by side in the arrays of results; where the last group is not full, its first task is done
+again in the rows that are left, which nobody reads.
+
+    tasks     0 1 2 ..        arm, first part, number of parts          (stack)
+    places    task -> row                                               (tasks,)
+    kinds     group -> arm                                              (groups,)
+    members   group, row of the group -> task                           (groups, width)
+    firsts    group, row of the group -> the first part of the task     (groups, width)
+
+All of it is calls of operators on integers, stacks and loops: derivatives and the interpreter need nothing new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from relay.ir.dims import DataDependentDim, Dim, made_dim, multiply
+from relay.ir.expr import (
+    Arm,
+    BindDim,
+    Block,
+    Counter,
+    Dead,
+    Exit,
+    If,
+    Loop,
+    LoopLabel,
+    MakeTuple,
+    Match,
+    MatchArm,
+    Next,
+    RefNew,
+    RefRead,
+    StackGet,
+    StackLength,
+    StackNew,
+    StackPush,
+    Var,
+    Yield,
+)
+from relay.ir.types import INT64, DataType, RefType, StackType, TensorType, TupleType, Type, scalar
+from relay.operator import Emitter, Value, lookup
+from relay.transform.recursion.structural_recursion import RecursiveFunction, StructuralRecursion
+
+_NUMBER = scalar(INT64)
+_TASK = TupleType((_NUMBER, _NUMBER, _NUMBER))
+_VISIT = TupleType((_NUMBER, _NUMBER))
+
+
+@attrs.frozen(eq=False)
+class Schedule:
+    """The values that the schedule has been written to, for the block that it is in. `nodes` are the parts that each
+    function is called on, `visits` the function and the number of the part of each task, where there are several."""
+
+    recursion: StructuralRecursion
+    width: int
+    nodes: tuple[Value, ...]
+    visits: Value | None
+    count: Value
+    groups: DataDependentDim
+    places: Value
+    kinds: Value
+    members: Value
+    firsts: Value
+
+    @property
+    def rows(self) -> Dim:
+        """The number of rows of all groups."""
+        return multiply(self.groups, self.width)
+
+
+# ---- writing loops and branches
+
+
+def while_loop(
+    out: Emitter,
+    name: str,
+    initial: Sequence[Value],
+    condition: Callable[[Emitter, list[Value]], Value],
+    body: Callable[[Emitter, list[Value]], Sequence[Value]],
+) -> list[Value]:
+    """The results of a loop that runs while a condition on its parameters holds."""
+    label = LoopLabel(name)
+    parameters = tuple(Var("state", v.type, out.span) for v in initial)
+    outer, inner = Emitter(out.span), Emitter(out.span)
+    holds = condition(outer, [outer.value(p) for p in parameters])
+    passed = body(inner, [inner.value(p) for p in parameters])
+    go = Block(inner.all_bindings(), Next(label, tuple(v.atom for v in passed)))
+    stop = Block((), Exit(label, parameters))
+    test = Block((), Yield((holds.atom,)))
+    outer.emit((), If((Arm(test, go),), stop, out.span))
+    loop = Loop(label, parameters, tuple(v.atom for v in initial), Block(outer.all_bindings(), Dead()), None, out.span)
+    return _results(out, loop, initial)
+
+
+def for_loop(
+    out: Emitter,
+    name: str,
+    count: Value,
+    initial: Sequence[Value],
+    body: Callable[[Emitter, Value, list[Value]], Sequence[Value]],
+) -> list[Value]:
+    """The results of a loop of `count` rounds; `body` gets the number of the round and the parameters."""
+    label = LoopLabel(name)
+    parameters = tuple(Var("state", v.type, out.span) for v in initial)
+    index = Var("i", count.type, out.span)
+    inner = Emitter(out.span)
+    passed = body(inner, inner.value(index), [inner.value(p) for p in parameters])
+    block = Block(inner.all_bindings(), Next(label, tuple(v.atom for v in passed)))
+    start = tuple(v.atom for v in initial)
+    return _results(out, Loop(label, parameters, start, block, Counter(index, count.atom), out.span), initial)
+
+
+def _results(out: Emitter, loop: Loop, initial: Sequence[Value]) -> list[Value]:
+    targets = tuple(Var(loop.label.name, v.type, out.span) for v in initial)
+    out.emit(targets, loop)
+    return [out.value(t) for t in targets]
+
+
+def branch(
+    out: Emitter,
+    condition: Value,
+    then: Callable[[Emitter], Sequence[Value]],
+    orelse: Callable[[Emitter], Sequence[Value]],
+    name: str = "chosen",
+) -> list[Value]:
+    """The results of one of two blocks."""
+    blocks: list[Block] = []
+    found: Sequence[Value] = ()
+    for write in (then, orelse):
+        inner = Emitter(out.span)
+        found = write(inner)
+        blocks.append(Block(inner.all_bindings(), Yield(tuple(v.atom for v in found))))
+    targets = tuple(Var(name, v.type, out.span) for v in found)
+    out.emit(targets, If((Arm(Block((), Yield((condition.atom,))), blocks[0]),), blocks[1], out.span))
+    return [out.value(t) for t in targets]
+
+
+def local(out: Emitter, value: Value) -> Value:
+    """A value of an outer block, in this one."""
+    return out.value(value.atom, value.type)
+
+
+def number(out: Emitter, value: int) -> Value:
+    """An int64."""
+    return out.constant(value, INT64)
+
+
+def zeros(out: Emitter, shape: Sequence[Dim], type_: TensorType) -> Value:
+    """An array of zeros of the base type of another."""
+    attributes: dict[str, Any] = {"shape": tuple(shape), "dtype": type_.base}
+    return out.call(lookup("zeros"), (), attributes)
+
+
+def length(out: Emitter, stack: Value) -> Value:
+    """The number of elements of a stack."""
+    return out.bind(StackLength(stack.atom, out.span), _NUMBER, "length")
+
+
+def element(out: Emitter, stack: Value, place: Value) -> Value:
+    """An element of a stack; of one of references what it refers to."""
+    assert isinstance(stack.type, StackType)
+    found = out.bind(StackGet(stack.atom, place.atom, out.span), stack.type.element, "element")
+    if isinstance(stack.type.element, RefType):
+        return out.bind(RefRead(found.atom, out.span), stack.type.element.content, "content")
+    return found
+
+
+def push(out: Emitter, stack: Value, item: Value) -> Value:
+    """A stack with one more element, in a new reference if it is one of references."""
+    assert isinstance(stack.type, StackType)
+    atom = item.atom
+    if isinstance(stack.type.element, RefType):
+        atom = out.bind(RefNew(atom, out.span), stack.type.element, "cell").atom
+    return out.bind(StackPush(stack.atom, atom, out.span), stack.type, "stack")
+
+
+def items(out: Emitter, whole: Value) -> list[Value]:
+    """The components of a tuple."""
+    return out.components(local(out, whole))
+
+
+def bound_dim(out: Emitter, name: str, size: Value) -> DataDependentDim:
+    """A dim that is a number of the program."""
+    dim = made_dim(name)
+    out.perform(BindDim(dim, size.atom, out.span))
+    return dim
+
+
+def at(out: Emitter, array: Value, *places: Value) -> Value:
+    """The row of an array at some places."""
+    found = local(out, array)
+    for place in places:
+        found = found.op("index", local(out, place))
+    return found
+
+
+def put(out: Emitter, array: Value, place: Value, row: Value) -> Value:
+    """An array with another row."""
+    return local(out, array).op("index_update", local(out, place), local(out, row))
+
+
+# ---- the schedule
+
+
+def write_schedule(
+    out: Emitter, recursion: StructuralRecursion, root: str, roots: Value, width: int, cells: bool
+) -> Schedule:
+    """Write the schedule of calls of the function `root` on the elements of a stack. `cells`: lists of parts hold
+    references, as derivatives need where the order of reads is not that of a stack."""
+    walk = _Walk(recursion, root, cells)
+    nodes, visits, tasks = walk.write(out, roots)
+    count = length(out, tasks)
+    tasks_dim = bound_dim(out, "tasks", count)
+    heights, top = _heights(out, tasks, count, tasks_dim)
+    keys = len(recursion.arms)
+    buckets = (top + 1) * keys
+    buckets_dim = bound_dim(out, "buckets", buckets)
+    starts, groups = _group_starts(out, tasks, count, heights, buckets, buckets_dim, keys, width)
+    groups_dim = bound_dim(out, "groups", groups)
+    kind = zeros(out, (groups_dim,), _NUMBER)
+    table = zeros(out, (groups_dim, width), _NUMBER)
+    places = zeros(out, (tasks_dim,), _NUMBER)
+
+    def place(body: Emitter, i: Value, state: list[Value]) -> Sequence[Value]:
+        task = local(body, count) - 1 - i
+        key, first, _ = items(body, element(body, tasks, task))
+        bucket = at(body, heights, task) * keys + key
+        starts_, places_, kinds_, members_, firsts_ = state
+        row = at(body, starts_, bucket)
+        group, column = row.op("floor_divide", width), row.op("mod", width)
+        full = (column == 0).op("broadcast_to", shape=(width,))
+
+        def write(array: Value, new: Value) -> Value:
+            """The whole group is this task, until others follow."""
+            before = at(body, array, group)
+            alone = full.op("where", new.op("broadcast_to", shape=(width,)), before)
+            return put(body, array, group, put(body, alone, column, new))
+
+        return (
+            put(body, starts_, bucket, row + 1),
+            put(body, places_, task, row),
+            put(body, kinds_, group, key),
+            write(members_, task),
+            write(firsts_, first),
+        )
+
+    _, places, kinds, members, firsts = for_loop(out, "place", count, (starts, places, kind, table, table), place)
+    return Schedule(recursion, width, nodes, visits, count, groups_dim, places, kinds, members, firsts)
+
+
+def _heights(out: Emitter, tasks: Value, count: Value, dim: Dim) -> tuple[Value, Value]:
+    """The level of each task, and the largest one."""
+
+    def height(body: Emitter, i: Value, state: list[Value]) -> Sequence[Value]:
+        heights, top = state
+        task = local(body, count) - 1 - i
+        _, first, parts = items(body, element(body, tasks, task))
+
+        def largest(inner: Emitter, j: Value, found: list[Value]) -> Sequence[Value]:
+            below = at(inner, heights, local(inner, first) + j)
+            return (found[0].op("maximum", below + 1),)
+
+        (own,) = for_loop(body, "parts", parts, (number(body, 0),), largest)
+        return put(body, heights, task, own), top.op("maximum", own)
+
+    heights, top = for_loop(out, "height", count, (zeros(out, (dim,), _NUMBER), number(out, 0)), height)
+    return heights, top
+
+
+def _group_starts(
+    out: Emitter, tasks: Value, count: Value, heights: Value, buckets: Value, dim: Dim, keys: int, width: int
+) -> tuple[Value, Value]:
+    """The first row of the tasks of each level and arm, and the number of groups."""
+
+    def counted(body: Emitter, i: Value, state: list[Value]) -> Sequence[Value]:
+        key, _, _ = items(body, element(body, tasks, i))
+        bucket = at(body, heights, i) * keys + key
+        return (put(body, state[0], bucket, at(body, state[0], bucket) + 1),)
+
+    (counts,) = for_loop(out, "count", count, (zeros(out, (dim,), _NUMBER),), counted)
+
+    def started(body: Emitter, i: Value, state: list[Value]) -> Sequence[Value]:
+        starts, groups = state
+        needed = (at(body, starts, i) + (width - 1)).op("floor_divide", width)
+        return put(body, starts, i, groups * width), groups + needed
+
+    starts, groups = for_loop(out, "start", buckets, (counts, number(out, 0)), started)
+    return starts, groups
+
+
+class _Walk:
+    """The visit of all parts."""
+
+    def __init__(self, recursion: StructuralRecursion, root: str, cells: bool) -> None:
+        self.recursion, self.root, self.cells = recursion, root, cells
+        self.functions = list(recursion.functions.values())
+        self.numbers = {f.name: i for i, f in enumerate(self.functions)}
+        self.keys = {arm: i for i, arm in enumerate(recursion.arms)}
+        self.several = len(self.functions) > 1
+
+    def write(self, out: Emitter, roots: Value) -> tuple[tuple[Value, ...], Value | None, Value]:
+        """The nodes of each function, the visits, and the tasks."""
+        nodes = [self._empty(out, f.data) for f in self.functions]
+        start = self.numbers[self.root]
+        visits = [self._new(out, _VISIT)] if self.several else []
+
+        def enter(body: Emitter, i: Value, state: list[Value]) -> Sequence[Value]:
+            stack, *rest = state
+            entered = [push(body, r, self._pair(body, start, i)) for r in rest]
+            return [push(body, stack, element(body, roots, i)), *entered]
+
+        count = length(out, roots)
+        nodes[start], *visits = for_loop(out, "roots", count, (nodes[start], *visits), enter)
+        tasks = self._new(out, _TASK)
+
+        def has_more(test: Emitter, state: list[Value]) -> Value:
+            return state[0] < length(test, self._queue(state))
+
+        found = while_loop(out, "visit", (number(out, 0), tasks, *visits, *nodes), has_more, self._visit)
+        _, tasks, *rest = found
+        return tuple(rest[-len(nodes) :]), rest[0] if self.several else None, tasks
+
+    def _queue(self, state: list[Value]) -> Value:
+        """The value that grows with each task that is found."""
+        return state[2]  # the visits, or the nodes of the only function
+
+    def _empty(self, out: Emitter, type_: DataType) -> Value:
+        return self._new(out, RefType(type_) if self.cells else type_)
+
+    def _new(self, out: Emitter, type_: Type) -> Value:
+        return out.bind(StackNew(type_, out.span), StackType(type_), "stack")
+
+    def _pair(self, out: Emitter, function: int, place: Value) -> Value:
+        return out.bind(MakeTuple((number(out, function).atom, place.atom), out.span), _VISIT, "visit")
+
+    def _visit(self, out: Emitter, state: list[Value]) -> Sequence[Value]:
+        task = state[0]
+        if not self.several:
+            made = self._take_apart(out, self.functions[0], task, state[1:])
+        else:
+            function, place = items(out, element(out, self._queue(state), task))
+            made = self._choose(out, 0, function, place, state[1:])
+        return [task + 1, *made]
+
+    def _choose(self, out: Emitter, number_: int, function: Value, place: Value, state: list[Value]) -> list[Value]:
+        """The state after a visit by one of the functions from a number on."""
+
+        def visit(body: Emitter) -> list[Value]:
+            again = [local(body, v) for v in state]
+            return self._take_apart(body, self.functions[number_], local(body, place), again)
+
+        def go_on(body: Emitter) -> list[Value]:
+            return self._choose(body, number_ + 1, function, place, [local(body, v) for v in state])
+
+        if number_ == len(self.functions) - 1:
+            return visit(out)
+        return branch(out, local(out, function) == number_, visit, go_on, "state")
+
+    def _take_apart(self, out: Emitter, function: RecursiveFunction, place: Value, state: list[Value]) -> list[Value]:
+        offset = 2 if self.several else 1
+        node = element(out, local(out, state[offset + self.numbers[function.name]]), local(out, place))
+        arms = []
+        for arm in function.arms:
+            body = Emitter(out.span)
+            fields = tuple(Var(f.name, f.type, f.span) for f in arm.fields)
+            tasks, *rest = (local(body, v) for v in state)
+            first = length(body, rest[0])
+            entry = (number(body, self.keys[arm]).atom, first.atom, number(body, len(arm.parts)).atom)
+            tasks = push(body, tasks, body.bind(MakeTuple(entry, out.span), _TASK, "task"))
+            for part in arm.parts:
+                target = self.numbers[part.function]
+                position = offset - 1 + target
+                if self.several:
+                    rest[0] = push(body, rest[0], self._pair(body, target, length(body, rest[position])))
+                rest[position] = push(body, rest[position], body.value(fields[part.field]))
+            end = Yield(tuple(v.atom for v in (tasks, *rest)))
+            arms.append(MatchArm(arm.constructor, fields, Block(body.all_bindings(), end)))
+        targets = tuple(Var("state", v.type, out.span) for v in state)
+        out.emit(targets, Match(node.atom, tuple(arms), out.span))
+        return [out.value(t) for t in targets]

@@ -1,0 +1,350 @@
+"""Recursions over data that are evaluated level by level, against the recursions as they are written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import assert_close, assert_modes_agree
+
+import relay as rl
+from relay import Float64, Int32, Tensor, relay
+from relay.ad.reverse import differentiate
+from relay.codegen.runtime.cpu import compile_module
+from relay.eval.interpreter import run as interpret
+from relay.ir.expr import Function, Loop, Module
+from relay.ir.traverse import walk
+from relay.transform import BETWEEN, LEVELS, PREPARATION, Pipeline
+from relay.transform.recursion.structural_recursion import find_recursions
+
+
+@rl.data
+class Formula:
+    class Leaf:
+        x: Tensor[Float64, (3,)]
+
+    class Twice:
+        inner: Formula
+        scale: Tensor[Float64, ()]
+
+    class Both:
+        left: Formula
+        right: Formula
+
+
+@rl.data
+class Chain:
+    class End:
+        pass
+
+    class Link:
+        x: Tensor[Float64, (3,)]
+        rest: Chain
+
+
+@rl.data
+class Even:
+    class Stop:
+        x: Tensor[Float64, (3,)]
+
+    class Pair:
+        left: Odd
+        right: Odd
+
+
+@rl.data
+class Odd:
+    class Word:
+        number: Tensor[Int32, ()]
+
+    class Single:
+        inner: Even
+
+
+@relay
+def state(formula, w, b):
+    """Two results, arms that differ in their parts and in their tensors, and a branch on what a node holds."""
+    match formula:
+        case Formula.Leaf(x):
+            return np.tanh(x @ w + b), x.sum()
+        case Formula.Twice(inner, scale):
+            h, s = state(inner, w, b)
+            return np.tanh(h @ w) * scale, s * 2.0
+        case Formula.Both(left, right):
+            h, s = state(left, w, b)
+            g, r = state(right, w, b)
+            return np.tanh(h @ w + g * s), s + r * 0.5
+
+
+@relay
+def total(formulas: list[Formula], w, b):
+    return np.stack([state(f, w, b)[0] * state(f, w, b)[1] for f in formulas]).sum()
+
+
+@relay
+def each(formulas: list[Formula], w, b):
+    return [state(f, w, b)[0] for f in formulas]
+
+
+@relay
+def one(formula, w, b):
+    return state(formula, w, b)[0]
+
+
+@relay
+def last(chain, w):
+    match chain:
+        case Chain.End():
+            return np.zeros(3)
+        case Chain.Link(x, rest):
+            return np.tanh(x + last(rest, w) @ w)
+
+
+@relay
+def lasts(chains: list[Chain], w):
+    return np.stack([last(c, w) for c in chains])
+
+
+@relay
+def even(tree, w, table):
+    match tree:
+        case Even.Stop(x):
+            return x @ w
+        case Even.Pair(left, right):
+            a, s = odd(left, table, w)
+            b, t = odd(right, table, w)
+            return np.tanh(a @ w * s + b * t)
+
+
+@relay
+def odd(tree, table, w):
+    match tree:
+        case Odd.Word(number):
+            return table[number], 2.0
+        case Odd.Single(inner):
+            h = even(inner, w, table)
+            if h.sum() > 0.0:
+                h = h * 0.5
+            return h, h[0]
+
+
+@relay
+def evens(trees: list[Even], w, table):
+    return np.stack([even(t, w, table) for t in trees]).sum(axis=0)
+
+
+@relay
+def choosy(formula, w):
+    """A call in a branch: not in all cases."""
+    match formula:
+        case Formula.Leaf(x):
+            return x @ w
+        case Formula.Twice(inner, scale):
+            return choosy(inner, w) if scale > 0.0 else np.zeros(3)
+        case Formula.Both(left, right):
+            return choosy(left, w) + choosy(right, w)
+
+
+@relay
+def deeper(formula, w, depth):
+    """An argument that each call changes."""
+    match formula:
+        case Formula.Leaf(x):
+            return (x @ w) * depth
+        case Formula.Twice(inner, _):
+            return deeper(inner, w, depth + 1.0)
+        case Formula.Both(left, right):
+            return deeper(left, w, depth + 1.0) + deeper(right, w, depth + 1.0)
+
+
+@relay
+def exchanging(formula, w, v):
+    match formula:
+        case Formula.Leaf(x):
+            return x @ w
+        case Formula.Twice(inner, _):
+            return exchanging(inner, v, w)
+        case Formula.Both(left, right):
+            return exchanging(left, w, v) + exchanging(right, v, w)
+
+
+@relay
+def printing(formula, w):
+    match formula:
+        case Formula.Leaf(x):
+            print(x.sum())
+            return x @ w
+        case Formula.Twice(inner, _):
+            return printing(inner, w)
+        case Formula.Both(left, right):
+            return printing(left, w) + printing(right, w)
+
+
+pytestmark = pytest.mark.usefixtures("low_effort")
+
+RANDOM = np.random.default_rng(0)
+W, B, TABLE = RANDOM.normal(size=(3, 3)), RANDOM.normal(size=3), RANDOM.normal(size=(5, 3))
+
+
+def formula(leaves: int) -> Any:
+    if leaves == 1:
+        return Formula.Leaf(RANDOM.normal(size=3))
+    if leaves % 3 == 0 and RANDOM.random() < 0.5:
+        return Formula.Twice(formula(leaves), np.asarray(RANDOM.normal()))
+    left = int(RANDOM.integers(1, leaves))
+    return Formula.Both(formula(left), formula(leaves - left))
+
+
+def even_tree(depth: int) -> Any:
+    if depth == 0 or RANDOM.random() < 0.2:
+        return Even.Stop(RANDOM.normal(size=3))
+
+    def half() -> Any:
+        if RANDOM.random() < 0.4:
+            return Odd.Word(np.int32(RANDOM.integers(5)))
+        return Odd.Single(even_tree(depth - 1))
+
+    return Even.Pair(half(), half())
+
+
+def chain(length: int) -> Any:
+    made = Chain.End()
+    for _ in range(length):
+        made = Chain.Link(RANDOM.normal(size=3), made)
+    return made
+
+
+def by_levels(function: Any, *arguments: Any, width: int = 3, most_rows: int = 100) -> Module:
+    """The optimized program, in which recursions with products of any size are evaluated level by level."""
+    step = f"batch_recursion{{smallest=1, width={width}, most_rows={most_rows}}}"
+    steps = ", ".join(step if p == "batch_recursion" else p for p in PREPARATION[2])
+    prepared = Pipeline(["specialize, structure", steps], stage="typed", checked=True)(function.typed(*arguments))
+    assert groups(prepared), "no recursion was batched"
+    derived = differentiate(prepared, lambda module: Pipeline(", ".join(BETWEEN[2]))(module))
+    return Pipeline(", ".join(LEVELS[2]), checked=True)(derived)
+
+
+def groups(module: Module) -> int:
+    """The number of loops over groups."""
+    loops = [
+        b.value
+        for f in module.functions.values()
+        if isinstance(f, Function)
+        for b in walk(f.body)
+        if isinstance(b.value, Loop)
+    ]
+    return sum(loop.label.name == "group" for loop in loops)
+
+
+def assert_same(function: Any, *arguments: Any, compiled: bool = False, **options: int) -> None:
+    """The program by levels gives what the recursion gives: interpreted, and also compiled."""
+    module, values = by_levels(function, *arguments, **options), function.lower(*arguments).values
+    plain = interpret(function.typed(*arguments), values)
+    runs = [interpret(module, values)]
+    if compiled:
+        runs.append(compile_module(module)(values))
+    for found in runs:
+        for a, b in zip(tensors(found), tensors(plain), strict=True):
+            assert_close(a, b, atol=1e-12)
+
+
+def tensors(value: Any) -> list[Any]:
+    """The arrays in an answer of the interpreter or of a compiled module."""
+    if hasattr(value, "constructor"):
+        return [value.constructor == "", *(t for f in value.fields for t in tensors(f))]
+    if hasattr(value, "content"):
+        return tensors(value.content)
+    if hasattr(value, "buffer"):
+        return [t for v in value.buffer[: value.length] for t in tensors(v)]
+    if isinstance(value, tuple | list):
+        return [t for v in value for t in tensors(v)]
+    return [value]
+
+
+FORMULAS = [formula(n) for n in (1, 5, 3, 8, 2, 6, 1)]
+
+
+@pytest.mark.parametrize("width", [1, 3, 16])
+def test_a_list_of_trees_is_evaluated_by_levels(width: int) -> None:
+    assert_same(total, FORMULAS, W, B, width=width, compiled=width == 3)
+
+
+def test_derivatives_in_weights_and_in_what_trees_hold() -> None:
+    assert_same(rl.grad(total, wrt=(0, 1, 2)), FORMULAS, W, B, compiled=True)
+
+
+def test_one_tree() -> None:
+    assert_same(one, formula(9), W, B)
+
+
+def test_no_trees() -> None:
+    module, values = by_levels(total, [], W, B), total.lower([], W, B).values
+    assert_close(interpret(module, values), 0.0)
+
+
+def test_lists_are_batched_along_their_links() -> None:
+    assert_same(lasts, [chain(n) for n in (0, 4, 2, 7, 7)], W)
+    assert_same(rl.grad(lambda chains, w: (lasts(chains, w) ** 2).sum(), wrt=1), [chain(n) for n in (3, 1, 4)], W)
+
+
+@pytest.mark.parametrize("wrt", [None, (1, 2)], ids=["value", "gradient"])
+def test_functions_of_several_data_types_that_call_each_other(wrt: Any) -> None:
+    trees = [even_tree(4) for _ in range(5)]
+    function = evens if wrt is None else rl.grad(lambda t, w, table: evens(t, w, table).sum(), wrt=wrt)
+    assert_same(function, trees, W, TABLE)
+
+
+def test_a_tree_that_is_in_the_list_twice_and_twice_in_another() -> None:
+    shared = formula(4)
+    trees = [shared, Formula.Both(shared, shared), shared]
+    assert_same(total, trees, W, B)
+
+
+def test_thin_levels_run_as_the_recursion() -> None:
+    assert_same(lasts, [chain(50)], W, width=16, most_rows=2)
+    assert_same(total, FORMULAS, W, B, width=16, most_rows=1)
+
+
+def test_a_program_is_batched_at_the_level_of_calls() -> None:
+    """With products of some size nothing is to be asked for; a deep chain runs, too."""
+    deep, wide = chain(10_000), [chain(int(n)) for n in RANDOM.integers(1, 6, 40)]
+    assert_modes_agree(long_lasts, wide, np.eye(3), np.full((3, 400), 0.1))
+    assert groups(long_lasts.core(wide, np.eye(3), np.full((3, 400), 0.1)))
+    found = long_lasts([deep], np.eye(3) * 0.5, np.full((3, 400), 0.1))
+    assert np.isfinite(np.asarray(found)).all()
+
+
+@relay
+def long_last(chain, w, v):
+    match chain:
+        case Chain.End():
+            return np.zeros(3)
+        case Chain.Link(x, rest):
+            return np.tanh(x + long_last(rest, w, v) @ w) + (x @ v).mean()
+
+
+@relay
+def long_lasts(chains: list[Chain], w, v):
+    return np.stack([long_last(c, w, v) for c in chains])
+
+
+@pytest.mark.parametrize("function", [choosy, exchanging, printing])
+def test_recursions_that_stay(function: Any) -> None:
+    arguments = (W, W) if function is exchanging else (W,)
+    prepared = Pipeline("specialize, structure", stage="typed")(function.typed(FORMULAS[1], *arguments))
+    assert not find_recursions(prepared)
+
+
+def test_a_recursion_with_an_argument_that_changes_stays() -> None:
+    prepared = Pipeline("specialize, structure", stage="typed")(deeper.typed(FORMULAS[1], W, 0.0))
+    assert not find_recursions(prepared)
+    assert_modes_agree(deeper, FORMULAS[1], W, 0.0)
+
+
+def test_a_program_for_all_shapes_of_trees() -> None:
+    """No tree, and no number of trees, makes another program."""
+    arguments = W, B
+    for trees in (FORMULAS, [formula(7)], [formula(n) for n in (4, 2)]):
+        each(trees, *arguments)
+    assert len(each.programs()) == 1
