@@ -45,7 +45,7 @@ def toolchain(dry: bool, chunk: int | None) -> Iterator[None]:
     from relay.codegen.cuda.driver import NVIDIA, use_toolchain
 
     if dry:
-        from cuda_emulation import emulation
+        from gpu.emulation import emulation
 
         with use_toolchain(emulation()):
             yield

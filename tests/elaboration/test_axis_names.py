@@ -1,5 +1,5 @@
 """Names of axes and layouts: they go with types, are checked, and leave no trace in programs. The refusals are in
-`typecheck/types_axes.test`."""
+`typecheck/cases/types_axes.test`."""
 
 from __future__ import annotations
 

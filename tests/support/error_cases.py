@@ -1,4 +1,4 @@
-"""Programs that must be refused, and where: `tests/typecheck/*.test`.
+"""Programs that must be refused, and where: `tests/typecheck/cases/*.test`.
 
 A file holds programs, each after a line `-- case: name`. A line that must be refused ends in `# E: text`, in `# E:12:
 text` where the error must stand at column 12, or in `# E:12-17: text` where it must also end before column 17. The text
@@ -22,7 +22,7 @@ from relay.ir.types import ANY, BASE_TYPES, BOOL, FLOAT32, INT32
 
 Check = Callable[[str, str], object]
 
-FOLDER = Path(__file__).parents[1] / "typecheck"
+FOLDER = Path(__file__).parents[1] / "typecheck" / "cases"
 
 EXPECTATION = re.compile(r"\s*# E(?:@(\d+))?:(?:(\d+)(?:-(\d+))?:)? (.*)$")
 

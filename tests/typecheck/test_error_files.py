@@ -1,4 +1,4 @@
-"""Programs that the front end must refuse, and the runner of `tests/typecheck/*.test` itself."""
+"""Programs that the front end must refuse, and the runner of `tests/typecheck/cases/*.test` itself."""
 
 from __future__ import annotations
 

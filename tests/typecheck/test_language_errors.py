@@ -1,4 +1,4 @@
-"""Programs that the checker must refuse, and where: `tests/typecheck/language*.test`, as in `test_error_files.py`."""
+"""Programs that the checker must refuse, and where: `cases/language*.test`, as in `test_error_files.py`."""
 
 from __future__ import annotations
 

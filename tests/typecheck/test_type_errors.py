@@ -1,4 +1,4 @@
-"""Mistakes that types and shapes tell, and several mistakes at once: `tests/typecheck/types*.test` and `several*.test`.
+"""Mistakes that types and shapes tell, and several mistakes at once: `cases/types*.test` and `several*.test`.
 
 Every function of a program is checked at its annotations, as by `relay check`; what they leave open stays open.
 """

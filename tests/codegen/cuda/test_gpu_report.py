@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cuda_emulation import COMPILER
+from gpu.emulation import COMPILER
 
 ROOT = Path(__file__).parents[3]
 REPORT = ROOT / "benchmarks" / "gpu_report.py"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from agreement import assert_agree
-from cuda_emulation import COMPILER, DeadlockError, emulation, run_emulated
+from gpu.emulation import COMPILER, DeadlockError, emulation, run_emulated
 from matrix import everything, sample
 from zoo import Program, programs
 

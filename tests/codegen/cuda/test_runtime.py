@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from agreement import assert_agree
-from cuda_emulation import COMPILER, EmulatedDriver, emulation
+from gpu.emulation import COMPILER, EmulatedDriver, emulation
 
 import relay
 from relay import Tensor

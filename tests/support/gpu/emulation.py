@@ -32,7 +32,7 @@ from relay.codegen.cuda.target import DEFAULT, Architecture
 from relay.eval.values import Data, Reference
 
 COMPILER = shutil.which("g++")
-HEADER = Path(__file__).with_name("cuda_emulation.h")
+HEADER = Path(__file__).with_name("emulation.h")
 
 _KERNEL = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\(\d+\) )?(\w+)\(([^)]*)\) \{')
 

@@ -1,0 +1,1 @@
+"""GPUs in tests: a driver that runs kernels on the processor."""
