@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from relay.errors import FrontendError, Label, Span
 from relay.frontend.analysis.names import changes_inside, target_names
 from relay.frontend.assignments import store
-from relay.frontend.conditions import bool_constant
+from relay.frontend.conditions import bool_constant, lower_condition
 from relay.frontend.context import Capture, Context, Unassigned, distinct_captures
 from relay.ir.expr import Arm, Atom, Block, Exit, Expr, If, Loop, LoopLabel, Next, Static, Var, Yield
 from relay.ir.intrinsic import Intrinsic
@@ -181,7 +181,9 @@ def _search(
             return
         test = tests[0] if tests else condition
         place = context.span(test)
-        kept = context.bind(Apply(Static(Intrinsic("keep"), place), (context.atom(test),), (), place), "holds", place)
+        kept = context.bind(
+            Apply(Static(Intrinsic("keep"), place), (lower_condition(context, test),), (), place), "holds", place
+        )
         with context.new_block() as held:
             if tests:
                 emit_tests(tests[1:])
@@ -252,7 +254,7 @@ def _filter_items(context: Context, tests: list[ast.expr], items: Atom, rest: Ca
         return rest(items)
     test, *others = tests
     span = context.span(test)
-    kept = Apply(Static(Intrinsic("keep"), span), (context.atom(test),), (), span)
+    kept = Apply(Static(Intrinsic("keep"), span), (lower_condition(context, test),), (), span)
     condition = context.bind(kept, "condition", span)
     with context.new_block() as chosen:
         value = _filter_items(context, others, items, rest)

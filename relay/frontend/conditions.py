@@ -84,7 +84,7 @@ class Conjunction:
         self._around.environment = Environment(self._around.environment)
 
     def _nest(self, context: Context, tests: list[ast.expr], lower_body: Callable[[], None]) -> None:
-        condition, span = context.atom(tests[0]), context.span(tests[0])
+        condition, span = lower_condition(context, tests[0]), context.span(tests[0])
         with context.new_block() as block:
             self._levels.append((condition, span, block))
             if len(tests) > 1:
@@ -154,7 +154,7 @@ def _lower_arms(context: Context, chain: Sequence[ast.If], orelse: Sequence[ast.
     if tests is not None:
         _lower_conjunction(context, tests, chain, orelse, live)
         return
-    first_condition = Block((), Yield((context.atom(chain[0].test),), context.span(chain[0].test)))
+    first_condition = Block((), Yield((lower_condition(context, chain[0].test),), context.span(chain[0].test)))
     span = context.file.header(chain[0], chain[0].test)
     conditions, branches = [first_condition], [_arm(context, chain[0])]
     rest = len(chain)
@@ -162,7 +162,7 @@ def _lower_arms(context: Context, chain: Sequence[ast.If], orelse: Sequence[ast.
         if has_assignment(arm.test):  # its names must be visible in the arms that follow
             rest = position
             break
-        conditions.append(_condition(context, arm.test, context.atom))
+        conditions.append(_condition(context, arm.test))
         branches.append(_arm(context, arm))
     with context.new_block() as otherwise:
         if rest < len(chain):
@@ -184,10 +184,10 @@ def _arm(context: Context, node: ast.If) -> Branch:
     return Branch(block, context.span(node.test), "not assigned if this holds")
 
 
-def _condition(context: Context, node: ast.expr, lower: Callable[[ast.expr], Atom]) -> Block:
+def _condition(context: Context, node: ast.expr, lower: Callable[[ast.expr], Atom] | None = None) -> Block:
     """The block of a condition that is computed only if those before it do not hold."""
     with context.new_block() as block:
-        value = lower(node)
+        value = lower(node) if lower is not None else lower_condition(context, node)
     context.block.environment.captured.update(block.environment.captured)
     return block.block(Yield((value,), context.span(node)))
 
@@ -208,12 +208,12 @@ def emit_if(
 
 def lower_conditional(context: Context, node: ast.IfExp) -> Expr:
     """`a if c else b`. A chain of them in the last place is one If with several arms."""
-    conditions = [Block((), Yield((context.atom(node.test),), context.span(node.test)))]
+    conditions = [Block((), Yield((lower_condition(context, node.test),), context.span(node.test)))]
     branches = [_value_branch(context, node.body)]
     values = [branches[0][1]]
     last = node.orelse
     while isinstance(last, ast.IfExp) and not has_assignment(last.test):
-        conditions.append(_condition(context, last.test, context.atom))
+        conditions.append(_condition(context, last.test))
         branches.append(_value_branch(context, last.body))
         values.append(branches[-1][1])
         last = last.orelse
@@ -222,27 +222,65 @@ def lower_conditional(context: Context, node: ast.IfExp) -> Expr:
     return _select_value(context, node, conditions, [b for b, _ in branches], values)
 
 
-def lower_boolean(context: Context, node: ast.BoolOp) -> Expr:
-    """`a and b`, `a or b ..`; what is not needed is not computed."""
-    is_and = isinstance(node.op, ast.And)
-    if len(node.values) > 2 and not any(map(has_assignment, node.values)):
-        return _long_boolean(context, node, is_and)
-    return _nested_boolean(context, node, node.values, is_and)
+def lower_condition(context: Context, node: ast.expr) -> Atom:
+    """An expression of which only the truth matters: the test of an `if`, the operand of `not`."""
+    match node:
+        case ast.BoolOp():
+            return context.bind(lower_boolean(context, node, of_truth=True), "condition", context.span(node))
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            value = OpCall("logical_not", (lower_condition(context, operand),), {}, context.span(node))
+            return context.bind(value, "condition", context.span(node))
+        case _:
+            return context.atom(node)
 
 
-def _nested_boolean(context: Context, node: ast.BoolOp, operands: Sequence[ast.expr], is_and: bool) -> Expr:
+def lower_boolean(context: Context, node: ast.BoolOp, of_truth: bool = False) -> Expr:
+    """`a and b`, `a or b ..`; what is not needed is not computed. The value is that of the operand that decides, or
+    whether it is true, where only that matters."""
+    is_long = len(node.values) > 2 and not any(map(has_assignment, node.values))
+    if is_long and (of_truth or all(map(_is_truth, node.values))):
+        return _long_boolean(context, node)
+    if is_long and len(node.values) > 8:  # `and` is associative: the depth of the nest is a logarithm
+        middle = len(node.values) // 2
+        halves = [_joined_operands(node, node.values[:middle]), _joined_operands(node, node.values[middle:])]
+        return _nested_boolean(context, node, halves, of_truth)
+    return _nested_boolean(context, node, node.values, of_truth)
+
+
+def _is_truth(node: ast.expr) -> bool:
+    """True for an expression that is a bool whatever its operands are."""
+    match node:
+        case ast.BoolOp(values=values):
+            return all(map(_is_truth, values))
+        case ast.Compare(ops=[_]) | ast.UnaryOp(op=ast.Not()):
+            return True
+        case ast.Compare(left=left, comparators=others):
+            return all(isinstance(part, ast.Name | ast.Constant) for part in (left, *others))
+        case _:
+            return isinstance(node, ast.Constant) and isinstance(node.value, bool)
+
+
+def _joined_operands(node: ast.BoolOp, operands: list[ast.expr]) -> ast.BoolOp:
+    first, last = operands[0], operands[-1]
+    place = {"lineno": first.lineno, "col_offset": first.col_offset}
+    return ast.BoolOp(node.op, operands, **place, end_lineno=last.end_lineno, end_col_offset=last.end_col_offset)
+
+
+def _nested_boolean(context: Context, node: ast.BoolOp, operands: Sequence[ast.expr], of_truth: bool) -> Expr:
     """An If for the first operand, which is always computed; the others in its arm or its else."""
-    first = context.atom(operands[0])
+    lower, is_and = _operand_translation(context, of_truth), isinstance(node.op, ast.And)
+    first = lower(operands[0])
     condition = Block((), Yield((first,), context.span(operands[0])))
     with context.new_block() as rest:
         if len(operands) == 2:
-            value = context.atom(operands[1])
+            value = lower(operands[1])
         else:
-            nested = _nested_boolean(context, node, operands[1:], is_and)
+            nested = _nested_boolean(context, node, operands[1:], of_truth)
             value = context.bind(nested, "condition", context.span(operands[1]))
         rest.last_span = context.span(operands[1])
     known = _empty_block(context)
-    outcome = bool_constant(not is_and, context.span(operands[0]))
+    known.last_span = context.span(operands[0])
+    outcome = bool_constant(not is_and, context.span(operands[0])) if of_truth else first
     rest_branch = Branch(rest, context.span(operands[1]), "")
     known_branch = Branch(known, context.span(operands[0]), "not assigned if this decides alone")
     if is_and:
@@ -250,11 +288,16 @@ def _nested_boolean(context: Context, node: ast.BoolOp, operands: Sequence[ast.e
     return _select_value(context, node, [condition], [known_branch, rest_branch], [outcome, value])
 
 
-def _long_boolean(context: Context, node: ast.BoolOp, is_and: bool) -> Expr:
-    """An arm for each operand but the last, so that many operands do not nest."""
+def _operand_translation(context: Context, of_truth: bool) -> Callable[[ast.expr], Atom]:
+    return (lambda operand: lower_condition(context, operand)) if of_truth else context.atom
+
+
+def _long_boolean(context: Context, node: ast.BoolOp) -> Expr:
+    """An arm for each operand but the last, so that many operands do not nest. All of them are conditions."""
+    is_and = isinstance(node.op, ast.And)
 
     def decides(operand: ast.expr) -> Atom:
-        value = context.atom(operand)
+        value = lower_condition(context, operand)
         if not is_and:
             return value
         return context.bind(
@@ -269,7 +312,10 @@ def _long_boolean(context: Context, node: ast.BoolOp, is_and: bool) -> Expr:
     for operand in early:
         branches.append(Branch(_empty_block(context), context.span(operand), ""))
         values.append(bool_constant(not is_and, context.span(operand)))
-    branch, value = _value_branch(context, last)
+    with context.new_block() as block:
+        value = lower_condition(context, last)
+        block.last_span = context.span(last)
+    branch = Branch(block, context.span(last), "not assigned in this case")
     return _select_value(context, node, conditions, [*branches, branch], [*values, value])
 
 

@@ -9,7 +9,7 @@ from relay.frontend import displays
 from relay.frontend.analysis.names import subscripted_name
 from relay.frontend.analysis.unsupported import refuse_expression
 from relay.frontend.comprehensions import lower_comprehension, lower_mapped, lower_quantifier
-from relay.frontend.conditions import bool_constant, lower_boolean, lower_comparison, lower_conditional
+from relay.frontend.conditions import bool_constant, lower_boolean, lower_comparison, lower_condition, lower_conditional
 from relay.frontend.context import TEMPORARY_NAMES, Context
 from relay.frontend.functions import lower_lambda
 from relay.frontend.lists import lower_pop, lower_pop_of_place
@@ -109,7 +109,7 @@ def _unary(context: Context, node: ast.UnaryOp) -> Expr:
     operand, span = node.operand, context.span(node)
     if isinstance(node.op, ast.USub) and isinstance(operand, ast.Constant) and type(operand.value) in (int, float):
         return Static(-operand.value, span)  # type: ignore[operator]
-    value = context.atom(operand)
+    value = lower_condition(context, operand) if isinstance(node.op, ast.Not) else context.atom(operand)
     if isinstance(node.op, ast.UAdd):
         return value
     return OpCall(UNARY[type(node.op)], (value,), {}, span)

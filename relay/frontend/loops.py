@@ -12,7 +12,7 @@ from relay.frontend.analysis.liveness import bound_at_exits, leaves_by_break
 from relay.frontend.analysis.names import Names, assigned_names, is_always_true, read_names, resized_lists
 from relay.frontend.assignments import store
 from relay.frontend.comprehensions import image, map_or_filter
-from relay.frontend.conditions import Conjunction, conjuncts
+from relay.frontend.conditions import Conjunction, conjuncts, lower_condition
 from relay.frontend.context import UNREAD, Context, Environment, LoopFrame, Unassigned, distinct_captures
 from relay.ir.expr import Arm, Atom, Block, Dead, Exit, If, Loop, LoopLabel, Next, Static, Var, Yield
 from relay.ir.intrinsic import Intrinsic
@@ -78,7 +78,7 @@ def _tested_round(context: Context, frame: LoopFrame, node: ast.While) -> None:
             _exit(context, frame, frame.span)
         ifs.emit()
         return
-    condition = context.atom(node.test)
+    condition = lower_condition(context, node.test)
     span = context.span(node.test)
     with context.new_block() as again:
         _round(context, frame, node.body)

@@ -21,10 +21,11 @@ Strings, None, `...`: Static. `return None`, `return` and the end of a function 
                           right_shift bitwise_and bitwise_or bitwise_xor; equal not_equal less less_equal greater
                           greater_equal
     -a, ~a, not a, +a     OpCall("negative" | "bitwise_not" | "logical_not", (a,)); `+a` is a
-    a and b, a or b       If: arm a {yield b}, else {yield False}; arm a {yield True}, else {yield b}.
-                          Three and more operands are one flat If: `or` has an arm {yield True} for each but the last;
-                          `and` has for each but the last an arm whose condition is logical_not of the operand, {yield
-                          False}; the last is the else. (With `:=` in them they nest to the right instead.)
+    a and b, a or b       If: arm a {yield b}, else {yield a}; arm a {yield a}, else {yield b}. In a condition, where
+                          only the truth matters, False and True stand for a. More operands nest to the right, more
+                          than eight in halves. In a condition, and where all are comparisons, three and more are one
+                          flat If: `or` has an arm {yield True} for each but the last; `and` has for each but the last
+                          an arm whose condition is logical_not of the operand, {yield False}; the last is the else.
     a < b < c             If: arm (a < b) {yield b < c}, else {yield False}, nested further to the right
     a if c else b         If with one arm and one target; a chain in the else becomes further arms
     f(a, k=b)             Apply(f, (a,), (("k", b),)); the function first, then the arguments, from left to right

@@ -14,6 +14,7 @@ import numpy as np
 
 from relay.errors import FrontendError, InternalError, Label, Span
 from relay.frontend.analysis.names import has_assignment
+from relay.frontend.conditions import lower_condition
 from relay.frontend.context import Context, SurfaceBlock, Unassigned
 from relay.frontend.joins import Branch, join
 from relay.ir.expr import Block, Constant, Dead, Static, Var, Yield
@@ -73,7 +74,7 @@ def _guard(context: Context, node: ast.expr, case: SurfaceBlock) -> Block:
             "a guard cannot assign a name", context.span(node), help="assign it before the match, or in the case"
         )
     with context.new_block() as block:
-        value = context.atom(node)
+        value = lower_condition(context, node)
     case.environment.captured.update(block.environment.captured)
     return block.block(Yield((value,), context.span(node)))
 

@@ -12,7 +12,7 @@ from relay.errors import FrontendError, Label, Span
 from relay.errors.raised import SEPARATOR, is_raisable, name_of
 from relay.frontend.analysis.unsupported import EXPRESSIONS, refuse_expression, refuse_statement
 from relay.frontend.assignments import lower_annotated_assignment, lower_assignment, lower_augmented_assignment
-from relay.frontend.conditions import lower_if
+from relay.frontend.conditions import lower_condition, lower_if
 from relay.frontend.context import Context, Unassigned, temporary_name
 from relay.frontend.functions import is_definition, lower_definitions
 from relay.frontend.lists import lower_delete_item, lower_list_statement
@@ -159,7 +159,7 @@ def _lower_assert(context: Context, node: ast.Assert) -> None:
     if isinstance(node.test, ast.Tuple) and node.test.elts:
         message = "this assertion always holds: it is a tuple, which is not empty"
         raise FrontendError(message, context.span(node.test), help='write `assert condition, "text"`')
-    condition = context.atom(node.test)
+    condition = lower_condition(context, node.test)
     match _joined_text(node.msg):
         case None:
             message = f"assertion failed: {ast.unparse(node.test)}"

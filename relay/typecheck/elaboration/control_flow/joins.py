@@ -8,7 +8,6 @@ from relay.errors import Label, RelayError, Span, TypeMismatch
 from relay.ir.dims import DataDependentDim
 from relay.ir.expr import (
     Atom,
-    Constant,
     Dead,
     Exit,
     Var,
@@ -27,15 +26,15 @@ from relay.typecheck.elaboration.abstract_values import (
     PythonObject,
     Tuple,
     TypedBlockBuilder,
-    is_constant_bool,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.constant_results import same_number
-from relay.typecheck.elaboration.control_flow import optionals, unassigned
+from relay.typecheck.elaboration.control_flow import boolean_operators, optionals, unassigned
 from relay.typecheck.elaboration.diagnostics.mistakes import clash_notes, display_type
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import weak_types
+from relay.typecheck.elaboration.expressions.conditions import is_number
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import records
 from relay.typecheck.elaboration.values.expansion import expand
@@ -50,8 +49,8 @@ class Join:
         self.checker = checker
         self.names = names
         self.by_call = False  # in a scheme: a call chooses the path, so what arrives may be of different types
-        self.of_conditions = False  # the arms are the operands of `and` or `or`
-        self.operand: tuple[AbstractValue, Span | None] | None = None  # the first one of those, if it is no bool
+        self.of_conditions = False  # some of what arrives are bools, as operands of `and` or `or`
+        self.operator: boolean_operators.BooleanOperator | None = None  # whose operands the arms are
         self.by_sizes = False  # in a scheme: sizes choose the path, so what arrives may differ in them
         self.paths: list[tuple[TypedBlockBuilder, tuple[AbstractValue, ...], Span | None]] = []
         self._handed: list[tuple[Atom, ...]] = []
@@ -95,6 +94,8 @@ class Join:
             ]
             try:
                 column = [entities[position] for _, entities, _ in self.paths]
+                if self.operator is not None and position == 0:
+                    column = self._operands(self.operator, column, places)
                 merged.append(self._merge(name, column, targets, atoms, places))
             except (DependsOnPoison, RelayError) as error:
                 self.checker.report(error)
@@ -115,8 +116,6 @@ class Join:
             raise DependsOnPoison
         if (lack := next(filter(None, map(unassigned.no_value, entities)), None)) is not None:
             return unassigned.on_some_paths(lack)
-        if self.operand is not None:
-            entities = self.with_operand(entities)
         first = entities[0]
         several = len(entities) > 1
         if isinstance(first, Number) and all(isinstance(e, Number) and same_number(e, first) for e in entities):
@@ -165,6 +164,8 @@ class Join:
                 self.checker.solver.unify(typed[0].type, other.type)
             except Clash as clash:
                 notes = clash_notes(clash, other.type, typed[0].type)
+                if self.operator is not None and not self.of_conditions and all(map(is_number, typed)):
+                    raise boolean_operators.two_dtypes(self.operator, typed, places) from None
                 if name == "condition" or self.of_conditions:
                     raise _no_condition(typed, places) from None
                 earlier, later = (places[0], typed[0].type), (span, other.type)
@@ -190,16 +191,16 @@ class Join:
         length = typed[0].length if all(t.length == typed[0].length for t in typed) else None
         return DynamicValue(target, target.type or typed[0].type, length=length)
 
-    def with_operand(self, entities: Sequence[AbstractValue]) -> list[AbstractValue]:
-        """The value of the first operand of `and` or `or` in place of its truth, unless the other one is a bool."""
-        assert self.operand is not None
-        operand, place = self.operand
-        decided = [isinstance(e, DynamicValue) and _is_constant_at(e.atom, place) for e in entities]
-        others = [e for e, is_first in zip(entities, decided, strict=True) if not is_first]
-        if any(is_constant_bool(e) is not None or _is_bool(e) or self.checker.is_open(e) for e in others):
-            return list(entities)
-        self.of_conditions = False
-        return [operand if is_first else e for e, is_first in zip(entities, decided, strict=True)]
+    def _operands(
+        self, operator: boolean_operators.BooleanOperator, entities: list[AbstractValue], places: Sequence[Span | None]
+    ) -> list[AbstractValue]:
+        """The operands of `and` and `or` that meet."""
+        if any(isinstance(e, Poison) for e in entities):
+            raise DependsOnPoison
+        outs = [out for out, _, _ in self.paths]
+        found = boolean_operators.operands(self.checker, operator, entities, outs, places)
+        self.of_conditions = any(map(boolean_operators.is_bool, found))
+        return found
 
     def _optional(self, entities: Sequence[AbstractValue]) -> list[AbstractValue]:
         """Values of which some are None, as optional ones."""
@@ -227,15 +228,6 @@ class Join:
             data_dependent.packed_value(self.checker, out, value, (), common, span)
             for value, (out, _, span) in zip(values, self.paths, strict=True)
         ]
-
-
-def _is_constant_at(atom: Atom, place: Span | None) -> bool:
-    return isinstance(atom, Constant) and atom.span == place
-
-
-def _is_bool(entity: AbstractValue) -> bool:
-    type_ = prune(entity.type) if isinstance(entity, DynamicValue) else None
-    return isinstance(type_, TensorType) and prune(type_.base) == BOOL
 
 
 def is_same_object(one: object, other: object) -> bool:

@@ -64,7 +64,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.annotated_types import annotation_type
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.control_flow import optionals, recursive_results
+from relay.typecheck.elaboration.control_flow import boolean_operators, optionals, recursive_results
 from relay.typecheck.elaboration.control_flow.joins import Join, assign
 from relay.typecheck.elaboration.diagnostics import unresolved_names
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
@@ -73,14 +73,13 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent, masks, size_conditions
 from relay.typecheck.elaboration.expressions import calls, references
 from relay.typecheck.elaboration.expressions.atoms import atom_entity, describe, handed_entities, index_items
-from relay.typecheck.elaboration.expressions.conditions import is_number, require_bool
+from relay.typecheck.elaboration.expressions.conditions import require_bool
 from relay.typecheck.elaboration.expressions.python_operators import apply_named
 from relay.typecheck.elaboration.library import formatting
 from relay.typecheck.elaboration.members import item_updates, subscripts
 from relay.typecheck.elaboration.members.value_attributes import attribute
 from relay.typecheck.elaboration.schemes import conditional_types, rank_polymorphism, stuck_terms
 from relay.typecheck.elaboration.values import axis_names
-from relay.typecheck.elaboration.values.data import is_text
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import Clash
 
@@ -406,8 +405,7 @@ def elaborate_if(
 ) -> None:
     """`if`. A condition that the checker knows chooses its arm; the other arms are not checked."""
     join = Join(checker, [t.name for t in targets])
-    join.of_conditions = _is_and_or(node)
-    join.operand = _operand(context, node) if join.of_conditions else None
+    operator = join.operator = boolean_operators.boolean_operator(context, node)
     arms: list[tuple[TypedBlockBuilder, TypedBlockBuilder]] = []
     orelse: Block | None = None
     is_refused, by_sizes, by_call, decided = False, False, False, True
@@ -416,8 +414,9 @@ def elaborate_if(
     not_none: frozenset[Var] = frozenset()  # since the arms before are not taken
     found_present: list[tuple[frozenset[Var], tuple[AbstractValue, ...]]] = []  # of the paths that arrive
 
-    def on_arrival(holds: Sequence[DimConstraint], decided: bool, present: frozenset[Var]) -> OnYield:
+    def on_arrival(body: Block, holds: Sequence[DimConstraint], decided: bool, present: frozenset[Var]) -> OnYield:
         def add(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], span: Span | None) -> None:
+            entities = entities if operator is None else operator.arrivals(body, entities, span)
             join.add(place, entities, span)
             found_present.append((present, entities))
             for ways, entity in zip(paths, entities, strict=False):
@@ -455,7 +454,7 @@ def elaborate_if(
         present = not_none | holding
         narrowed = optionals.narrowed_variables(checker, context, body, present, [arm.body])
         with size_conditions.arm(checker, holds, by_sizes), conditional_types.arm(checker, by_call), narrowed:
-            elaborate_block(checker, context, arm.body, body, on_arrival(holds, decided, present))
+            elaborate_block(checker, context, arm.body, body, on_arrival(arm.body, holds, decided, present))
         not_none |= failing
         if said is not None:
             known_of_sizes += said.fails
@@ -464,14 +463,14 @@ def elaborate_if(
     if not arms:
 
         def on_yield(_: TypedBlockBuilder, entities: tuple[AbstractValue, ...], __: Span | None) -> None:
-            assign(context, targets, entities if join.operand is None else join.with_operand(entities))
+            assign(context, targets, entities)
 
         elaborate_block(checker, context, otherwise, out, on_yield)
         return
     last = TypedBlockBuilder()
     narrowed = optionals.narrowed_variables(checker, context, last, not_none, [otherwise])
     with size_conditions.arm(checker, known_of_sizes, by_sizes), conditional_types.arm(checker, by_call), narrowed:
-        elaborate_block(checker, context, otherwise, last, on_arrival(known_of_sizes, decided, not_none))
+        elaborate_block(checker, context, otherwise, last, on_arrival(otherwise, known_of_sizes, decided, not_none))
     if is_refused:  # what the arms give may be of other types only because the condition is
         assign(context, targets, [Poison()] * len(targets))
         return
@@ -495,25 +494,6 @@ def elaborate_if(
             checker.none_tests.note_choice(entity, [(present, values[position]) for present, values in found_present])
         if len(found_present) <= len(arms):  # some arms have left
             optionals.narrow(checker, context, out, frozenset.intersection(*(p for p, _ in found_present)))
-
-
-def _operand(context: Context, node: If) -> tuple[AbstractValue, Span | None] | None:
-    """The first operand of `a and b`, or `a or b`, with its place, if it is no bool: the value where it decides."""
-    (arm, *others), end = node.arms, node.arms[0].condition.terminator
-    if others or arm.condition.bindings or not isinstance(end, Yield) or not isinstance(end.values[0], Var):
-        return None
-    entity = context.lookup(end.values[0])
-    is_structure = is_text(entity) or isinstance(entity, Tuple) or dynamic_lists.is_growing(entity)
-    return (entity, end.span) if is_structure or is_number(entity) else None
-
-
-def _is_and_or(node: If) -> bool:
-    """True if this is `a and b` or `a or b`: in one arm the first operand decides, and is the result."""
-    first = node.arms[0]
-    ends = (first.body.terminator, node.orelse.terminator)
-    results = [end.values[:1] for end in ends if isinstance(end, Yield)]
-    at = first.condition.terminator.span if isinstance(first.condition.terminator, Yield) else None
-    return any(isinstance(v, Constant) and v.span is not None and v.span == at for values in results for v in values)
 
 
 def _condition(

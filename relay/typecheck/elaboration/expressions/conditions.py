@@ -36,6 +36,8 @@ def require_bool(
         return DynamicValue(constant, constant.type, entity.value)
     if isinstance(entity, PythonObject) and isinstance(entity.value, str | frozenset):
         return operators.bool_value(bool(entity.value), span)
+    if optionals.is_none(entity):
+        return operators.bool_value(False, span)
     entity = optionals.content(checker, out, entity, what, span)
     if isinstance(entity, DynamicValue) and isinstance(prune(entity.type), TupleType):
         entity = expand(checker, out, entity, span)

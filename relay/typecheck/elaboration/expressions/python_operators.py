@@ -32,7 +32,7 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent, masks, size_conditions, slice_windows
 from relay.typecheck.elaboration.expressions import comparisons, known_strings, operators
 from relay.typecheck.elaboration.expressions.attributes import dtype_of
-from relay.typecheck.elaboration.expressions.conditions import require_bool
+from relay.typecheck.elaboration.expressions.conditions import is_number, require_bool
 from relay.typecheck.elaboration.expressions.operand_dtypes import decide_dtype
 from relay.typecheck.elaboration.expressions.operators import bool_value
 from relay.typecheck.elaboration.library import formatting, ordering, text_equality
@@ -103,6 +103,8 @@ def apply_named(
 
     if any(isinstance(o, MaskedElements) for o in operands):
         return masks.combine_masked(checker, out, name, operands, span)
+    if name == "logical_not" and is_number(operands[0]):
+        operands = [require_bool(checker, out, operands[0], span, "the operand of `not`")]
     folded = _fold(checker, out, name, operands, span)
     if folded is None:
         folded = special_methods.operator(checker, out, name, operands, span)
