@@ -88,6 +88,7 @@ def vander(
     count = x.shape[0] if N is None else N
     if count == 0:
         return np.zeros((x.shape[0], 0), dtype=x.dtype)
+    x = x.astype(np.int32) if x.dtype == np.bool_ else x
     columns = [np.ones_like(x)]
     for _ in range(count - 1):
         columns.append(columns[-1] * x)
@@ -156,6 +157,8 @@ def array_equal(a1, a2):
 def isclose(a, b, rtol=1e-5, atol=1e-8):
     """True where elements are close: |a - b| <= atol + rtol |b| for a finite b, or equal."""
     x, y = np.asarray(a), np.asarray(b)
+    if x.dtype == np.bool_ and y.dtype == np.bool_:
+        x, y = x.astype(np.int32), y.astype(np.int32)
     near = np.abs(x - y) <= np.abs(y) * rtol + atol
     return (near & np.isfinite(y)) | (x == y)
 

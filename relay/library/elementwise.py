@@ -12,7 +12,7 @@ from relay.typecheck.elaboration.library.overloads import library_function
 @library_function(np.hypot)
 def hypot(x1, x2, /):
     """sqrt(x1^2 + x2^2), without overflow of the squares."""
-    a, b = np.abs(x1), np.abs(x2)
+    a, b = np.abs(x1 + 0.0), np.abs(x2 + 0.0)
     large, small = np.maximum(a, b), np.minimum(a, b)
     scale = np.where((large > 0) & np.isfinite(large), large, 1.0)
     ratio = small / scale
@@ -23,7 +23,7 @@ def hypot(x1, x2, /):
 @library_function(np.cbrt, getattr(math, "cbrt", None))
 def cbrt(x, /):
     """The root y of y^3 = x."""
-    root = np.power(np.abs(x), 1.0 / 3.0)
+    root = np.power(np.abs(x + 0.0), 1.0 / 3.0)
     return np.where(x < 0.0, -root, root)
 
 
@@ -73,7 +73,7 @@ def invert(x, /):
 @library_function(np.fmod)
 def fmod(x1, x2, /):
     """The remainder of x1 / x2, rounded toward 0: it has the sign of x1."""
-    if np.issubdtype((x1 + x2).dtype, np.integer):
+    if not np.issubdtype((x1 + x2).dtype, np.floating):
         rest = np.mod(x1, x2)
         return np.where((rest != 0) & ((x1 < 0) != (x2 < 0)), rest - x2, rest)
     return np.copysign(np.mod(np.abs(x1), np.abs(x2)), x1)

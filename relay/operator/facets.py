@@ -77,7 +77,8 @@ class Algebra(metaclass=_FacetType):
         columns: `columns(*operands' shapes, **attributes)` of an operator that is linear in its last operand: the
             `Columns` of a call, or None.
         maps_over_tree: a call with a structure or a value of a data type is a call with each float tensor in it.
-        of_booleans: booleans alone are operands, too, as 0 and 1; a result of their dtype is a boolean again.
+        of_booleans: booleans alone are operands, too, as 0 and 1; the result is one of "booleans" where it has the
+            operands' dtype, as a sum of products is, or of "integers", as a shift is.
     """
 
     commutative: bool = False
@@ -93,7 +94,7 @@ class Algebra(metaclass=_FacetType):
     accumulates: int | str | None = None
     columns: Callable[..., Columns | None] | None = None
     maps_over_tree: bool = False
-    of_booleans: bool = False
+    of_booleans: str | None = None
 
 
 class IndexKind(enum.Enum):

@@ -188,6 +188,7 @@ _KINDS_OF_FIELDS: dict[str, _Kind] = {
     "identity": (lambda v: isinstance(v, int | float), "a number"),
     "fill": (lambda v: isinstance(v, int | float | Undefined), "a number or relay.UNDEFINED"),
     "in_place": (lambda v: isinstance(v, InPlace), "an InPlace"),
+    "of_booleans": (lambda v: v in ("booleans", "integers"), "'booleans' or 'integers'"),
     "linear": (lambda v: isinstance(v, tuple) and all(map(_is_integer, v)), "a tuple of operands' positions"),
 }  # fmt: skip
 """The types of facets' fields that are not True or False."""

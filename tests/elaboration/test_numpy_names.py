@@ -165,7 +165,12 @@ np.copysign(x1, special[1]);
 np.fmax(special, others); np.heaviside(x1, 0.5); np.logaddexp2(x1, y1); np.signbit(special); np.gcd(n2, 6);
 np.trapezoid(x2, x1); np.ptp(x3, 1); np.average(x2, 0, y2); np.nan_to_num(special); np.interp(x2, sorted1[:3], y1);
 np.vander(x1, 2); np.rot90(x3, -1, (1, 2)); np.ediff1d(x2); np.select([m1, x1 > 0.0], [x1, y1], 7.0);
-np.digitize(x2, sorted1); np.vstack((x1, x2)); np.linalg.det(q2)""".replace("\n", " ").split("; ")
+np.digitize(x2, sorted1); np.vstack((x1, x2)); np.linalg.det(q2); m2 @ m1; m2.T @ m2; np.dot(m1, m1); np.abs(m1);
+np.inner(m2, m2); np.outer(m1, m1); np.einsum('ij,kj->ik', m2, m2); np.einsum('ij->j', m2); m1 << 2; m1 >> m1; 1 << m1;
+np.tensordot(m2, m2, 2); np.isnan(m1); np.nansum(m2, 0); np.nanmean(m2); np.isclose(m1, m1); np.square(m1); m1 ** m1;
+np.diag(m1); np.fmax(m1, m1); np.vander(m1, 3); np.matmul(m1, m2.T); np.hypot(m1, m1); np.cbrt(m1)""".replace(
+        "\n", " "
+    ).split("; ")
 )
 
 

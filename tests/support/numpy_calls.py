@@ -84,22 +84,24 @@ np.arange: 5; 2, 7; 7, 2, -2; 0.0, 1.0, 0.25; 5.0; stop=4; 1, stop=4; 0, 1, 0.1
 np.broadcast_to: x0, (2, 3); x1, (2, 3); x2, (2, 2, 3); x0, 3; x1, shape=(2, 3)
 np.clip: x2, -1.0, 1.0; x1, None, 0.5; x1, 0.5, None; n2, -1, 2; special, -1.0, 1.0; x2, 1.0, -1.0
 np.concatenate: (x1, y1); (x2, y2); [x3, y3]; (n1, n1); (x1, y2); (x0, y0)
-np.dot: x0, y0; x0, y2; x1, y1; q2, x1; x1, q2; x2, q2; q3, x1; q3, q2; q2, q3; q3, q3; x1, q3; x1, 2.0; n1, n1
-np.einsum: "ij,jk", x2, q2; "ji", x2; "ij->", x2; "ii", q2; "ii->i", q2; "...i,i", x3, y1[:1]; "i,j", x1, y1;
+np.dot: m1, m1; m2, m1; x0, y0; x0, y2; x1, y1; q2, x1; x1, q2; x2, q2; q3, x1; q3, q2; q2, q3; q3, q3; x1, q3; x1, 2.0;
+  n1, n1
+np.einsum: "ij,kj->ik", m2, m2; "ij->j", m2; "ij,jk", x2, q2; "ji", x2; "ij->", x2; "ii", q2;
+  "ii->i", q2; "...i,i", x3, y1[:1]; "i,j", x1, y1;
   "...ij->...ji", x3; "ba", x2; "i,i", x1, y1
 np.expand_dims: x0, 0; x0, -1; x0, (0, 1); x1, 0; x1, -1; x1, (0, 1); x2, 0; x2, -1; x2, (0, 1); x1, axis=1
 np.eye: 3; 2, 3; 3, 3, 1; 3, k=-1; N=2; 3, M=2; 2, None, 0
 np.full: 3, 2; (2, 3), 1.5; (2,), True; shape=2, fill_value=3; (2, 3), x0; (2, 3), x1
 np.full_like: x2, 1.5; n2, 2; x1, fill_value=2.0; m1, True; n1, 2.7; x1, 2
 np.linspace: 0.0, 1.0; 0, 1, 5; 2.0, -1.0, 4; 0.0, 1.0, 1; 0.0, 1.0, 0
-np.matmul: x1, y1; q2, x1; x1, q2; x2, q2; q3, x1; q3, q2; q2, q3; q3, q3; x1, q3; x0, y0; n1, n1
+np.matmul: m2, m1; x1, y1; q2, x1; x1, q2; x2, q2; q3, x1; q3, q2; q2, q3; q3, q3; x1, q3; x0, y0; n1, n1
 np.meshgrid: x1, sorted1; x1; x1, y1, sorted1; x0, y1
 np.moveaxis: x3, 0, 2; x3, -1, 0; x3, (0, 1), (2, 0); x2, source=0, destination=1
 np.ones: 3; (2, 3); (); shape=(2,)
 np.zeros: 3; (2, 3); (); shape=(2,)
-np.inner: x1, y1; x2, y1; x2, y2; q3, q2; x0, y2; x1, 2.0; n1, n1
-np.outer: x1, y1; x2, y1; x0, y0; x2, y3; n1, n1
-np.linalg.outer: x1, y1; x2, y1; x0, y0
+np.inner: m1, m1; m2, m2; x1, y1; x2, y1; x2, y2; q3, q2; x0, y2; x1, 2.0; n1, n1
+np.outer: m1, m1; x1, y1; x2, y1; x0, y0; x2, y3; n1, n1
+np.linalg.outer: m1, m1; x1, y1; x2, y1; x0, y0
 np.pad: x1, 1; x1, (1, 2); x2, 1; x2, (1, 2); x2, ((1, 0), (0, 2)); x1, pad_width=1; n2, 1; x1, [1, 2]; x1, [(1,
   2)]; x0, 1; x2, [(1, 2)]; x2, ((1,), (2,))
 np.repeat: x0, 2; x0, 0; x1, 2; x1, 0; x2, 2; x2, 0; x3, 2; x3, 0; x1, [1, 0, 2]; x2, repeats=2; x1, n1
@@ -114,7 +116,8 @@ np.take: x0, i0; x0, i1; x0, i2; x0, 1; x0, [0, 1]; x0, -1; x1, i0; x1, i1; x1, 
   i0; x2, i1; x2, i2; x2, 1; x2, [0, 1]; x2, -1; x3, i0; x3, i1; x3, i2; x3, 1; x3, [0, 1]; x3, -1; x2, indices=i1;
   x2, 9
 np.take_along_axis: x1, i1; x2, i2[:, :1]; x2, i2; x1, indices=i1
-np.tensordot: x2, y2; x1, y1, 1; x1, y1, 0; q3, q3, 2; q2, q2, ([0], [1]); q3, q2, (2, 0); q2, q2, ((0, 1), (1, 0));
+np.tensordot: m2, m2; m1, m1, 1; x2, y2; x1, y1, 1; x1, y1, 0; q3, q3, 2; q2, q2, ([0], [1]); q3, q2, (2, 0);
+  q2, q2, ((0, 1), (1, 0));
   x1, y1
 np.tile: x0, 2; x0, (2, 3); x0, (2, 1, 2); x1, 2; x1, (2, 3); x1, (2, 1, 2); x2, 2; x2, (2, 3); x2, (2, 1, 2); x3,
   2; x3, (2, 3); x3, (2, 1, 2); x1, reps=2
@@ -142,7 +145,7 @@ np.linalg.cholesky: p2; p3; x1
 np.linalg.det: q2; q3; p2; x1; x2
 np.linalg.inv: q2; q3; p2; x1; x2
 np.linalg.slogdet: q2; q3; p2; x1; x2
-np.linalg.matmul: x1, y1; q2, x1; x2, q2; q3, q2; q3, q3
+np.linalg.matmul: m2, m1; x1, y1; q2, x1; x2, q2; q3, q2; q3, q3
 np.linalg.tensordot: x2, y2; q3, q2
 math.prod: x1; n1; x2; [2, 3]; (2.0, 3); [x0, y0]
 np.append: x1, 1.5; x1, y1; x2, y1; x2, y2; x0, y0; n1, 3; [1.0, 2.0], [3.0]; x1, [1.0, 2.0]; m1, True; x3, y3

@@ -51,7 +51,7 @@ _UNARY = Relation("T:number -> T", same_shape)
     compute=elementwise(scalar.add, direct=True),
     gradient=lambda x, y, out, dout: (dout, dout),
     algebra=Algebra(
-        commutative=True, associative=True, identity=-0.0, jointly_linear=True, of_booleans=True
+        commutative=True, associative=True, identity=-0.0, jointly_linear=True, of_booleans="booleans"
     ),  # 0.0 + -0.0 is 0.0, so 0.0 is no identity
     on_dims=arithmetic.add,
 )
@@ -86,7 +86,7 @@ def subtract(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.multiply, direct=True),
     gradient=lambda x, y, out, dout: (dout * y, dout * x),
-    algebra=Algebra(commutative=True, associative=True, identity=1, linear=(0, 1), of_booleans=True),
+    algebra=Algebra(commutative=True, associative=True, identity=1, linear=(0, 1), of_booleans="booleans"),
     on_dims=arithmetic.multiply,
 )
 def multiply(x: Tensor, y: Tensor) -> Tensor:
@@ -146,6 +146,7 @@ def _by_number(divide: Callable[[Dim, Dim], Dim]) -> Callable[[Dim, Dim], Dim | 
     gradient=lambda x, y, out, dout: (None, None),  # constant between the jumps
     requirements=(_DIVISION_BY_ZERO,),
     sampler=_DIVISIONS,
+    algebra=Algebra(of_booleans="integers"),
     on_dims=_by_number(arithmetic.floor_divide),
 )
 def floor_divide(x: Tensor, y: Tensor) -> Tensor:
@@ -164,6 +165,7 @@ def floor_divide(x: Tensor, y: Tensor) -> Tensor:
     gradient=lambda x, y, out, dout: (dout, -(dout * (x // y))),
     requirements=(_DIVISION_BY_ZERO,),
     sampler=_DIVISIONS,
+    algebra=Algebra(of_booleans="integers"),
     on_dims=_by_number(arithmetic.modulo),
 )
 def mod(x: Tensor, y: Tensor) -> Tensor:
@@ -250,7 +252,7 @@ def _exponent_is_not_negative(x: Value, y: Value) -> Value | None:
     gradient=_power_gradient,
     requirements=(Requirement(_exponent_is_not_negative, "an integer to a negative integer power"),),
     sampler=uniform(0.3, 3.0, operands=2),
-    algebra=Algebra(identity=1),
+    algebra=Algebra(identity=1, of_booleans="integers"),
 )
 def power(x: Tensor, y: Tensor) -> Tensor:
     """x to the y. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)). An integer to an integer y that is negative is an
@@ -286,7 +288,7 @@ def negative(x: Tensor) -> Tensor:
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(scalar.absolute),
     gradient=lambda x, out, dout: dout * x.op("sign"),
-    algebra=Algebra(idempotent=True, homogeneous=True),
+    algebra=Algebra(idempotent=True, homogeneous=True, of_booleans="booleans"),
 )
 def absolute(x: Tensor) -> Tensor:
     """|x|, whose gradient at 0 is 0. x: (T, s) -> (T, s); the smallest integer wraps.
@@ -318,6 +320,7 @@ def sign(x: Tensor) -> Tensor:
     pattern=Pattern.ELEMENTWISE,
     compute=elementwise(lambda x: scalar.multiply(x, x)),
     gradient=lambda x, out, dout: dout * x * 2,
+    algebra=Algebra(of_booleans="integers"),
     numerics=Numerics(keep_fp32=True),
 )
 def square(x: Tensor) -> Tensor:
@@ -342,7 +345,7 @@ def _extremum_gradient(x_wins: Value, tie: Value, dout: Value) -> tuple[Value, V
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.minimum),
     gradient=lambda x, y, out, dout: _extremum_gradient(x < y, x == y, dout),
-    algebra=Algebra(commutative=True, associative=True, idempotent=True, homogeneous=True, of_booleans=True),
+    algebra=Algebra(commutative=True, associative=True, idempotent=True, homogeneous=True, of_booleans="booleans"),
 )
 def minimum(x: Tensor, y: Tensor) -> Tensor:
     """The smaller one, NaN if either is; a tie halves the gradient. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
@@ -360,7 +363,7 @@ def minimum(x: Tensor, y: Tensor) -> Tensor:
     pattern=Pattern.BROADCAST,
     compute=elementwise(scalar.maximum),
     gradient=lambda x, y, out, dout: _extremum_gradient(x > y, x == y, dout),
-    algebra=Algebra(commutative=True, associative=True, idempotent=True, homogeneous=True, of_booleans=True),
+    algebra=Algebra(commutative=True, associative=True, idempotent=True, homogeneous=True, of_booleans="booleans"),
 )
 def maximum(x: Tensor, y: Tensor) -> Tensor:
     """The larger one, NaN if either is; a tie halves the gradient. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)).

@@ -9,7 +9,17 @@ import numpy as np
 from relay.ir.dims import add
 from relay.ir.sizes.facts import AT_LEAST, DIFFERENT, EQUAL, DimConstraint
 from relay.ir.types import BaseClass, BaseType
-from relay.ops.notation import Algebra, Element, Pattern, Relation, Tensor, Value, elementwise, number_like, register_op
+from relay.ops.notation import (
+    Algebra,
+    Element,
+    Pattern,
+    Relation,
+    Tensor,
+    Value,
+    elementwise,
+    number_like,
+    register_op,
+)
 from relay.ops.samples import case, cases
 from relay.ops.tir import scalar
 from relay.ops.tir.tvm_modules import tirx
@@ -19,7 +29,12 @@ from relay.typecheck.relations import broadcast, same_shape
 _truth = partial(register_op, pattern=Pattern.BROADCAST, no_gradient="the result is a boolean")
 _equality = partial(_truth, relation=Relation("T, T -> bool", broadcast), algebra=Algebra(commutative=True))
 _order = partial(_truth, relation=Relation("T, T -> bool", broadcast))
-_property = partial(_truth, pattern=Pattern.ELEMENTWISE, relation=Relation("T:number -> bool", same_shape))
+_property = partial(
+    _truth,
+    pattern=Pattern.ELEMENTWISE,
+    relation=Relation("T:number -> bool", same_shape),
+    algebra=Algebra(of_booleans="booleans"),
+)
 _logic = partial(_truth, relation=Relation("bool, bool -> bool", broadcast))
 _integer = partial(register_op, pattern=Pattern.BROADCAST, no_gradient="the result is an integer")
 _bits = partial(_integer, relation=Relation("T:int|bool, T -> T", broadcast))
@@ -258,7 +273,12 @@ _SHIFTS = cases(
     low=0.0,
     high=7.0,
 )
-_shift = partial(_integer, relation=Relation("T:int, T -> T", broadcast), sampler=_SHIFTS)
+_shift = partial(
+    _integer,
+    relation=Relation("T:int, T -> T", broadcast),
+    sampler=_SHIFTS,
+    algebra=Algebra(of_booleans="integers"),
+)
 
 
 @_shift(compute=elementwise(scalar.left_shift))

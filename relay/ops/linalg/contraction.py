@@ -19,7 +19,7 @@ from relay.errors import ShapeError
 from relay.ir.axes import AxisNames
 from relay.ir.types import Dim, Shape, show_shape
 from relay.operator.axes import AxesDiffer, carries
-from relay.ops.notation import Batch, Batching, Relation, Value, expansion
+from relay.ops.notation import Algebra, Batch, Batching, Relation, Value, expansion
 from relay.ops.samples import case, cases
 from relay.typecheck.dims import equal, follows_equal, normalize_axes, product
 
@@ -248,6 +248,7 @@ def _batched_einsum(batch: Batch, operands: Sequence[Value], subscripts: str) ->
 
 @expansion(
     relation=Relation("T:number.. -> T", _einsum_shape),
+    algebra=Algebra(of_booleans="booleans"),
     batching=Batching(rule=_batched_einsum),
     sampler=cases(
         case((2, 3), (3, 4), subscripts="ij,jk->ik"),
@@ -335,6 +336,7 @@ def _tensordot_shape(left: Shape, right: Shape, *, axes: object) -> Shape:
 
 @expansion(
     relation=Relation("T:number, T -> T", _tensordot_shape),
+    algebra=Algebra(of_booleans="booleans"),
     sampler=cases(
         case((2, 3, 4), (3, 4, 5)),
         case((2, 3), (3, 4), axes=1),
@@ -362,6 +364,7 @@ def _dot_shape(left: Shape, right: Shape) -> Shape:
 
 @expansion(
     relation=Relation("T:number, T -> T", _dot_shape),
+    algebra=Algebra(of_booleans="booleans"),
     sampler=cases(case((3,), (3,)), case((2, 3), (3, 4)), case((), (2, 3)), case((2, 3), (4, 3, 2)), case((0,), (0,))),
 )
 def dot(x: Value, y: Value) -> Value:
@@ -384,6 +387,7 @@ def _outer_shape(left: Shape, right: Shape) -> Shape:
 
 @expansion(
     relation=Relation("T:number, T -> T", _outer_shape),
+    algebra=Algebra(of_booleans="booleans"),
     sampler=cases(case((2,), (3,)), case((2, 2), (3,)), case((), (0,)), case((1,), (1,))),
 )
 def outer(x: Value, y: Value) -> Value:

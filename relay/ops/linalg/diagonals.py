@@ -133,6 +133,7 @@ def _diag_shape(shape: Shape, *, k: int) -> Shape:
 
 @expansion(
     relation=Relation("T:number -> T", _diag_shape),
+    algebra=Algebra(of_booleans="booleans"),
     sampler=cases(case((3,)), case((2,), k=-1), case((2, 3)), case((3, 3), k=1), case((0,))),
 )
 def diag(x: Value, k: int = 0) -> Value:

@@ -151,7 +151,7 @@ def _matmul_columns(x: Shape, y: Shape) -> Columns | None:
     compute=_matmul,
     gradient=_matmul_gradient,
     # associative: products of matrices; a vector stands first or last
-    algebra=Algebra(associative=True, columns=_matmul_columns, linear=(0, 1)),
+    algebra=Algebra(associative=True, columns=_matmul_columns, linear=(0, 1), of_booleans="booleans"),
     batching=Batching(rule=_batched_matmul, summed=_summed_matmul),
     numerics=Numerics(
         quantized=lambda x, y: x.op("quantized_dense", y.op("transpose")) if y.ndim == 2 else None,

@@ -272,7 +272,7 @@ def _highest_number(dtype: np.dtype[Any]) -> Any:
     relation=Relation("T:number -> T", relations.reduce_nonempty),
     pattern=Pattern.REDUCTION,
     indexing=Indexing(reduction_axes="axis"),
-    algebra=Algebra(of_booleans=True),
+    algebra=Algebra(of_booleans="booleans"),
     compute=_extremum(stages.maximum_along),
     gradient=_extremum_gradient,
     sampler=cases(
@@ -298,7 +298,7 @@ def max_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     relation=Relation("T:number -> T", relations.reduce_nonempty),
     pattern=Pattern.REDUCTION,
     indexing=Indexing(reduction_axes="axis"),
-    algebra=Algebra(of_booleans=True),
+    algebra=Algebra(of_booleans="booleans"),
     compute=_extremum(stages.minimum_along),
     gradient=_extremum_gradient,
     sampler=cases(
@@ -420,7 +420,7 @@ def _numpy_arg_extremum(function: Callable[..., Any], x: Tensor, axis: int | Non
 @register_op(
     relation=_argmax_type,
     pattern=Pattern.OPAQUE,
-    algebra=Algebra(of_booleans=True),
+    algebra=Algebra(of_booleans="integers"),
     compute=_arg_extremum("GT", stages.lowest_number),
     no_gradient="the result is an index",
     batching=Batching(rule=batching.in_row(batching.by_axes("axis"))),
@@ -440,7 +440,7 @@ def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False, ties: str
 @register_op(
     relation=_argmin_type,
     pattern=Pattern.OPAQUE,
-    algebra=Algebra(of_booleans=True),
+    algebra=Algebra(of_booleans="integers"),
     compute=_arg_extremum("LT", stages.highest_number),
     no_gradient="the result is an index",
     batching=Batching(rule=batching.in_row(batching.by_axes("axis"))),

@@ -11,7 +11,7 @@ floats are an error: one of them would lose digits, or the other one gain some t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 import numpy as np
@@ -21,7 +21,13 @@ from relay.ir.expr import OpCall
 from relay.ir.types import BASE_TYPES, BOOL, INT32, BaseClass, BaseType, TensorType, Unknown, prune
 from relay.operator import Operator, lookup
 from relay.operator.relation import BaseSignature
-from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Number, TypedBlockBuilder
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DynamicValue,
+    Number,
+    PythonNumber,
+    TypedBlockBuilder,
+)
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.unification import resolve
 
@@ -66,16 +72,43 @@ def promoted_operands(
     return found
 
 
-def are_booleans(operands: Sequence[AbstractValue]) -> bool:
-    """True if all operands are known to be tensors of booleans."""
-    return all(isinstance(operand, DynamicValue) and base_of(operand) == BOOL for operand in operands)
+def booleans_as_numbers(
+    checker: Checker, out: TypedBlockBuilder, operator: Operator, operands: Sequence[AbstractValue], span: Span | None
+) -> list[AbstractValue] | None:
+    """The operands of an operator of numbers that are booleans as integers, or None: it takes them as they are, or
+    other numbers decide what they become."""
+    kind = operator.algebra.of_booleans
+    booleans = [isinstance(operand, DynamicValue) and base_of(operand) == BOOL for operand in operands]
+    if kind is None or not any(booleans):
+        return None
+    if kind == "integers":
+        others = [o for o, is_boolean in zip(operands, booleans, strict=True) if not is_boolean]
+        ones = [o for o, is_boolean in zip(operands, booleans, strict=True) if is_boolean]
+        if others and (_are_truth_values(ones) or not all(map(_is_small, others))):
+            return None
+    elif not all(booleans) or _is_ambiguous(operator, operands):
+        return None
+    return [
+        convert(checker, out, o, INT32, span) if is_boolean and isinstance(o, DynamicValue) else o
+        for o, is_boolean in zip(operands, booleans, strict=True)
+    ]
 
 
-def are_truth_values(operands: Sequence[AbstractValue]) -> bool:
-    """True if several operands are single booleans: Python adds them as integers, and NumPy's as booleans."""
-    return len(operands) > 1 and all(
-        isinstance(o, DynamicValue) and resolve(o.type) == TensorType(BOOL, ()) for o in operands
-    )
+def _is_small(operand: AbstractValue) -> bool:
+    """True for a number by which booleans are shifted within an int32: NumPy's become int64."""
+    return type(operand) is PythonNumber and isinstance(operand.value, int) and -1 < operand.value < 31
+
+
+def _is_ambiguous(operator: Operator, operands: Sequence[AbstractValue]) -> bool:
+    """True for `+` of single booleans, or `abs` of one: Python's are integers, and NumPy's booleans."""
+    is_single = _are_truth_values(operands)
+    if len(operands) == 1:
+        return is_single and operator.algebra.homogeneous
+    return is_single and not operator.algebra.idempotent
+
+
+def _are_truth_values(operands: Iterable[AbstractValue]) -> bool:
+    return all(isinstance(o, DynamicValue) and resolve(o.type) == TensorType(BOOL, ()) for o in operands)
 
 
 def convert(

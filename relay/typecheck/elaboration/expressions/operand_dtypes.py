@@ -48,7 +48,7 @@ def unify_token(
                 help=_INTEGER_DIVISION,
             )
         raise TypeMismatch(
-            f"{operator_name(operator)} needs {class_names(token.classes)}, found {found}", help=_cast(token)
+            f"{operator_name(operator)} needs {class_names(token.classes)}, found {found}", help=_cast(token, found)
         )
     if token.is_variable:
         first = bound.setdefault(token.text, base)
@@ -63,7 +63,7 @@ def unify_token(
             mixed = any(isinstance(side, BaseType) and side.base_class is BaseClass.INTEGER for side in (left, right))
             raise TypeMismatch(clash.reason, help="convert: x.astype(relay.Float32)" if mixed else None) from None
         if token.is_variable and isinstance(left, Unknown) and isinstance(right, BaseType) and not right.is_float:
-            help = _INTEGER_DIVISION if operator.name == "divide" else _cast(token)
+            help = _INTEGER_DIVISION if operator.name == "divide" else _cast(token, right)
             raise TypeMismatch(f"{operator_name(operator)} needs floats, found {right}", help=help) from None
         if token.is_variable:
             raise TypeMismatch(
@@ -76,7 +76,9 @@ def unify_token(
         ) from None
 
 
-def _cast(token: BaseToken) -> str | None:
+def _cast(token: BaseToken, found: object) -> str | None:
+    if found == BOOL:
+        return "for the numbers 0 and 1 write x.astype(relay.Int32); booleans are combined by `&`, `|` and `^`"
     if token.classes == frozenset({BaseClass.FLOAT}):
         return "convert it: x.astype(relay.Float32)"
     if token.classes == frozenset({BaseClass.BOOL}):

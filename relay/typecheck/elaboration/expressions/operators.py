@@ -76,12 +76,11 @@ def apply(
 
     Raises TypeMismatch or ShapeError at `span`, with the operands' types as notes.
     """
-    is_ambiguous = not operator.algebra.idempotent and dtype_promotion.are_truth_values(operands)
-    if operator.algebra.of_booleans and dtype_promotion.are_booleans(operands) and not is_ambiguous:
-        numbers = [dtype_promotion.convert(checker, out, v, INT32, span) for v in operands]  # type: ignore[arg-type]
+    numbers = dtype_promotion.booleans_as_numbers(checker, out, operator, operands, span)
+    if numbers is not None:
         result = apply(checker, out, operator, numbers, attributes, span, described)
-        has_their_dtype = isinstance(operator.relation, Relation)  # which places have not
-        return dtype_promotion.convert(checker, out, result, BOOL, span) if has_their_dtype else result
+        is_integer = operator.algebra.of_booleans == "integers"
+        return result if is_integer else dtype_promotion.convert(checker, out, result, BOOL, span)
     while True:
         try:
             return _apply(checker, out, operator, operands, attributes, span, described)

@@ -188,7 +188,7 @@ def _float_power(call: Call, x: AbstractValue, y: AbstractValue, /) -> AbstractV
     numbers = [PythonNumber(float(a.specialize()), span) if type(a) is PythonNumber else a for a in (x, y)]
     types = [prune(a.type) for a in numbers if isinstance(a, DynamicValue) and not a.of_range]
     bases = [prune(t.base) for t in types if isinstance(t, TensorType)]
-    if any(isinstance(b, BaseType) and b.base_class is BaseClass.INTEGER for b in bases):
+    if any(isinstance(b, BaseType) and not b.is_float for b in bases):
         help = "convert: math.pow(float(n), 2.0); or n ** 2, which is an integer"
         raise TypeCheckError("math.pow needs floats, found integers", span, help=help)
     return checker.engine.apply_operator(checker, out, "power", numbers, {}, span, [])
