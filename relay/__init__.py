@@ -27,6 +27,8 @@ from relay.api import tree
 from relay.api.batching import vmap
 from relay.api.devices import device_put
 from relay.api.differentiation import checkpoint, grad, hessian, jacobian, jvp, value_and_grad, vjp
+from relay.api.effects import params, rng
+from relay.api.effects.params import param
 from relay.api.function import RelayFunction, explain
 from relay.api.function import data_class as _data_class
 from relay.api.function import decorate as _decorate
@@ -423,6 +425,8 @@ __all__ = [
     "load",
     "optimize",
     "overload",
+    "param",
+    "params",
     "parse",
     "pmax",
     "pmean",
@@ -437,6 +441,7 @@ __all__ = [
     "relay",
     "rename_axes",
     "replace",
+    "rng",
     "shape_var",
     "to_int8",
     "to_text",

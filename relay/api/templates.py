@@ -56,7 +56,8 @@ OPERATORS = ("reshape", "zeros", "zeros_like", "sum", "multiply", "stack")
 
 @attrs.frozen(eq=False)
 class TextTemplate:
-    """A template by its text: `text(parameters, options)`. `names` are those that only its text mentions."""
+    """A template by its text: `text(parameters, options)`. `names` are those that only its text mentions. What it makes
+    takes a `first` parameter before those of the function, if that has a name."""
 
     name: str
     called: bool
@@ -66,6 +67,7 @@ class TextTemplate:
     recomputes: bool = False
     repeats: bool = False
     names: Mapping[str, object] = attrs.field(factory=dict)
+    first: str = ""
 
     def function(self, parameters: Parameters, options: Mapping[str, object]) -> Function:
         """The surface code for a function with these parameters. Raises TypeCheckError for wrong options."""
@@ -73,7 +75,8 @@ class TextTemplate:
         code = _parse_template(f"<relay.{self.name}>", self.text(parameters, options)).function
         if self.called:
             return code
-        return attrs.evolve(code, signature=tuple(s for _, s in parameters), rule=rule)  # type: ignore[misc]
+        first = (Parameter(),) if self.first else ()
+        return attrs.evolve(code, signature=(*first, *(s for _, s in parameters)), rule=rule)  # type: ignore[misc]
 
     def globals(self) -> Mapping[str, object]:
         """The objects that its code mentions."""

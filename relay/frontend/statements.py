@@ -22,6 +22,9 @@ from relay.ir.expr import Arm, Assert, Atom, Block, Dead, Exit, If, Static, Yiel
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.surface import Apply
 
+HANDLERS = ("rng.use", "params.use")
+"""The handlers of effects that stand in a `with`."""
+
 
 def lower_statements(context: Context, statements: Sequence[ast.stmt]) -> None:
     """Translate statements into the current block. A mistake is noted, and translation goes on after its statement."""
@@ -78,8 +81,8 @@ def _lower_statement(context: Context, node: ast.stmt) -> None:
             lower_match(context, node)
         case ast.Try(handlers=[], orelse=[]) if not _leaves_early(node.body):
             context.statements([*node.body, *node.finalbody])  # an error ends the program
-        case ast.With() if all(_changes_nothing(context, item) for item in node.items):
-            context.statements(node.body)
+        case ast.With():
+            _lower_with(context, node)
         case ast.Raise():
             _lower_assert(context, _assert_false(context, node))
         case ast.Assert():
@@ -222,22 +225,48 @@ def _leaves_early(statements: Sequence[ast.stmt]) -> bool:
     return any(isinstance(n, ast.Return | ast.Break | ast.Continue) for s in statements for n in ast.walk(s))
 
 
-def _changes_nothing(context: Context, item: ast.withitem) -> bool:
-    """True if the context of a `with` changes nothing of what a program computes: NumPy's `errstate`, and
-    `contextlib.nullcontext()`."""
-    if item.optional_vars is not None or not isinstance(item.context_expr, ast.Call):
-        return False
+def _lower_with(context: Context, node: ast.With) -> None:
+    """A `with` that handles effects, `relay.rng.use(key)` or `relay.params.use(values)`, or changes nothing of what a
+    program computes: NumPy's `errstate`, and `contextlib.nullcontext()`."""
+    names = [_handler_name(context, item) for item in node.items]
+    if None in names:
+        raise refuse_statement(context.file, node)
+    span = context.file.keyword_span(node)
+    entered = 0
+    for name, item in zip(names, node.items, strict=True):
+        if name:
+            assert isinstance(item.context_expr, ast.Call)
+            (given,) = item.context_expr.args
+            place = context.span(item.context_expr)
+            context.bind(
+                Apply(Static(Intrinsic(f"enter_{name}"), place), (context.atom(given),), (), place), "entered", place
+            )
+            entered += 1
+    context.statements(node.body)
+    for _ in range(entered if context.block.is_open else 0):
+        context.bind(Apply(Static(Intrinsic("leave_handler"), span), (), (), span), "left", span)
+
+
+def _handler_name(context: Context, item: ast.withitem) -> str | None:
+    """The builtin of a handler; "" for the context of a `with` that changes nothing, None for another one."""
+    call = item.context_expr
+    if item.optional_vars is not None or not isinstance(call, ast.Call):
+        return None
     path: list[str] = []
-    function = item.context_expr.func
+    function = call.func
     while isinstance(function, ast.Attribute):
         path.insert(0, function.attr)
         function = function.value
     if not isinstance(function, ast.Name) or context.defines(function.id):
-        return False
+        return None
     found = context.scope.resolve(function.id)
     for name in path:
         found = getattr(found, name, None)
-    return found in (np.errstate, contextlib.nullcontext) and (found is np.errstate or not item.context_expr.args)
+    if found is np.errstate or (found is contextlib.nullcontext and not call.args):
+        return ""
+    builtin = getattr(found, "__relay_builtin__", None)
+    is_handler = builtin in HANDLERS and len(call.args) == 1 and not call.keywords
+    return str(builtin) if is_handler else None
 
 
 def _is_none(node: ast.expr) -> bool:

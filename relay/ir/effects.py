@@ -1,4 +1,5 @@
-"""Effects of a call: `io` (prints), `ref` (reads or writes outer references), `assert` (may fail).
+"""Effects of a call: `io` (prints), `ref` (reads or writes outer references), `assert` (may fail), `rng` (draws random
+numbers), `param` (has parameters). The last two have handlers.
 
 A function's type holds the names of its effects; while a program is checked it holds `Effects`, which are known when
 all that is called has been checked. Types that differ in them only are equal.
@@ -6,7 +7,7 @@ all that is called has been checked. Types that differ in them only are equal.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import attrs
@@ -34,13 +35,14 @@ class Effects:
 
     Effects on references that a call makes itself cannot be seen from outside: `own` holds their variables, and such
     effects do not count. A reference that is passed to a function is its parameter there; the
-    call says which argument that is.
+    call says which argument that is. One kind may be `handled`: others do not see it.
     """
 
     found: list[Effect | Effects | _Call] = attrs.field(factory=list)
     variable: str | None = None
     pure: bool = False
     own: set[Hashable] = attrs.field(factory=set)
+    handled: str | None = None
 
     def include(self, other: Effects, arguments: Mapping[Hashable, Hashable] | None = None) -> None:
         """Add all effects of another function, also those that are found later. `arguments`: the arguments of the
@@ -110,6 +112,8 @@ class Effects:
                 inner = seen[_part_effects(part)]
             arguments = part.arguments if isinstance(part, _Call) else {}
             for one in inner:
+                if isinstance(one, Effect) and one.kind == self.handled:
+                    continue
                 if isinstance(one, Effect) and one.reference is not None:
                     if one.reference in arguments:
                         one = attrs.evolve(one, reference=arguments[one.reference])
@@ -133,18 +137,18 @@ def _part_effects(part: Effects | _Call) -> Effects:
 
 @attrs.frozen
 class Purity:
-    """A demand on a function, `what`, to have no effects: where that is required, and what may be done. `only`: the one
-    thing that it must not do. `call`: where it is passed."""
+    """A demand on a function, `what`, to have no effects: where that is required, and what may be done. `only`: the
+    things that it must not do. `call`: where it is passed."""
 
     what: str
     span: Span | None
     help: str
-    only: str | None = None
+    only: Sequence[str] | None = None
     call: Span | None = None
 
     def first_violation(self, effects: Effects) -> Effect | None:
         """The first effect that there must not be."""
-        return next((e for e in effects.all_effects() if self.only in (None, e.what)), None)
+        return next((e for e in effects.all_effects() if self.only is None or e.what in self.only), None)
 
 
 EffectNames: TypeAlias = Iterable[str] | None

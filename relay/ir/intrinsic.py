@@ -21,6 +21,8 @@ is_none(x)                   `x is None`
 contains(x, xs)              `x in xs`
 format(text, x, format, ..)  an f-string
 print(x, .., sep, end)       `print`
+enter_rng.use(key), enter_params.use(values), leave_handler()
+                             the `with` of a handler of effects
 assert(c, text)              an assertion with an f-string
 """
 

@@ -28,7 +28,7 @@ def doubled(x):
 
 NAMES = {"Layer": Layer, "functools": functools, "doubled": doubled, "Any": relay.Any}
 
-TRY = "`except`; `raise` of what is no class; `with` of anything but `np.errstate`"
+TRY = "`except`; `raise` of what is no class; `with` of anything but `np.errstate` and handlers"
 MODULES = "`class`, `import`, `global` in a function"
 GENERATORS = "`yield`, `await`, `async`"
 SETS = "sets of run-time values, bytes, complex numbers, `!a` in f-strings"

@@ -23,7 +23,10 @@ EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
 STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
     ast.Try: ("`try`", "check the condition before with `if`; errors stop the program"),
     ast.TryStar: ("`try`", "check the condition before with `if`; errors stop the program"),
-    ast.With: ("`with`", "leave it out, or write it around the call; relay.stop_gradient(x) holds a value constant"),
+    ast.With: (
+        "`with`",
+        "leave it out, or write it around the call; there are `with relay.rng.use(key):` and params.use",
+    ),
     ast.AsyncWith: ("`async with`", "call what it needs before and after"),
     ast.AsyncFor: ("`async for`", "write a plain `for`"),
     ast.AsyncFunctionDef: ("`async def`", "write a plain `def`"),

@@ -41,6 +41,7 @@ from relay.typecheck.dims import refuse_made
 
 if TYPE_CHECKING:
     from relay.typecheck.elaboration.checker import Instance
+    from relay.typecheck.elaboration.effects.evidence import Evidence
 
 TEMPLATE = "<relay."
 """The beginning of the file names that templates appear to come from."""
@@ -270,7 +271,8 @@ class LocalFunction:
 
     `slot` is the place of its definition, and `sizes` are those in scope there. Its instances are bound there, or where
     the last of the sizes in their types is bound. A `partial` one may be differentiated with respect to references,
-    which have no gradients. It is defined `inside` an instance of the function around it.
+    which have no gradients. It is defined `inside` an instance of the function around it, and inside of handlers of
+    effects, whose `evidence` it sees.
     """
 
     function: Function
@@ -282,6 +284,7 @@ class LocalFunction:
     pure: Purity | None = None
     partial: bool = False
     inside: Instance | None = None
+    evidence: tuple[Evidence, ...] = ()
 
 
 @attrs.frozen(eq=False)

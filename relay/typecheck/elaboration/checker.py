@@ -50,7 +50,9 @@ from relay.ir.types import (
 )
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
+    Context,
     DynamicValue,
+    LocalFunction,
     Number,
     Size,
     SizeExpression,
@@ -278,6 +280,13 @@ class Checker(Constraints):
     def materialize(self, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> DynamicValue:
         """The entity as a value of the typed IR. Raises TypeCheckError for what has no value."""
         return self.engine.materialize(self, out, entity, span)
+
+    def function_here(
+        self, out: TypedBlockBuilder, function: Function, environment: dict[Var, AbstractValue], context: Context
+    ) -> LocalFunction:
+        """A local function that is defined at the place at hand."""
+        slot, sizes, seen = out.slot(), self.sizes_in_scope(), self.frame.evidence
+        return LocalFunction(function, environment, slot, sizes, context, function.name, evidence=seen)
 
     def final_type(self, type_: Type) -> Type:
         """A type in the finished program: without variables, its data types monomorphic (unless a scheme is sought)."""

@@ -14,10 +14,11 @@ from relay.errors import Label, Span
 from relay.ir.dims import DataDependentDim, Dim
 from relay.ir.effects import Effects
 from relay.ir.expr import LoopLabel
-from relay.typecheck.elaboration.abstract_values import TypedBlockBuilder
+from relay.typecheck.elaboration.abstract_values import LocalFunction, TypedBlockBuilder
 
 if TYPE_CHECKING:
     from relay.typecheck.elaboration.checker import Instance
+    from relay.typecheck.elaboration.effects.evidence import Evidence
 
 _SHOWN_CALLS = 8
 
@@ -38,6 +39,7 @@ class Frame:
     filling: tuple[LoopLabel, ...] = ()  # loops around that fill lists, and might be copied for each round
     copies: int = 1  # of how many copies of loops' bodies this is one
     axes: tuple[tuple[str, Dim], ...] = ()  # of examples, around: their names and sizes, the innermost last
+    evidence: tuple[Evidence, ...] = ()  # of handlers that the function at hand sees
 
     def labels(self) -> tuple[Label, ...]:
         """The places from which the function under elaboration was called, innermost first."""
@@ -48,14 +50,15 @@ class Frame:
     def of_function(self, instance: Instance, name: str, span: Span | None) -> Frame:
         """In the body of a function that is called here."""
         calls = (*self.calls, (name, span))
-        return attrs.evolve(self, effects=instance.effects, active=(*self.active, instance), calls=calls)
+        seen = instance.code.evidence if isinstance(instance.code, LocalFunction) else ()
+        return attrs.evolve(self, effects=instance.effects, active=(*self.active, instance), calls=calls, evidence=seen)
 
     def in_block(self, out: TypedBlockBuilder) -> Frame:
         """In a block that is being written. (Written out, for there are many blocks.)"""
         scopes = (*self.scopes, (out, list[DataDependentDim]()))
         return Frame(
             self.effects, self.active, self.calls, scopes, self.maybe,
-            self.chosen_by_sizes, self.chosen_by_call, self.filling, self.copies, self.axes,
+            self.chosen_by_sizes, self.chosen_by_call, self.filling, self.copies, self.axes, self.evidence,
         )  # fmt: skip
 
     def outermost_frame(self) -> Frame:

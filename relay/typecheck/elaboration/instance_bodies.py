@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 import attrs
 
 from relay.errors import Label, Span, TypeMismatch
-from relay.ir.effects import Effects, Purity
+from relay.ir.effects import Effects
 from relay.ir.expr import (
     Exit,
     Function,
@@ -154,8 +154,7 @@ class InstanceElaboration:
             instance = Instance(name, request.code, types, statics, result, Global(name), numbers=request.numbers)
             checker.module.globals[name] = instance
             if callee.definition.pure:
-                help = "leave `pure=True` out, or return what it would print"
-                checker.pure.append((instance.effects, Purity(function.name, function.span, help)))
+                checker.pure.append((instance.effects, effects.declared_purity(function)))
         else:
             own = Effects()
             target = checker.variable(function.name, FunctionType(types, result, (), own), function.span)

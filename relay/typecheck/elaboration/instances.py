@@ -43,6 +43,7 @@ from relay.typecheck.elaboration.control_flow import recursive_results
 from relay.typecheck.elaboration.dynamic_shapes import polymorphic_recursion
 from relay.typecheck.elaboration.dynamic_shapes.data_dependent import fit_arguments, pack_sizes, packed_value
 from relay.typecheck.elaboration.effects import effects
+from relay.typecheck.elaboration.effects.evidence import with_evidence
 from relay.typecheck.elaboration.expressions.arguments import (
     bind_arguments,
     require_static,
@@ -115,6 +116,7 @@ def call_function(
     callee = rank_n_types.localize_callee(
         checker, out, callee, [e for e, v in zip(entities, values, strict=True) if v is None]
     )
+    callee = with_evidence(checker, callee)
     if _calls_itself(checker, callee):  # a recursion may call with other sizes each time
         values = [None if v is None else packed_value(checker, out, v, None, None, span) for v in values]
     values = polymorphic_recursion.widen_varying_sizes(checker, out, function, values, span)

@@ -101,7 +101,7 @@ def as_function(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue)
         return None
     itself, function = owner.code
     context = Context({}, {}, TemplateScope({}))
-    return LocalFunction(function, {itself: entity}, out.slot(), checker.sizes_in_scope(), context, function.name)
+    return checker.function_here(out, function, {itself: entity}, context)
 
 
 def to_call(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> DynamicValue | None:

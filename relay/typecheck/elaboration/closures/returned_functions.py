@@ -429,7 +429,8 @@ class _ResultUnpacker:
         scope = node.scope if not isinstance(node.scope, LinkedScope) else TemplateScope(names)
         context = Context({}, {}, scope, annotated)
         slot, sizes = self.out.slot(), self.checker.sizes_in_scope()
-        made = LocalFunction(node.function, environment, slot, sizes, context, node.name)
+        evidence = self.checker.frame.evidence
+        made = LocalFunction(node.function, environment, slot, sizes, context, node.name, evidence=evidence)
         self._closures[node.number] = made
         if isinstance(node.scope, LinkedScope):
             names.update(node.scope.others)

@@ -82,7 +82,7 @@ def without_lists(
     signature = tuple(Parameter() for _ in parameters)
     code = Function("stacked", parameters, body, label, None, signature, None, span)
     context = Context({}, {}, TemplateScope({"f__": function}))
-    return LocalFunction(code, {}, out.slot(), checker.sizes_in_scope(), context, code.name)
+    return checker.function_here(out, code, {}, context)
 
 
 def stack_lists(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:

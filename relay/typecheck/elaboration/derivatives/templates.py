@@ -55,7 +55,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.constraints import default_of
-from relay.typecheck.elaboration.derivatives import examples, list_gradients, tangents
+from relay.typecheck.elaboration.derivatives import effect_handlers, examples, list_gradients, tangents
 from relay.typecheck.elaboration.derivatives.gradient_paths import check_parameters, explain
 from relay.typecheck.elaboration.derivatives.template_scopes import TemplateScope
 from relay.typecheck.elaboration.diagnostics.descriptions import structure_of
@@ -104,7 +104,7 @@ def instantiate(
     except TypeCheckError as error:
         raise error.with_span(span) from None
     scope = TemplateScope({**template.globals(), "f__": function})
-    return LocalFunction(code, {}, out.slot(), checker.sizes_in_scope(), Context({}, {}, scope), code.name)
+    return checker.function_here(out, code, {}, Context({}, {}, scope))
 
 
 def positional_parameters(count: int) -> list[tuple[str, Parameter]]:
@@ -228,6 +228,8 @@ def apply(
             return _map(checker, out, arguments[1], apply_pair, span)
         case _ if name in examples.OPERATIONS:
             return examples.apply(checker, context, out, name, arguments, span)
+        case _ if name in effect_handlers.OPERATIONS:
+            return effect_handlers.apply(checker, context, out, name, arguments, span)
         case _:
             raise InternalError(f"{name} is not a structural operation")
 

@@ -22,6 +22,10 @@ READS = "reads a reference"
 
 WRITES = "writes a reference"
 
+DRAWS = "draws random numbers"
+
+HAS_PARAMETERS = "has parameters"
+
 
 Field: TypeAlias = tuple[DataDefinition, str, int]
 """A field of a data type: the name of its constructor, and its position there."""

@@ -6,7 +6,7 @@ import attrs
 
 from relay.errors import Span
 from relay.ir.effects import Effects, Purity
-from relay.ir.expr import Var
+from relay.ir.expr import Function, Var
 from relay.ir.types import DataType, FunctionType, RefType, StackType, TupleType, Type, prune
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -16,7 +16,7 @@ from relay.typecheck.elaboration.abstract_values import (
     LocalFunction,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.effects.effect_notes import IMPURE, WRITES
+from relay.typecheck.elaboration.effects.effect_notes import DRAWS, IMPURE, WRITES
 from relay.typecheck.mapping import map_type
 
 
@@ -27,6 +27,11 @@ def declared_pure(entity: AbstractValue, parameter: Var, function: str, call: Sp
         return entity
     what = f"argument {parameter.name} of {function}"
     return attrs.evolve(entity, pure=Purity(what, parameter.span, IMPURE, call=call))
+
+
+def declared_purity(function: Function) -> Purity:
+    """The demand of `@relay(pure=True)`."""
+    return Purity(function.name, function.span, "leave `pure=True` out, or return what it would print")
 
 
 def demand_purity(checker: Checker, callee: GlobalFunction | LocalFunction, effects: Effects) -> None:
@@ -57,8 +62,8 @@ def _writes_nothing(name: str, span: Span | None) -> Purity:
     return Purity(
         f"the function that {name} evaluates many times",
         span,
-        "let it return the new value instead of writing it",
-        only=WRITES,
+        "let it return the new value instead of writing it, and take what it draws as an argument",
+        only=(WRITES, DRAWS),
     )
 
 

@@ -273,7 +273,8 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             captured = {v: context.lookup(v) for v in mentioned if _is_bound(context, v)}
             around = checker.frame.active[-1] if checker.frame.active else None
             sizes = checker.sizes_in_scope()
-            entity = LocalFunction(function, captured, out.slot(), sizes, context, function.name, inside=around)
+            seen, name = checker.frame.evidence, function.name
+            entity = LocalFunction(function, captured, out.slot(), sizes, context, name, inside=around, evidence=seen)
             checker.unseen_functions.setdefault(id(function), (entity, value))
         case Unpack(atom, count, span):
             for target, part in zip(targets, unpack(checker, out, used_value(atom), count, span), strict=True):

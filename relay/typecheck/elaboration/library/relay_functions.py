@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 from relay.ir.expr import Binding, Breakpoint
 from relay.ir.intrinsic import Intrinsic
+from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import AbstractValue, PythonNumber, PythonObject
-from relay.typecheck.elaboration.derivatives import collectives, derivatives, templates
+from relay.typecheck.elaboration.derivatives import collectives, derivatives, effect_handlers, templates
 from relay.typecheck.elaboration.derivatives.template_scopes import STRUCTURAL
+from relay.typecheck.elaboration.effects.evidence import PARAM, RNG
 from relay.typecheck.elaboration.expressions import axis_alignment, references
 from relay.typecheck.elaboration.library import trees
 from relay.typecheck.elaboration.library.overloads import Call, Rule, implements
@@ -106,6 +108,48 @@ def _all_gather(
 @_implements("axis_index")
 def _axis_index(call: Call, axis_name: AbstractValue) -> AbstractValue:
     return collectives.index(call.checker, call.out, axis_name, call.span)
+
+
+@_implements("param")
+def _param(call: Call, name: AbstractValue, shape: AbstractValue, init: AbstractValue) -> AbstractValue:
+    return effect_handlers.parameter(call.checker, call.context, call.out, (name, shape, init), call.span)
+
+
+@_implements("enter_rng.use")
+def _enter_rng(call: Call, key: AbstractValue) -> AbstractValue:
+    return effect_handlers.enter(call.checker, call.out, RNG, key, call.span)
+
+
+@_implements("enter_params.use")
+def _enter_params(call: Call, values: AbstractValue) -> AbstractValue:
+    return effect_handlers.enter(call.checker, call.out, PARAM, values, call.span)
+
+
+@_implements("leave_handler")
+def _leave_handler(call: Call) -> AbstractValue:
+    return effect_handlers.leave(call.checker)
+
+
+@_implements("rng.key")
+def _key(call: Call) -> AbstractValue:
+    return effect_handlers.next_key(call.checker, call.out, "relay.rng.key", call.span)
+
+
+def _draw(name: str) -> None:
+    @_implements(f"rng.{name}")
+    def rule(call: Call, /, *arguments: AbstractValue, **options: AbstractValue) -> AbstractValue:
+        key = effect_handlers.next_key(call.checker, call.out, f"relay.rng.{name}", call.span)
+        operator = PythonObject(lookup(f"random_{name}"))
+        given = [key, *arguments]
+        return call.checker.engine.call(
+            call.checker, call.context, call.out, operator, given, call.keywords, call.span, call.described
+        )
+
+
+for _name in (
+    *("bernoulli", "bits", "categorical", "exponential", "gumbel", "normal", "permutation", "randint", "uniform"),
+):
+    _draw(_name)
 
 
 def _tree(name: str) -> None:

@@ -170,8 +170,7 @@ def localize_callee(
             return instance.code
     definition = callee.definition
     context = Context({}, {}, definition.scope)
-    function = definition.function
-    return LocalFunction(function, {}, out.slot(), checker.sizes_in_scope(), context, function.name)
+    return checker.function_here(out, definition.function, {}, context)
 
 
 def require_right(checker: Checker, definition: Definition) -> None:

@@ -93,7 +93,7 @@ def _with_arguments(
     body = Block((Binding((result,), call),), Exit(label, (result,), span))
     parameters, signature = tuple(v for v, _ in left), tuple(s for _, s in left)
     function = Function(name, parameters, body, label, None, signature, None, code.span)
-    return LocalFunction(function, environment, out.slot(), checker.sizes_in_scope(), empty_context(), name)
+    return checker.function_here(out, function, environment, empty_context())
 
 
 def _function(method: Method) -> GlobalFunction | None:

@@ -64,6 +64,7 @@ from relay.typecheck.elaboration.derivatives import gradient_types, labeled_stru
 from relay.typecheck.elaboration.derivatives.gradient_paths import check_parameters, explain
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.effects.effects import demand_purity
+from relay.typecheck.elaboration.effects.evidence import with_evidence
 from relay.typecheck.elaboration.expressions import weak_types
 from relay.typecheck.elaboration.expressions.arguments import (
     bind_arguments,
@@ -115,6 +116,7 @@ def function_value(
         if isinstance(entity, PythonObject) and isinstance(entity.value, BaseType | Unknown):
             raise TypeCheckError("dtypes are compile-time values", span, help="compare it: x.dtype == relay.Float32")
         raise TypeCheckError(f"a Python {what} is not a value of a Relay program", span, help=_suggestion(entity))
+    entity = with_evidence(checker, entity)
     function = surface_function(entity)
     count = len(function.parameters) - len(fixed)
     parameters = tuple(checker.solver.fresh_variable(Kind.Type) for _ in range(count))

@@ -47,4 +47,4 @@ def operator_function(checker: Checker, operator: object, out: TypedBlockBuilder
         def names(self) -> list[str]:
             return []
 
-    return LocalFunction(function, {}, out.slot(), checker.sizes_in_scope(), Context({}, {}, NoScope()), name)
+    return checker.function_here(out, function, {}, Context({}, {}, NoScope()))

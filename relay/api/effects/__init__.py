@@ -1,0 +1,1 @@
+"""Effects with handlers: random numbers with implicit keys (`rng.py`), and parameters (`params.py`)."""
