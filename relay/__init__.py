@@ -257,6 +257,7 @@ class _Relay(_types.ModuleType, _Operators):
         donate_argnums: int | _Sequence[int] = ...,
         fallback: str | None = ...,
         check: str | None = ...,
+        precision: str = ...,
     ) -> _Decorator: ...
     def __call__(
         self,
@@ -272,6 +273,7 @@ class _Relay(_types.ModuleType, _Operators):
         donate_argnums: int | _Sequence[int] = (),
         fallback: str | None = None,
         check: str | None = None,
+        precision: str = "float32",
         **others: _Any,
     ) -> _Any:
         """Make a Python function one of the language. Raises FrontendError at its line, CompileError for an option.
@@ -282,13 +284,24 @@ class _Relay(_types.ModuleType, _Operators):
         `Array` given to them cannot be used afterwards. `fallback="interpret"`: a program that cannot be compiled, by a
         bug of Relay, runs on the interpreter, with a RelayWarning; with "error" it raises InternalError, whatever
         RELAY_FALLBACK says. `check="nan"`: a NaN or infinity in the result of a compiled call is an ExecutionError that
-        tells where it comes from, as `relay.debug.find_nan` finds it.
+        tells where it comes from, as `relay.debug.find_nan` finds it. `precision="float16"` or "bfloat16": products and
+        convolutions of float32 compute in it, with sums in float32, and what loses digits there stays in float32
+        (`relay.transform.to_mixed_precision`); parameters and results keep their types.
         """
         __tracebackhide__ = True
         if others:
             _options(others)
         chosen = _Options(
-            target, opt_level, static_argnames, dynamic, pure, donate_argnames, donate_argnums, fallback, check
+            target,
+            opt_level,
+            static_argnames,
+            dynamic,
+            pure,
+            donate_argnames,
+            donate_argnums,
+            fallback,
+            check,
+            precision,
         )
         if function is not None:
             return _decorate(function, chosen, _sys._getframe(1))
@@ -297,6 +310,7 @@ class _Relay(_types.ModuleType, _Operators):
 
 _PRELUDE = ("List", "Option", "Tree", "prelude")
 _TOOLS = {
+    "amp": "relay.library.amp",
     "builder": "relay.api.builder",
     "debug": "relay.debug",
     "lax": "relay.library.lax",

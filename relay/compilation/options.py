@@ -14,6 +14,10 @@ from relay.compilation.stages import DEFAULT_LEVEL, check_target
 from relay.errors import CompileError
 from relay.ir.definition import MISSING
 from relay.transform.pipeline import LEVELS
+from relay.transform.precision.mixed_precision import SHORT
+
+FULL = "float32"
+"""The precision of programs that compute as they are written."""
 
 
 @attrs.frozen(eq=False)
@@ -29,6 +33,7 @@ class Options:
     donate_argnums: int | Sequence[int] = ()
     fallback: str | None = None  # what runs a program that cannot be compiled; None: as RELAY_FALLBACK says
     check: str | None = None  # what is checked in results of compiled calls
+    precision: str = FULL  # in which products and convolutions compute
 
     def __attrs_post_init__(self) -> None:
         check_target(self.target)
@@ -54,6 +59,9 @@ class Options:
                 "a checked call reads its arguments again, so it cannot donate them",
                 help="leave out `check`, or donate_argnames and donate_argnums",
             )
+        if self.precision not in (FULL, *SHORT):
+            help = f"it is one of {_word_list((FULL, *SHORT))}"
+            raise CompileError(f"there is no precision {self.precision!r}", help=help)
         for name in ("static_argnames", "donate_argnames"):
             given = getattr(self, name)
             names = given if isinstance(given, Sequence) else (None,)

@@ -23,7 +23,7 @@ from relay.calling.parameters import has_annotated_sizes
 from relay.calling.programs.program_table import Compilation, ProgramTable
 from relay.calling.programs.shape_policy import axes, refuse_sizes
 from relay.codegen.runtime.native_stacks import with_room
-from relay.compilation.options import Options
+from relay.compilation.options import FULL, Options
 from relay.compilation.stages import CompiledSignature
 from relay.errors import CompileError, RelayError, bugs_of
 from relay.frontend.scope import SnapshotScope
@@ -36,6 +36,7 @@ from relay.support.gc_pause import without_collection
 from relay.support.locks import Lock, compiling
 from relay.support.phases import PhaseTimes, phase, recorded_phases
 from relay.transform.core.derivative_orders import check_orders
+from relay.transform.precision.mixed_precision import to_mixed_precision
 from relay.typecheck.elaboration import Argument, Elaborated, elaborate_structured, load, scheme
 from relay.typecheck.elaboration.argument_sources import Places
 
@@ -165,8 +166,9 @@ class FunctionCompiler:
         opens = needs_defunctionalization(made)
         if opens:
             made = attrs.evolve(made, module=defunctionalized_module(made, self.owner, effects))
+        module, precision = made.module, self.options.precision
         lowered = CompiledSignature(
-            made.module,
+            module if precision == FULL else to_mixed_precision(module, precision),  # type: ignore[arg-type]
             made.result,
             self.options.opt_level,
             self.donated,
