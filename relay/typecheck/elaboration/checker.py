@@ -144,6 +144,7 @@ class Checker(Constraints):
         self.read_early: list[tuple[Type, Span, RelayError]] = []  # those with fields that are read before an append
         self.gradients: dict[Tuple, tuple[int, ...]] = {}  # with respect to several parameters, at these positions
         self.used_early: list[Instance] = []  # functions that call themselves, whose results were not known then
+        self.uses_of_variables: dict[str, dict[str, Span]] = {}  # that functions capture: where they are read first
         self.none_cells: dict[Span, Type] = {}  # by where they are made: what references that begin as None hold later
         self.used_cells: dict[Span, RelayError] = {}  # those of them that are used before anything is written
         self.none_tests = NoneTests()  # what conditions say of what may be None

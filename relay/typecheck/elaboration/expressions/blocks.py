@@ -290,11 +290,14 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             )
         case RefNew(atom, span):
             entity = references.new_reference(checker, out, entity_of(atom), span)
+            if not dynamic_lists.is_growing(entity_of(atom)):  # as what has no value yet is kept
+                references.note_use(checker, atom, "first assigned here", span)
         case RefRead(atom, span):
+            references.note_use(checker, atom, "read here", span)
             entity = references.read(checker, out, used_value(atom), span)
         case RefWrite(atom, new, span):
             checker.rounds.store((atom, new), (entity_of(atom), entity_of(new)))
-            references.write(checker, out, entity_of(atom), entity_of(new), span)
+            references.assign_variable(checker, out, atom, entity_of(atom), entity_of(new), span)
             entity = None
         case SetAttribute(atom, name, new, span):
             if name != "value":
