@@ -59,6 +59,18 @@ class BlockBuilder:
         self.items.append(place)
         return place
 
+    @property
+    def length(self) -> int:
+        """The number of bindings. None is made to count them: what a deferred one holds may be deferred, too."""
+        count, pending = 0, [self]
+        while pending:
+            for item in pending.pop().items:
+                if isinstance(item, BlockBuilder):
+                    pending.append(item)
+                else:
+                    count += 1
+        return count
+
     def all_bindings(self) -> tuple[Binding, ...]:
         """Everything written, in order."""
         found: list[Binding] = []

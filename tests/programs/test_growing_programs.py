@@ -95,6 +95,19 @@ def closures(n: int) -> str:
     return joined(["f0 = lambda v: np.sin(v)", *lines, f"return f{n - 1}(x).sum()"])
 
 
+def inside(n: int) -> str:
+    """Functions that are defined inside of each other."""
+    heads = [f"{'    ' * k}def f{k}(v{k}):" for k in range(n)]
+    ends = [f"{'    ' * k}return f{k}(0.5)" for k in reversed(range(n))]
+    return joined([*heads, f"{'    ' * n}return v{n - 1} * x.sum()", *ends])
+
+
+def called_twice(n: int) -> str:
+    """Functions that call the one before twice, so that the calls double with each."""
+    lines = [f"f{k} = lambda v: f{k - 1}(v) * {k}.5 + f{k - 1}(v + 1.0)" for k in range(1, n)]
+    return joined(["f0 = lambda v: v * 0.5", *lines, f"return f{n - 1}(x).sum()"])
+
+
 def composed(n: int) -> str:
     """Functions that a function makes of functions."""
     lines = ["compose = lambda g, h: lambda v: g(h(v))", "f0 = lambda v: np.sin(v) * 0.5"]
@@ -128,7 +141,7 @@ FAMILIES: dict[str, tuple[Callable[[int], str], int]] = {
     for f, n in [
         (loops, 4), (filling, 3), (appends, 4), (nested, 2), (statements, 8), (branches, 4), (copies, 8), (chains, 12),
         (reductions, 5), (kernels, 4), (structures, 8), (closures, 10), (composed, 8), (chosen, 18), (gradients, 4),
-        (orders, 6),
+        (orders, 6), (inside, 4), (called_twice, 8),
     ]
 }  # fmt: skip
 """Each with the smaller of its two sizes. Chosen functions capture the ones before them. Up to sixteen levels of such
@@ -192,7 +205,7 @@ LARGEST_RATIO = 2.3
 """Of the work for a program and for one half as large; n log n has 2.2 or less at these sizes."""
 
 
-VALUES_ONLY = {"chosen"}
+VALUES_ONLY = {"chosen", "called_twice"}
 """Families whose gradients have a test of their own."""
 
 
@@ -200,6 +213,20 @@ def test_gradients_of_functions_that_are_chosen_in_a_chain_grow_with_it() -> Non
     """What such a function has captured is the one before, with all that it has captured: passed on as one value. Where
     chains are long enough for that, bindings are counted, which takes less time than calls."""
     small, large = (size(made(chosen(n), True).core(X)) for n in (18, 36))
+    assert large <= LARGEST_RATIO * small, (small, large)
+
+
+def test_tapes_of_functions_that_are_called_twice_do_not_double() -> None:
+    """The tape of such a function has that of the one before twice: types are trees, and would double with each."""
+    small, large = (len(str(made(called_twice(n), True).core(X))) for n in (10, 20))
+    assert large <= 5 * small, (small, large)  # 21 times if they did
+
+
+def test_the_types_of_functions_that_are_called_twice_take_work_in_proportion() -> None:
+    """Also where nothing is known of the arguments, as for `f.type` and in files that are checked."""
+    lines = [f"def f{k}(v): return f{k - 1}(v) * {k}.5 + f{k - 1}(v + 1.0)\n" for k in range(1, 16)]
+    functions: Any = R.from_source("".join(["def f0(v): return v * 0.5\n", *lines]), {"relay": relay})
+    _, small, large = (counted(lambda n=n: functions[f"f{n}"].type)[0] for n in (1, 7, 14))
     assert large <= LARGEST_RATIO * small, (small, large)
 
 

@@ -5,8 +5,9 @@
 
 A data type with one constructor needs no tag. Left as they are: types that contain themselves or references, whose
 values lie in memory of their own, those of what the program takes and returns, those with more than DEEPEST levels of
-others inside, whose parts each level would pass on one by one, and what all these contain. After it, loops with
-`break`, early returns, chosen closures and the tapes of branches are numbers and tensors like all others.
+others inside, whose parts each level would pass on one by one, those with more than LARGEST parts, and what all these
+contain. After it, loops with `break`, early returns, chosen closures and the tapes of branches are numbers and tensors
+like all others.
 """
 
 from __future__ import annotations
@@ -69,6 +70,10 @@ from relay.transform.module_pass import pass_about
 DEEPEST = 16
 """The largest number of data types inside of each other that become tuples."""
 
+LARGEST = 1024
+"""The largest number of parts of a tuple. The tape of a function that calls another one twice has the tape of that one
+twice: the parts of a chain of such functions double with each."""
+
 
 @pass_about(DataDefinition)
 def flatten_sums(module: Module) -> Module:
@@ -108,7 +113,7 @@ def _sums(module: Module) -> set[DataDefinition]:
     border = [*(p.type for p in entry.parameters), entry.result]
     kept = set(definition_graph(mentioned_definitions(t for t in border if t is not None)))
     found = {d for d in mentioned if d not in kept and not contains_itself(d, mentioned)}
-    found = _shallow_definitions(found, mentioned)
+    found = _small_definitions(_shallow_definitions(found, mentioned))
     while True:
         left = {d for d in found if not all(_has_size(t, found) for c in d.constructors for t in c.fields)}
         left |= {d for other, inside in mentioned.items() if other not in found for d in inside} & found
@@ -125,6 +130,29 @@ def _shallow_definitions(
     for _ in range(DEEPEST):
         deep = {d for d in deep if not mentioned[d].isdisjoint(deep)}
     return found - deep
+
+
+def _small_definitions(found: set[DataDefinition]) -> set[DataDefinition]:
+    """Those of data types that do not contain themselves whose values have at most LARGEST parts."""
+    counts: dict[DataDefinition, int] = {}
+
+    def parts(type_: Type) -> int:
+        match prune(type_):
+            case TupleType(items):
+                return 1 + sum(map(parts, items))
+            case StackType(element):
+                return parts(element)
+            case DataType(definition) if definition in found:
+                return count(definition)
+            case _:
+                return 1
+
+    def count(definition: DataDefinition) -> int:
+        if definition not in counts:
+            counts[definition] = 1 + sum(parts(t) for c in definition.constructors for t in c.fields)
+        return counts[definition]
+
+    return {d for d in found if count(d) <= LARGEST}
 
 
 def _has_size(type_: Type, sums: set[DataDefinition]) -> bool:

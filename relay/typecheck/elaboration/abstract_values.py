@@ -75,7 +75,7 @@ class TypedBlockBuilder(BlockBuilder):
         """The names that get a meaning, in order, where the items begin at a position of the finished block."""
         starts = [start]
         for item in self.items:
-            starts.append(starts[-1] + (len(item.all_bindings()) if isinstance(item, BlockBuilder) else 1))
+            starts.append(starts[-1] + (item.length if isinstance(item, BlockBuilder) else 1))
         found = [SourceName(starts[count], name, meaning_of(value)) for count, name, value in self.names]
         for item, position in zip(self.items, starts, strict=False):
             if isinstance(item, TypedBlockBuilder):

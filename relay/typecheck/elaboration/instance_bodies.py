@@ -60,7 +60,7 @@ from relay.typecheck.elaboration.library.overloads import is_function
 from relay.typecheck.elaboration.restarts import ParameterPlace, TextsDiffer
 from relay.typecheck.elaboration.results import result_value
 from relay.typecheck.elaboration.schemes import conditional_types, rank_n_types
-from relay.typecheck.elaboration.values import iterables, labels, range_numbers, texts
+from relay.typecheck.elaboration.values import axis_names, iterables, labels, range_numbers, texts
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.mapping import map_type
 from relay.typecheck.unification import resolve
@@ -100,6 +100,11 @@ class InstanceRequest:
     lengths: Sequence[object]  # what is known of the lengths of lists in the arguments
     statics: tuple[object, ...]  # which arguments specialize, and what they are
     key: InstanceKey | None  # None while some of the types are not known
+
+    def key_at(self, types: tuple[Type, ...]) -> InstanceKey:
+        """The key of an instance with these types of the run-time arguments."""
+        shape = tuple(v is None for v in self.values)
+        return id(self.code), shape, types, axis_names.all_names(types), self.statics
 
     @property
     def function(self) -> Function:

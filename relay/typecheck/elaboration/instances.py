@@ -188,10 +188,13 @@ def instantiate(
         return found
     count = len(checker.module.globals)
     try:
-        return InstanceElaboration(checker, request).elaborate()
+        made = InstanceElaboration(checker, request).elaborate()
     except Exception:
         _forget(checker, request.key, count)
         raise
+    if request.key is None:
+        checker.module.instances_at_unknowns[request.key_at(tuple(map(resolve, request.types)))] = made
+    return made
 
 
 def _request(
@@ -236,6 +239,8 @@ def _existing_instance(checker: Checker, request: InstanceRequest) -> Instance |
     types, span, shape = request.types, request.span, tuple(v is None for v in request.values)
     running = [i for i in checker.frame.active if i.code is code and i.statics == request.statics]
     there = checker.module.instances.get(key)
+    if key is None:
+        there = checker.module.instances_at_unknowns.get(request.key_at(types))
     if there is None and running and key is not None:
         there = polymorphic_recursion.at_equal_sizes(checker, key, types)
     if there is not None:

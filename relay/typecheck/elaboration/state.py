@@ -35,6 +35,10 @@ class ModuleBuilder:
     instances_at_numbers: dict[object, Instance] = attrs.field(factory=dict)
     """Those by the sizes of the call, where they are symbolic."""
 
+    instances_at_unknowns: dict[object, Instance] = attrs.field(factory=dict)
+    """Those by the types of the call, where they are not known: the same unknown types are the same instance. Otherwise
+    a chain of functions, each of which calls the one before twice, would have twice as many with each."""
+
     globals: dict[str, Instance] = attrs.field(factory=dict)
     linked: dict[Module, dict[str, Global]] = attrs.field(factory=dict)
     """Functions of other programs, by their names there."""
