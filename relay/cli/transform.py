@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from typing import get_args
 
-from relay.cli.inputs import enter, read_program
+import numpy as np
+
+from relay.api.quantization import Method, to_int8
+from relay.cli.inputs import enter, read_arrays, read_program
 from relay.cli.opt import write_program
 from relay.cli.refusal import Refusal
-from relay.ir.expr import Derivative
+from relay.ir.expr import Derivative, Module
+from relay.ir.types import TensorType, base_of_dtype, show
 from relay.text.printer import to_text
 from relay.transform.deployment.outputs import select_outputs
 from relay.transform.deployment.sizes import module_sizes, sizes_report
@@ -33,6 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--entry", metavar="FUNCTION", help="the function, if not the entry")
     parser.add_argument("--passes", metavar="LIST", default=INFERENCE, help=f"instead of {INFERENCE}")
     parser.add_argument("--then", metavar="LIST", default="", help="passes after those, as quantize-weights")
+    parser.add_argument(
+        "--samples",
+        metavar="FILE.npz",
+        help="before --then, compute products in 8 bits, with scales measured on samples: an array for each input,"
+        " whose first axis counts the samples",
+    )
+    parser.add_argument("--method", choices=get_args(Method), default="percentile", help="how they give a scale")
     parser.add_argument("-o", "--output", metavar="OUT.relay", help="write the result, instead of printing it")
     parser.add_argument("--constants", metavar="OUT.npz", help="with -o: write large constants to this file")
 
@@ -53,11 +65,16 @@ def run(options: argparse.Namespace) -> int:
         inputs, outputs = _names(options.inputs), _names(options.outputs)
         if inputs or outputs:
             module = select_outputs(module, inputs, outputs)
-        pipeline = Pipeline(", ".join(filter(None, (options.passes, options.then))))
-        pipeline.known = properties_of(module)
-        result = pipeline(module)
+        result = _run_passes(module, options.passes)
         if inputs or outputs:  # without parameters that only what the passes removed has read
             result = select_outputs(result, inputs)
+        if options.samples is not None:
+            quantized = to_int8(result, _samples(result, options.samples), options.method, power_of_two=False)
+            result = quantized.module
+            print(quantized)
+        if options.then:
+            result = _run_passes(result, options.then)
+            result = select_outputs(result, inputs) if inputs or outputs else result
     except ValueError as error:
         raise Refusal(str(error)) from None
     if options.output is not None:
@@ -66,6 +83,31 @@ def run(options: argparse.Namespace) -> int:
         print(to_text(result))
     print(sizes_report(before, module_sizes(result)))
     return 0
+
+
+def _run_passes(module: Module, passes: str) -> Module:
+    pipeline = Pipeline(passes)
+    pipeline.known = properties_of(module)
+    return pipeline(module)
+
+
+def _samples(module: Module, file: str) -> list[list[np.ndarray]]:
+    """The samples of a file: arguments for the program. Raises Refusal for a file that has not as many for each."""
+    arrays = read_arrays(file)
+    names = [p.name for p in module.main.parameters]
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        raise Refusal(f"{file} has no samples of {missing[0]}; it has {', '.join(arrays) or 'nothing'}")
+    counts = {name: len(arrays[name]) if arrays[name].ndim else 0 for name in names}
+    if len(set(counts.values())) > 1 or not all(counts.values()):
+        found = ", ".join(f"{name}: {count}" for name, count in counts.items())
+        raise Refusal(f"the first axis of each array counts the samples, and there are as many of each; found {found}")
+    for parameter in module.main.parameters:
+        of, type_ = arrays[parameter.name][0], parameter.type
+        if not isinstance(type_, TensorType) or type_ != TensorType(base_of_dtype(of.dtype), of.shape):
+            wanted = show(type_) if type_ is not None else "unknown"
+            raise Refusal(f"a sample of {parameter.name} is {wanted}, found {of.dtype} {of.shape} in {file}")
+    return [list(arguments) for arguments in zip(*(arrays[name] for name in names), strict=True)]
 
 
 def _names(text: str) -> list[str]:

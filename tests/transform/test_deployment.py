@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -137,3 +138,34 @@ derivative slope: fn(Tensor[float64, (n, 3)]) -> Tensor[float64, (n, 3)] = grad{
         np.testing.assert_array_equal(slope.interpret(x), 2 * x)
     with pytest.raises(relay.TypeCheckError, match="3"):
         f.interpret(np.ones((2, 4)))
+
+
+def test_products_in_8_bits_with_samples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    random = np.random.default_rng(0)
+    w = random.normal(size=(8, 4)).astype(np.float32)
+
+    @relay.relay
+    def net(x, y):  # type: ignore[no-untyped-def]
+        return relay.softmax(x @ w + y)
+
+    xs, ys = random.normal(size=(5, 2, 8)).astype(np.float32), random.normal(size=(5, 2, 4)).astype(np.float32)
+    program, made = tmp_path / "p.relay", tmp_path / "made.relay"
+    program.write_text(relay.to_text(net.lower(xs[0], ys[0]).typed))
+    np.savez(tmp_path / "s.npz", x=xs, y=ys)
+    command = ["transform", str(program), "--samples", str(tmp_path / "s.npz"), "--method", "max", "-o", str(made)]
+    assert main(command) == 0
+    assert "matmul: error" in capsys.readouterr().out
+    module = relay.parse(made.read_text())
+    scales = [b.value.arguments[1] for b in module.main.body.bindings if getattr(b.value, "operator", "") == "quantize"]
+    assert [float(s.value) for s in scales] == pytest.approx([np.abs(xs).max() / 127])  # type: ignore[union-attr]
+    found = relay.from_module(module).interpret(xs[0], ys[0])
+    np.testing.assert_allclose(found, net.interpret(xs[0], ys[0]), atol=0.03)
+
+    for arrays, message in (
+        ({"x": xs}, "has no samples of y; it has x"),
+        ({"x": xs, "y": ys[:3]}, "there are as many of each; found x: 5, y: 3"),
+        ({"x": xs, "y": ys.astype(np.float64)}, r"a sample of y is Tensor\[float32, \(2, 4\)\], found float64"),
+    ):
+        np.savez(tmp_path / "s.npz", **arrays)
+        assert main(command) == 2
+        assert re.search(message, capsys.readouterr().err)
