@@ -103,8 +103,8 @@ def _samples(module: Module, file: str) -> list[list[np.ndarray]]:
         found = ", ".join(f"{name}: {count}" for name, count in counts.items())
         raise Refusal(f"the first axis of each array counts the samples, and there are as many of each; found {found}")
     for parameter in module.main.parameters:
-        of, type_ = arrays[parameter.name][0], parameter.type
-        if not isinstance(type_, TensorType) or type_ != TensorType(base_of_dtype(of.dtype), of.shape):
+        of, type_, base = arrays[parameter.name][0], parameter.type, base_of_dtype(arrays[parameter.name].dtype)
+        if base is None or type_ != TensorType(base, of.shape):
             wanted = show(type_) if type_ is not None else "unknown"
             raise Refusal(f"a sample of {parameter.name} is {wanted}, found {of.dtype} {of.shape} in {file}")
     return [list(arguments) for arguments in zip(*(arrays[name] for name in names), strict=True)]

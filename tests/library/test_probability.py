@@ -65,3 +65,64 @@ def test_importance_weights_correct_the_guide() -> None:
     found = float((weights * np.array([float(d) for d in draws])).sum())
     assert found == pytest.approx(MEAN, abs=0.08)
     assert 200 < prob.effective_size(log_weights) < 2000
+
+
+def test_the_sampler_without_u_turns_has_the_posteriors_moments() -> None:
+    """1500 samples, of which every third is as good as independent: 4 standard errors of the mean are 0.09."""
+    start = np.float32(0)
+    few = prob.nuts.interpret(unknown_mean, relay.random.key(3), start, DATA, 3, 0.3, 2)
+    samples, acceptance, step = prob.nuts(unknown_mean, relay.random.key(3), start, DATA, 1500, 0.05, 200)
+    again = prob.nuts(unknown_mean, relay.random.key(3), start, DATA, 3, 0.3, 2)
+    np.testing.assert_allclose(np.array(again[0], np.float32), np.array(few[0], np.float32), rtol=1e-4)
+    np.testing.assert_allclose(again[2], few[2], rtol=1e-4)
+    found = np.array([float(s) for s in samples])
+    assert found.mean() == pytest.approx(MEAN, abs=0.09)
+    assert found.std() == pytest.approx(VARIANCE**0.5, rel=0.12)
+    assert 0.65 < acceptance < 0.97 and step > 0.2  # which has grown from 0.05
+
+
+def test_diagnostics_of_chains_whose_autocorrelation_is_known() -> None:
+    """x' = 0.8 x + noise is worth (1 - 0.8) / (1 + 0.8) of its samples."""
+    random = np.random.default_rng(0)
+    noise = random.normal(size=(4, 3000))
+    chains = np.zeros((4, 3000), np.float32)
+    for i in range(1, 3000):
+        chains[:, i] = 0.8 * chains[:, i - 1] + noise[:, i]
+    white = random.normal(size=(4, 500)).astype(np.float32)
+    assert prob.effective_sample_size.interpret(chains) == pytest.approx(12000 / 9, rel=0.25)
+    assert prob.effective_sample_size.interpret(white) == pytest.approx(2000, rel=0.15)
+    apart = white + np.float32([[0], [0], [0], [2]])
+    drifting = white + np.linspace(-1, 1, 500, dtype=np.float32)
+    assert prob.split_r_hat.interpret(white) == pytest.approx(1, abs=0.01)
+    assert prob.split_r_hat.interpret(apart) > 1.2 and prob.split_r_hat.interpret(drifting) > 1.1
+
+
+def test_discrete_unknowns_are_summed_out() -> None:
+    @relay.relay
+    def coins(sample, observe, unknowns, data):  # type: ignore[no-untyped-def]
+        shift, z = unknowns
+        sample(z, prob.Categorical(np.log(np.float32([0.2, 0.3, 0.5]))))
+        observe(prob.Normal(z + sample(shift, prob.Normal(0.0, 1.0)), 1.0), data)
+
+    values, q = np.arange(3).astype(np.int32), 0.25
+
+    def density(x, mean):  # type: ignore[no-untyped-def]
+        return np.exp(-((x - mean) ** 2) / 2) / np.sqrt(2 * np.pi)
+
+    parts = density(q, 0) * np.array([0.2, 0.3, 0.5]) * density(1.5, values + q)
+    found = prob.log_marginal.interpret(coins, np.float32(q), values, np.float32(1.5))
+    assert found == pytest.approx(np.log(parts.sum()), rel=1e-5)
+    posterior = prob.log_posterior.interpret(coins, np.float32(q), values, np.float32(1.5))
+    np.testing.assert_allclose(np.exp(posterior), parts / parts.sum(), rtol=1e-5)
+
+    @relay.relay
+    def moves(key, q):  # type: ignore[no-untyped-def]
+        return prob.hmc(prob.enumerated(coins, values), key, q, 1.5, 2, 0.1, 2)
+
+    _, accepted = moves.interpret(relay.random.key(0), np.float32(q))
+    assert accepted == 1
+    slope = relay.grad(prob.log_joint, wrt="q").interpret(
+        prob.enumerated(coins, values), np.float32(q), np.float32(1.5)
+    )
+    expected = (parts * (1.5 - values - 2 * q)).sum() / parts.sum()
+    assert slope == pytest.approx(expected, rel=1e-4)

@@ -11,7 +11,9 @@ structure of arrays. All of it is written in the language, so models are compile
 types.
 """
 
-from relay.library.probability.distributions import Exponential, Normal, NormalMixture
+from relay.library.probability.diagnostics import effective_sample_size, split_r_hat
+from relay.library.probability.distributions import Categorical, Exponential, Factor, Normal, NormalMixture
+from relay.library.probability.enumeration import enumerated, log_marginal, log_posterior
 from relay.library.probability.inference import (
     effective_size,
     fit_normal,
@@ -21,16 +23,25 @@ from relay.library.probability.inference import (
     reparametrized_bound,
     score_bound,
 )
+from relay.library.probability.nuts import nuts
 
 __all__ = [
+    "Categorical",
     "Exponential",
+    "Factor",
     "Normal",
     "NormalMixture",
+    "effective_sample_size",
     "effective_size",
+    "enumerated",
     "fit_normal",
     "hmc",
     "importance",
     "log_joint",
+    "log_marginal",
+    "log_posterior",
+    "nuts",
     "reparametrized_bound",
     "score_bound",
+    "split_r_hat",
 ]

@@ -34,6 +34,26 @@ class Exponential:
 
 
 @relay.data
+class Categorical:
+    """Distributions of integers from 0 on, by logarithms of weights, (k,), which need not sum to 1."""
+
+    log_weights: A
+
+    def log_density(self, z):
+        """The logarithm of the probability of z."""
+        return relay.log_softmax(self.log_weights)[z]
+
+
+@relay.data
+class Factor:
+    """A factor of the density: `observe(Factor(), y)` adds y to its logarithm."""
+
+    def log_density(self, y):
+        """y itself."""
+        return y
+
+
+@relay.data
 class NormalMixture:
     """A mixture of normal distributions: logarithms of weights, which need not sum to 1, means and standard deviations.
     Each is (k,), for k components."""

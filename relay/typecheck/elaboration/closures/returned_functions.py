@@ -459,7 +459,7 @@ def takes_unseen(type_: Type) -> bool:
         case TupleType(items):
             return any(map(takes_unseen, items))
         case FunctionType(parameters, result):
-            return any(prune(p) is UNSEEN for p in parameters) or takes_unseen(result)
+            return any(map(is_unseen, parameters)) or takes_unseen(result)
         case _:
             return False
 
@@ -470,3 +470,9 @@ class _Unseen:
 
 UNSEEN = TupleType((), Form(_Unseen))
 """The type of the parameters of functions that nothing calls."""
+
+
+def is_unseen(type_: Type) -> bool:
+    """True if this is the type of the parameters of functions that nothing calls."""
+    known = prune(type_)
+    return isinstance(known, TupleType) and known.form is not None and known.form.cls is _Unseen

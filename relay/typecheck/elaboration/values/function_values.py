@@ -59,7 +59,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.closures.returned_closures import as_function
-from relay.typecheck.elaboration.closures.returned_functions import UNSEEN
+from relay.typecheck.elaboration.closures.returned_functions import UNSEEN, is_unseen
 from relay.typecheck.elaboration.derivatives import gradient_types, labeled_structures, list_gradients
 from relay.typecheck.elaboration.derivatives.gradient_paths import check_parameters, explain
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
@@ -162,7 +162,7 @@ class _FunctionValue:
         waiting = [u for p in self.type.parameters for u in outer_unknowns(p) if u.kind is not Kind.BaseType]
         if waiting:
             return waiting
-        if any(prune(p) is UNSEEN for p in self.type.parameters):  # another function in whose place this one may be
+        if any(map(is_unseen, self.type.parameters)):  # another function in whose place this one may be
             self.leave_out()
         else:
             self.make()
