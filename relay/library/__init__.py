@@ -5,6 +5,30 @@ They are translated when a program first calls them, and are elaborated, differe
 What such a function does not take (another dtype, an argument that is not in its signature) is an error at the call.
 """
 
-from relay.library import arrays, elementwise, integers, linear_algebra, statistics, texts
+from relay.library import (
+    arrays,
+    distributions,
+    elementwise,
+    integers,
+    linear_algebra,
+    missing_values,
+    parts,
+    sets,
+    signals,
+    statistics,
+    texts,
+)
 
-__all__ = ["arrays", "elementwise", "integers", "linear_algebra", "statistics", "texts"]
+__all__ = [
+    "arrays",
+    "distributions",
+    "elementwise",
+    "integers",
+    "linear_algebra",
+    "missing_values",
+    "parts",
+    "sets",
+    "signals",
+    "statistics",
+    "texts",
+]

@@ -185,7 +185,7 @@ def flatnonzero(a):
     return np.arange(row.shape[0])[row.astype(bool)]
 
 
-@library_function(np.nonzero)
+@library_function(np.nonzero, np.ndarray.nonzero)
 def nonzero(a, /):
     """The positions of the elements that are not 0: one array of indices for each axis."""
     assert a.ndim > 0, "np.nonzero takes an array with axes"

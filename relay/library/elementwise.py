@@ -127,3 +127,22 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
 def hypot_of_two(x, y, /):
     """sqrt(x^2 + y^2)."""
     return np.hypot(x, y)
+
+
+@library_function(np.divmod)
+def divmod_(x1, x2, /):
+    """The quotient rounded down, and the remainder."""
+    return np.floor_divide(x1, x2), np.mod(x1, x2)
+
+
+@library_function(np.modf)
+def modf(x, /):
+    """The part behind the point, and the one before it, both with the sign of x."""
+    whole = np.trunc(x + 0.0)
+    return np.copysign(np.where(np.isinf(x), 0.0, x - whole), x), whole
+
+
+@library_function(np.float_power)
+def float_power(x1, x2, /):
+    """x1 to the x2, of floats."""
+    return np.power(np.asarray(x1).astype(np.float64), np.asarray(x2).astype(np.float64))

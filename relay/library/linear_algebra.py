@@ -83,3 +83,31 @@ def inner(a, b, /):
     fits = a.shape[-1] == b.shape[-1]
     require_shape(fits, f"np.inner of the shapes {a.shape} and {b.shape}: their last axes differ")
     return np.tensordot(a, b, axes=([a.ndim - 1], [b.ndim - 1]))
+
+
+@library_function(np.vdot)
+def vdot(a, b, /):
+    """The sum of products of all elements."""
+    x, y = np.ravel(np.asarray(a)), np.ravel(np.asarray(b))
+    require_shape(x.shape[0] == y.shape[0], f"np.vdot needs as many elements, found {x.shape[0]} and {y.shape[0]}")
+    return np.dot(x, y)
+
+
+@library_function(np.kron)
+def kron(a, b):
+    """The Kronecker product: every element of a times the whole of b, as blocks."""
+    x, y = np.asarray(a), np.asarray(b)
+    if x.ndim == 0 or y.ndim == 0:
+        return x * y
+    if x.ndim < y.ndim:
+        return np.kron(x[None], y)
+    if y.ndim < x.ndim:
+        return np.kron(x, y[None])
+    assert x.ndim < 4, "np.kron takes up to three axes"
+    if x.ndim == 1:
+        return np.ravel(x[:, None] * y)
+    if x.ndim == 2:
+        blocks = x[:, None, :, None] * y[None, :, None, :]
+    else:
+        blocks = x[:, None, :, None, :, None] * y[None, :, None, :, None, :]
+    return np.reshape(blocks, [m * n for m, n in zip(x.shape, y.shape, strict=True)])

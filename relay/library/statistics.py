@@ -106,29 +106,6 @@ def count_nonzero(
     return np.sum(np.asarray(a).astype(bool), axis=axis, keepdims=keepdims)
 
 
-@library_function(np.nansum)
-def nansum(
-    a,
-    axis=None,  # relay: static
-    *,
-    keepdims=False,  # relay: static
-):
-    """The sum of the elements that are numbers."""
-    return np.sum(np.where(np.isnan(a), 0, a), axis=axis, keepdims=keepdims)
-
-
-@library_function(np.nanmean)
-def nanmean(
-    a,
-    axis=None,  # relay: static
-    *,
-    keepdims=False,  # relay: static
-):
-    """The mean of the elements that are numbers."""
-    is_number = np.where(np.isnan(a), np.zeros_like(a), np.ones_like(a))
-    return np.nansum(a, axis=axis, keepdims=keepdims) / np.sum(is_number, axis=axis, keepdims=keepdims)
-
-
 @library_function(np.median)
 def median(
     a,
@@ -159,9 +136,12 @@ def bincount(
     weights=None,
     minlength=0,  # relay: static
 ):
-    """The count of each number below minlength in x; with weights, the sums of the weights. NumPy makes the result
-    longer where x has larger numbers; here they are an error."""
-    assert minlength > 0, "np.bincount needs minlength: the length of its result is known at compile time"
+    """The count of each number in x, which has none below 0; with weights, the sums of the weights. The result has an
+    element for each number up to the largest one, and `minlength` at least."""
+    length = minlength
+    if x.shape[0] > 0:
+        length = max(minlength, int(np.max(x)) + 1)
     if weights is None:
-        return relay.scatter_add(np.zeros(minlength, dtype=np.int32), x, np.ones(x.shape, dtype=np.int32))
-    return relay.scatter_add(np.zeros(minlength, dtype=weights.dtype), x, weights)
+        return relay.scatter_add(np.zeros(length, dtype=np.int32), x, np.ones(x.shape, dtype=np.int32))
+    given = np.asarray(weights) + 0.0
+    return relay.scatter_add(np.zeros(length, dtype=given.dtype), x, given)

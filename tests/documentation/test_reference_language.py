@@ -75,6 +75,12 @@ CLAIMS = [
         (N,),
         (True, True),
     ),
+    Claim(
+        "Results of `np.unique`, `np.nonzero`, `np.bincount` and the like have a",
+        "return np.unique(a), np.nonzero(a > 1), np.bincount(a)",
+        (np.int32([3, 1, 3]),),
+        ([1, 3], ([0, 2],), [0, 1, 0, 2]),
+    ),
     Claim("NaN where Python raises a `ValueError`", "return math.log(a)", (-1.0,), float("nan")),
     Claim(
         "`abs min max sum any all len round pow divmod float int bool tuple list range zip enumerate reversed` work",

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from agreement import assert_modes_agree, leaves
+from matrix import sample
 from numpy_calls import ARRAYS, METHODS, accepted_names, calls, method_calls, number_expressions
 
 import relay as R
@@ -71,11 +72,12 @@ def outcome(text: str) -> tuple[bool, str | None]:
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name.startswith("np.")])
 def test_a_function_of_numpy(name: str) -> None:
-    outcomes = {text: outcome(text) for text in calls(name, FUNCTIONS[name])}
+    texts = list(calls(name, FUNCTIONS[name]))
+    outcomes = {text: outcome(text) for text in sample(texts, 30)}
     if name == "np.reciprocal":  # 1 / x is a float here, and cut off to an integer in NumPy
         outcomes = {text: found for text, found in outcomes.items() if not re.search(r"\b[a-ln-z]\d|m\d|True", text)}
     assert not {text: wrong for text, (_, wrong) in outcomes.items() if wrong is not None}
-    assert any(accepted for accepted, _ in outcomes.values())
+    assert any(accepted for accepted, _ in outcomes.values()) or any(outcome(text)[0] for text in texts)
 
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name.startswith("math.")])
@@ -211,7 +213,7 @@ def message(text: str) -> str:
         ("np.sum(x2, out=x1)", "np.sum with 'out'", "assign the result"),
         ("np.sort(x2, descending=True)", "np.sort takes no argument 'descending'", "relay.sort(x, descending=..) does"),
         ("np.linalg.norm(x2, 2)", "the norm of order 2 of matrices", "np.linalg.norm(A.ravel(), ord)"),
-        ("np.unique(n1)", "`unique` is not part of Relay", "relay.unique(x, size)"),
+        ("np.partition(x1, 1)", "`partition` is not part of Relay", "np.sort(x) has each element"),
         ("math.remainder(x0, y0)", "`remainder` is not part of Relay", "relay.round(x / y)"),
         ("math.pow(n0, n0)", "math.pow needs floats", "n ** 2"),
         ("np.rint(n1)", "rint of integers", "np.round(n)"),

@@ -75,7 +75,48 @@ def _table(text: str) -> dict[str, tuple[str, ...]]:
 
 
 _FIRST = _table("""
-np.bincount: abs(n1), minlength=10; abs(n1), x1, 10; i1 + 1, minlength=5
+np.unique: x1; n1; n2; n3; x0; m2; special; i1; s1; x1[:0]; n1[:0]; u1; [3, 1, 3]; np.concatenate((x1, x1))
+np.isin: n1, l1; n2, [0, 1]; x1, x1[:2]; n3, n1; x1, x1[:0]; special, special; n0, n1; 2, n1; m1, m1
+np.intersect1d: n1, n1; n1, i1; x1, sorted1; n2, n1; x1[:0], x1
+np.setdiff1d: n1, i1; n2, n1; x1, sorted1; x1, x1[:0]; x1[:0], x1
+np.union1d: n1, i1; n2, n1; x1, sorted1; x1[:0], x1
+np.convolve: x1, y1; x1, sorted1; sorted1, x1; n1, n1; x1, 2.0; x1, x1[:1]; x1, [1.0, -1.0]; s1, s1; sorted1, x1[:2]
+np.correlate: x1, y1; x1, sorted1; sorted1, x1; n1, n1; x1, 2.0; x1, x1[:1]; x1, [1.0, -1.0]; sorted1, x1[:2];
+  x1[:2], sorted1
+np.polyval: x1, y1; x1, x2; [1.0, 2.0], x1; n1, n1; [1, 2, 3], x0; [1, 2], 3; x1, 2.0
+np.unwrap: x1; x2; x3; sorted1 * 4.0; s1; n1
+np.gradient: x1; x2; x3; s1; x1, 0.5; x1, sorted1[:3]; x2, 2.0; x2, 0.5, 2.0; n1; x1 * 2.0, 2
+np.hanning: 5; 1; 0; 8
+np.hamming: 5; 1; 0; 8
+np.blackman: 5; 1; 0; 8
+np.quantile: x0, 0.5; x1, 0.5; x2, 0.3; x3, 0.9; x1, [0.1, 0.5]; x2, [0.25, 0.75]; n2, 0.4; special, 0.5; s2, 0.5;
+  x1, 1.0; x1, 0
+np.percentile: x0, 50; x1, 50; x2, 30; x3, 90; x1, [10, 50]; x2, [25.0, 75.0]; n2, 40; special, 50; x1, 100; x1, 0
+np.histogram: x1; x3; n2; x1, 3; x3, 4, (-1.0, 1.0); x3, sorted1[1:3]; x2, [-4.0, 0.0, 4.0]; n3, 5; x1 * 0.0, 2;
+  x1[:1], 3
+np.cov: x1; x2; x1, y1; x2, y2; n2
+np.corrcoef: x1; x2; x1, y1; x2, y2; n2
+np.lexsort: (x1, y1); (n1, i1[:3]); (n1, n1, x1); (m1, n1)
+np.delete: x1, 1; x1, -1; x2, 0; x2, i0; x3, 5; n1, 1; x1, [0, 2]; x1, [0, 0]; x1, m1; x2, [0, -1]; x1[:1], 0
+np.insert: x1, 1, 5.0; x1, -1, 5.0; x1, 3, 2; x1, 1, [5.0, 6.0]; x2, 1, 5.0; n1, 0, 7; n1, i0, 3; x1[:0], 0, 1.0;
+  n1, 1, 2.7
+np.compress: m1, x1; [True, False], x1; m1, n1; m1, x2; n1, x1
+np.extract: m1, x1; m2, x2; m3, n3; x2 > 0.0, x2; n1, x1
+np.array_split: x1, 2; x1, 5; x2, 2; x3, 3; x1, [1, 2]; n1, 3; sorted1, 3
+np.hsplit: x2, 3; x1, 3; x2, [1]; x3, 3
+np.vsplit: x2, 2; x3, 2; x2, [1]; x1, 3
+np.dstack: (x1, y1); (x2, y2); (x3, y3); (x0, y0); [n2, n2]
+np.identity: 3; 1; 0
+np.apply_along_axis: np.sum, 0, x2; np.sum, 1, x2; np.cumsum, 0, x2; np.sort, 1, x3; np.cumsum, -1, x3;
+  np.mean, 0, x1; lambda v: v[::2], 2, x3
+np.vdot: x1, y1; x2, y2; n1, n1; x0, y0; x1, x2; m1, m1
+np.kron: x1, y1; x2, y1; x2, y2; q2, x2; x0, y2; n1, n1; x1, 2.0; x3, y2; m1, m1; x1, x3
+np.nanmax: special; special[:5]; x0; x1; x2; x3; n2; s2; special[5:]; u1
+np.nanmin: special; special[:5]; x0; x1; x2; x3; n2; s2; special[5:]; u1
+np.nanargmax: special; x1; x2; x3; n2
+np.nanargmin: special; x1; x2; x3; n2
+np.bincount: abs(n1), minlength=10; abs(n1), x1, 10; i1 + 1, minlength=5; abs(n1); i1 + 1, i1; abs(n1), minlength=1;
+  n1[:0]
 np.cross: x1, y1; q2, p2; x1, q2; n1, n1
 np.ix_: [0, 1], [0, 2]; n1, n1; [0, 1], [1], [0, 2, 1]
 np.all: m0; m1; m2; m3; n2
@@ -84,7 +125,8 @@ np.arange: 5; 2, 7; 7, 2, -2; 0.0, 1.0, 0.25; 5.0; stop=4; 1, stop=4; 0, 1, 0.1
 np.broadcast_to: x0, (2, 3); x1, (2, 3); x2, (2, 2, 3); x0, 3; x1, shape=(2, 3)
 np.clip: x2, -1.0, 1.0; x1, None, 0.5; x1, 0.5, None; n2, -1, 2; special, -1.0, 1.0; x2, 1.0, -1.0
 np.concatenate: (x1, y1); (x2, y2); [x3, y3]; (n1, n1); (x1, y2); (x0, y0)
-np.dot: m1, m1; m2, m1; x0, y0; x0, y2; x1, y1; q2, x1; x1, q2; x2, q2; q3, x1; q3, q2; q2, q3; q3, q3; x1, q3; x1, 2.0;
+np.dot: m1, m1; m2, m1; x0, y0; x0, y2; x1, y1; q2, x1; x1, q2; x2, q2; q3, x1; q3, q2; q2, q3; q3, q3; x1, q3;
+  x1, 2.0;
   n1, n1
 np.einsum: "ij,kj->ik", m2, m2; "ij->j", m2; "ij,jk", x2, q2; "ji", x2; "ij->", x2; "ii", q2;
   "ii->i", q2; "...i,i", x3, y1[:1]; "i,j", x1, y1;
@@ -151,7 +193,8 @@ math.prod: x1; n1; x2; [2, 3]; (2.0, 3); [x0, y0]
 np.append: x1, 1.5; x1, y1; x2, y1; x2, y2; x0, y0; n1, 3; [1.0, 2.0], [3.0]; x1, [1.0, 2.0]; m1, True; x3, y3
 np.average: x0; x1; x2; x3; s2; n1; special; x1, None, y1; x2, 0; x2, -1, y2; x3, 1, np.array([1.0, 2.0, 3.0]); x1, 0,
   [1.0, 2.0, 3.0]; x2, None, np.abs(y2)
-np.digitize: x0, sorted1; x1, sorted1; x3, sorted1; 0.0, sorted1; sorted1, sorted1; x2, sorted1[::-1]; special, sorted1;
+np.digitize: x0, sorted1; x1, sorted1; x3, sorted1; 0.0, sorted1; sorted1, sorted1; x2, sorted1[::-1];
+  special, sorted1;
   sorted1, sorted1[::-1]; x1, x1[:1]; x1, [0.0, 1.0]; x0, (3, 1), True
 np.interp: x0, sorted1[:3], y1; x1, sorted1[:3], y1; x3, sorted1[:3], y1; 0.3, sorted1[:3], x1; special, sorted1[:3],
   y1; x2, x1[:1], y1[:1]; -9.0, sorted1[:3], y1; sorted1, sorted1[:3], x1; x1, sorted1, y1;
@@ -165,13 +208,26 @@ np.diff: x1; x2; x3; n2; m2; u1; s1; x1, 2; x2, 1, 0; x3, 2, 1; x1, 0; x1, 5; x0
 np.nonzero: x1; x2; x3; n2; m2; s2; x1[:0]; x2[:, :0]; x2[:0]
 np.argwhere: x1; x2; x3; m2; x1[:0]; x2[:0]
 np.count_nonzero: x0; x1; x2; x3; n2; s2; m0; m1; m2; m3; special; u1; True; [1.5, 0.0]; x2 > 0.0; x1[:0]
-np.issubdtype: x1.dtype, np.floating; n1.dtype, np.floating; n1.dtype, np.integer; u1.dtype, np.signedinteger; s1.dtype,
+np.issubdtype: x1.dtype, np.floating; n1.dtype, np.floating; n1.dtype, np.integer; u1.dtype, np.signedinteger;
+  s1.dtype,
   np.float64; m1.dtype, np.bool_; m1.dtype, np.number; np.float32, np.float32; l1.dtype, np.int64
 np.ptp: x0; x1; x2; x3; n2; s2; special; u1; x1[:1]
 """)
 """The arguments of calls, where they are no single arrays."""
 
 _VALUES = _table("""
+method: 'linear'; 'lower'; 'higher'; 'midpoint'; 'nearest'
+invert: True; False
+assume_unique: False
+return_indices: True
+discont: 1.0
+edge_order: 1; 2
+range: (-1.0, 1.0)
+density: True; False
+bins: 3; 'auto'
+rowvar: True; False
+bias: True; False
+fweights: None
 axis: None; 0; 1; -1; 2; (0, 1); (0,); ()
 axis1: 1
 axis2: 2; -1

@@ -10,6 +10,8 @@ from agreement import modes
 
 import relay as R
 
+pytestmark = pytest.mark.usefixtures("low_effort")
+
 KINDS = {"float": (np.float64, (0.0, 2.5, float("nan"))), "int": (np.int32, (0, 3)), "bool": (np.bool_, (False, True))}
 EXPRESSIONS = (
     "p and q",
