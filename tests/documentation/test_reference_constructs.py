@@ -33,7 +33,7 @@ MODULES = "`class`, `import`, `global` in a function"
 GENERATORS = "`yield`, `await`, `async`"
 SETS = "sets of run-time values, bytes, complex numbers, `!a` in f-strings"
 KEYS = "dict keys that are computed at run time"
-METHODS = "`upper`, `split`, `replace` of run-time strings"
+METHODS = "`title`, `rsplit`, `translate` of run-time strings"
 FORMATS = '`"%d" % x`, `"..".format(x)` of run-time values'
 FUNCTOOLS = "`functools.partial` and `reduce` in a function"
 CARRIED = "`pop` in a comprehension; `:=` of a name that is assigned before it, or read after it"
@@ -56,7 +56,7 @@ REFUSED = [
     (SETS, "return b'x'", (), "bytes"),
     (SETS, "return a + 1j", (1.0,), "complex"),
     (SETS, "print(f'{a!a}')\nreturn a", (1.0,), "!a"),
-    (METHODS, "return f'{a}'.upper()", (1.0,), "`upper` does not take a run-time string"),
+    (METHODS, "return f'{a}'.title()", (1.0,), "`title` does not take a run-time string"),
     ("`is` of run-time values", "return a is b", (1.0, 2.0), "`is`"),
     ("`==` of structures that hold tensors", "return (a, a) == (a, a)", (X,), "tensor"),
     (KEYS, "return {a: 1.0}", (N[0],), "the key of a dict must be known"),

@@ -51,14 +51,14 @@ CLAIMS = [
     Claim("A scalar is a tensor of rank 0.", "return a.ndim", (2.0,), 0),
     Claim("comparisons (also chained) and `and or not`", "return a < b <= 2, not a < b", (1, 2), (True, False)),
     Claim(
-        "`and` and `or` evaluate the right side only if it is needed and give one of their operands, as in Python: two bools,"
+        "`and` and `or` evaluate the right side only if needed, and give one of their operands, as in Python: two bools,"
         " numbers, strings or lists of one type, or a number and a bool, which is then 0 or 1.",
         "return a == 0 or 4 // a > 1, a or b, f'{a}' or 'x', a or b > 1, a and b > 1",
         (0, 2),
         (True, 2, "0", 1, 0),
     ),
     Claim(
-        "In a condition the operands are of any kinds that have a truth, and so is that of `not`.",
+        "In a condition, they and `not` take anything that has a truth value.",
         "xs = [i for i in range(b) if i != 7]\nreturn 1 if xs and b and not a else 2",
         (0, 2),
         1,

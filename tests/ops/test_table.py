@@ -19,7 +19,6 @@ import functools
 import itertools
 import subprocess
 import sys
-import types
 from typing import Any
 
 import ml_dtypes
@@ -50,7 +49,6 @@ import relay
 from relay.api.function import RelayFunction
 from relay.errors import ShapeError, TypeMismatch
 from relay.eval import interpreter
-from relay.ir import IntType
 from relay.ir.expr import Constant, OpCall, Var
 from relay.ir.types import FLOAT32, INT32, BaseClass, BaseType, TensorType
 from relay.operator import Emitter, Operator, Pattern, lookup
@@ -490,8 +488,7 @@ def test_documentation_says_shapes_and_its_examples_run(name: str) -> None:
     operator = OPERATORS[name]
     text = operator.documentation
     assert "->" in text and ">>>" in text
-    face = types.SimpleNamespace(IntType=IntType, **OPERATORS)
-    example = doctest.DocTestParser().get_doctest(text, {"relay": face, "np": np}, name, None, None)
+    example = doctest.DocTestParser().get_doctest(text, {"relay": relay, "np": np}, name, None, None)
     report: list[str] = []
     result = doctest.DocTestRunner(verbose=False).run(example, out=report.append)
     assert result.failed == 0, "".join(report)

@@ -121,6 +121,15 @@ def test_numbers_are_read_from_strings_and_written_into_them() -> None:
         assert_modes_raise(failing, np.int32(1), error=relay.ExecutionError, match=message)
 
 
+def test_formats_and_quotes_of_f_strings_in_f_strings() -> None:
+    @relay.relay
+    def written(i):
+        text = f"{i}bc"
+        return f"{text:>5}|{text:_^7}|{text:.1}", f"{(text, i)} {text!r}", f"{f'{i}':>3}"
+
+    assert assert_modes_agree(written, np.int32(3)) == ("  3bc|__3bc__|3", "('3bc', 3) '3bc'", "  3")
+
+
 def test_limits_of_strings() -> None:
     @relay.relay
     def wide(i):

@@ -365,7 +365,7 @@ def cast(x: Tensor, dtype: BaseType) -> Tensor:
     """x in another dtype: floats lose their fraction in an integer, integers wrap, numbers other than 0 are true.
     x: (T, s) -> (dtype, s).
 
-    >>> relay.cast(np.float32([1.5, -1.5]), relay.IntType(32))
+    >>> relay.cast(np.float32([1.5, -1.5]), relay.Int32)
     array([ 1, -1], dtype=int32)
     """
     return x.astype(dtype.dtype)

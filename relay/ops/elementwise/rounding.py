@@ -139,7 +139,7 @@ _INT32, _INT64 = BaseType("int32"), BaseType("int64")
 def to_integer(x: Tensor, dtype: BaseType) -> Tensor:
     """x without its fraction, in an integer dtype that has all these numbers. x: (T, s) -> (dtype, s).
 
-    >>> relay.to_integer(np.float32([1.5, -1.5]), relay.IntType(32))
+    >>> relay.to_integer(np.float32([1.5, -1.5]), relay.Int32)
     array([ 1, -1], dtype=int32)
     """
     return x.astype(dtype.dtype)

@@ -50,7 +50,7 @@ class _Writer:
         if isinstance(entity, DynamicValue) and known is None:
             entity = expand(self.checker, self.out, entity, self.span)
         match entity:
-            case Text(pieces, values, formats):
+            case Text(pieces, values, formats) if not specification and not quoted:
                 for piece, value, form in zip(pieces, values, formats, strict=False):
                     self.text(piece)
                     self._value(value, form)
@@ -65,19 +65,25 @@ class _Writer:
                 self.text(str(value))
             case Tuple():
                 self._tuple(entity)
+            case Text():
+                self._string(entity, specification, quoted)
             case DynamicValue() if is_string(entity):
-                found = texts.codes(self.checker, self.out, entity, self.span)
-                if specification:
-                    written = texts.formatted(self.checker, self.out, entity, specification, self.span)
-                    if written is None:
-                        message = f"the format {specification!r} is for numbers, found a run-time string"
-                        raise TypeMismatch(message, self.span, help="write a width alone: {text:>8}")
-                    found = written
-                self._value(found, QUOTED if quoted else TEXT)
+                self._string(entity, specification, quoted)
             case DynamicValue():
                 self._value(entity, specification)
             case _:
                 raise TypeMismatch("a function cannot be formatted", self.span, help="print values")
+
+    def _string(self, entity: Text | DynamicValue, specification: str, quoted: bool) -> None:
+        """Append a run-time string."""
+        found = texts.codes(self.checker, self.out, entity, self.span)
+        if specification:
+            written = texts.formatted(self.checker, self.out, entity, specification, self.span)
+            if written is None:
+                message = f"the format {specification!r} is for numbers, found a run-time string"
+                raise TypeMismatch(message, self.span, help="write a width alone: {text:>8}")
+            found = written
+        self._value(found, QUOTED if quoted else TEXT)
 
     def _write_constant(self, value: int | float | bool, specification: str) -> None:
         try:
