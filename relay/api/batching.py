@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
+
 from relay.api import tree
 from relay.api.function import RelayFunction
 from relay.api.templates import (
@@ -30,6 +32,9 @@ from relay.operator import lookup
 SPLIT = "split"
 """The entry of `in_axes` for a key of `relay.random` of which each example has a part of its own."""
 
+EACH = "each"
+"""The entry of `in_axes` for a list whose elements are the examples, and that of `out_axes` for a list of results."""
+
 if TYPE_CHECKING:
     from relay.api.plain_functions import Decorated, P, R
 
@@ -39,7 +44,7 @@ _OPTIONS = ("in_axes", "out_axes", "axis_size", "axis_name")
 def _axes_of_parameters(parameters: Parameters, in_axes: object) -> list[tuple[str, object]]:
     """The axes of each parameter. Raises TypeCheckError where they do not fit."""
     names = [name for name, _ in parameters]
-    if in_axes is None or isinstance(in_axes, int) or in_axes == SPLIT:
+    if in_axes is None or isinstance(in_axes, int) or in_axes in (SPLIT, EACH):
         return [(name, in_axes) for name in names]
     if isinstance(in_axes, Mapping):
         unknown = [key for key in in_axes if key not in names]
@@ -114,6 +119,8 @@ def _vmap_text(parameters: Parameters, options: Mapping[str, object]) -> str:
     size = options.get("axis_size")
     if size is not None and not (_is_axis(size) and int(str(size)) >= 0):
         raise TypeCheckError(f"axis_size is the number of examples, found {size!r}")
+    if any(axis == EACH for _, axis in axes):
+        return _list_text(parameters, axes, options)
     split = [name for name, axis in axes if axis == SPLIT]
     mapped = [(name, axis) for name, axis in axes if axis is not None and axis != SPLIT]
     fronts = "".join(f"    front_{name}__ = {_examples_first(axis, name, name)}\n" for name, axis in mapped)
@@ -148,7 +155,53 @@ def vmapped({parameter_names(parameters)}):
 """
 
 
-_NAMES = {"split__": lookup("random_split"), "tree_map__": tree.map, "tree_leaves__": tree.leaves}
+def _list_text(parameters: Parameters, axes: Sequence[tuple[str, object]], options: Mapping[str, object]) -> str:
+    """The text where examples are elements of lists, which may differ in shape."""
+    for option in ("axis_size", "axis_name"):
+        if options.get(option) is not None:
+            raise TypeCheckError(f'{option} is for examples along axes of arrays, and in_axes has "each"')
+    mapped = [(name, axis) for name, axis in axes if axis is not None]
+    lists = [name for name, axis in mapped if axis == EACH]
+    for name, axis in mapped:
+        if axis != EACH and not _is_axis(axis):
+            raise TypeCheckError(f'beside "each" an entry of in_axes is a number or None; that of {name} is {axis!r}')
+    fronts = "".join(
+        f"    {name}__ = {name if axis == EACH else _examples_first(axis, name, name)}\n" for name, axis in mapped
+    )
+    checks = "".join(
+        f"    if len({name}__) != len({lists[0]}__):\n"
+        f'        raise ValueError("{lists[0]} and {name} have different numbers of examples")\n'
+        for name, _ in mapped
+        if name != lists[0]
+    )
+    sources = [f"{name}__" for name, _ in mapped]
+    every = sources[0] if len(sources) == 1 else f"zip({', '.join(sources)})"
+    return f"""\
+def vmapped({parameter_names(parameters)}):
+{fronts}{checks}\
+    results__ = [f__({call_arguments(parameters)}) for {", ".join(name for name, _ in mapped)} in {every}]
+    return {_join_results(options.get("out_axes", 0), "result__", "the result")}
+"""
+
+
+def _join_results(axes: object, value: str, name: str) -> str:
+    """The text of the results of all elements."""
+    if axes == EACH:
+        return "results__" if value == "result__" else f"[{value} for result__ in results__]"
+    if _is_axis(axes):
+        return f"stack__([{value} for result__ in results__], axis={axes})"
+    return _structure(axes, value, name, "out_axes", _join_results)
+
+
+_NAMES = {
+    "len": len,
+    "zip": zip,
+    "ValueError": ValueError,
+    "stack__": np.stack,
+    "split__": lookup("random_split"),
+    "tree_map__": tree.map,
+    "tree_leaves__": tree.leaves,
+}
 
 VMAP = TextTemplate("vmap", False, _vmap_text, _OPTIONS, names=_NAMES)
 
@@ -183,8 +236,10 @@ def vmap(
         in_axes: the axis of the examples in each argument, None for what is the same for all of them: a number for all
             arguments, a tuple with one entry for each parameter, or a dict by their names (0 for those it does not
             have). An entry for a tuple, list or dict may be one of entries for its parts. The entry "split" is for a
-            key of `relay.random`: each example has one of the keys that it is split into.
-        out_axes: where the axis of the examples stands in the result; a structure of numbers for one of results.
+            key of `relay.random`: each example has one of the keys that it is split into. The entry "each" is for a
+            list whose elements are the examples: arrays that may differ in shape, or values of data types.
+        out_axes: where the axis of the examples stands in the result; a structure of numbers for one of results. With
+            "each" in `in_axes` it may be "each", too: the results are a list, and may differ in shape.
         axis_size: the number of examples, which is needed only where no argument has an axis of them.
         axis_name: the name of the axis, by which `relay.psum`, `pmean`, `pmax`, `pmin`, `all_gather` and `axis_index`
             in f ask for all of its examples.

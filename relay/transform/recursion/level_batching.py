@@ -40,6 +40,7 @@ from relay.ir.expr import (
     Next,
     OpCall,
     RefRead,
+    RefWrite,
     StackGet,
     StackLength,
     StackNew,
@@ -47,7 +48,7 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.rebuild import copy_block, map_blocks, rebind, rebuild_block
-from relay.ir.traverse import free_variables
+from relay.ir.traverse import free_variables, walk
 from relay.ir.types import INT64, RefType, StackType, TensorType, TupleType, Type
 from relay.operator import Emitter, Value, lookup
 from relay.transform.analysis.loop_analysis import bound_in
@@ -81,6 +82,9 @@ WIDTH = 16
 
 MOST_ROWS = 2
 """The rows of all groups for each node, from which on the recursion runs as it was."""
+
+MOST_GROUPS = 4
+"""The most groups of calls in a block that are computed by levels, if they are small: each has its own schedule."""
 
 _EACH = "node_by_node"
 """The name of loops in which a recursion runs as it was."""
@@ -123,43 +127,83 @@ class _Calls:
     def __init__(self, recursions: Mapping[str, StructuralRecursion], module: Module, options: _Options) -> None:
         self.recursions, self.module, self.options = recursions, module, options
         self.made: dict[Var, Binding] = {}
+        bodies = [f.body for f in module.functions.values() if isinstance(f, Function)]
+        writes = [b.value for body in bodies for b in walk(body) if isinstance(b.value, RefWrite)]
+        self.written = [
+            getattr(write.reference, "type", None) for write in writes
+        ]  # the types of references that may change
 
     def block(self, block: Block) -> Block:
         bindings: list[Binding] = []
+        groups = self._groups(block)
+        done: set[Binding] = set()
         for binding in block.bindings:
             for target in binding.targets:
                 self.made[target] = binding
             value = binding.value
-            if isinstance(value, Loop) and value.label.name == _EACH:
-                bindings.append(binding)
+            if (isinstance(value, Loop) and value.label.name == _EACH) or binding in done:
+                if binding not in done:
+                    bindings.append(binding)
+                continue
+            if binding in groups:
+                done.update(groups[binding])
+                bindings += self._together(groups[binding])
                 continue
             if isinstance(value, Loop):
                 value, before = self._loop(value)
                 bindings += before
-            value = map_blocks(value, self.block)
-            if isinstance(value, Call) and (name := self._callee(value)) is not None:
-                bindings += self._single(name, value, binding.targets[0])
-            else:
-                bindings.append(rebind(binding, value))
+            bindings.append(rebind(binding, map_blocks(value, self.block)))
         return rebuild_block(block, bindings, block.terminator)
+
+    def _groups(self, block: Block) -> dict[Binding, list[Binding]]:
+        """The calls of a block that are computed together, by the first of them: those of one function with the same
+        other arguments, whose data are there before the first."""
+        groups: dict[Binding, list[Binding]] = {}
+        last: dict[tuple[Atom | str, ...], Binding] = {}
+        made: dict[Var, int] = {}
+        places: dict[Binding, int] = {}
+        for place, binding in enumerate(block.bindings):
+            made.update((target, place) for target in binding.targets)
+            call = binding.value
+            if not isinstance(call, Call) or (name := self._callee(call)) is None:
+                continue
+            position = self.recursions[name].functions[name].position
+            argument = call.arguments[position]
+            key = (name, *(a for i, a in enumerate(call.arguments) if i != position))
+            first = last.get(key)
+            if first is not None and isinstance(argument, Var) and made.get(argument, -1) < places[first]:
+                groups[first].append(binding)
+            else:
+                groups[binding], last[key], places[binding] = [binding], binding, place
+        if len(groups) > MOST_GROUPS:
+            return {first: calls for first, calls in groups.items() if len(calls) > MOST_GROUPS}
+        return groups
 
     def _callee(self, call: Call) -> str | None:
         if isinstance(call.function, Global) and call.function.name in self.recursions:
             return call.function.name
         return None
 
-    def _single(self, name: str, call: Call, target: Var) -> list[Binding]:
-        """The bindings of a call by itself."""
+    def _together(self, calls: Sequence[Binding]) -> list[Binding]:
+        """The bindings of some calls, computed together."""
+        first = calls[0].value
+        assert isinstance(first, Call)
+        name = self._callee(first)
+        assert name is not None
         function = self.recursions[name].functions[name]
-        out = Emitter(call.span)
-        argument = call.arguments[function.position]
+        out = Emitter(first.span)
         content = function.data
         kind = StackType(RefType(content) if self.options.cells else content)
-        empty = out.bind(StackNew(kind.element, call.span), kind, "roots")
-        roots = push(out, empty, out.value(argument, content))
-        results = self._all(out, name, call, roots)
-        made = _structure(out, function.result, iter([at(out, r, number(out, 0)) for r in results]))
-        return [*out.all_bindings(), Binding((target,), made.atom)]
+        roots = out.bind(StackNew(kind.element, first.span), kind, "roots")
+        for binding in calls:
+            assert isinstance(binding.value, Call)
+            roots = push(out, roots, out.value(binding.value.arguments[function.position], content))
+        results = self._all(out, name, first, roots)
+        made: list[Binding] = []
+        for place, binding in enumerate(calls):
+            found = _structure(out, function.result, iter([at(out, r, number(out, place)) for r in results]))
+            made.append(Binding(binding.targets, found.atom))
+        return [*out.all_bindings(), *made]
 
     def _loop(self, loop: Loop) -> tuple[Loop, list[Binding]]:
         """A loop over a list without the calls on its elements, and what is before it."""
@@ -218,6 +262,8 @@ class _Calls:
         others = [a for i, a in enumerate(call.arguments) if i != position]
         if not isinstance(stack, Var) or stack in inside or any(a in inside for a in others):
             return None
+        if any(type_ == stack.type.element for type_ in self.written if isinstance(stack.type, StackType)):
+            return None  # it may be another one in a later round
         return self._all(before, name, call, before.value(stack))
 
     # ---- all elements

@@ -1,0 +1,66 @@
+"""`relay.vmap` over the elements of lists."""
+
+from __future__ import annotations
+
+from typing import Any as Anything
+
+import numpy as np
+import pytest
+from agreement import assert_close, assert_modes_agree
+
+import relay
+from relay import Any, Float64, Tensor
+
+
+@relay
+def attention(x, scale, w):
+    return relay.softmax(x @ w @ x.T) @ x * scale
+
+
+RAGGED = [np.random.default_rng(n).normal(size=(n, 3)) for n in (2, 4, 1)]
+SCALES, WEIGHTS = np.array([1.0, 2.0, 0.5]), np.random.default_rng(9).normal(size=(3, 3))
+
+
+def test_elements_of_a_list_may_differ_in_shape() -> None:
+    """Their results are a list, or are stacked where they are alike."""
+    whole = relay.vmap(attention, in_axes=("each", 0, None), out_axes="each")
+    expected = [attention.interpret(x, s, WEIGHTS) for x, s in zip(RAGGED, SCALES, strict=True)]
+    assert_modes_agree(whole, RAGGED, SCALES, WEIGHTS, expected=expected)
+    sums = relay.vmap(relay(lambda x, y: (x.sum(axis=0), x * y)), in_axes="each", out_axes=(1, "each"))
+    found, products = sums(RAGGED, RAGGED)
+    assert_close(found, np.stack([x.sum(axis=0) for x in RAGGED], axis=1))
+    for x, product in zip(RAGGED, products, strict=True):
+        assert_close(product, x * x)
+
+
+def test_gradients_of_elements_of_a_list() -> None:
+    each = relay.vmap(relay.grad(relay(lambda x, s, w: attention(x, s, w).sum()), wrt=2), in_axes=("each", 0, None))
+    gradients = relay.grad(relay(lambda x, s, w: attention(x, s, w).sum()), wrt=2)
+    expected = np.stack([gradients.interpret(x, s, WEIGHTS) for x, s in zip(RAGGED, SCALES, strict=True)])
+    assert_modes_agree(each, RAGGED, SCALES, WEIGHTS, expected=expected)
+
+
+def test_one_program_for_lists_of_arrays_of_any_size() -> None:
+    assert_close(sums_of(RAGGED), np.stack([x.sum(axis=0) for x in RAGGED]))
+    assert_close(sums_of(RAGGED[1:]), np.stack([x.sum(axis=0) for x in RAGGED[1:]]))
+    assert len(sums_of.programs()) == 1
+
+
+@relay
+def sums_of(xs: list[Tensor[Float64, (Any, 3)]]):
+    return relay.vmap(lambda x: x.sum(axis=0), in_axes="each")(xs)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "text"),
+    [
+        ((RAGGED, SCALES[:2], WEIGHTS), {"in_axes": ("each", 0, None)}, "different numbers of examples"),
+        ((RAGGED, SCALES, WEIGHTS), {"in_axes": ("each", 0, None)}, "cannot be stacked"),
+        ((RAGGED, SCALES, WEIGHTS), {"in_axes": ("each", 0, None), "axis_size": 3}, "axis_size is for examples"),
+        ((RAGGED, SCALES, WEIGHTS), {"in_axes": ("each", "split", None)}, "a number or None"),
+        ((RAGGED[0][None], 1.0, WEIGHTS), {"in_axes": (0, None, None), "out_axes": "each"}, "out_axes"),
+    ],
+)
+def test_lists_of_examples_that_are_refused(arguments: Anything, options: Anything, text: str) -> None:
+    with pytest.raises((relay.RelayError, ValueError), match=text):
+        relay.vmap(attention, **options)(*arguments)
