@@ -147,7 +147,7 @@ class _Calls:
                 continue
             if binding in groups:
                 done.update(groups[binding])
-                bindings += self._together(groups[binding])
+                bindings += self._compute(groups[binding])
                 continue
             if isinstance(value, Loop):
                 value, before = self._loop(value)
@@ -184,7 +184,7 @@ class _Calls:
             return call.function.name
         return None
 
-    def _together(self, calls: Sequence[Binding]) -> list[Binding]:
+    def _compute(self, calls: Sequence[Binding]) -> list[Binding]:
         """The bindings of some calls, computed together."""
         first = calls[0].value
         assert isinstance(first, Call)
