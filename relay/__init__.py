@@ -10,6 +10,7 @@ import sys as _sys
 import types as _types
 import typing as _typing
 from collections.abc import Callable as _Callable
+from collections.abc import Mapping as _Mapping
 from collections.abc import Sequence as _Sequence
 from importlib import import_module as _import_module
 from typing import Any as _Any
@@ -258,6 +259,7 @@ class _Relay(_types.ModuleType, _Operators):
         fallback: str | None = ...,
         check: str | None = ...,
         precision: str = ...,
+        schedule: _Mapping[str, _Mapping[str, _Any]] = ...,
     ) -> _Decorator: ...
     def __call__(
         self,
@@ -274,6 +276,7 @@ class _Relay(_types.ModuleType, _Operators):
         fallback: str | None = None,
         check: str | None = None,
         precision: str = "float32",
+        schedule: _Mapping[str, _Mapping[str, _Any]] | None = None,
         **others: _Any,
     ) -> _Any:
         """Make a Python function one of the language. Raises FrontendError at its line, CompileError for an option.
@@ -287,6 +290,8 @@ class _Relay(_types.ModuleType, _Operators):
         tells where it comes from, as `relay.debug.find_nan` finds it. `precision="float16"` or "bfloat16": products and
         convolutions of float32 compute in it, with sums in float32, and what loses digits there stays in float32
         (`relay.transform.to_mixed_precision`); parameters and results keep their types.
+        `schedule={"y": {"tile": (8, 32)}}`: the values of these names are computed by kernels with these loops, which
+        are options of `relay.schedule`.
         """
         __tracebackhide__ = True
         if others:
@@ -302,6 +307,7 @@ class _Relay(_types.ModuleType, _Operators):
             fallback,
             check,
             precision,
+            schedule or {},
         )
         if function is not None:
             return _decorate(function, chosen, _sys._getframe(1))

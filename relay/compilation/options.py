@@ -34,6 +34,7 @@ class Options:
     fallback: str | None = None  # what runs a program that cannot be compiled; None: as RELAY_FALLBACK says
     check: str | None = None  # what is checked in results of compiled calls
     precision: str = FULL  # in which products and convolutions compute
+    schedule: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)  # of the kernels that compute named values
 
     def __attrs_post_init__(self) -> None:
         check_target(self.target)
@@ -62,6 +63,11 @@ class Options:
         if self.precision not in (FULL, *SHORT):
             help = f"it is one of {_word_list((FULL, *SHORT))}"
             raise CompileError(f"there is no precision {self.precision!r}", help=help)
+        if not isinstance(self.schedule, Mapping) or not all(isinstance(s, Mapping) for s in self.schedule.values()):
+            help = 'write schedule={"y": {"tile": (8, 32)}}'
+            raise CompileError(
+                f"a schedule is a dict of the options of relay.schedule by name: {self.schedule!r}", help=help
+            )
         for name in ("static_argnames", "donate_argnames"):
             given = getattr(self, name)
             names = given if isinstance(given, Sequence) else (None,)

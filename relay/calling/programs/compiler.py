@@ -36,6 +36,7 @@ from relay.support.gc_pause import without_collection
 from relay.support.locks import Lock, compiling
 from relay.support.phases import PhaseTimes, phase, recorded_phases
 from relay.transform.core.derivative_orders import check_orders
+from relay.transform.fusion.named_schedules import schedule_bindings
 from relay.transform.precision.mixed_precision import to_mixed_precision
 from relay.typecheck.elaboration import Argument, Elaborated, elaborate_structured, load, scheme
 from relay.typecheck.elaboration.argument_sources import Places
@@ -166,9 +167,8 @@ class FunctionCompiler:
         opens = needs_defunctionalization(made)
         if opens:
             made = attrs.evolve(made, module=defunctionalized_module(made, self.owner, effects))
-        module, precision = made.module, self.options.precision
         lowered = CompiledSignature(
-            module if precision == FULL else to_mixed_precision(module, precision),  # type: ignore[arg-type]
+            self._with_options(made.module),
             made.result,
             self.options.opt_level,
             self.donated,
@@ -184,6 +184,14 @@ class FunctionCompiler:
             check_orders(made.module)
         self.used.update(made.used)
         return lowered
+
+    def _with_options(self, module: Module) -> Module:
+        """A typed program with the precision and the schedules that the function's options say."""
+        if self.options.schedule:
+            module = schedule_bindings(module, self.options.schedule)
+        if self.options.precision != FULL:
+            module = to_mixed_precision(module, self.options.precision)  # type: ignore[arg-type]
+        return module
 
     def _refuse_sizes(self, arguments: Sequence[Argument]) -> None:
         """Raise ShapeError if the function's type does not allow a call's sizes."""

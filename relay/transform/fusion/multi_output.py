@@ -70,13 +70,7 @@ class Level(enum.Enum):
 
 def merge_groups(calls: BlockCalls, drafts: Iterable[GroupDraft]) -> list[GroupDraft]:
     """The groups, given from the last one to the first, of which some have become one."""
-    apart: list[GroupDraft] = []
-    others: list[GroupDraft] = []
-    for draft in drafts:
-        ends = any(calls.operator(i).memory.stored for i in draft.members)
-        (apart if ends else others).append(draft)
-    merged = _MultiOutputFusion(calls).merge_groups(others)
-    return sorted([*merged, *apart], key=lambda draft: -draft.place) if apart else merged
+    return _MultiOutputFusion(calls).merge_groups(drafts)
 
 
 class _MultiOutputFusion:
@@ -85,6 +79,7 @@ class _MultiOutputFusion:
         self.groups: dict[int, list[GroupDraft]] = {}  # of each call
         self.levels: dict[GroupDraft, dict[int, Level]] = {}
         self.spaces: dict[GroupDraft, dict[Level, Shape]] = {}
+        self.apart: set[GroupDraft] = set()  # groups that are kernels by themselves
         self.in_blocks: set[GroupDraft] = set()  # groups whose parts have loops of their own
         self._reads: dict[GroupDraft, dict[Var, None]] = {}  # what is asked again and again of groups
         self._intricate: dict[GroupDraft, bool] = {}
@@ -97,6 +92,8 @@ class _MultiOutputFusion:
         for draft in pending:
             for i in draft.members:
                 self.groups.setdefault(i, []).append(draft)
+                if self.calls.operator(i).memory.stored:
+                    self.apart.add(draft)
             self.spaces[draft] = self._spaces(draft)
             self.levels[draft] = self._levels(draft)
         pending.reverse()
@@ -189,6 +186,8 @@ class _MultiOutputFusion:
 
     def _merge(self, one: GroupDraft, other: GroupDraft) -> GroupDraft | None:
         """One group of two, if that is possible and pays."""
+        if one in self.apart or other in self.apart:
+            return None
         first, second = (one, other) if one.place <= other.place else (other, one)
         in_blocks = bool({first, second} & self.in_blocks) or self._are_both_intricate(first, second)
         if not (in_blocks or first.anchors or second.anchors) and self._is_small(first):
