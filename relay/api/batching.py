@@ -9,7 +9,7 @@ optimizer makes calls on all examples of it (`relay/transform/batching`).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 
@@ -35,10 +35,15 @@ SPLIT = "split"
 EACH = "each"
 """The entry of `in_axes` for a list whose elements are the examples, and that of `out_axes` for a list of results."""
 
+Divergence: TypeAlias = Literal["select", "partition", "loop"]
+
 if TYPE_CHECKING:
     from relay.api.plain_functions import Decorated, P, R
 
-_OPTIONS = ("in_axes", "out_axes", "axis_size", "axis_name")
+DIVERGENCE = ("select", "partition", "loop")
+"""The ways in which examples that take different branches can be batched."""
+
+_OPTIONS = ("in_axes", "out_axes", "axis_size", "axis_name", "divergence")
 
 
 def _axes_of_parameters(parameters: Parameters, in_axes: object) -> list[tuple[str, object]]:
@@ -135,6 +140,10 @@ def _vmap_text(parameters: Parameters, options: Mapping[str, object]) -> str:
     axis, call = options.get("axis_name"), f"f__({call_arguments(parameters)})"
     if axis is not None and not (isinstance(axis, str) and axis):
         raise TypeCheckError(f"axis_name is a name, as 'batch', found {axis!r}")
+    divergence = options.get("divergence")
+    if divergence is not None and divergence not in DIVERGENCE:
+        raise TypeCheckError(f"divergence is None or one of {', '.join(map(repr, DIVERGENCE))}; found {divergence!r}")
+    plain = axis is None and divergence is None
     if axis is not None:
         call = f"within_axis__(lambda: {call}, {axis!r}, size__)"
     return f"""\
@@ -146,7 +155,7 @@ def vmapped({parameter_names(parameters)}):
 {examples}\
         return {call}
     rows__ = blank_rows__(example__, size__)
-    for index__ in {"range(size__)" if axis is None else f"axis_range__(size__, {axis!r})"}:
+    for index__ in {"range(size__)" if plain else f"axis_range__(size__, {axis or ''!r}, {divergence or ''!r})"}:
         def put__(rows__, row__):
             rows__[index__] = tensor__(row__)
             return rows__
@@ -157,7 +166,7 @@ def vmapped({parameter_names(parameters)}):
 
 def _list_text(parameters: Parameters, axes: Sequence[tuple[str, object]], options: Mapping[str, object]) -> str:
     """The text where examples are elements of lists, which may differ in shape."""
-    for option in ("axis_size", "axis_name"):
+    for option in ("axis_size", "axis_name", "divergence"):
         if options.get(option) is not None:
             raise TypeCheckError(f'{option} is for examples along axes of arrays, and in_axes has "each"')
     mapped = [(name, axis) for name, axis in axes if axis is not None]
@@ -213,6 +222,7 @@ def vmap(
     out_axes: Any = 0,
     axis_size: int | None = None,
     axis_name: str | None = None,
+    divergence: Divergence | None = None,
 ) -> Decorated[P, R]: ...
 @overload
 def vmap(
@@ -221,10 +231,16 @@ def vmap(
     out_axes: Any = 0,
     axis_size: int | None = None,
     axis_name: str | None = None,
+    divergence: Divergence | None = None,
 ) -> Decorated[P, Any]: ...
 @with_checked_options
 def vmap(
-    f: Any, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None, axis_name: str | None = None
+    f: Any,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_size: int | None = None,
+    axis_name: str | None = None,
+    divergence: Divergence | None = None,
 ) -> RelayFunction:
     """The function that applies f to each of many examples, and stacks what it returns.
 
@@ -243,6 +259,9 @@ def vmap(
         axis_size: the number of examples, which is needed only where no argument has an axis of them.
         axis_name: the name of the axis, by which `relay.psum`, `pmean`, `pmax`, `pmin`, `all_gather` and `axis_index`
             in f ask for all of its examples.
+        divergence: what is done where examples take different branches: "select" computes both arms for all of them,
+            "partition" runs each arm on those that take it and a `while` on those that are still in it, "loop" runs
+            one example after the other. None takes what is estimated to be fastest.
 
     Numbers, strings, None and functions that are known at compile time are the same for all examples.
 
@@ -250,12 +269,14 @@ def vmap(
     TypeCheckError where the results of examples cannot be stacked.
     """
     options = {"in_axes": in_axes, "out_axes": out_axes, "axis_size": axis_size, "axis_name": axis_name}
+    if divergence is not None:
+        options["divergence"] = divergence
     if isinstance(f, ReturnedFunction):
         text = ", ".join(f"{name}={value!r}" for name, value in options.items())
         returned: RelayFunction = f.wrapper_function("vmap", [], f"vmap__({{}}, {text})", {"vmap__": vmap})(f)
         return returned
     of, parameters = definition_of(f, "vmap"), parameters_of(f)
-    key = ("vmap", _frozen(in_axes), _frozen(out_axes), axis_size, axis_name)
+    key = ("vmap", _frozen(in_axes), _frozen(out_axes), axis_size, axis_name, _frozen(divergence))
     return derived_function(f, key, lambda: VMAP.definition(of, parameters, options))
 
 

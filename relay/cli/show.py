@@ -22,7 +22,7 @@ from relay.text.display.dot import to_dot, to_svg
 from relay.text.display.graph import graph
 from relay.text.printer import to_text
 from relay.transform.fusion.outlining import fuse
-from relay.transform.loops.vectorization import remaining_loops
+from relay.transform.loops.vectorization import choices_of
 from relay.transform.pipeline import Pipeline
 from relay.typecheck.elaboration import Argument, elaborate_structured
 
@@ -114,11 +114,10 @@ def _batched_text(options: argparse.Namespace, typed: Module) -> str:
         raise Refusal("the stage batched is a text; a graph is drawn of the stages typed, core, optimized and fused")
     if options.level < 2:
         raise Refusal("loops become calls on all rounds from --level 2 on")
-    batched = Pipeline.for_level(options.level, ("lower", "prepare"))(typed)
-    notes = [
-        f"# {_place(loop.span)}the loop {loop.name} {f'stays: {loop.reason}' if loop.reason else 'runs in lanes'}"
-        for loop in remaining_loops(batched)
-    ]
+    pipeline = Pipeline.for_level(options.level, ("lower", "prepare"))
+    batched = pipeline(typed)
+    given = next(record.given for record in reversed(pipeline.records) if record.name.startswith("vectorize_loops"))
+    notes = [f"# {_place(choice.span)}{choice.text}" for choice in choices_of(given, will_be_differentiated=True)]
     return "\n".join([*notes, to_text(batched)])
 
 

@@ -185,11 +185,14 @@ class Counter:
     """The known trip count of a loop: `index` is bound in the body to 0, 1, .., count - 1.
 
     `axis`: the rounds are the examples along the axis of this name, of which collective operators ask; "" for others.
+    `divergence`: what is asked for where rounds take different ways: "select", "partition" or "loop"; "" for what is
+    estimated to be fastest.
     """
 
     index: Var
     count: Atom
     axis: str = ""
+    divergence: str = ""
 
 
 @node(targets=None)

@@ -485,7 +485,8 @@ class BodyParser:
             if each is None:
                 cursor.expect("<", " and the number of rounds")
                 count = self.atoms.atom()
-                counter = Counter(index, count, cursor.string("an axis") if cursor.accept("along") else "")
+                axis = cursor.string("an axis") if cursor.accept("along") else ""
+                counter = Counter(index, count, axis, cursor.string("a way") if cursor.accept("diverging") else "")
             else:
                 resized = self._resized_parameters()
         cursor.expect("(", " and the parameters of the loop")

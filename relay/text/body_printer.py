@@ -183,7 +183,8 @@ class BodyPrinter(Pieces):
                 self._put(f"loop '{self._labels.name_of(label)} ")
                 if counter is not None:
                     axis = f"along {quote_text(counter.axis)} " if counter.axis else ""
-                    self._put(f"for {self._variable(counter.index)} < {atom(counter.count)} {axis}")
+                    ways = f"diverging {quote_text(counter.divergence)} " if counter.divergence else ""
+                    self._put(f"for {self._variable(counter.index)} < {atom(counter.count)} {axis}{ways}")
                 self._write_initial_values(parameters, initial)
                 self._braced_block(body)
             case Lambda(function):

@@ -56,6 +56,9 @@ MOST_ELEMENTS = 8
 LEAST_ROUNDS = 64
 """The smallest number of rounds of a loop, if the number is known."""
 
+BATCHED = ("select", "partition")
+"""The values of `divergence` for loops that may not stay."""
+
 FEW_ROUNDS = 8
 """The number of rounds of an inner loop up to which they are few."""
 

@@ -341,7 +341,8 @@ class BodySpecializer:
             counter = None
             if loop.counter is not None:
                 rounds = self._operand_atom(frame, loop.counter.count)
-                counter = Counter(self._fresh_variable(frame, loop.counter.index), rounds, loop.counter.axis)
+                axis, divergence = loop.counter.axis, loop.counter.divergence
+                counter = Counter(self._fresh_variable(frame, loop.counter.index), rounds, axis, divergence)
             ways = LoopExits(label, Join(), types, carried, counter is not None, memory)
             frame.labels[loop.label] = ways
             body = self._block(frame, loop.body)

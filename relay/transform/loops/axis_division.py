@@ -327,7 +327,7 @@ class _Part:
 
     def _counter(self, place: Var, body: Block) -> Counter:
         division = self.division
-        return Counter(place, division.counter.count, self.axis_of(body))
+        return Counter(place, division.counter.count, self.axis_of(body), division.counter.divergence)
 
     def axis_of(self, body: Block) -> str:
         """The axis of a loop over the examples, if something in it will still ask for it."""

@@ -24,7 +24,6 @@ from relay.ir.expr import (
     Binding,
     Block,
     Call,
-    Counter,
     CustomGradient,
     Derivative,
     Function,
@@ -195,7 +194,7 @@ def _divided(binding: Binding, loop: Loop, lowering: _Lowering) -> list[Binding]
     if not any(asks(b.value, counter.axis) for b in walk(loop.body)):
         if lowering.is_pending(loop.body):
             return [Binding(binding.targets, loop)]
-        plain = attrs.evolve(loop, counter=Counter(counter.index, counter.count))  # type: ignore[misc]
+        plain = attrs.evolve(loop, counter=attrs.evolve(counter, axis=""))  # type: ignore[misc]
         return [Binding(binding.targets, plain)]
     count = lowering.ranges.count(loop)
     if count is None:

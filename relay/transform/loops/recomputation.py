@@ -39,7 +39,7 @@ from relay.ir.traverse import blocks, free_variables, operands
 from relay.ir.types import TupleType, Type
 from relay.operator import lookup
 from relay.operator.facets import IndexKind
-from relay.transform.analysis.lanes import MOST_ELEMENTS, LaneLoop, NoLanes, lane_loop, prefers_lanes
+from relay.transform.analysis.lanes import BATCHED, MOST_ELEMENTS, LaneLoop, NoLanes, lane_loop, prefers_lanes
 from relay.transform.analysis.value_ranges import ValueRanges
 from relay.transform.core.rebuilding import with_body, with_functions
 from relay.transform.module_pass import pass_about
@@ -82,7 +82,7 @@ class _Rounds:
 
     def _loop(self, loop: Loop) -> Loop | None:
         """A loop that calls a function in each round; None if it does not run in lanes."""
-        if loop.counter is not None and loop.counter.axis:
+        if loop.counter is not None and (loop.counter.axis or loop.counter.divergence in BATCHED):
             return None
         try:
             plan = lane_loop(loop, self.ranges)

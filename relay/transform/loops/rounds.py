@@ -57,11 +57,13 @@ _EFFECT = "a round has an effect, or calls a function"
 class Limits:
     """Limits: facts about a function, and what is allowed in it."""
 
-    def __init__(self, body: Block, choices: bool, max_size: int) -> None:
-        self.integers = ValueRanges(body)
-        self.choices, self.max_size = choices, max_size
+    def __init__(self, body: Block, choices: bool, max_size: int, is_early: bool = False) -> None:
+        self.body, self.integers = body, ValueRanges(body)
+        self.choices, self.max_size, self.is_early = choices, max_size, is_early
+        self.diverges = True  # rounds may take different ways: False where a loop around these should be batched
         self.remaining: list[tuple[Loop, str]] = []  # the loops that stay, and why
         self.in_lanes: list[Loop] = []  # those whose rounds run in lanes
+        self.notes: dict[tuple[Span | None, str], None] = {}  # what was chosen in those that do not stay
 
     def has_rounds(self, loop: Loop) -> bool:
         """True if a loop has always at least one round."""
@@ -70,11 +72,13 @@ class Limits:
 
 
 class Unsupported(Exception):
-    """A loop cannot be computed for all rounds at once; the text tells why."""
+    """A loop cannot be computed for all rounds at once; the text tells why, and `span` what the reason is."""
+
+    span: Span | None = None
 
 
 @attrs.frozen(eq=False)
-class _Lane:
+class Lane:
     """A value of a round: `value` is the same in all rounds, or has the rounds as its first axis."""
 
     value: Value
@@ -82,30 +86,30 @@ class _Lane:
 
 
 @attrs.frozen(eq=False)
-class _Rows:
+class OwnRows:
     """An array of the loop of which each round has one row: parameter `number`, with the row as it is now, or None for
     the one that it was."""
 
     number: int
-    row: _Lane | None = None
+    row: Lane | None = None
 
 
 @attrs.frozen(eq=False)
-class _Items:
+class Items:
     """A tuple."""
 
-    items: tuple[_Part, ...]
+    items: tuple[Part, ...]
 
 
 @attrs.frozen(eq=False)
-class _Place:
+class Place:
     """The counter of the loop plus a number, which is the same in all rounds."""
 
     offset: int
 
 
-_Part: TypeAlias = _Lane | _Rows | _Items
-_Found: TypeAlias = _Part | _Place
+Part: TypeAlias = Lane | OwnRows | Items
+Found: TypeAlias = Part | Place
 
 
 class Rounds:
@@ -114,17 +118,28 @@ class Rounds:
     def __init__(self, loop: Loop, count: Dim, limits: Limits) -> None:
         assert loop.counter is not None
         self.loop, self.count, self.limits, self.counter = loop, count, limits, loop.counter
+        self.extent = count  # how many rounds are evaluated: all, or those of a part
         self.inside = bound_in(loop)
-        self.known: dict[Var, _Found] = {self.counter.index: _Place(0)}
+        self.known: dict[Var, Found] = {self.counter.index: Place(0)}
         self.mask: Value | None = None  # the rounds for which what is evaluated counts, if not all
         self.arrays: list[Value] = []  # the loop's arrays before it
         self.offsets: dict[int, int] = {}  # which row of each a round has: that of the counter plus this
         self.out = Emitter(loop.span)
         self._places: Value | None = None
+        self.branch_span = loop.span  # of the branch that is being evaluated
+        self.notes: dict[tuple[Span | None, str], None] = {}  # what was chosen where
         self.has_products = any(
             isinstance(b.value, OpCall) and lookup(b.value.operator).pattern is Pattern.OUTPUT_FUSABLE
             for b in walk(loop.body)
         )
+
+    def say(self, span: Span | None, text: str) -> None:
+        """Note what was chosen for a branch or loop of the rounds."""
+        self.notes[span, text] = None
+
+    def selects(self, then: Block, orelse: Block) -> bool:
+        """True if both arms of a branch are cheap, so that all rounds may compute both."""
+        return self.limits.choices and are_cheap(then, orelse)
 
     def bindings(self, targets: Sequence[Var]) -> list[Binding]:
         out = self.out
@@ -132,7 +147,7 @@ class Rounds:
             type_ = parameter.type
             if not isinstance(type_, TensorType) or not type_.shape or ANY in type_.shape:
                 raise Unsupported(f"a round needs {parameter.name} of the one before")
-            self.known[parameter] = _Rows(number)
+            self.known[parameter] = OwnRows(number)
             self.arrays.append(out.value(initial, type_))
         self._place_value()  # before all, so that it may be used in blocks
         end = self.loop.body.terminator
@@ -140,7 +155,7 @@ class Rounds:
         self._evaluate(self.loop.body.bindings)
         for number, (target, atom) in enumerate(zip(targets, end.values, strict=True)):
             found = self._find(atom)
-            if not isinstance(found, _Rows) or found.number != number:
+            if not isinstance(found, OwnRows) or found.number != number:
                 raise Unsupported("a round passes on more than the rows that it has written")
             whole = self._written_array(found)
             if whole.type != target.type:
@@ -150,7 +165,7 @@ class Rounds:
 
     # ---- the loop's arrays
 
-    def _written_array(self, rows: _Rows) -> Value:
+    def _written_array(self, rows: OwnRows) -> Value:
         """An array with its new rows."""
         before = self.arrays[rows.number]
         if rows.row is None:
@@ -164,18 +179,18 @@ class Rounds:
             pieces.append(_slice(before, end, extent))
         return pieces[0] if len(pieces) == 1 else self.out.call(lookup("concatenate"), pieces, {"axis": 0})
 
-    def _row_of(self, rows: _Rows) -> _Lane:
+    def _row_of(self, rows: OwnRows) -> Lane:
         """The row of an array that each round has."""
         if rows.row is not None:
             return rows.row
-        found = self._rows_from(_Lane(self.arrays[rows.number], False), self.offsets[rows.number])
+        found = self._rows_from(Lane(self.arrays[rows.number], False), self.offsets[rows.number])
         if found is None:
             raise Unsupported("a round reads a row that may not be there")
         return found
 
-    def _enter(self, rows: _Rows, place: _Found) -> None:
+    def _enter(self, rows: OwnRows, place: Found) -> None:
         """A round reads or writes an array at a place: it has to be the same in the whole loop, and be there."""
-        if not isinstance(place, _Place) or self.offsets.setdefault(rows.number, place.offset) != place.offset:
+        if not isinstance(place, Place) or self.offsets.setdefault(rows.number, place.offset) != place.offset:
             raise Unsupported("a round reads or writes another row than its own")
         extent = self.arrays[rows.number].shape[0]
         if place.offset < 0 or self.limits.integers.at_least(extent, add(self.count, place.offset)) is not True:
@@ -186,7 +201,7 @@ class Rounds:
 
     # ---- values
 
-    def _find(self, atom: Atom) -> _Found:
+    def _find(self, atom: Atom) -> Found:
         if isinstance(atom, Var):
             if atom in self.known:
                 return self.known[atom]
@@ -195,23 +210,23 @@ class Rounds:
         type_ = atom.type if isinstance(atom, Var | Constant) else None
         if type_ is None:
             raise Unsupported("a function is used as a value")
-        return _Lane(self.out.value(atom, type_), False)
+        return Lane(self.out.value(atom, type_), False)
 
-    def _part(self, atom: Atom) -> _Part:
+    def _part(self, atom: Atom) -> Part:
         """A value, which is not the counter itself."""
         found = self._find(atom)
-        return self._place_lane(found) if isinstance(found, _Place) else found
+        return self._place_lane(found) if isinstance(found, Place) else found
 
-    def _lane(self, atom: Atom) -> _Lane:
+    def _lane(self, atom: Atom) -> Lane:
         found = self._part(atom)
-        if not isinstance(found, _Lane):
+        if not isinstance(found, Lane):
             name = atom.name if isinstance(atom, Var) else "an array"
             raise Unsupported(f"a round uses the whole of {name}, which the loop changes")
         return found
 
-    def _place_lane(self, place: _Place) -> _Lane:
+    def _place_lane(self, place: Place) -> Lane:
         rounds = self._local_value(self._place_value())
-        return _Lane(rounds + place.offset if place.offset else rounds, True)
+        return Lane(rounds + place.offset if place.offset else rounds, True)
 
     def _place_value(self) -> Value:
         """The numbers of all rounds."""
@@ -226,15 +241,19 @@ class Rounds:
         """A value in the block that is being written."""
         return self.out.value(value.atom, value.type)
 
-    def _stretched_lane(self, lane: _Lane) -> Value:
+    def _stretched_lane(self, lane: Lane) -> Value:
         value = self._local_value(lane.value)
-        return value if lane.batched else value.op("broadcast_to", shape=(self.count, *value.shape))
+        return value if lane.batched else value.op("broadcast_to", shape=(self.extent, *value.shape))
 
     # ---- blocks
 
     def _evaluate(self, bindings: Sequence[Binding]) -> None:
         for binding in bindings:
-            self._binding(binding)
+            try:
+                self._binding(binding)
+            except Unsupported as reason:
+                reason.span = reason.span or binding.value.span
+                raise
 
     def _binding(self, binding: Binding) -> None:
         value = binding.value
@@ -244,9 +263,9 @@ class Rounds:
             case Var() | Constant():
                 self.known[binding.targets[0]] = self._find(value)
             case Extent():
-                self.known[binding.targets[0]] = _Lane(self.out.bind(value, value.type, "size"), False)
+                self.known[binding.targets[0]] = Lane(self.out.bind(value, value.type, "size"), False)
             case MakeTuple(items):
-                self.known[binding.targets[0]] = _Items(tuple(map(self._part, items)))
+                self.known[binding.targets[0]] = Items(tuple(map(self._part, items)))
             case Project(whole, index):
                 self.known[binding.targets[0]] = self._component(whole, index)
             case Assert(condition, message, span):
@@ -258,12 +277,12 @@ class Rounds:
             case _:
                 raise Unsupported(_EFFECT)
 
-    def _component(self, whole: Atom, index: int) -> _Found:
+    def _component(self, whole: Atom, index: int) -> Found:
         found = self._find(whole)
-        if isinstance(found, _Items):
+        if isinstance(found, Items):
             return found.items[index]
-        if isinstance(found, _Lane) and not found.batched:
-            return _Lane(self.out.components(self._local_value(found.value))[index], False)
+        if isinstance(found, Lane) and not found.batched:
+            return Lane(self.out.components(self._local_value(found.value))[index], False)
         raise Unsupported("a tuple of all rounds is taken apart")
 
     def _assertion(self, condition: Atom, message: str, span: Span | None) -> None:
@@ -271,14 +290,14 @@ class Rounds:
         holds = self._local_value(lane.value)
         if self.mask is not None:
             holds = self._local_value(self.mask).op("logical_not").op("logical_or", self._stretched_lane(lane))
-            lane = _Lane(holds, True)
+            lane = Lane(holds, True)
         if lane.batched:
             holds = holds.op("all")
         self.out.perform(Assert(holds.atom, message, span))
 
     # ---- calls
 
-    def _call(self, call: OpCall) -> _Found:
+    def _call(self, call: OpCall) -> Found:
         row = self._row(call)
         if row is not None:
             return row
@@ -299,52 +318,52 @@ class Rounds:
             made = batched
             self._check_size(made.type, operator.pattern is Pattern.OUTPUT_FUSABLE)
         if isinstance(made.type, TensorType):
-            return _Lane(made, any(marked))
-        return _Items(tuple(_Lane(item, any(marked)) for item in self.out.components(made)))
+            return Lane(made, any(marked))
+        return Items(tuple(Lane(item, any(marked)) for item in self.out.components(made)))
 
-    def _row(self, call: OpCall) -> _Found | None:
+    def _row(self, call: OpCall) -> Found | None:
         """The value of a call that reads or writes the row of a round, or adds a number to the counter."""
         if call.operator == "index":
             array, place = self._find(call.arguments[0]), self._find(call.arguments[1])
-            if isinstance(array, _Rows):
+            if isinstance(array, OwnRows):
                 self._enter(array, place)
                 return self._row_of(array)
-            if isinstance(place, _Place) and isinstance(array, _Lane):
+            if isinstance(place, Place) and isinstance(array, Lane):
                 return self._rows_from(array, place.offset)
         if call.operator == "index_update":
             array, place, new = map(self._find, call.arguments)
-            if isinstance(array, _Rows):
+            if isinstance(array, OwnRows):
                 self._enter(array, place)
-                lane = self._place_lane(new) if isinstance(new, _Place) else new
-                if not isinstance(lane, _Lane):
+                lane = self._place_lane(new) if isinstance(new, Place) else new
+                if not isinstance(lane, Lane):
                     raise Unsupported("a row is not an array")
-                return _Rows(array.number, lane)
+                return OwnRows(array.number, lane)
         if call.operator in ("add", "subtract"):
             left, right = call.arguments
             found = self._find(left)
-            if isinstance(found, _Place) and (number := self._number(right)) is not None:
-                return _Place(found.offset + (number if call.operator == "add" else -number))
+            if isinstance(found, Place) and (number := self._number(right)) is not None:
+                return Place(found.offset + (number if call.operator == "add" else -number))
             if call.operator == "add" and (number := self._number(left)) is not None:
                 found = self._find(right)
-                if isinstance(found, _Place):
-                    return _Place(found.offset + number)
+                if isinstance(found, Place):
+                    return Place(found.offset + number)
         return None
 
     def _number(self, atom: Atom) -> int | None:
         found = self.known.get(atom) if isinstance(atom, Var) else None
-        return number_of(found.value.atom if isinstance(found, _Lane) else atom)
+        return number_of(found.value.atom if isinstance(found, Lane) else atom)
 
-    def _rows_from(self, array: _Lane, offset: int) -> _Lane | None:
+    def _rows_from(self, array: Lane, offset: int) -> Lane | None:
         """The rows of an array that is the same in all rounds at the counter plus a number, where all are there."""
         value = self._local_value(array.value)
         if array.batched:
             return None
         end = add(self.count, offset)
         if offset == 0 and self._are_equal(value.shape[0], end):
-            return _Lane(value, True)
+            return Lane(value, True)
         if offset < 0 or self.limits.integers.at_least(value.shape[0], end) is not True:
             return None
-        return _Lane(_slice(value, offset, end), True)
+        return Lane(_slice(value, offset, end), True)
 
     def _guarded_operands(
         self, call: OpCall, values: list[Value], marked: list[bool]
@@ -378,7 +397,7 @@ class Rounds:
     # ---- branches
 
     def _branch(self, targets: Sequence[Var], branch: If) -> None:
-        conditions: list[_Lane] = []
+        conditions: list[Lane] = []
         for arm in branch.arms:
             if not isinstance(arm.condition.terminator, Yield):
                 raise Unsupported(_EFFECT)
@@ -391,12 +410,13 @@ class Rounds:
             inner = tuple(Var(t.name, t.type, t.span) for t in targets)
             self.inside.update(inner)
             rest = Block((Binding(inner, If(branch.arms[1:], branch.orelse, branch.span)),), Yield(inner))
+        self.branch_span = branch.span
         if conditions[0].batched:
             self._convert_choice(targets, conditions[0].value, branch.arms[0].body, rest)
         else:
             self._uniform(targets, conditions[0].value, branch.arms[0].body, rest, branch)
 
-    def _results(self, body: Block) -> list[_Part]:
+    def _results(self, body: Block) -> list[Part]:
         self._evaluate(body.bindings)
         if not isinstance(body.terminator, Yield):
             raise Unsupported("a branch leaves the loop")
@@ -404,11 +424,6 @@ class Rounds:
 
     def _convert_choice(self, targets: Sequence[Var], condition: Value, then: Block, orelse: Block) -> None:
         """A branch that rounds take differently."""
-        if not self.limits.choices:
-            raise Unsupported("rounds take a branch differently, and a derivative is still to be made")
-        for body in (then, orelse):
-            if sum(1 for _ in walk(body)) > MOST_CHOICES or any(_is_costly(b.value) for b in walk(body)):
-                raise Unsupported("rounds take a branch differently, and both arms are too much to compute")
         outer = self.mask
         found = []
         for body, taken in ((then, True), (orelse, False)):
@@ -420,24 +435,24 @@ class Rounds:
         for target, first, second in zip(targets, *found, strict=True):
             self.known[target] = self._choice(condition, first, second)
 
-    def _choice(self, condition: Value, first: _Part, second: _Part) -> _Part:
+    def _choice(self, condition: Value, first: Part, second: Part) -> Part:
         match first, second:
-            case _Lane(), _Lane():
+            case Lane(), Lane():
                 if first is second or (first.value.atom is second.value.atom and first.batched == second.batched):
                     return first
                 if not isinstance(first.value.type, TensorType):
                     raise Unsupported("rounds take a branch differently, and its results are not arrays")
                 a, b = self._stretched_lane(first), self._stretched_lane(second)
-                chooser = self._local_value(condition).op("reshape", shape=(self.count, *(1,) * (a.ndim - 1)))
-                return _Lane(chooser.op("where", a, b), True)
-            case _Rows(), _Rows() if first.number == second.number:
+                chooser = self._local_value(condition).op("reshape", shape=(self.extent, *(1,) * (a.ndim - 1)))
+                return Lane(chooser.op("where", a, b), True)
+            case OwnRows(), OwnRows() if first.number == second.number:
                 if first.row is second.row:
                     return first
                 row = self._choice(condition, self._row_of(first), self._row_of(second))
-                assert isinstance(row, _Lane)
-                return _Rows(first.number, row)
-            case _Items(left), _Items(right):
-                return _Items(tuple(self._choice(condition, a, b) for a, b in zip(left, right, strict=True)))
+                assert isinstance(row, Lane)
+                return OwnRows(first.number, row)
+            case Items(left), Items(right):
+                return Items(tuple(self._choice(condition, a, b) for a, b in zip(left, right, strict=True)))
             case _:
                 raise Unsupported("rounds take a branch differently, and its results are not arrays")
 
@@ -465,43 +480,43 @@ class Rounds:
         for target, shape in zip(targets, made, strict=True):
             self.known[target] = self._with_variables(shape, fresh)
 
-    def _joined_value(self, first: _Part, second: _Part, bodies: list[Emitter], values: list[list[Value]]) -> _Part:
+    def _joined_value(self, first: Part, second: Part, bodies: list[Emitter], values: list[list[Value]]) -> Part:
         """The value of a result of both arms; its tensors are appended to `values`, for each arm."""
         match first, second:
-            case _Lane(), _Lane():
+            case Lane(), Lane():
                 batched = first.batched or second.batched
                 for lane, body, parts in zip((first, second), bodies, values, strict=True):
                     value = body.value(lane.value.atom, lane.value.type)
                     if batched and not lane.batched:
-                        value = value.op("broadcast_to", shape=(self.count, *value.shape))
+                        value = value.op("broadcast_to", shape=(self.extent, *value.shape))
                     parts.append(value)
                 if values[0][-1].type != values[1][-1].type:
                     raise Unsupported("a branch has results of several types")
-                return _Lane(values[0][-1], batched)
-            case _Rows(), _Rows() if first.number == second.number:
+                return Lane(values[0][-1], batched)
+            case OwnRows(), OwnRows() if first.number == second.number:
                 if first.row is None and second.row is None:
                     return first
                 row = self._joined_value(self._row_of(first), self._row_of(second), bodies, values)
-                assert isinstance(row, _Lane)
-                return _Rows(first.number, row)
-            case _Items(left), _Items(right):
+                assert isinstance(row, Lane)
+                return OwnRows(first.number, row)
+            case Items(left), Items(right):
                 items = tuple(self._joined_value(a, b, bodies, values) for a, b in zip(left, right, strict=True))
-                return _Items(items)
+                return Items(items)
             case _:
                 raise Unsupported("a branch has results of several types")
 
-    def _with_variables(self, shape: _Part, fresh: Iterator[Var]) -> _Part:
+    def _with_variables(self, shape: Part, fresh: Iterator[Var]) -> Part:
         """A result with variables in place of its tensors."""
         match shape:
-            case _Lane():
+            case Lane():
                 variable = next(fresh)
-                return _Lane(self.out.value(variable, variable.type), shape.batched)
-            case _Rows(number, row):
+                return Lane(self.out.value(variable, variable.type), shape.batched)
+            case OwnRows(number, row):
                 made = None if row is None else self._with_variables(row, fresh)
-                assert made is None or isinstance(made, _Lane)
-                return _Rows(number, made)
-            case _Items(items):
-                return _Items(tuple(self._with_variables(item, fresh) for item in items))
+                assert made is None or isinstance(made, Lane)
+                return OwnRows(number, made)
+            case Items(items):
+                return Items(tuple(self._with_variables(item, fresh) for item in items))
             case _:
                 raise Unsupported("a branch has results of several types")
 
@@ -509,7 +524,7 @@ class Rounds:
 
     def _inner_loop(self, targets: Sequence[Var], loop: Loop) -> None:
         """A loop that all rounds run equally often."""
-        if loop.counter is None or not isinstance(loop.body.terminator, Next) or self.mask is not None:
+        if loop.counter is None or not isinstance(loop.body.terminator, Next):
             raise Unsupported("a loop inside may end early")
         count = self._lane(loop.counter.count)
         if count.batched:
@@ -518,7 +533,7 @@ class Rounds:
             self._unroll(targets, loop, loop.counter)
             return
         initial = [self._start(p, self._part(i), loop) for p, i in zip(loop.parameters, loop.initial, strict=True)]
-        batched = [isinstance(i, _Lane) and i.batched for i in initial]
+        batched = [isinstance(i, Lane) and i.batched for i in initial]
         known, before = dict(self.known), self.out
         while True:
             body = Emitter(loop.span)
@@ -526,12 +541,12 @@ class Rounds:
             for parameter, lane in zip(loop.parameters, parameters, strict=True):
                 self.known[parameter] = lane
             index = Var(loop.counter.index.name, loop.counter.index.type, loop.counter.index.span)
-            self.known[loop.counter.index] = _Lane(body.value(index), False)
+            self.known[loop.counter.index] = Lane(body.value(index), False)
             self.out = body
             self._evaluate(loop.body.bindings)
             passed = [self._part(a) for a in loop.body.terminator.values]
             self.out = before
-            grown = [b or (isinstance(p, _Lane) and p.batched) for b, p in zip(batched, passed, strict=True)]
+            grown = [b or (isinstance(p, Lane) and p.batched) for b, p in zip(batched, passed, strict=True)]
             if grown == batched:
                 break
             batched, self.known = grown, dict(known)
@@ -549,15 +564,15 @@ class Rounds:
         values = [self._part(a) for a in loop.initial]
         for number in range(number_of(counter.count) or 0):
             self.known.update(zip(loop.parameters, values, strict=True))
-            self.known[counter.index] = _Lane(self.out.constant(number, index.base), False)
+            self.known[counter.index] = Lane(self.out.constant(number, index.base), False)
             self._evaluate(loop.body.bindings)
             assert isinstance(loop.body.terminator, Next)
             values = [self._part(a) for a in loop.body.terminator.values]
         self.known.update(zip(targets, values, strict=True))
 
-    def _start(self, parameter: Var, initial: _Part, loop: Loop) -> _Part:
+    def _start(self, parameter: Var, initial: Part, loop: Loop) -> Part:
         """A parameter's initial value."""
-        if not isinstance(initial, _Rows) or initial.row is not None:
+        if not isinstance(initial, OwnRows) or initial.row is not None:
             return initial
         for binding in walk(loop.body):  # which of the rows it is shows where it is read or written
             call = binding.value
@@ -567,21 +582,21 @@ class Rounds:
                 and call.arguments[0] is parameter
             ):
                 self._enter(initial, self._find(call.arguments[1]))
-                return _Rows(initial.number, self._row_of(initial))
+                return OwnRows(initial.number, self._row_of(initial))
         raise Unsupported("a loop inside passes on a whole array")
 
-    def _parameter(self, parameter: Var, initial: _Part, batched: bool) -> _Lane | _Rows:
+    def _parameter(self, parameter: Var, initial: Part, batched: bool) -> Lane | OwnRows:
         """The value of a parameter in the body."""
         match initial:
-            case _Lane(value):
-                shape = (self.count, *value.shape) if batched and not initial.batched else value.shape
+            case Lane(value):
+                shape = (self.extent, *value.shape) if batched and not initial.batched else value.shape
                 type_ = TensorType(value.base, shape)
-                return _Lane(self.out.value(Var(parameter.name, type_, parameter.span)), batched)
-            case _Rows(number, row):
+                return Lane(self.out.value(Var(parameter.name, type_, parameter.span)), batched)
+            case OwnRows(number, row):
                 assert row is not None
-                shape = row.value.shape if row.batched else (self.count, *row.value.shape)
+                shape = row.value.shape if row.batched else (self.extent, *row.value.shape)
                 type_ = TensorType(row.value.base, shape)
-                return _Rows(number, _Lane(self.out.value(Var(parameter.name, type_, parameter.span)), True))
+                return OwnRows(number, Lane(self.out.value(Var(parameter.name, type_, parameter.span)), True))
             case _:
                 raise Unsupported("a loop inside passes on a tuple")
 
@@ -589,23 +604,23 @@ class Rounds:
         self,
         targets: Sequence[Var],
         loop: Loop,
-        counter: tuple[Var, _Lane],
-        initial: Sequence[_Part],
-        parameters: Sequence[_Lane | _Rows],
-        passed: Sequence[_Part],
+        counter: tuple[Var, Lane],
+        initial: Sequence[Part],
+        parameters: Sequence[Lane | OwnRows],
+        passed: Sequence[Part],
         body: Emitter,
     ) -> None:
         starts, variables, values = [], [], []
-        results: list[_Lane | _Rows] = []
+        results: list[Lane | OwnRows] = []
         outside = self.out
         made = []
         for start, parameter, end in zip(initial, parameters, passed, strict=True):
-            if isinstance(parameter, _Rows):
-                if not isinstance(end, _Rows) or not isinstance(start, _Rows) or end.number != parameter.number:
+            if isinstance(parameter, OwnRows):
+                if not isinstance(end, OwnRows) or not isinstance(start, OwnRows) or end.number != parameter.number:
                     raise Unsupported("a loop inside passes on a whole array")
                 first, lane, last = self._row_of(start), self._row_of(parameter), self._row_of(end)
             else:
-                if not isinstance(end, _Lane) or not isinstance(start, _Lane):
+                if not isinstance(end, Lane) or not isinstance(start, Lane):
                     raise Unsupported("a loop inside passes on a tuple")
                 first, lane, last = start, parameter, end
             variable = lane.value.atom
@@ -620,8 +635,8 @@ class Rounds:
             values.append(value.atom)
             target = Var(variable.name, variable.type, variable.span)
             made.append(target)
-            result = _Lane(outside.value(target), lane.batched)
-            results.append(_Rows(parameter.number, result) if isinstance(parameter, _Rows) else result)
+            result = Lane(outside.value(target), lane.batched)
+            results.append(OwnRows(parameter.number, result) if isinstance(parameter, OwnRows) else result)
         label = LoopLabel(loop.label.name)
         index, count = counter
         block = Block(body.all_bindings(), Next(label, tuple(values)))
@@ -637,6 +652,12 @@ def _slice(value: Value, begin: Dim, end: Dim) -> Value:
     rest = value.shape[1:]
     ends, begins = (end, *rest), (begin, *(0 for _ in rest))
     return value.op("strided_slice", begin=begins, end=ends, strides=(1,) * value.ndim)
+
+
+def are_cheap(then: Block, orelse: Block) -> bool:
+    """True if two arms of a branch are few operators each, and none that is costly."""
+    sizes = [sum(1 for _ in walk(body)) for body in (then, orelse)]
+    return max(sizes) <= MOST_CHOICES and not any(_is_costly(b.value) for a in (then, orelse) for b in walk(a))
 
 
 def _is_costly(value: Expr) -> bool:

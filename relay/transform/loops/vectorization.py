@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence, Set
 
 import attrs
 
-from relay.errors import RelayError, Span
+from relay.errors import CompileError, RelayError, Span
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -41,11 +41,13 @@ from relay.ir.rebuild import map_blocks, rebind, rebuild_block
 from relay.ir.sizes.data_dependent import bound_dims
 from relay.ir.traverse import free_variables, walk
 from relay.operator import Emitter, Undetermined
-from relay.transform.analysis.lanes import NoLanes, lane_loop, prefers_lanes
-from relay.transform.analysis.loop_analysis import bound_in
+from relay.transform.analysis.lanes import BATCHED, NoLanes, lane_loop, prefers_lanes
+from relay.transform.analysis.loop_analysis import bound_in, likely
 from relay.transform.core.rebuilding import map_bodies
+from relay.transform.loops.compaction import CompactedRounds, runs_active
+from relay.transform.loops.partition import finds_places
 from relay.transform.loops.recomputation import is_round
-from relay.transform.loops.rounds import Limits, Rounds, Unsupported, number_of
+from relay.transform.loops.rounds import Limits, Unsupported, number_of
 from relay.transform.module_pass import pass_about
 
 MAX_SIZE = 1 << 26
@@ -60,8 +62,33 @@ def vectorize_loops(module: Module, will_be_differentiated: bool = False, max_si
     Both arms of a cheap branch are computed where rounds differ; but not if a derivative follows,
     `will_be_differentiated`, since the arm that is not taken may have no finite derivative.
     """
+    pending = any(isinstance(f, Derivative) for f in module.functions.values())
+    choices = not (will_be_differentiated and pending)
+
+    def change(function: Function) -> Block:
+        return _block(function.body, Limits(function.body, choices, max_size, is_early=pending))
+
+    return map_bodies(module, change)
+
+
+@attrs.frozen
+class Choice:
+    """The choice for a loop of independent rounds, or for a branch or loop inside of it: a text, and the place in the
+    source."""
+
+    text: str
+    span: Span | None
+
+
+def choices_of(module: Module, will_be_differentiated: bool = False) -> list[Choice]:
+    """The choices of `vectorize_loops` for the loops of a module, in the order of the source."""
     choices = not (will_be_differentiated and any(isinstance(f, Derivative) for f in module.functions.values()))
-    return map_bodies(module, lambda function: _block(function.body, Limits(function.body, choices, max_size)))
+    found: list[Choice] = []
+    for loop in _remaining_loops(module, choices, found):
+        found.append(
+            Choice(f"the loop {loop.name} {f'stays: {loop.reason}' if loop.reason else 'runs in lanes'}", loop.span)
+        )
+    return sorted(dict.fromkeys(found), key=lambda choice: choice.span.line if choice.span is not None else 0)
 
 
 @attrs.frozen
@@ -76,19 +103,27 @@ class RemainingLoop:
 
 def remaining_loops(module: Module) -> list[RemainingLoop]:
     """The loops of a structured module that `vectorize_loops` leaves, in order."""
-    found: list[RemainingLoop] = []
     choices = not any(isinstance(function, Derivative) for function in module.functions.values())
+    return _remaining_loops(module, choices, [])
+
+
+def _remaining_loops(module: Module, choices: bool, notes: list[Choice]) -> list[RemainingLoop]:
+    """The same, where both arms of a branch may be computed only if there are `choices`. What else is chosen goes to
+    `notes`."""
+    found: list[RemainingLoop] = []
+    pending = any(isinstance(function, Derivative) for function in module.functions.values())
     rounds = {name for name, f in module.functions.items() if isinstance(f, Function) and is_round(f)}
     for name, function in module.functions.items():
         if isinstance(function, Function) and name not in rounds:
-            limits = Limits(function.body, choices, MAX_SIZE)
+            limits = Limits(function.body, choices, MAX_SIZE, is_early=pending)
             made = _block(function.body, limits)
             left = {b.value.label for b in walk(made) if isinstance(b.value, Loop)}
+            notes += [Choice(text, span) for span, text in limits.notes]
             found += [RemainingLoop(loop.label.name, None, loop.span) for loop in limits.in_lanes]
             found += [
                 RemainingLoop(o.label.name, None if _calls(o, rounds) else reason, o.span)
                 for o, reason in limits.remaining
-                if o.label in left
+                if o.label in left and not finds_places(o) and not runs_active(o)
             ]
     return found
 
@@ -105,6 +140,7 @@ def _block(block: Block, limits: Limits) -> Block:
         if isinstance(binding.value, Loop) and _runs_in_lanes(binding.value, limits):
             bindings.append(binding)
             continue
+        noted = len(limits.notes)
         value: Expr = map_blocks(binding.value, lambda inner: _block(inner, limits))
         if isinstance(value, Loop):
             try:
@@ -112,16 +148,67 @@ def _block(block: Block, limits: Limits) -> Block:
                 continue
             except Unsupported as error:
                 made = _with_carried_rows(value, binding.targets, limits)
+                if made is None and len(limits.notes) > noted:
+                    made = _batched_outside(binding, limits)
                 if made is not None:
                     bindings += made
                     continue
+                _check_divergence(value, error, limits)
                 limits.remaining.append((value, str(error)))
         bindings.append(rebind(binding, value))
     return rebuild_block(block, bindings, block.terminator)
 
 
+def _batched_outside(binding: Binding, limits: Limits) -> list[Binding] | None:
+    """A loop whose rounds hold loops with rounds that take different ways, computed for all rounds at once, while these
+    loops stay; None where that is not possible, or where these have more rounds."""
+    loop = binding.value
+    assert isinstance(loop, Loop)
+    inner = [b.value for b in walk(loop.body) if isinstance(b.value, Loop)]
+    counts = [limits.integers.count(each) for each in (loop, *inner) if each.counter is not None]
+    if loop.counter is None or counts[0] is None:
+        return None
+    most = max((likely(count) for count in counts[1:] if count is not None), default=0)
+    if most > likely(counts[0]) and loop.counter.divergence not in BATCHED:
+        return None
+    inside = Limits(limits.body, limits.choices, limits.max_size, limits.is_early)
+    inside.diverges = False
+    try:
+        outer = map_blocks(loop, lambda block: _block(block, inside))
+        assert isinstance(outer, Loop)
+        return _vectorized_bindings(outer, binding.targets, limits)
+    except (Unsupported, CompileError):
+        return None
+
+
+def _check_divergence(loop: Loop, reason: Unsupported, limits: Limits) -> None:
+    """Raises CompileError where a loop stays and that was not asked for."""
+    if loop.counter is None or loop.counter.divergence not in BATCHED:
+        return
+    if limits.is_early and any(isinstance(b.value, Call) for b in walk(loop.body)):
+        return  # derivatives are still to be made of these
+    raise CompileError(
+        f"vmap with divergence={loop.counter.divergence!r} cannot batch the examples: {_of_examples(str(reason))}",
+        reason.span or loop.span,
+        help="without divergence they are batched where that is possible, and run one after the other elsewhere",
+    )
+
+
+def _of_examples(reason: str) -> str:
+    """A reason in the words of those who call `vmap`."""
+    for of_loops, of_examples in (
+        ("all rounds", "all examples"),
+        ("a round", "an example"),
+        ("rounds take", "examples take"),
+    ):
+        reason = reason.replace(of_loops, of_examples)
+    return reason
+
+
 def _runs_in_lanes(loop: Loop, limits: Limits) -> bool:
     """True if a loop stays, since code generation runs its rounds in the lanes of vector registers."""
+    if loop.counter is not None and loop.counter.divergence in BATCHED:
+        return False
     try:
         found = prefers_lanes(lane_loop(loop, limits.integers))
     except NoLanes:
@@ -135,6 +222,8 @@ def _vectorized_bindings(loop: Loop, targets: Sequence[Var], limits: Limits) -> 
     """The bindings of a loop's results without the loop. Raises Unsupported if it stays."""
     if loop.counter is None or not isinstance(loop.body.terminator, Next):
         raise Unsupported("it may end early")
+    if loop.counter.divergence == "loop":
+        raise Unsupported('divergence="loop" asks for it')
     if not any(_is_update(b.value) for b in walk(loop.body)):
         raise Unsupported("its rounds write no rows")
     count = limits.integers.count(loop)
@@ -143,7 +232,10 @@ def _vectorized_bindings(loop: Loop, targets: Sequence[Var], limits: Limits) -> 
     if not (isinstance(count, int) or limits.integers.is_size(count)) or bound_dims(loop.body):
         raise Unsupported("it has sizes that are known only at run time")
     try:
-        return Rounds(loop, count, limits).bindings(targets)
+        rounds = CompactedRounds(loop, count, limits)
+        made = rounds.bindings(targets)
+        limits.notes.update(rounds.notes)
+        return made
     except (TypeError, RelayError, Undetermined) as error:
         raise Unsupported("a call on all rounds has no type") from error
 

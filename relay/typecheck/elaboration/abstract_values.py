@@ -307,7 +307,8 @@ class Method:
 @attrs.frozen(eq=False)
 class Range:
     """`range(start, stop, step)`; `backward`: the same numbers from the last one on. `reversed`: `reversed` made it;
-    `axis`: the numbers are those of the examples along an axis of this name."""
+    `axis`: the numbers are those of the examples along an axis of this name; `divergence`: how these are batched where
+    they take different ways."""
 
     start: AbstractValue
     stop: AbstractValue
@@ -315,6 +316,7 @@ class Range:
     backward: bool = False
     reversed: bool = False
     axis: str = ""
+    divergence: str = ""
 
 
 @attrs.frozen(eq=False)

@@ -290,13 +290,14 @@ def _elaborate_counted_loop(
     for other in counts[1:]:
         count = trip_counts.minimum(checker, out, count, other, node.span)
     rounds = loop_copies.rounds_of(iterable)
-    axis = iterable.axis if isinstance(iterable, Range) else ""
+    axis, divergence = (iterable.axis, iterable.divergence) if isinstance(iterable, Range) else ("", "")
 
     def element(block: TypedBlockBuilder, index: DynamicValue) -> AbstractValue:
         return _element(checker, block, iterable, index, found, base, node.span)
 
     def loop(current: tuple[AbstractValue, ...], block: TypedBlockBuilder, first: int) -> tuple[AbstractValue, ...]:
-        return _counted_rounds(checker, context, node, current, element, (count, rounds, axis), first, block)
+        counts = count, rounds, axis, divergence
+        return _counted_rounds(checker, context, node, current, element, counts, first, block)
 
     if rounds == 0 and node.label in checker.decisions.idle:
         assign(context, targets, handed_entities(context, node.initial))
@@ -315,13 +316,13 @@ def _counted_rounds(
     node: ForEach,
     current: tuple[AbstractValue, ...],
     element: Callable[[TypedBlockBuilder, DynamicValue], AbstractValue],
-    counts: tuple[DynamicValue, Dim | None, str],
+    counts: tuple[DynamicValue, Dim | None, str, str],
     first: int,
     out: TypedBlockBuilder,
 ) -> tuple[AbstractValue, ...]:
     """The rounds from the `first` one on as a loop with a counter. `counts`: how many rounds there are, as the counter
-    has it and as a dim, if that is known, and the name of the axis of examples that they are."""
-    count, rounds, axis = counts
+    has it and as a dim, if that is known, and of what examples they are the name of the axis and the divergence."""
+    count, rounds, axis, divergence = counts
     known = tensor_type(count)
     assert known is not None and isinstance(known.base, BaseType)
     skipped = trip_counts.integer(first, known.base)
@@ -357,7 +358,7 @@ def _counted_rounds(
     results = [checker.variable(p.name, p.type or scalar(known.base), p.span) for p in carried.parameters]
     renamed = dict(zip(carried.parameters, results, strict=True))
     followed = None if leaves_early or not carried.has_lists or rounds is None else subtract(rounds, first)
-    counter = Counter(index, count.atom, axis)
+    counter = Counter(index, count.atom, axis, divergence)
 
     def build() -> Loop:
         return Loop(label, tuple(carried.parameters), tuple(carried.initial), body.block(), counter, node.span)

@@ -6,7 +6,8 @@
     blank_rows__(f, n)             f(i), for any i, with zeros of shape (n, *s) in place of tensors of shapes s
     back__(x, axis)                x with its first axis at this place
     within_axis__(f, name, n)      f(), an example along an axis of this name and size
-    axis_range__(n, name)          range(n), whose rounds are the examples along this axis
+    axis_range__(n, name, way)     range(n), whose rounds are the examples along this axis ("" has no name), and are
+                                   batched in this way where they differ
 
 What is known at compile time, a number, a string, None or a function, is the same for all examples and has no axes.
 """
@@ -269,9 +270,9 @@ def apply(
         case "within_axis__":
             return within_axis(checker, context, out, arguments, span)
         case "axis_range__":
-            count, label = arguments
-            assert isinstance(label, PythonObject)
-            return Range(PythonNumber(0, span), count, 1, axis=str(label.value))
+            count, label, way = arguments
+            assert isinstance(label, PythonObject) and isinstance(way, PythonObject)
+            return Range(PythonNumber(0, span), count, 1, axis=str(label.value), divergence=str(way.value))
         case "blank_rows__":
             return blank_rows(checker, context, out, arguments[0], arguments[1], span)
         case _:
