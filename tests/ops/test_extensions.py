@@ -17,7 +17,7 @@ import relay
 from relay import Algebra, Batching, Indexing, IndexKind, Memory, Relation, Tensor
 from relay.codegen.kernels.sharing import with_shared_parts
 from relay.codegen.runtime.cpu import compile_module
-from relay.errors import ExecutionError, RegistrationError, TypeMismatch
+from relay.errors import CompileError, ExecutionError, RegistrationError, TypeMismatch
 from relay.ir import FunctionType, Kind, TensorType, TypeId, mk_arrow, mk_quant
 from relay.operator import lookup
 from relay.ops.notation import making
@@ -337,6 +337,38 @@ def test_named_values_are_right(guarded: bool) -> None:
     function = relay.from_source("def f(x):\n    return op(x)\n", {"op": newton_root(5, guarded)})
     x = np.arange(1.0, 9.0)
     np.testing.assert_allclose(function(x), function.interpret(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("reduced", [False, True])
+def test_an_expression_that_would_be_written_out_forever(reduced: bool) -> None:
+    from tvm import te, tirx
+
+    def compute(x: Any) -> Any:
+        def element(*index: Any) -> Any:
+            places = te.reduce_axis((0, x.shape[0])) if reduced else None
+            a = y = x(places) if reduced else x(*index)
+            for _ in range(40):
+                y = y - (y * y * y - a) / (y * y * tirx.const(3.0, x.dtype) + tirx.const(1.0, x.dtype))
+            return te.sum(y, axis=places) if reduced else y
+
+        return te.compute(() if reduced else x.shape, element)
+
+    def often_used(x: Tensor) -> Tensor:
+        """Steps toward the cubic root, or their sum. x: (T, (n,)) -> (T, ..)."""
+        y = x
+        for _ in range(40):
+            y = y - (y * y * y - x) / (y * y * 3.0 + 1.0)
+        return np.sum(y) if reduced else y
+
+    often_used.__name__ = f"often_used_{reduced}"
+    relation = relay.Relation("T:float -> T", lambda shape: () if reduced else shape)
+    operator = relay.register_op(relation=relation, compute=compute, no_gradient="none")(often_used)
+    function = relay.from_source("def f(x):\n    return op(x)\n", {"op": operator})
+    if reduced:
+        with pytest.raises(CompileError, match=r"make a te\.compute of its own"):
+            function(np.ones(3))
+    else:
+        np.testing.assert_allclose(function(np.arange(1.0, 5.0)), np.cbrt(np.arange(1.0, 5.0)), rtol=1e-9)
 
 
 def test_a_fact_that_there_is_not_is_refused() -> None:

@@ -27,9 +27,10 @@ from relay.codegen.kernels.schedules import (
     with_fresh_names,
     with_registers,
 )
-from relay.codegen.kernels.sharing import with_shared_parts
+from relay.codegen.kernels.sharing import with_bounded_occurrences, with_shared_parts
 from relay.codegen.tiling import DEFAULT, Choices, HandSchedule, TilingChoice, TilingOptions, kernel_name
 from relay.codegen.tvm import tir
+from relay.codegen.tvm.compute_bodies import changed_bodies
 from relay.codegen.tvm.machine import current_machine
 from relay.codegen.tvm.tir import Expression, GlobalVar, Statement, tirx
 from relay.errors import CompileError, InternalError, Label, Span, refusals_of
@@ -583,9 +584,12 @@ def operator_stage(
     attributes: Mapping[str, Any] = {name: extents.attribute(v) for name, v in call.attributes.items()}
     try:
         with making(tuple(map(extents.dim_or_number, type_.shape)), _base(type_).name), wide_indices(extents.wide):
-            made = compute(*((tuple(arguments),) if operator.variadic else arguments), **attributes)
-            if not str(getattr(compute, "__module__", "")).startswith("relay."):  # whose names are its own
-                made = with_shared_parts(made)
+            given = (tuple(arguments),) if operator.variadic else arguments
+            if str(getattr(compute, "__module__", "")).startswith("relay."):  # whose names are its own
+                made = compute(*given, **attributes)
+            else:
+                with changed_bodies(with_bounded_occurrences):
+                    made = with_shared_parts(compute(*given, **attributes))
         shape = tuple(map(extents.dim, made.shape))
         dtype = str(made.dtype)
     except Exception as error:

@@ -34,6 +34,45 @@ def with_shared_parts(tensor: Any) -> Any:
     return te.compute(tuple(tensor.shape), element, name=op.name)
 
 
+_WRITTEN_OUT = 1 << 12
+"""The occurrences of parts up to which TVM gets an expression as it is."""
+
+_MOST = 1 << 20
+
+
+def with_bounded_occurrences(body: Expression) -> Expression:
+    """The element of a stage that a user's function computes, with names for what it uses more than once where that
+    would be written out very often.
+
+    Raises ValueError if it still is, as inside of a sum.
+    """
+    if _occurrences(body) <= _WRITTEN_OUT:
+        return body
+    named = _named_expression(body)
+    if (count := _occurrences(named)) > _MOST:
+        raise ValueError(
+            f"one expression uses its parts {'more than 10^18' if count > 10**18 else count} times: "
+            "make a te.compute of its own of what is used several times"
+        )
+    return named
+
+
+def _occurrences(root: Expression) -> int:
+    """The number of parts of an expression, each as often as it occurs; linear in the number of different ones."""
+    counts: dict[Any, int] = {}
+    for node in _postorder(root, _all_children):
+        counts[node] = 1 + sum(counts[child] for child in _all_children(node))
+    return counts[root]
+
+
+def _all_children(node: Expression) -> Sequence[Expression]:
+    if isinstance(node, tirx.Reduce):
+        return tuple(node.source)
+    if isinstance(node, tirx.Let):
+        return node.value, node.body
+    return _children(node)
+
+
 @attrs.frozen(eq=False)
 class _Scope:
     """The scope of a name: before the whole element, or before the arm of a choice, or before the right side of
@@ -185,4 +224,4 @@ def _rebuild(node: Expression, children: Sequence[Expression]) -> Expression:
     return type(node)(*children)
 
 
-__all__ = ["with_shared_parts"]
+__all__ = ["with_bounded_occurrences", "with_shared_parts"]
