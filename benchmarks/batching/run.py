@@ -57,6 +57,9 @@ def main(*contenders: str) -> None:
     for workload, (_, expected) in first.items():
         cells = []
         for column in columns.values():
+            if workload not in column:
+                cells.append("-")
+                continue
             milliseconds, total = column[workload]
             wrong = abs(total - expected) > 1e-3 * max(1.0, abs(expected))
             cells.append(f"{milliseconds:.2f}" + (" (another result)" if wrong else ""))

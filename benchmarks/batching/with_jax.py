@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 
@@ -43,6 +44,23 @@ def particle_filter(places, noise, seen):
     return lax.scan(step, places, (noise, seen))[1].sum()
 
 
+@jax.jit
+def _padded_attention(sentences, lengths, q, k, v):
+    def attend(x, length):
+        inside = jnp.arange(x.shape[0]) < length
+        scores = jnp.where(inside, (x @ q) @ (x @ k).T, -jnp.inf)
+        return ((jax.nn.softmax(scores) @ (x @ v)) * inside[:, None]).sum(0) / length
+
+    return jax.vmap(attend)(sentences, lengths)
+
+
+def ragged_attention(sentences, q, k, v):
+    """Padded to the longest."""
+    longest = max(map(len, sentences))
+    padded = np.stack([np.pad(x, ((0, longest - len(x)), (0, 0))) for x in sentences])
+    return _padded_attention(padded, np.array([len(x) for x in sentences]), q, k, v)
+
+
 def programs() -> dict[str, Any]:
     """The workloads: functions of their inputs."""
     return {
@@ -51,6 +69,7 @@ def programs() -> dict[str, Any]:
         "newton": jax.jit(jax.vmap(newton)),
         "mandelbrot": jax.jit(jax.vmap(mandelbrot)),
         "particle_filter": jax.jit(particle_filter),
+        "ragged_attention": ragged_attention,
     }
 
 

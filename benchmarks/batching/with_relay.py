@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from inputs import grown
 
 import relay
+from relay import Any as AnySize
+from relay import Float32, Tensor
 
 
 @relay.relay
@@ -47,6 +50,71 @@ def particle_filter(places, noise, seen):
     return mean
 
 
+@relay.data
+class Tree:
+    class Leaf:
+        row: Tensor[Float32, (128,)]
+
+    class Node:
+        left: Tree
+        right: Tree
+
+
+@relay.relay
+def state(tree, w, u, v, b, d):
+    match tree:
+        case Tree.Leaf(row):
+            gates = row @ w + b
+            memory = relay.sigmoid(gates[:128]) * np.tanh(gates[256:])
+            return relay.sigmoid(gates[128:256]) * np.tanh(memory), memory
+        case Tree.Node(left, right):
+            (h, m), (g, n) = state(left, w, u, v, b, d), state(right, w, u, v, b, d)
+            gates = (h + g) @ u + b
+            memory = relay.sigmoid(gates[:128]) * np.tanh(gates[256:])
+            memory = memory + relay.sigmoid(h @ v + d) * m + relay.sigmoid(g @ v + d) * n
+            return relay.sigmoid(gates[128:256]) * np.tanh(memory), memory
+
+
+@relay.relay
+def trees(forest: list[Tree], w, u, v, b, d):
+    return np.stack([state(tree, w, u, v, b, d)[0] for tree in forest]).sum()
+
+
+@relay.relay
+def tree_of(tree: Tree, w, u, v, b, d):
+    return state(tree, w, u, v, b, d)[0].sum()
+
+
+@relay.relay
+def ragged_attention(sentences: list[Tensor[Float32, (AnySize, 64)]], q, k, v):
+    def attend(x):
+        return (relay.softmax((x @ q) @ (x @ k).T) @ (x @ v)).mean(axis=0)
+
+    return relay.vmap(attend, in_axes="each")(sentences)
+
+
+def _on_forest(function: Any) -> Any:
+    """A call on trees that are made before."""
+    made: list[Any] = []
+
+    def call(forms, rows, *weights):
+        if not made:
+            made.extend(grown(forms, rows, Tree.Leaf, Tree.Node))
+        return function(made, *weights)
+
+    return call
+
+
+def _one_by_one(function: Any) -> Any:
+    def call(forest, *weights):
+        results = [function(tree, *weights) for tree in forest]
+        if isinstance(results[0], tuple):
+            return tuple(sum(np.asarray(r[i]) for r in results) for i in range(len(results[0])))
+        return sum(map(float, results))
+
+    return call
+
+
 def programs() -> dict[str, Any]:
     """The workloads: functions of their inputs."""
     return {
@@ -55,6 +123,11 @@ def programs() -> dict[str, Any]:
         "newton": relay.vmap(newton),
         "mandelbrot": relay.vmap(mandelbrot),
         "particle_filter": particle_filter,
+        "trees": _on_forest(trees),
+        "trees_gradient": _on_forest(relay.grad(trees, wrt=(1, 2, 3, 4, 5))),
+        "trees_one_by_one": _on_forest(_one_by_one(tree_of)),
+        "trees_gradient_one_by_one": _on_forest(_one_by_one(relay.grad(tree_of, wrt=(1, 2, 3, 4, 5)))),
+        "ragged_attention": ragged_attention,
     }
 
 

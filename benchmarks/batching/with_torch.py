@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from inputs import grown
 from torch.func import grad, vmap
 
 torch.set_num_threads(1)
@@ -46,6 +47,38 @@ def particle_filter(places, noise, seen):
     return mean
 
 
+def state(tree, w, u, v, b, d):
+    if not isinstance(tree, tuple):
+        gates = tree @ w + b
+        memory = torch.sigmoid(gates[:128]) * torch.tanh(gates[256:])
+        return torch.sigmoid(gates[128:256]) * torch.tanh(memory), memory
+    (h, m), (g, n) = state(tree[0], w, u, v, b, d), state(tree[1], w, u, v, b, d)
+    gates = (h + g) @ u + b
+    memory = torch.sigmoid(gates[:128]) * torch.tanh(gates[256:])
+    memory = memory + torch.sigmoid(h @ v + d) * m + torch.sigmoid(g @ v + d) * n
+    return torch.sigmoid(gates[128:256]) * torch.tanh(memory), memory
+
+
+def trees(forms, rows, *weights):
+    forest = grown(forms, torch.from_numpy(rows), lambda row: row, lambda *two: two)
+    with torch.no_grad():
+        return sum(state(tree, *map(torch.from_numpy, weights))[0].sum() for tree in forest)
+
+
+def trees_gradient(forms, rows, *weights):
+    forest = grown(forms, torch.from_numpy(rows), lambda row: row, lambda *two: two)
+    leaves = [torch.from_numpy(w).requires_grad_() for w in weights]
+    return torch.autograd.grad(sum(state(tree, *leaves)[0].sum() for tree in forest), leaves)
+
+
+def ragged_attention(sentences, *weights):
+    q, k, v = map(torch.from_numpy, weights)
+    found = []
+    for x in map(torch.from_numpy, sentences):
+        found.append((torch.softmax((x @ q) @ (x @ k).T, -1) @ (x @ v)).mean(0))
+    return torch.stack(found)
+
+
 def _of_arrays(function: Any) -> Any:
     return lambda *arrays: function(*map(torch.from_numpy, arrays))
 
@@ -59,7 +92,12 @@ def programs() -> dict[str, Any]:
         "mandelbrot": mandelbrot,
         "particle_filter": particle_filter,
     }
-    return {name: _of_arrays(function) for name, function in made.items()}
+    one_by_one = {"trees_one_by_one": trees, "trees_gradient_one_by_one": trees_gradient}
+    return {
+        **{name: _of_arrays(function) for name, function in made.items()},
+        **one_by_one,
+        "ragged_attention": ragged_attention,
+    }
 
 
 def wait(result: Any) -> Any:
