@@ -97,6 +97,9 @@ def describe(
         raise _bad_argument(
             function, position, "is a masked array, whose mask would be lost", path=path, help="pass x.filled(0.0)"
         )
+    if isinstance(value, np.matrix):
+        what = "is an np.matrix, whose `*` and `**` would have another meaning"
+        raise _bad_argument(function, position, what, path=path, help="pass np.asarray(x), and write `@` for products")
     if isinstance(value, np.ndarray | np.generic):
         return _describe_array(np.asarray(value), function, position, path, annotation, held)
     if isinstance(value, bool):

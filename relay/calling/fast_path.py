@@ -258,6 +258,8 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
                 return False
         elif kind is str or isinstance(argument, enum.Enum):
             kinds += "fixed", (kind, argument)
+        elif isinstance(argument, np.ndarray):
+            return False  # of a subclass, some of which are refused
         elif (call := partial_call(argument)) is not None:
             if not hasattr(call.function, "__relay__") or not flatten((call,), leaves, kinds):
                 return False
@@ -271,7 +273,7 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
                 return False
         elif isinstance(argument, DeviceArray) or is_on_gpu(argument):
             return False
-        elif hasattr(argument, "__dlpack__") and not isinstance(argument, np.ndarray):
+        elif hasattr(argument, "__dlpack__"):
             try:
                 leaves.append(array_from_dlpack(argument))
             except TypeMismatch:

@@ -182,6 +182,24 @@ def test_masked_arrays_are_refused() -> None:
         unchanged(np.ma.masked_array([1.0, 2.0], mask=[True, False]))
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_an_np_matrix_is_refused() -> None:
+    """Its `*` is the product of matrices in Python, and would be that of elements."""
+    for call in (unchanged, unchanged.interpret):
+        with pytest.raises(TypeMismatch, match=r"is an np\.matrix") as caught:
+            call(np.matrix([[1.0]]))
+        assert "np.asarray(x)" in str(caught.value.help)
+
+
+def test_arrays_of_other_subclasses_are_arrays() -> None:
+    class Named(np.ndarray):
+        __hash__ = None  # type: ignore[assignment]
+
+    named = np.arange(3.0).view(Named)
+    for _ in range(2):  # also where a program is there already
+        assert unchanged(named).tolist() == [0.0, 1.0, 2.0]
+
+
 @pytest.mark.parametrize("given", ["many", "0", "-1", "1.5"])
 def test_a_wrong_number_of_threads_is_an_error(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RELAY_NUM_THREADS", given)

@@ -108,6 +108,12 @@ def called_twice(n: int) -> str:
     return joined(["f0 = lambda v: v * 0.5", *lines, f"return f{n - 1}(x).sum()"])
 
 
+def iterated(n: int) -> str:
+    """A function that calls itself inside of the function that it returns."""
+    lines = ["def it(g, i):", "    return (lambda v: v) if i == 0 else (lambda v: g(it(g, i - 1)(v)))"]
+    return joined([*lines, f"return it(lambda v: v * 0.5 + 1.0, {n})(x[0, 0])"])
+
+
 def composed(n: int) -> str:
     """Functions that a function makes of functions."""
     lines = ["compose = lambda g, h: lambda v: g(h(v))", "f0 = lambda v: np.sin(v) * 0.5"]
@@ -141,7 +147,7 @@ FAMILIES: dict[str, tuple[Callable[[int], str], int]] = {
     for f, n in [
         (loops, 4), (filling, 3), (appends, 4), (nested, 2), (statements, 8), (branches, 4), (copies, 8), (chains, 12),
         (reductions, 5), (kernels, 4), (structures, 8), (closures, 10), (composed, 8), (chosen, 18), (gradients, 4),
-        (orders, 6), (inside, 4), (called_twice, 8),
+        (orders, 6), (inside, 4), (iterated, 4), (called_twice, 8),
     ]
 }  # fmt: skip
 """Each with the smaller of its two sizes. Chosen functions capture the ones before them. Up to sixteen levels of such
