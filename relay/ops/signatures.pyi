@@ -1704,7 +1704,7 @@ class Operators:
     def random_bits(key: Any, shape: Any = (), width: Any = 32) -> Any:
         """Type: by its own rule
 
-        Random bits in words of 32 or 64. key: (uint32, (2,)) -> (uint32 or uint64, shape).
+        Random bits in words of 32 or 64. key: (uint32, (*s, 2)) -> (uint32 or uint64, (*s, *shape)).
         """
 
     @staticmethod
@@ -1720,29 +1720,30 @@ class Operators:
     def random_exponential(key: Any, shape: Any = (), dtype: Any = ...) -> Any:
         """Type: uint32 -> @dtype
 
-        Floats of the exponential distribution with mean 1. key: (uint32, (2,)) -> (dtype float, shape).
+        Floats of the exponential distribution with mean 1. key: (uint32, (*s, 2)) -> (dtype float, (*s, *shape)).
         """
 
     @staticmethod
     def random_gumbel(key: Any, shape: Any = (), dtype: Any = ...) -> Any:
         """Type: uint32 -> @dtype
 
-        Floats -log(-log u) of the standard Gumbel distribution. key: (uint32, (2,)) -> (dtype float, shape).
+        Floats -log(-log u) of the standard Gumbel distribution. key: (uint32, (*s, 2)) -> (dtype float, (*s, *shape)).
         """
 
     @staticmethod
     def random_key(seed: Any) -> Any:
         """Type: T:int -> uint32
 
-        The key of a seed: its upper and lower 32 bits, the upper ones 0 for narrower seeds. seed: (int, ()) -> (uint32,
-        (2,)).
+        The key of a seed, or of each: its upper and lower 32 bits, the upper ones 0 for narrower seeds. seed: (int, s)
+        -> (uint32, (*s, 2)).
         """
 
     @staticmethod
     def random_normal(key: Any, shape: Any = (), dtype: Any = ...) -> Any:
         """Type: uint32 -> @dtype
 
-        Floats of the normal distribution with mean 0 and variance 1. key: (uint32, (2,)) -> (dtype float, shape).
+        Floats of the normal distribution with mean 0 and variance 1. key: (uint32, (*s, 2)) -> (dtype float, (*s,
+        *shape)).
         """
 
     @staticmethod
@@ -1758,8 +1759,8 @@ class Operators:
         """Type: uint32, T:int, T -> T
 
         Integers from minval up to maxval, exclusive, the upper part of the product of 64 random bits and the range: no
-        integer's probability is off by more than 2**-64. key: (uint32, (2,)), minval: (T int, ()), maxval: (T, ()) ->
-        (T, shape).
+        integer's probability is off by more than 2**-64. key: (uint32, (*s, 2)), minval: (T int, () or s), maxval: (T,
+        () or s) -> (T, (*s, *shape)).
         """
 
     @staticmethod
@@ -1767,14 +1768,15 @@ class Operators:
         """Type: uint32 -> uint32
 
         New keys, independent of each other and of what is drawn with other keys; use the old one no more. key: (uint32,
-        (2,)) -> (uint32, (num, 2)).
+        (*s, 2)) -> (uint32, (*s, num, 2)).
         """
 
     @staticmethod
     def random_uniform(key: Any, shape: Any = (), minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = ...) -> Any:
         """Type: uint32 -> @dtype
 
-        Floats that are equally likely everywhere in [minval, maxval). key: (uint32, (2,)) -> (dtype float, shape).
+        Floats that are equally likely everywhere in [minval, maxval). key: (uint32, (*s, 2)) -> (dtype float, (*s,
+        *shape)).
         """
 
     @staticmethod

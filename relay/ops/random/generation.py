@@ -4,6 +4,9 @@ The generator is Threefry-2x32 with 20 rounds: J. K. Salmon, M. A. Moraes, R. O.
 numbers: as easy as 1, 2, 3, SC 2011. It maps a key and a counter, two uint32 each, to two uint32. Number i of a tensor
 is made of the counter (i >> 32, i); so are the keys that `random_split` makes.
 
+A key of more axes than one, (*s, 2), is several keys, and each draws for itself: the axes s come first in the result.
+So the draws of a batch of keys are one call.
+
 Bits become floats by exact operations and those of `reproducible`. Programs write `relay.random.uniform` for
 `random_uniform`, and so on.
 """
@@ -19,9 +22,10 @@ import numpy as np
 from relay.errors import ShapeError, TypeMismatch
 from relay.ir.dims import Dim, DimExpr, TypeId, Unknown
 from relay.ir.types import FLOAT32, FLOAT64, BaseType, Shape, Type, show_shape
+from relay.operator.batching import Batch
 from relay.operator.relation import infer_relation
+from relay.ops.batching import same_call
 from relay.ops.notation import (
-    LOOP,
     Batching,
     Element,
     Relation,
@@ -29,6 +33,7 @@ from relay.ops.notation import (
     Stage,
     Tensor,
     Value,
+    dims,
     number_or_size,
     register_op,
     result_dims,
@@ -47,14 +52,16 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 _ROUNDS = 20
 _ZERO, _KEY = np.array([0, 0], np.uint32), np.array([0x13198A2E, 0x03707344], np.uint32)
+_KEYS = np.array([[0, 7], [0x13198A2E, 1]], np.uint32)
 
 
 # ---- the generator
 
 
 def numpy_threefry(key: Tensor, high: Tensor, low: Tensor) -> tuple[Tensor, Tensor]:
-    """Threefry-2x32-20 of a key (2,) and counters, in uint32, which wraps."""
-    keys = key[0], key[1], key[0] ^ key[1] ^ np.uint32(_PARITY)
+    """Threefry-2x32-20 of keys (*s, 2) and counters (n,), in uint32, which wraps: two of (*s, n)."""
+    first, second = key[..., 0, None], key[..., 1, None]
+    keys = first, second, first ^ second ^ np.uint32(_PARITY)
     x, y = high + keys[0], low + keys[1]
     for number in range(_ROUNDS):
         rotation = np.uint32(_ROTATIONS[number // 4 % 2][number % 4])
@@ -66,13 +73,15 @@ def numpy_threefry(key: Tensor, high: Tensor, low: Tensor) -> tuple[Tensor, Tens
     return np.asarray(x), np.asarray(y)
 
 
-def _threefry(registers: Registers, key: Any, high: Element, low: Element) -> tuple[Element, Element]:
-    """The same on uint32 expressions; `key` is a buffer."""
+def _threefry(
+    registers: Registers, key: Any, at: Sequence[Element], high: Element, low: Element
+) -> tuple[Element, Element]:
+    """The same on uint32 expressions; `key` is a buffer, in which the key is at a place."""
 
     def word(number: int) -> Element:
         return tirx.const(number, "uint32")
 
-    first, second = (registers.name(tirx.BufferLoad(key, [place])) for place in (0, 1))
+    first, second = (registers.name(tirx.BufferLoad(key, [*at, place])) for place in (0, 1))
     third = registers.name(tirx.bitwise_xor(tirx.bitwise_xor(first, second), word(_PARITY)))
     keys = first, second, third
     x, y = registers.name(scalar.add(high, first)), registers.name(scalar.add(low, second))
@@ -89,7 +98,7 @@ def _threefry(registers: Registers, key: Any, high: Element, low: Element) -> tu
 
 
 def _numpy_words(key: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The generator's two words for the places 0 .. count - 1."""
+    """The generator's two words for the places 0 .. count - 1, of each key."""
     places = np.arange(count, dtype=np.uint64)
     return numpy_threefry(key, (places >> np.uint64(32)).astype(np.uint32), places.astype(np.uint32))
 
@@ -97,16 +106,18 @@ def _numpy_words(key: Tensor, count: int) -> tuple[Tensor, Tensor]:
 def _numpy_bits(key: Tensor, shape: Sequence[int], wide: bool) -> Tensor:
     first, second = _numpy_words(key, math.prod(shape))
     bits: Any = (first.astype(np.uint64) << np.uint64(32)) | second if wide else first ^ second
-    return np.asarray(bits.reshape(shape))
+    return np.asarray(bits.reshape((*key.shape[:-1], *shape)))
 
 
-def _words(registers: Registers, key: Any, index: Sequence[Element], shape: Sequence[int]) -> tuple[Element, Element]:
+def _words(
+    registers: Registers, key: Any, at: Sequence[Element], index: Sequence[Element], shape: Sequence[int]
+) -> tuple[Element, Element]:
     place: Element = tirx.const(0, "int64")
     for i, extent in zip(index, shape, strict=True):
         place = place * number_or_size(extent, "int64") + tirx.Cast("int64", i)
     place = registers.name(tirx.Cast("uint64", place))
     high = tirx.shift_right(place, tirx.const(32, "uint64"))
-    return _threefry(registers, key, tirx.Cast("uint32", high), tirx.Cast("uint32", place))
+    return _threefry(registers, key, at, tirx.Cast("uint32", high), tirx.Cast("uint32", place))
 
 
 def _combine_words(first: Element, second: Element) -> Element:
@@ -116,14 +127,15 @@ def _combine_words(first: Element, second: Element) -> Element:
 
 def _tensor(shape: object, inputs: Sequence[Stage], dtype: str, wide: bool, value: Callable[..., Element]) -> Stage:
     """A stage of `value(registers, bits, *numbers)`, of the bits of each place; the first input is the key, further
-    ones are single numbers."""
-
-    extents = result_dims(lambda: relations.literal_shape(shape))
+    ones are single numbers, or one for each key."""
+    axes = dims(inputs[0])[:-1]
+    extents = result_dims(lambda: (*axes, *relations.literal_shape(shape)))
 
     def element(registers: Registers, index: Sequence[Element], buffers: Sequence[Any]) -> Element:
-        first, second = _words(registers, buffers[0], index, extents)
+        at, place = index[: len(axes)], index[len(axes) :]
+        first, second = _words(registers, buffers[0], at, place, extents[len(axes) :])
         bits = registers.name(_combine_words(first, second) if wide else tirx.bitwise_xor(first, second))
-        return value(registers, bits, *(tirx.BufferLoad(buffer, []) for buffer in buffers[1:]))
+        return value(registers, bits, *(tirx.BufferLoad(b, at if len(b.shape) else []) for b in buffers[1:]))
 
     return stages.register_stage(extents, inputs, dtype, element)
 
@@ -137,68 +149,72 @@ def check_key(key: Shape) -> None:
         raise ShapeError(f"a key has the shape (2,), found {show_shape(key)}; relay.random.key(seed) makes one")
 
 
+def _axes_of_keys(key: Shape) -> Shape:
+    """The axes of several keys, none for one. Raises ShapeError if there are no keys in this shape."""
+    check_key(key[-1:] if len(key) > 1 else key)
+    return key[:-1]
+
+
 def _random_shape(key: Shape, *, shape: Sequence[int] | int, **attributes: object) -> Shape:
-    check_key(key)
-    return relations.literal_shape(shape)
+    return (*_axes_of_keys(key), *relations.literal_shape(shape))
 
 
 def _key_shape(seed: Shape) -> Shape:
-    if seed:
-        raise ShapeError(f"the seed of a key is one number, found the shape {show_shape(seed)}")
-    return (2,)
+    return (*seed, 2)
 
 
 def _key(seed: Stage) -> Stage:
     def element(registers: Registers, index: Sequence[Element], buffers: Sequence[Any]) -> Element:
-        wide = tirx.Cast("int64" if not str(seed.dtype).startswith("u") else "uint64", tirx.BufferLoad(buffers[0], []))
+        number = tirx.BufferLoad(buffers[0], index[:-1])
+        wide = tirx.Cast("int64" if not str(seed.dtype).startswith("u") else "uint64", number)
         bits = registers.name(tirx.Cast("uint64", wide))
         low = tirx.Cast("uint32", bits)
         if str(seed.dtype) not in ("int64", "uint64"):
-            return tirx.Select(scalar.is_zero(index[0]), tirx.const(0, "uint32"), low)
+            return tirx.Select(scalar.is_zero(index[-1]), tirx.const(0, "uint32"), low)
         high = tirx.Cast("uint32", tirx.shift_right(bits, tirx.const(32, "uint64")))
-        return tirx.Select(scalar.is_zero(index[0]), high, low)
+        return tirx.Select(scalar.is_zero(index[-1]), high, low)
 
-    return stages.register_stage((2,), [seed], "uint32", element)
+    return stages.register_stage((*dims(seed), 2), [seed], "uint32", element)
 
 
 @register_op(
     relation=Relation("T:int -> uint32", _key_shape),
     compute=_key,
     no_gradient=_BITS,
-    batching=Batching(rule=LOOP), sampler=cases(
+    batching=Batching(rule=same_call), sampler=cases(
         case(np.array(42, np.int32)), case(np.array(-1, np.int32)), case(np.array(-(2**40) + 5, np.int64)),
-        case(np.array(2**63 + 7, np.uint64)), case(np.array(200, np.uint8)),
+        case(np.array(2**63 + 7, np.uint64)), case(np.array(200, np.uint8)), case(np.array([-1, 5], np.int64)),
     ),
 )  # fmt: skip
 def random_key(seed: Tensor) -> Tensor:
-    """The key of a seed: its upper and lower 32 bits, the upper ones 0 for narrower seeds.
-    seed: (int, ()) -> (uint32, (2,)).
+    """The key of a seed, or of each: its upper and lower 32 bits, the upper ones 0 for narrower seeds.
+    seed: (int, s) -> (uint32, (*s, 2)).
 
     >>> relay.random_key(42)
     array([ 0, 42], dtype=uint32)
     """
-    number = int(seed)
-    high = number >> 32 if seed.dtype.itemsize == 8 else 0
-    return np.array([high & 0xFFFFFFFF, number & 0xFFFFFFFF], np.uint32)
+    bits = seed.astype(np.uint64 if seed.dtype.kind == "u" else np.int64).astype(np.uint64)
+    high = bits >> np.uint64(32) if seed.dtype.itemsize == 8 else np.zeros_like(bits)
+    return np.stack([high, bits & np.uint64(0xFFFFFFFF)], axis=-1).astype(np.uint32)
 
 
 def _split_shape(key: Shape, *, num: Dim) -> Shape:
-    check_key(key)
+    axes = _axes_of_keys(key)
     if (
         isinstance(num, bool)
         or not isinstance(num, int | TypeId | DimExpr | Unknown)
         or (isinstance(num, int) and num < 0)
     ):
         raise ShapeError(f"num, the number of keys, must be an integer that is not negative, found {num!r}")
-    return (num, 2)
+    return (*axes, num, 2)
 
 
 def _split(key: Stage, num: Any) -> Stage:
-    extents = result_dims(lambda: relations.literal_shape((num, 2)))
+    extents = result_dims(lambda: (*dims(key)[:-1], *relations.literal_shape((num, 2))))
 
     def element(registers: Registers, index: Sequence[Element], buffers: Sequence[Any]) -> Element:
-        first, second = _words(registers, buffers[0], index[:1], extents[:1])
-        return tirx.Select(scalar.is_zero(index[1]), first, second)
+        first, second = _words(registers, buffers[0], index[:-2], index[-2:-1], extents[-2:-1])
+        return tirx.Select(scalar.is_zero(index[-1]), first, second)
 
     return stages.register_stage(extents, [key], "uint32", element)
 
@@ -208,12 +224,12 @@ def _split(key: Stage, num: Any) -> Stage:
     relation=Relation("uint32 -> uint32", _split_shape),
     compute=_split,
     no_gradient=_BITS,
-    batching=Batching(rule=LOOP),
-    sampler=cases(case(_ZERO), case(_KEY, num=5), case(_KEY, num=0)),
+    batching=Batching(rule=same_call),
+    sampler=cases(case(_ZERO), case(_KEY, num=5), case(_KEY, num=0), case(_KEYS, num=3)),
 )
 def random_split(key: Tensor, num: int = 2) -> Tensor:
     """New keys, independent of each other and of what is drawn with other keys; use the old one no more.
-    key: (uint32, (2,)) -> (uint32, (num, 2)).
+    key: (uint32, (*s, 2)) -> (uint32, (*s, num, 2)).
 
     >>> relay.random_split(relay.random_key(0))
     array([[1797259609, 2579123966],
@@ -237,12 +253,13 @@ def _bits_type(key: Type, shape: Sequence[int] | int, width: int) -> Type:
     relation=_bits_type,
     compute=lambda key, shape, width: _tensor(shape, [key], f"uint{width}", width == 64, lambda registers, bits: bits),
     no_gradient=_BITS,
-    batching=Batching(rule=LOOP), sampler=cases(
-        case(_ZERO, shape=()), case(_KEY, shape=(3, 4)), case(_KEY, shape=(5,), width=64), case(_KEY, shape=(0, 2))
+    batching=Batching(rule=same_call), sampler=cases(
+        case(_ZERO, shape=()), case(_KEY, shape=(3, 4)), case(_KEY, shape=(5,), width=64), case(_KEY, shape=(0, 2)),
+        case(_KEYS, shape=(3,)),
     ),
 )  # fmt: skip
 def random_bits(key: Tensor, shape: tuple[int, ...] = (), width: int = 32) -> Tensor:
-    """Random bits in words of 32 or 64. key: (uint32, (2,)) -> (uint32 or uint64, shape).
+    """Random bits in words of 32 or 64. key: (uint32, (*s, 2)) -> (uint32 or uint64, (*s, *shape)).
 
     >>> relay.random_bits(relay.random_key(0), (2,))
     array([4070199207, 4202968722], dtype=uint32)
@@ -303,7 +320,7 @@ def _uniform(key: Stage, shape: tuple[int, ...], minval: float, maxval: float, d
     relation=Relation("uint32 -> @dtype", _uniform_shape),
     compute=_uniform,
     no_gradient=_BITS,
-    batching=Batching(rule=LOOP), sampler=cases(
+    batching=Batching(rule=same_call), sampler=cases(
         case(_KEY, shape=(3, 4)), case(_KEY, shape=(200,), minval=-1.5, maxval=0.1), case(_ZERO, shape=()),
         case(_KEY, shape=(200,), minval=1 / 3, maxval=7.7, dtype=FLOAT64), case(_KEY, shape=(50,), dtype=FLOAT64),
         case(_KEY, shape=(0,)), case(_KEY, shape=(100,), minval=16777215.0, maxval=16777216.0),
@@ -312,7 +329,8 @@ def _uniform(key: Stage, shape: tuple[int, ...], minval: float, maxval: float, d
 def random_uniform(
     key: Tensor, shape: tuple[int, ...] = (), minval: float = 0.0, maxval: float = 1.0, dtype: BaseType = FLOAT32
 ) -> Tensor:
-    """Floats that are equally likely everywhere in [minval, maxval). key: (uint32, (2,)) -> (dtype float, shape).
+    """Floats that are equally likely everywhere in [minval, maxval).
+    key: (uint32, (*s, 2)) -> (dtype float, (*s, *shape)).
 
     >>> relay.random_uniform(relay.random_key(0), (2,))
     array([0.947667 , 0.9785799], dtype=float32)
@@ -354,7 +372,11 @@ def _distribution(name: str, quantile: Callable[[Arithmetic, Any], Any]) -> tupl
 
 
 _DRAWS = cases(
-    case(_KEY, shape=(4, 100)), case(_KEY, shape=(300,), dtype=FLOAT64), case(_ZERO, shape=()), case(_KEY, shape=(0, 2))
+    case(_KEY, shape=(4, 100)),
+    case(_KEY, shape=(300,), dtype=FLOAT64),
+    case(_ZERO, shape=()),
+    case(_KEY, shape=(0, 2)),
+    case(_KEYS, shape=(3,)),
 )
 _normal_rule, _normal, _numpy_normal = _distribution("random_normal", reproducible.normal_quantile)
 
@@ -364,11 +386,12 @@ _normal_rule, _normal, _numpy_normal = _distribution("random_normal", reproducib
     relation=Relation("uint32 -> @dtype", _normal_rule),
     compute=_normal,
     no_gradient=_BITS,
-    batching=Batching(rule=LOOP),
+    batching=Batching(rule=same_call),
     sampler=_DRAWS,
 )
 def random_normal(key: Tensor, shape: tuple[int, ...] = (), dtype: BaseType = FLOAT32) -> Tensor:
-    """Floats of the normal distribution with mean 0 and variance 1. key: (uint32, (2,)) -> (dtype float, shape).
+    """Floats of the normal distribution with mean 0 and variance 1.
+    key: (uint32, (*s, 2)) -> (dtype float, (*s, *shape)).
 
     >>> relay.random_normal(relay.random_key(0), (2,))
     array([1.6226428, 2.025265 ], dtype=float32)
@@ -388,11 +411,12 @@ _exponential_rule, _exponential, _numpy_exponential = _distribution("random_expo
     relation=Relation("uint32 -> @dtype", _exponential_rule),
     compute=_exponential,
     no_gradient=_BITS,
-    batching=Batching(rule=LOOP),
+    batching=Batching(rule=same_call),
     sampler=_DRAWS,
 )
 def random_exponential(key: Tensor, shape: tuple[int, ...] = (), dtype: BaseType = FLOAT32) -> Tensor:
-    """Floats of the exponential distribution with mean 1. key: (uint32, (2,)) -> (dtype float, shape).
+    """Floats of the exponential distribution with mean 1.
+    key: (uint32, (*s, 2)) -> (dtype float, (*s, *shape)).
 
     >>> relay.random_exponential(relay.random_key(0), (2,))
     array([0.053752  , 0.02165283], dtype=float32)
@@ -412,11 +436,12 @@ _gumbel_rule, _gumbel, _numpy_gumbel = _distribution("random_gumbel", _gumbel_qu
     relation=Relation("uint32 -> @dtype", _gumbel_rule),
     compute=_gumbel,
     no_gradient=_BITS,
-    batching=Batching(rule=LOOP),
+    batching=Batching(rule=same_call),
     sampler=_DRAWS,
 )
 def random_gumbel(key: Tensor, shape: tuple[int, ...] = (), dtype: BaseType = FLOAT32) -> Tensor:
-    """Floats -log(-log u) of the standard Gumbel distribution. key: (uint32, (2,)) -> (dtype float, shape).
+    """Floats -log(-log u) of the standard Gumbel distribution.
+    key: (uint32, (*s, 2)) -> (dtype float, (*s, *shape)).
 
     >>> relay.random_gumbel(relay.random_key(0), (2,))
     array([2.9233744, 3.8326192], dtype=float32)
@@ -428,8 +453,11 @@ def random_gumbel(key: Tensor, shape: tuple[int, ...] = (), dtype: BaseType = FL
 
 
 def _randint_shape(key: Shape, minval: Shape, maxval: Shape, *, shape: Sequence[int] | int) -> Shape:
-    if minval or maxval:
-        raise ShapeError(f"the bounds of random_randint are single numbers: {show_shape(minval)}, {show_shape(maxval)}")
+    axes = _axes_of_keys(key)
+    for bound in (minval, maxval):
+        if bound and not (len(bound) == len(axes) and all(map(equal, bound, axes))):
+            found = f"{show_shape(minval)}, {show_shape(maxval)}"
+            raise ShapeError(f"the bounds of random_randint are single numbers, or one for each key: {found}")
     return _random_shape(key, shape=shape)
 
 
@@ -460,10 +488,24 @@ def _randint(key: Stage, minval: Stage, maxval: Stage, shape: tuple[int, ...]) -
 
 
 def _not_empty(key: Value, minval: Value, maxval: Value, shape: Any) -> Value:
-    return minval < maxval
+    return (minval < maxval).op("all")
 
 
-def _range(low: int, high: int, dtype: str) -> tuple[Tensor, Tensor]:
+def _batch_randint(batch: Batch, key: Value, minval: Value, maxval: Value, **attributes: Any) -> Value:
+    """The same call, with a key, and numbers in place of one that differs, for each example."""
+    key = batch.stretch(key, 0)
+    axes = key.shape[:-1]
+    bounds = []
+    for position, bound in ((1, minval), (2, maxval)):
+        if batch.batched[position] or batch.rank(position):
+            bound = batch.stretch(bound, position)
+            aligned = bound.op("reshape", shape=(*bound.shape, *(1,) * (len(axes) - bound.ndim)))
+            bound = aligned.op("broadcast_to", shape=axes)
+        bounds.append(bound)
+    return batch.call(key, *bounds, **attributes)
+
+
+def _range(low: int | list[int], high: int | list[int], dtype: str) -> tuple[Tensor, Tensor]:
     return np.array(low, dtype), np.array(high, dtype)
 
 
@@ -473,21 +515,23 @@ def _range(low: int, high: int, dtype: str) -> tuple[Tensor, Tensor]:
     compute=_randint,
     no_gradient=_BITS,
     requirements=(Requirement(_not_empty, "there is no integer from minval up to maxval, exclusive"),),
-    batching=Batching(rule=LOOP), sampler=cases(
+    batching=Batching(rule=_batch_randint), sampler=cases(
         case(_KEY, *_range(0, 10, "int32"), shape=(3, 20)), case(_KEY, *_range(-5, -2, "int8"), shape=(40,)),
         case(_KEY, *_range(-(2**63), 2**63 - 1, "int64"), shape=(30,)), case(_ZERO, *_range(3, 4, "uint8"), shape=()),
         case(_KEY, *_range(-(2**31), 2**31 - 1, "int32"), shape=(20,)), case(_KEY, *_range(0, 5, "int32"), shape=(0,)),
+        case(_KEYS, *_range(0, 5, "int32"), shape=(3,)), case(_KEYS, *_range([0, 3], [9, 7], "int32"), shape=(3,)),
     ),
 )  # fmt: skip
 def random_randint(key: Tensor, minval: Tensor, maxval: Tensor, shape: tuple[int, ...] = ()) -> Tensor:
     """Integers from minval up to maxval, exclusive, the upper part of the product of 64 random bits and the range: no
-    integer's probability is off by more than 2**-64. key: (uint32, (2,)), minval: (T int, ()), maxval: (T, ()) ->
-    (T, shape).
+    integer's probability is off by more than 2**-64. key: (uint32, (*s, 2)), minval: (T int, () or s), maxval: (T, ()
+    or s) -> (T, (*s, *shape)).
 
     >>> relay.random_randint(relay.random_key(0), 1, 7, (8,))
     array([3, 2, 6, 4, 4, 3, 6, 4], dtype=int32)
     """
     wide = np.uint64 if minval.dtype.kind == "u" else np.int64
+    minval, maxval = (b.reshape((*b.shape, *(1,) * (len(shape) if b.ndim else 0))) for b in (minval, maxval))
     extent = np.asarray(maxval.astype(wide) - minval.astype(wide)).astype(np.uint64)
 
     def part(x: Any, upper: int) -> Any:
