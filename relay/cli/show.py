@@ -11,7 +11,7 @@ from relay.cli.inputs import read_arrays, read_function, read_types
 from relay.cli.page import Stage, to_html
 from relay.cli.refusal import Refusal
 from relay.codegen.cuda import target as cuda
-from relay.compilation.stages import CPU, DEFAULT_LEVEL, CompiledSignature, check_target, lowering
+from relay.compilation.stages import CPU, DEFAULT_LEVEL, CompiledSignature, at_stage, check_target, lowering
 from relay.compilation.texts import general_text
 from relay.errors import Span
 from relay.ir.dims import ANY, Dim, evaluate
@@ -177,19 +177,6 @@ def _schedules_text(core: Module, threads: int) -> str:
         lines.append(f"  computes {' '.join(schedule.operators)}")
         lines += [f"  {decision.rule}: {decision.subject}, {decision.reason}" for decision in schedule.decisions]
     return "\n".join(lines) or "# no kernels: the program computes with numbers only"
-
-
-def at_stage(typed: Module, stage: str, level: int) -> Module:
-    """A typed program at one of the stages typed to fused."""
-    match stage:
-        case "typed":
-            return typed
-        case "core":
-            return lowering(0)(typed)
-        case "optimized":
-            return lowering(level)(typed)
-        case _:
-            return fuse(lowering(level)(typed))
 
 
 def stages(typed: Module, level: int) -> list[Stage]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relay.compilation.stages import lowering
+from relay.compilation.stages import at_stage
 from relay.errors import FrontendError
 from relay.ir.definition import Definition, DerivedDefinition, primal
 from relay.ir.expr import Grad, Module, Static
 from relay.ir.types import TensorType, prune
 from relay.text.display.drawing import Drawing
 from relay.text.display.graph import Graph, graph
-from relay.transform.fusion.outlining import fuse
-from relay.transform.pipeline import Pipeline
 from relay.typecheck.elaboration import Argument, elaborate_structured
 
 STAGES = ("typed", "core", "optimized", "kernels")
@@ -52,19 +50,3 @@ def _derivative(
     module = at_stage(elaborate_structured(derived, given).module, stage, level, True)
     first = 1 + max((n.number for f in before.functions for n in f.nodes()), default=0)
     return graph(module, title, first + len(before.functions))
-
-
-def at_stage(typed: Module, stage: str, level: int, is_derivative: bool) -> Module:
-    """A typed program at a stage. That of a derivative is its code, forward and backward part, at the stage "typed"
-    too, where there would be nothing but a `grad`."""
-    match stage:
-        case "typed" if is_derivative:
-            return Pipeline.for_level(level, ("lower", "prepare", "differentiate", "between"))(typed)
-        case "typed":
-            return typed
-        case "core":
-            return lowering(0)(typed)
-        case "optimized":
-            return lowering(level)(typed)
-        case _:
-            return fuse(lowering(level)(typed))

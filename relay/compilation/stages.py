@@ -301,12 +301,29 @@ def lowering(level: int) -> Pipeline:
     return Pipeline.for_level(level, progress=progress.show_progress)
 
 
+def at_stage(typed: Module, stage: str, level: int, is_derivative: bool = False) -> Module:
+    """A typed program at a stage: "typed", "core", "optimized", or as kernels. That of a derivative is its code,
+    forward and backward part, at the stage "typed" too, where there would be nothing but a `grad`."""
+    match stage:
+        case "typed" if is_derivative:
+            return Pipeline.for_level(level, ("lower", "prepare", "differentiate", "between"))(typed)
+        case "typed":
+            return typed
+        case "core":
+            return lowering(0)(typed)
+        case "optimized":
+            return lowering(level)(typed)
+        case _:
+            from relay.transform.fusion.outlining import fuse
+
+            return fuse(lowering(level)(typed))
+
+
 def derivative_text(typed: Module, elide: bool = True) -> str:
     """The code of a derivative, simplified, its names and lines as the source has them, without the elements of large
     constants if they are elided."""
-    pipeline = Pipeline.for_level(DEFAULT_LEVEL, ("lower", "prepare", "differentiate", "between"))
     with bugs_of("the text of a derivative", lambda: typed.main.span):
-        return to_text(pipeline(typed), elide=elide, sources=True)
+        return to_text(at_stage(typed, "typed", DEFAULT_LEVEL, is_derivative=True), elide=elide, sources=True)
 
 
 def to_core(typed: Module, level: int) -> Module:

@@ -175,11 +175,6 @@ class Recording:
         return len(self._steps)
 
     @property
-    def bytes_used(self) -> int:
-        """About what the notes take."""
-        return self._used
-
-    @property
     def frames(self) -> Sequence[Frame | Differentiation]:
         """The stack, the innermost frame last."""
         return self._frames

@@ -137,18 +137,12 @@ def choose_by_work(
     return [tirx.IfThenElse(condition, sequence(list(then())), sequence(list(orelse())))]
 
 
-def range_loop(begin: Expression, end: Expression, dtype: str, body: Body) -> list[Statement]:
-    """body(begin), .. body(end - 1)"""
-    return loop(end - begin, dtype, lambda i: body(begin + i))
-
-
 __all__ = [
     "cast",
     "choose_by_work",
     "loop",
     "nested_loops",
     "number",
-    "range_loop",
     "shared_loop",
     "unravel_index",
     "vectors",
