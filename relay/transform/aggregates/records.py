@@ -1,7 +1,7 @@
 """Scalar replacement of records: non-recursive data types with one constructor become tuples.
 
     C(a, ..)                              (a, ..)
-    t = match x {C(f, ..) -> b; yield r}  f = x.0; ..; b; t = r
+    t = match x {C(f, ..) -> b; yield r}  f = x.0; ..; b; t = r         (`flat_types.py`)
 
 Tuples are passed on component by component, so that a record costs nothing at run time, and the cotangent of a field
 that a loop reads is accumulated by itself. A record inside of another data type (the elements of a list) stays, and so
@@ -31,12 +31,10 @@ from relay.ir.expr import (
     MatchArm,
     Module,
     Project,
-    StackNew,
     Terminator,
     Var,
     Yield,
 )
-from relay.ir.rebuild import map_parts, map_terminator
 from relay.ir.traverse import all_blocks, blocks, bound_variables, operands, terminator_operands, walk
 from relay.ir.types import DataDefinition, DataType, RefType, StackType, TupleType, Type, mentioned_definitions, prune
 from relay.transform.aggregates.flat_types import (
@@ -66,7 +64,8 @@ def flatten_records(module: Module) -> Module:
             grad = attrs.evolve(function.grad, function=types.atom(function.grad.function))  # type: ignore[misc]
             functions[name] = attrs.evolve(function, type=types.flat_type(function.type), grad=grad)  # type: ignore[misc]
         else:
-            functions[name] = _RecordFlattening(types, function, name == module.entry).function()
+            flattening = _EntryFlattening(types) if name == module.entry else Flattening(types)
+            functions[name] = flattening.function(function)
     return Module(functions, module.entry, module.data, module.where)
 
 
@@ -133,21 +132,11 @@ def _in_cells(types: Iterable[Type | None]) -> set[DataDefinition]:
 # ---- how
 
 
-class _RecordFlattening(Flattening):
-    """One function. The entry takes and returns what it did: there records are taken apart and put together."""
+class _EntryFlattening(Flattening):
+    """The entry, which takes and returns what it did: there records are taken apart and put together."""
 
-    def __init__(self, types: FlatTypeMap, function: Function, is_entry: bool) -> None:
-        super().__init__(types)
-        self.source = function
-        self.is_entry = is_entry
-
-    def function(self) -> Function:
-        source = self.source
-        assert source.result is not None
-        if not self.is_entry:
-            parameters = tuple(map(self.var, source.parameters))
-            made = attrs.evolve(source, parameters=parameters, result=self.types.flat_type(source.result))  # type: ignore[misc]
-            return attrs.evolve(made, body=self.block(source.body))  # type: ignore[misc]
+    def function(self, source: Function) -> Function:
+        self.source = source
         before: list[Binding] = []
         given_parameters: list[Var] = []
         for parameter in source.parameters:
@@ -158,51 +147,17 @@ class _RecordFlattening(Flattening):
             given = Var(parameter.name, parameter.type, parameter.span)
             given_parameters.append(given)
             before.append(Binding((self.var(parameter),), self._unpack_value(given, parameter.type, before)))
-        body = self.block(source.body)
-        body = Block((*before, *body.bindings), body.terminator)
-        return attrs.evolve(source, parameters=tuple(given_parameters), body=body)  # type: ignore[misc]
+        return attrs.evolve(source, parameters=tuple(given_parameters), body=self.block(source.body, before))  # type: ignore[misc]
 
-    def block(self, block: Block) -> Block:
-        out: list[Binding] = []
-        end = self._bindings(block, out)
-        return Block(tuple(out), end)
-
-    def _bindings(self, block: Block, out: list[Binding]) -> Terminator:
-        """Append the block's bindings to `out`, and return how it ends."""
-        for binding in block.bindings:
-            value, targets = binding.value, tuple(map(self.var, binding.targets))
-            if isinstance(value, Match) and isinstance(value.value, Var) and self.types.is_flattened(value.value.type):
-                end = self._match(value, out)
-                if not isinstance(end, Yield):
-                    return end
-                out += [Binding((t,), v) for t, v in zip(targets, end.values, strict=True)]
-            else:
-                out.append(Binding(targets, self._expression(value)))
-        end = map_terminator(block.terminator, self.atom)
-        if self.is_entry and isinstance(end, Exit) and end.label is self.source.label:
-            assert self.source.result is not None
-            if self.types.flat_type(self.source.result) != self.source.result:
-                whole = Var("result", self.source.result, end.span)
-                out.append(Binding((whole,), self._old_value(end.values[0], self.source.result, out)))
-                return Exit(end.label, (whole,), end.span)
-        return end
-
-    def _match(self, match: Match, out: list[Binding]) -> Terminator:
-        (arm,) = match.arms
-        for position, field in enumerate(arm.fields):
-            out.append(Binding((self.var(field),), Project(self.atom(match.value), position, match.span)))
-        return self._bindings(arm.body, out)
-
-    def _expression(self, expression: Expr) -> Expr:
-        match expression:
-            case Construct(definition, _, arguments, span) if definition in self.types.flattened:
-                return MakeTuple(tuple(map(self.atom, arguments)), span)
-            case StackNew(element, span):
-                return StackNew(self.types.flat_type(element), span)
-            case _:
-                return map_parts(expression, atom=self.atom, block=self.block, var=self.var)
-
-    # ---- at the border
+    def end(self, terminator: Terminator, out: list[Binding]) -> Terminator:
+        result = self.source.result
+        if not isinstance(terminator, Exit) or terminator.label is not self.source.label or result is None:
+            return terminator
+        if self.types.flat_type(result) == result:
+            return terminator
+        whole = Var("result", result, terminator.span)
+        out.append(Binding((whole,), self._old_value(terminator.values[0], result, out)))
+        return Exit(terminator.label, (whole,), terminator.span)
 
     def _unpack_value(self, value: Atom, type_: Type, out: list[Binding]) -> Expr:
         """The value of the old type as one of the new type."""

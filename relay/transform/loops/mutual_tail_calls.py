@@ -40,7 +40,7 @@ from relay.ir.rebuild import substitute
 from relay.ir.sizes.data_dependent import mentions
 from relay.ir.types import INT32, DataType, FunctionType, RefType, TupleType, Type, prune, scalar
 from relay.operator import Emitter
-from relay.transform.aggregates.sums import undef
+from relay.transform.aggregates.flat_types import undef
 from relay.transform.analysis.graph import call_graph, strong_components
 from relay.transform.analysis.implicit_dims import given_sizes
 from relay.transform.analysis.tail_positions import tail_branch

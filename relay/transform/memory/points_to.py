@@ -43,7 +43,7 @@ from relay.ir.sizes.data_dependent import mentions
 from relay.ir.traverse import blocks, bound_variables, operands
 from relay.ir.types import INT32, RefType, TensorType, scalar
 from relay.operator import Emitter
-from relay.transform.aggregates.sums import undef
+from relay.transform.aggregates.flat_types import undef
 from relay.transform.analysis.tail_positions import bodies
 
 

@@ -39,7 +39,7 @@ from relay.ir.rebuild import map_parts, map_terminator
 from relay.ir.traverse import walk
 from relay.ir.types import INT64, TensorType, TupleType
 from relay.operator import Emitter
-from relay.transform.aggregates.sums import undef
+from relay.transform.aggregates.flat_types import undef
 from relay.transform.core.rebuilding import map_bodies
 from relay.transform.memory.stack_bounds import Form, StackAnalysis, StackClass
 from relay.transform.module_pass import pass_about
