@@ -6,6 +6,7 @@ example.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,16 @@ def _batched_gather(batch: Batch, x: Value, **attributes: Any) -> Value:
     return made.op("transpose", axes=(1, 0, *range(2, made.ndim)))
 
 
+_reduction = partial(
+    register_op,
+    relation=_SAME,
+    pattern=Pattern.OPAQUE,
+    compute=lambda x, axis_name: elementwise(lambda e: e, direct=True)(x),
+    batching=Batching(rule=_batched, collective=True),
+    sampler=_CASES,
+)
+
+
 def _extremum_gradient(x: Value, out: Value, dout: Value, axis_name: str) -> Value:
     """The cotangent goes in equal shares to the examples that have the extremum."""
     winners = (x == out).op("cast", dtype=x.base)
@@ -57,14 +68,7 @@ def _gather_gradient(x: Value, out: Value, dout: Value, axis_name: str, size: Di
     return dout.op("collective_sum", axis_name=axis_name).op("index", number)
 
 
-@register_op(
-    relation=_SAME,
-    pattern=Pattern.OPAQUE,
-    compute=lambda x, axis_name: elementwise(lambda e: e, direct=True)(x),
-    gradient=lambda x, out, dout, axis_name: dout.op("collective_sum", axis_name=axis_name),
-    batching=Batching(rule=_batched, collective=True),
-    sampler=_CASES,
-)
+@_reduction(gradient=lambda x, out, dout, axis_name: dout.op("collective_sum", axis_name=axis_name))
 def collective_sum(x: Tensor, axis_name: str = "") -> Tensor:
     """The sum of x of all examples along an axis of `relay.vmap`: `relay.psum`. x: (T, s) -> (T, s).
 
@@ -74,14 +78,7 @@ def collective_sum(x: Tensor, axis_name: str = "") -> Tensor:
     return x.copy()
 
 
-@register_op(
-    relation=_SAME,
-    pattern=Pattern.OPAQUE,
-    compute=lambda x, axis_name: elementwise(lambda e: e, direct=True)(x),
-    gradient=_extremum_gradient,
-    batching=Batching(rule=_batched, collective=True),
-    sampler=_CASES,
-)
+@_reduction(gradient=_extremum_gradient)
 def collective_max(x: Tensor, axis_name: str = "") -> Tensor:
     """The largest of x of all examples along an axis of `relay.vmap`, element by element: `relay.pmax`; ties share the
     gradient evenly. x: (T, s) -> (T, s).
@@ -92,14 +89,7 @@ def collective_max(x: Tensor, axis_name: str = "") -> Tensor:
     return x.copy()
 
 
-@register_op(
-    relation=_SAME,
-    pattern=Pattern.OPAQUE,
-    compute=lambda x, axis_name: elementwise(lambda e: e, direct=True)(x),
-    gradient=_extremum_gradient,
-    batching=Batching(rule=_batched, collective=True),
-    sampler=_CASES,
-)
+@_reduction(gradient=_extremum_gradient)
 def collective_min(x: Tensor, axis_name: str = "") -> Tensor:
     """The smallest of x of all examples along an axis of `relay.vmap`, element by element: `relay.pmin`; ties share the
     gradient evenly. x: (T, s) -> (T, s).
