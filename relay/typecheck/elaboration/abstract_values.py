@@ -473,6 +473,10 @@ class Context:
     outer: Context | None = None
     narrowed: list[tuple[Var, AbstractValue | None]] = attrs.field(factory=list)  # with what they meant before
 
+    def assign(self, targets: Sequence[Var], entities: Sequence[AbstractValue]) -> None:
+        """Note what targets mean."""
+        self.environment.update(zip(targets, entities, strict=True))
+
     def narrow(self, variable: Var, meaning: AbstractValue) -> None:
         """Let a variable mean something else until `restore`: what it is where a test holds."""
         self.narrowed.append((variable, self.environment.get(variable)))

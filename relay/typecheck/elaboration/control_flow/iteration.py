@@ -37,7 +37,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import loop_copies, optionals, trip_counts
 from relay.typecheck.elaboration.control_flow.chosen_rounds import with_chosen_rounds
-from relay.typecheck.elaboration.control_flow.joins import Join, assign, assign_joined, rename
+from relay.typecheck.elaboration.control_flow.joins import Join, assign_joined, rename
 from relay.typecheck.elaboration.control_flow.loops import LoopState, elaborate_round
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
@@ -224,7 +224,7 @@ def _unroll(
             current = _simple_round(checker, context, node, item, current, out)
         if rest is not None and out.terminator is None:
             current = rest(current, out)
-        assign(context, targets, current)
+        context.assign(targets, current)
         return
     outer = LoopLabel(node.label.name)
     outer_join = Join(checker, [t.name for t in targets])
@@ -259,7 +259,7 @@ def _simple_round(
 ) -> tuple[AbstractValue, ...]:
     context = context.child_context()
     context.environment[node.element] = item
-    assign(context, node.parameters, current)
+    context.assign(node.parameters, current)
     result = current
 
     def on_next(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], span: Span | None) -> None:
@@ -300,14 +300,14 @@ def _elaborate_counted_loop(
         return _counted_rounds(checker, context, node, current, element, counts, first, block)
 
     if rounds == 0 and node.label in checker.decisions.idle:
-        assign(context, targets, handed_entities(context, node.initial))
+        context.assign(targets, handed_entities(context, node.initial))
     elif node.label not in checker.decisions.peeled or rounds is None:
-        assign(context, targets, loop(handed_entities(context, node.initial), out, 0))
+        context.assign(targets, loop(handed_entities(context, node.initial), out, 0))
     elif at_least(rounds, 1):
         start = element(out, trip_counts.integer(0, counting))
         _unroll(checker, context, targets, node, [start], out, lambda current, block: loop(current, block, 1))
     else:
-        assign(context, targets, handed_entities(context, node.initial))
+        context.assign(targets, handed_entities(context, node.initial))
 
 
 def _counted_rounds(
@@ -350,7 +350,7 @@ def _counted_rounds(
         if first:
             number = trip_counts.call(checker, body, "add", [number, skipped], known.base, node.span)
         context.environment[node.element] = element(body, number)
-        assign(context, node.parameters, carried.round_entities(body))
+        context.assign(node.parameters, carried.round_entities(body))
         checker.engine.elaborate_block(checker, context, node.body, body, None)
     carried.settle_optional()
     if rounds == 0 and checker.failures > failures:

@@ -288,16 +288,10 @@ def assign_joined(
     Where mistakes (there were `failures` before) have cut all paths off, the program still goes on.
     """
     if join.paths:
-        assign(context, targets, entities)
+        context.assign(targets, entities)
         return True
-    assign(context, targets, [Poison()] * len(targets))
+    context.assign(targets, [Poison()] * len(targets))
     return checker.failures > failures
-
-
-def assign(context: Context, targets: Sequence[Var], entities: Sequence[AbstractValue]) -> None:
-    """Note what surface targets mean."""
-    for target, entity in zip(targets, entities, strict=True):
-        context.environment[target] = entity
 
 
 def rename(entity: AbstractValue, renamed: dict[Var, Var]) -> AbstractValue:

@@ -27,7 +27,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import optionals, static_exits, unassigned
-from relay.typecheck.elaboration.control_flow.joins import Join, assign, assign_joined, assignment_span
+from relay.typecheck.elaboration.control_flow.joins import Join, assign_joined, assignment_span
 from relay.typecheck.elaboration.control_flow.loop_invariants import LoopInvariants
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of, structure_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, clash_notes
@@ -367,7 +367,7 @@ def elaborate_loop(
     context.handlers[node.label] = Handler(label, on_next, on_exit, len(checker.frame.scopes))
     body, failures = TypedBlockBuilder(), checker.failures
     with checker.where_it_may_not_run(), checker.scope(body):
-        assign(context, node.parameters, carried.round_entities(body))
+        context.assign(node.parameters, carried.round_entities(body))
         checker.engine.elaborate_block(checker, context, node.body, body, None)
     if node.label not in checker.decisions.endless and _is_of_several_types(checker, carried, chosen):
         raise LoopUnrolls(node.label, by_call=bool(chosen))
@@ -433,7 +433,7 @@ def elaborate_round(
     """One round as a loop that runs once. Returns the variables after it, and whether nothing comes after it."""
     inner = LoopLabel(node.label.name)
     join = Join(checker, [p.name for p in node.parameters])
-    assign(context, node.parameters, current)
+    context.assign(node.parameters, current)
     context.handlers[node.label] = Handler(inner, join.add, outer_join.add, len(checker.frame.scopes), outside)
     body, failures = TypedBlockBuilder(), checker.failures
     checker.engine.elaborate_block(checker, context, node.body, body, None)

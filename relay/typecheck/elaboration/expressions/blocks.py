@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from relay.errors import InternalError, RelayError, Span, TypeCheckError, TypeMismatch
 from relay.ir.debugging.source_names import is_written, name_collector
 from relay.ir.debugging.source_places import collected_values
 from relay.ir.expr import (
-    Arm,
     Assert,
     Atom,
     Binding,
@@ -32,7 +31,6 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.sizes.facts import DimConstraint
 from relay.ir.surface import (
     Annotated,
     Apply,
@@ -50,7 +48,6 @@ from relay.operator import Undetermined
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     Context,
-    DeferredBinding,
     DependsOnPoison,
     DynamicValue,
     LocalFunction,
@@ -60,12 +57,10 @@ from relay.typecheck.elaboration.abstract_values import (
     SliceItem,
     Tuple,
     TypedBlockBuilder,
-    is_constant_bool,
 )
 from relay.typecheck.elaboration.annotated_types import annotation_type
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.control_flow import boolean_operators, optionals, recursive_results
-from relay.typecheck.elaboration.control_flow.joins import Join, assign
+from relay.typecheck.elaboration.control_flow import optionals, recursive_results
 from relay.typecheck.elaboration.diagnostics import unresolved_names
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, reportable_error
@@ -139,7 +134,7 @@ def _elaborate_block(
                 continue
             checker.report(error.with_span(binding.value.span) if isinstance(error, RelayError) else error)
             unresolved_names.report(checker, context, binding.value)
-            assign(context, binding.targets, [Poison()] * len(binding.targets))
+            context.assign(binding.targets, [Poison()] * len(binding.targets))
         if out.terminator is not None:  # a branch that the checker decided has left
             return
     try:
@@ -249,10 +244,12 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             entity = Tuple(tuple(entity_of(a) for a in items))
         case Var() | Constant() | Global() | Static():
             entity = entity_of(value)
-        case If():
-            elaborate_if(checker, context, targets, value, out)
+        case If():  # what few programs have is imported with the first of them
+            from relay.typecheck.elaboration.control_flow import branches
+
+            branches.elaborate_if(checker, context, targets, value, out)
             return
-        case Loop():  # what few programs have is imported with the first of them
+        case Loop():
             from relay.typecheck.elaboration.control_flow import loops
 
             loops.elaborate_loop(checker, context, targets, value, out)
@@ -402,119 +399,3 @@ def _check_annotation(
 
 def _mismatch(name: str, expected: Type, span: Span | None) -> AbstractValue:
     raise TypeMismatch(f"{name} must be {show(expected)}, found a number", span, help="use relay.full(shape, value)")
-
-
-def elaborate_if(
-    checker: Checker, context: Context, targets: tuple[Var, ...], node: If, out: TypedBlockBuilder
-) -> None:
-    """`if`. A condition that the checker knows chooses its arm; the other arms are not checked."""
-    join = Join(checker, [t.name for t in targets])
-    operator = join.operator = boolean_operators.boolean_operator(context, node)
-    arms: list[tuple[TypedBlockBuilder, TypedBlockBuilder]] = []
-    orelse: Block | None = None
-    is_refused, by_sizes, by_call, decided = False, False, False, True
-    known_of_sizes: list[DimConstraint] = []  # since the arms before are not taken
-    paths: list[list[size_conditions.Path]] = [[] for _ in targets]
-    not_none: frozenset[Var] = frozenset()  # since the arms before are not taken
-    found_present: list[tuple[frozenset[Var], tuple[AbstractValue, ...]]] = []  # of the paths that arrive
-
-    def on_arrival(body: Block, holds: Sequence[DimConstraint], decided: bool, present: frozenset[Var]) -> OnYield:
-        def add(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], span: Span | None) -> None:
-            entities = entities if operator is None else operator.arrivals(body, entities, span)
-            join.add(place, entities, span)
-            found_present.append((present, entities))
-            for ways, entity in zip(paths, entities, strict=False):
-                ways.append(size_conditions.Path(tuple(holds), entity, decided))
-
-        return add
-
-    for arm in node.arms:
-        condition_out, failures = TypedBlockBuilder() if arms else out, checker.failures
-        behind = size_conditions.later_arm(checker, known_of_sizes, by_sizes, bool(arms))
-        narrowed = optionals.narrowed_variables(checker, context, condition_out, not_none, [arm.condition])
-        with behind, narrowed, conditional_types.arm(checker, by_call):
-            condition = _condition(checker, context, arm.condition, condition_out, node.span)
-        is_refused = is_refused or checker.failures > failures
-        known = is_constant_bool(condition)
-        if (known is False and not condition_out.items) or (known is False and not arms):
-            continue
-        if known is True and (not arms or not condition_out.items):
-            orelse = arm.body
-            break
-        if not arms:
-            first, condition_out = condition, TypedBlockBuilder()
-            condition_out.terminator = Yield((first.atom,), node.span)
-        else:
-            condition_out.terminator = Yield((condition.atom,), node.span)
-        body = TypedBlockBuilder()
-        by_call = by_call or conditional_types.decides(checker, arm.condition)
-        said = size_conditions.condition_of(checker, condition)
-        decided, by_sizes = (
-            decided and said is not None and said.decided,
-            by_sizes or (said is not None and said.decided),
-        )
-        holds = known_of_sizes if said is None else [*known_of_sizes, *said.holds]
-        holding, failing = checker.none_tests.of_condition(condition)
-        present = not_none | holding
-        narrowed = optionals.narrowed_variables(checker, context, body, present, [arm.body])
-        with size_conditions.arm(checker, holds, by_sizes), conditional_types.arm(checker, by_call), narrowed:
-            elaborate_block(checker, context, arm.body, body, on_arrival(arm.body, holds, decided, present))
-        not_none |= failing
-        if said is not None:
-            known_of_sizes += said.fails
-        arms.append((condition_out, body))
-    otherwise = orelse if orelse is not None else node.orelse
-    if not arms:
-
-        def on_yield(_: TypedBlockBuilder, entities: tuple[AbstractValue, ...], __: Span | None) -> None:
-            assign(context, targets, entities)
-
-        elaborate_block(checker, context, otherwise, out, on_yield)
-        return
-    last = TypedBlockBuilder()
-    narrowed = optionals.narrowed_variables(checker, context, last, not_none, [otherwise])
-    with size_conditions.arm(checker, known_of_sizes, by_sizes), conditional_types.arm(checker, by_call), narrowed:
-        elaborate_block(checker, context, otherwise, last, on_arrival(otherwise, known_of_sizes, decided, not_none))
-    if is_refused:  # what the arms give may be of other types only because the condition is
-        assign(context, targets, [Poison()] * len(targets))
-        return
-    join.by_sizes, join.by_call = by_sizes and checker.generic, by_call
-    bound, entities = join.close(lambda atoms, span: Yield(atoms, span))
-    if any(not isinstance(b.terminator, Yield) for b in (*(b for _, b in arms), last)):
-        checker.may_have_ended = True
-    if known_of_sizes and all(b.terminator is not None and not isinstance(b.terminator, Yield) for _, b in arms):
-        checker.keep_knowing(known_of_sizes)  # what follows runs only where no arm was taken
-
-    def build() -> If:
-        return If(tuple(Arm(c.block(), b.block()) for c, b in arms), last.block(), node.span)
-
-    out.items.append(DeferredBinding(bound, build))
-    if join.paths:
-        entities = tuple(size_conditions.join_truth_values(e, ways) for e, ways in zip(entities, paths, strict=True))
-        assign(context, targets, [data_dependent.all_opened(checker, out, e, node.span) for e in entities])
-        for entity, ways in zip(entities, paths, strict=False):
-            size_conditions.note_joined(checker, entity, ways)
-        for position, entity in enumerate(entities):
-            checker.none_tests.note_choice(entity, [(present, values[position]) for present, values in found_present])
-        if len(found_present) <= len(arms):  # some arms have left
-            optionals.narrow(checker, context, out, frozenset.intersection(*(p for p, _ in found_present)))
-
-
-def _condition(
-    checker: Checker, context: Context, block: Block, out: TypedBlockBuilder, span: Span | None
-) -> DynamicValue:
-    found: list[DynamicValue] = []
-
-    def on_yield(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], at: Span | None) -> None:
-        known = is_constant_bool(entities[0])
-        try:
-            typed = require_bool(checker, place, entities[0], at or span, "a condition")
-        except (TypeMismatch, DependsOnPoison) as error:  # the arms can be checked all the same
-            checker.report(error)
-            typed = checker.constant_bool(span)
-        found.append(typed if known is None else DynamicValue(typed.atom, typed.type, known))
-
-    elaborate_block(checker, context, block, out, on_yield)
-    if not found:
-        raise DependsOnPoison
-    return found[0]

@@ -51,7 +51,6 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import optionals
-from relay.typecheck.elaboration.control_flow.joins import assign
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.expressions.atoms import atom_entity
@@ -147,7 +146,7 @@ class DecisionTree:
         if guard is None:
             self.leaves.setdefault(row.case, []).append((out, entities))
             return
-        assign(self.context, variables, entities)
+        self.context.assign(variables, entities)
         condition = self._guard(guard, out)
         known = is_constant_bool(condition)
         if known is not None:

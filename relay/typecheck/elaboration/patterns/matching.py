@@ -13,7 +13,7 @@ from relay.ir.expr import Dead, Exit, Loop, LoopLabel, Var, Yield
 from relay.ir.surface import PatternMatch
 from relay.typecheck.elaboration.abstract_values import AbstractValue, Context, DeferredBinding, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.control_flow.joins import Join, assign, assign_joined
+from relay.typecheck.elaboration.control_flow.joins import Join, assign_joined
 from relay.typecheck.elaboration.patterns.decision_tree import DecisionTree
 
 
@@ -48,7 +48,7 @@ class _CaseBodies:
         self._bind(case, entities)
 
         def on_yield(_: TypedBlockBuilder, values: tuple[AbstractValue, ...], __: Span | None) -> None:
-            assign(self.context, self.targets, values)
+            self.context.assign(self.targets, values)
 
         self.checker.engine.elaborate_block(self.checker, self.context, self.cases[case].body, out, on_yield)
 
@@ -91,4 +91,4 @@ class _CaseBodies:
         return after
 
     def _bind(self, case: int, entities: Sequence[AbstractValue]) -> None:
-        assign(self.context, self.tree.variables(case), entities)
+        self.context.assign(self.tree.variables(case), entities)

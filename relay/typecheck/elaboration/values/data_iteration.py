@@ -16,7 +16,7 @@ from relay.typecheck.elaboration.abstract_values import (
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.control_flow.joins import assign, rename
+from relay.typecheck.elaboration.control_flow.joins import rename
 from relay.typecheck.elaboration.control_flow.loops import LoopState
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions.atoms import handed_entities
@@ -66,7 +66,7 @@ def elaborate_for_list(
     context.handlers[node.label] = Handler(label, on_next, on_exit, len(checker.frame.scopes))
     with checker.scope(inside):
         context.environment[node.element] = expand(checker, inside, DynamicValue(head, element_type), span)
-        assign(context, node.parameters, carried.round_entities(inside))
+        context.assign(node.parameters, carried.round_entities(inside))
         checker.engine.elaborate_block(checker, context, node.body, inside, None)
     results = [checker.variable(p.name, p.type or type_, p.span) for p in carried.parameters]
     renamed = dict(zip(carried.parameters, results, strict=True))
@@ -78,6 +78,5 @@ def elaborate_for_list(
         return Loop(label, (rest, *carried.parameters), (iterable.atom, *carried.initial), body.block(), None, span)
 
     out.items.append(DeferredBinding(tuple(results), build))
-    assign(
-        context, targets, [data_dependent.all_opened(checker, out, rename(e, renamed), span) for e in carried.entities]
-    )
+    opened = [data_dependent.all_opened(checker, out, rename(e, renamed), span) for e in carried.entities]
+    context.assign(targets, opened)
