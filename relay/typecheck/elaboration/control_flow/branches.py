@@ -36,7 +36,7 @@ def elaborate_if(
     if branches.arms:
         branches.orelse(otherwise)
     else:
-        branches.only(otherwise)
+        branches.take(otherwise)
 
 
 class _Branches:
@@ -65,7 +65,7 @@ class _Branches:
         checker, is_first = self.checker, not self.arms
         place, failures = self.out if is_first else TypedBlockBuilder(), checker.failures
         behind = size_conditions.later_arm(checker, self._known_of_sizes, self._by_sizes, not is_first)
-        narrowed = self._narrowed(place, self._not_none, arm.condition)
+        narrowed = self._narrow(place, self._not_none, arm.condition)
         with behind, narrowed, conditional_types.arm(checker, self._by_call):
             condition = _condition(checker, self.context, arm.condition, place, self.node.span)
         self._is_refused = self._is_refused or checker.failures > failures
@@ -99,7 +99,7 @@ class _Branches:
         """Elaborate a body, where this holds of sizes, and these variables are not None."""
         checker = self.checker
         arrival = self._on_arrival(block, tuple(holds), self._decided, present)
-        narrowed = self._narrowed(out, present, block)
+        narrowed = self._narrow(out, present, block)
         with (
             size_conditions.arm(checker, holds, self._by_sizes),
             conditional_types.arm(checker, self._by_call),
@@ -107,7 +107,7 @@ class _Branches:
         ):
             checker.engine.elaborate_block(checker, self.context, block, out, arrival)
 
-    def _narrowed(self, out: TypedBlockBuilder, present: frozenset[Var], block: Block) -> AbstractContextManager[None]:
+    def _narrow(self, out: TypedBlockBuilder, present: frozenset[Var], block: Block) -> AbstractContextManager[None]:
         return optionals.narrowed_variables(self.checker, self.context, out, present, [block])
 
     def _on_arrival(
@@ -122,7 +122,7 @@ class _Branches:
 
         return add
 
-    def only(self, block: Block) -> None:
+    def take(self, block: Block) -> None:
         """Elaborate the block that is taken in any case."""
 
         def on_yield(_: TypedBlockBuilder, entities: tuple[AbstractValue, ...], __: Span | None) -> None:

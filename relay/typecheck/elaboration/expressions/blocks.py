@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+import attrs
+
 from relay.errors import InternalError, RelayError, Span, TypeCheckError, TypeMismatch
 from relay.ir.debugging.source_names import is_written, name_collector
 from relay.ir.debugging.source_places import collected_values
@@ -16,6 +18,7 @@ from relay.ir.expr import (
     Constant,
     Dead,
     Exit,
+    Expr,
     Global,
     If,
     Lambda,
@@ -187,126 +190,91 @@ def _terminate(
             out.terminator = Dead()
 
 
+@attrs.frozen(eq=False)
+class _Operands:
+    """What the operands of an expression mean."""
+
+    checker: Checker
+    context: Context
+    out: TypedBlockBuilder
+    span: Span | None
+
+    def entity(self, atom: Atom) -> AbstractValue:
+        """The meaning of an atom that is only passed on."""
+        return atom_entity(self.context, atom)
+
+    def content(self, atom: Atom) -> AbstractValue:
+        """The meaning of an atom where it is used: never None."""
+        entity = atom_entity(self.context, atom)
+        return optionals.content(self.checker, self.out, entity, describe(atom), self.span)
+
+
 def elaborate_binding(checker: Checker, context: Context, binding: Binding, out: TypedBlockBuilder) -> None:
     """Elaborate one binding: write what exists at run time, and note what its targets mean."""
     targets, value = binding.targets, binding.value
-    entity: AbstractValue | None
-
-    def entity_of(atom: Atom) -> AbstractValue:
-        return atom_entity(context, atom)
-
-    def used_value(atom: Atom) -> AbstractValue:
-        """The value of an atom where it is used, not only passed on: never None."""
-        entity = atom_entity(context, atom)
-        return optionals.content(checker, out, entity, describe(atom), value.span)
-
+    operands = _Operands(checker, context, out, value.span)
     match value:
-        case OpCall(name, arguments, attributes, span):
-            operands = [used_value(a) for a in arguments]
-            described = [describe(a) for a in arguments]
-            entity = apply_named(checker, out, name, operands, dict(attributes), span, described)
-            if name == "logical_not":
-                holds, fails = checker.none_tests.of_condition(operands[0])
-                checker.none_tests.note(entity, fails, holds)
-        case Apply(function, arguments, keywords, span):
-            callee = used_value(function)
-            pass_ = entity_of if optionals.passes(callee) else used_value
-            named = [(k, pass_(a)) for k, a in keywords]
-            described = [describe(a) for a in arguments]
-            given = [pass_(a) for a in arguments]
-            checker.rounds.store(arguments, given)
-            entity = calls.apply(checker, context, out, callee, given, named, span, described, describe(function))
-            if optionals.is_none_test(callee) and isinstance(arguments[0], Var):
-                checker.none_tests.note(entity, frozenset(), frozenset({arguments[0]}))
-        case Attribute(atom, name, span):
-            entity = attribute(checker, out, used_value(atom), name, span, describe(atom))
-        case Index(atom, items, span, updated):
-            whole, subscript = (
-                used_value(atom),
-                [_used_item(checker, out, i, span) for i in index_items(context, items)],
-            )
-            entity = masks.masked_elements(checker, out, whole, subscript, span) if updated else None
-            if entity is None:
-                try:
-                    entity = subscripts.index(checker, out, whole, subscript, span)
-                except SchemeOnly:
-                    entity = (
-                        rank_polymorphism.indexed_at_any_rank(checker, whole, subscript, span)
-                        if checker.generic
-                        else None
-                    )
-                    if entity is None:
-                        raise
-        case IndexUpdate(atom, items, new, span, inside):
-            subscript = [_used_item(checker, out, i, span) for i in index_items(context, items)]
-            entity = item_updates.index_update(checker, out, used_value(atom), subscript, entity_of(new), span, inside)
-        case MakeTuple(items, _):
-            entity = Tuple(tuple(entity_of(a) for a in items))
-        case Var() | Constant() | Global() | Static():
-            entity = entity_of(value)
-        case If():  # what few programs have is imported with the first of them
+        case If() | Loop() | ForEach() | PatternMatch():
+            _elaborate_construct(checker, context, targets, value, out)
+            return
+        case Unpack(atom, count, span):
+            context.assign(targets, unpack(checker, out, operands.content(atom), count, span))
+            return
+        case RefWrite() | SetAttribute() | Assert():
+            _perform(operands, value)
+            entity: AbstractValue = PythonObject(None)
+        case _:
+            entity = _value(operands, value, targets)
+    if targets:
+        context.environment[targets[0]] = entity
+        if isinstance(value, OpCall | Apply) and isinstance(entity, DynamicValue) and isinstance(entity.atom, Var):
+            entity.atom.name = targets[0].name
+
+
+def _elaborate_construct(
+    checker: Checker,
+    context: Context,
+    targets: tuple[Var, ...],
+    value: If | Loop | ForEach | PatternMatch,
+    out: TypedBlockBuilder,
+) -> None:
+    """Elaborate an expression with blocks, by a file that is imported with the first one."""
+    match value:
+        case If():
             from relay.typecheck.elaboration.control_flow import branches
 
             branches.elaborate_if(checker, context, targets, value, out)
-            return
         case Loop():
             from relay.typecheck.elaboration.control_flow import loops
 
             loops.elaborate_loop(checker, context, targets, value, out)
-            return
         case ForEach():
             from relay.typecheck.elaboration.control_flow import iteration
 
             iteration.elaborate_for(checker, context, targets, value, out)
-            return
         case PatternMatch():
             from relay.typecheck.elaboration.patterns import matching
 
             matching.elaborate_match(checker, context, targets, value, out)
-            return
-        case Lambda(function, _):
-            defaults = [p.default for p in function.signature if isinstance(p.default, Var)]
-            mentioned = (*free_variables(function), *defaults)
-            captured = {v: context.lookup(v) for v in mentioned if _is_bound(context, v)}
-            around = checker.frame.active[-1] if checker.frame.active else None
-            sizes = checker.sizes_in_scope()
-            seen, name = checker.frame.evidence, function.name
-            entity = LocalFunction(function, captured, out.slot(), sizes, context, name, inside=around, evidence=seen)
-            checker.unseen_functions.setdefault(id(function), (entity, value))
-        case Unpack(atom, count, span):
-            for target, part in zip(targets, unpack(checker, out, used_value(atom), count, span), strict=True):
-                context.environment[target] = part
-            return
-        case Annotated(atom, annotation, span):
-            entity = _check_annotation(checker, context, out, entity_of(atom), annotation, span, targets)
-        case Project(atom, index, span):
-            entity = unpack(checker, out, used_value(atom), None, span)[index]
-        case Call(function, arguments, span):
-            entity = calls.apply(
-                checker, context, out, entity_of(function), [entity_of(a) for a in arguments], [], span, []
-            )
-        case RefNew(atom, span):
-            entity = references.new_reference(checker, out, entity_of(atom), span)
-            if not dynamic_lists.is_growing(entity_of(atom)):  # as what has no value yet is kept
-                references.note_use(checker, atom, "first assigned here", span)
-        case RefRead(atom, span):
-            references.note_use(checker, atom, "read here", span)
-            entity = references.read(checker, out, used_value(atom), span)
+
+
+def _perform(operands: _Operands, value: RefWrite | SetAttribute | Assert) -> None:
+    """Write an effect that has no value."""
+    checker, context, out = operands.checker, operands.context, operands.out
+    match value:
         case RefWrite(atom, new, span):
-            checker.rounds.store((atom, new), (entity_of(atom), entity_of(new)))
-            references.assign_variable(checker, out, atom, entity_of(atom), entity_of(new), span)
-            entity = None
+            checker.rounds.store((atom, new), (operands.entity(atom), operands.entity(new)))
+            references.assign_variable(checker, out, atom, operands.entity(atom), operands.entity(new), span)
         case SetAttribute(atom, name, new, span):
             if name != "value":
                 raise TypeCheckError(
                     f"the attribute {name!r} cannot be assigned", span, help="only `.value` of a reference can"
                 )
-            checker.rounds.store((atom, new), (entity_of(atom), entity_of(new)))
-            references.write(checker, out, entity_of(atom), entity_of(new), span)
-            entity = None
+            checker.rounds.store((atom, new), (operands.entity(atom), operands.entity(new)))
+            references.write(checker, out, operands.entity(atom), operands.entity(new), span)
         case Assert(atom, message, span):
             checker.effect("assert", "may fail in an assertion", span)
-            held = used_value(atom)
+            held = operands.content(atom)
             if isinstance(held, DynamicValue) and held.known is False:
                 raise formatting.never_holds(message, span)
             condition = require_bool(checker, out, held, span, "the condition of assert")
@@ -314,13 +282,101 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             if (said := size_conditions.condition_of(checker, condition)) is not None:
                 checker.keep_knowing(said.holds)
             optionals.narrow(checker, context, out, checker.none_tests.of_condition(condition)[0])
-            entity = None
+
+
+def _value(operands: _Operands, value: Expr, targets: tuple[Var, ...]) -> AbstractValue:
+    """The meaning of an expression."""
+    checker, context, out = operands.checker, operands.context, operands.out
+    match value:
+        case OpCall(name, arguments, attributes, span):
+            given = [operands.content(a) for a in arguments]
+            described = [describe(a) for a in arguments]
+            entity = apply_named(checker, out, name, given, dict(attributes), span, described)
+            if name == "logical_not":
+                holds, fails = checker.none_tests.of_condition(given[0])
+                checker.none_tests.note(entity, fails, holds)
+            return entity
+        case Apply():
+            return _call(operands, value)
+        case Attribute(atom, name, span):
+            return attribute(checker, out, operands.content(atom), name, span, describe(atom))
+        case Index():
+            return _index(operands, value)
+        case IndexUpdate(atom, items, new, span, inside):
+            subscript = [_used_item(checker, out, i, span) for i in index_items(context, items)]
+            changed, item = operands.content(atom), operands.entity(new)
+            return item_updates.index_update(checker, out, changed, subscript, item, span, inside)
+        case MakeTuple(items, _):
+            return Tuple(tuple(operands.entity(a) for a in items))
+        case Var() | Constant() | Global() | Static():
+            return operands.entity(value)
+        case Lambda():
+            return _local_function(operands, value)
+        case Annotated(atom, annotation, span):
+            return _check_annotation(checker, context, out, operands.entity(atom), annotation, span, targets)
+        case Project(atom, index, span):
+            return unpack(checker, out, operands.content(atom), None, span)[index]
+        case Call(function, arguments, span):
+            passed = [operands.entity(a) for a in arguments]
+            return calls.apply(checker, context, out, operands.entity(function), passed, [], span, [])
+        case RefNew(atom, span):
+            content = operands.entity(atom)
+            reference = references.new_reference(checker, out, content, span)
+            if not dynamic_lists.is_growing(content):  # as what has no value yet is kept
+                references.note_use(checker, atom, "first assigned here", span)
+            return reference
+        case RefRead(atom, span):
+            references.note_use(checker, atom, "read here", span)
+            return references.read(checker, out, operands.content(atom), span)
         case _:
             raise InternalError(f"the surface IR holds {type(value).__name__}")
-    if targets:
-        context.environment[targets[0]] = entity if entity is not None else PythonObject(None)
-        if isinstance(value, OpCall | Apply) and isinstance(entity, DynamicValue) and isinstance(entity.atom, Var):
-            entity.atom.name = targets[0].name
+
+
+def _call(operands: _Operands, value: Apply) -> AbstractValue:
+    """A call of anything, with arguments by position and by name."""
+    checker, arguments = operands.checker, value.arguments
+    callee = operands.content(value.function)
+    meaning = operands.entity if optionals.passes(callee) else operands.content
+    named = [(k, meaning(a)) for k, a in value.keywords]
+    described = [describe(a) for a in arguments]
+    given = [meaning(a) for a in arguments]
+    checker.rounds.store(arguments, given)
+    context, out, name = operands.context, operands.out, describe(value.function)
+    entity = calls.apply(checker, context, out, callee, given, named, value.span, described, name)
+    if optionals.is_none_test(callee) and isinstance(arguments[0], Var):
+        checker.none_tests.note(entity, frozenset(), frozenset({arguments[0]}))
+    return entity
+
+
+def _index(operands: _Operands, value: Index) -> AbstractValue:
+    """`x[items]`."""
+    checker, out, span = operands.checker, operands.out, value.span
+    whole = operands.content(value.value)
+    subscript = [_used_item(checker, out, i, span) for i in index_items(operands.context, value.items)]
+    masked = masks.masked_elements(checker, out, whole, subscript, span) if value.updated else None
+    if masked is not None:
+        return masked
+    try:
+        return subscripts.index(checker, out, whole, subscript, span)
+    except SchemeOnly:
+        entity = rank_polymorphism.indexed_at_any_rank(checker, whole, subscript, span) if checker.generic else None
+        if entity is None:
+            raise
+        return entity
+
+
+def _local_function(operands: _Operands, value: Lambda) -> LocalFunction:
+    """A nested function, with what it captures."""
+    checker, context, function = operands.checker, operands.context, value.function
+    defaults = [p.default for p in function.signature if isinstance(p.default, Var)]
+    mentioned = (*free_variables(function), *defaults)
+    captured = {v: context.lookup(v) for v in mentioned if _is_bound(context, v)}
+    around = checker.frame.active[-1] if checker.frame.active else None
+    sizes, place = checker.sizes_in_scope(), operands.out.slot()
+    seen, name = checker.frame.evidence, function.name
+    entity = LocalFunction(function, captured, place, sizes, context, name, inside=around, evidence=seen)
+    checker.unseen_functions.setdefault(id(function), (entity, value))
+    return entity
 
 
 def _used_item(
