@@ -1281,8 +1281,7 @@ class Operators:
     def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         """Type: T:float -> T
 
-        log(sum(exp(x))) along axes, without overflow; the axes must not be empty. x: (T float, s) -> (T, s without the
-        axes).
+        log(sum(exp(x))) along axes, without overflow; -inf of no elements. x: (T float, s) -> (T, s without the axes).
         """
 
     @staticmethod

@@ -73,6 +73,8 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
     >>> relay.softmax(np.float32([1000, 1000]))
     array([0.5, 0.5], dtype=float32)
     """
+    if x.size == 0:
+        return x
     exponentials = exp(x - max_(x, axis=axis, keepdims=True))
     return exponentials / sum_(exponentials, axis=axis, keepdims=True)
 
@@ -109,5 +111,7 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     >>> relay.log_softmax(np.float32([1000, 1000]))
     array([-0.6931472, -0.6931472], dtype=float32)
     """
+    if x.size == 0:
+        return x
     shifted = x - max_(x, axis=axis, keepdims=True)
     return shifted - log(sum_(exp(shifted), axis=axis, keepdims=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from relay.ir.dims import product
 from relay.ir.types import Shape
 from relay.operator import composite
@@ -91,12 +93,14 @@ def _logsumexp_gradient(x: Value, out: Value, dout: Value, axis: Axes, keepdims:
     sampler=cases(*_SHAPES, case((0, 3), axis=0)),
 )
 def logsumexp(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """log(sum(exp(x))) along axes, without overflow; the axes must not be empty. x: (T float, s) -> (T, s
+    """log(sum(exp(x))) along axes, without overflow; -inf of no elements. x: (T float, s) -> (T, s
     without the axes).
 
     >>> relay.logsumexp(np.float32([1000, 1000]))
     array(1000.6932, dtype=float32)
     """
+    if x.size == 0:
+        return sum_(x, axis, keepdims) - math.inf
     highest = stop_gradient(max_(x, axis, keepdims=True))
     highest = where(isfinite(highest), highest, 0.0)
     total = log(sum_(exp(x - highest), axis, keepdims=True)) + highest
