@@ -24,6 +24,7 @@ from relay.text.printer import to_text
 from relay.transform.fusion.outlining import fuse
 from relay.transform.loops.vectorization import choices_of
 from relay.transform.pipeline import Pipeline
+from relay.transform.recursion.level_batching import recursion_choices
 from relay.typecheck.elaboration import Argument, elaborate_structured
 
 NAME = "show"
@@ -117,7 +118,8 @@ def _batched_text(options: argparse.Namespace, typed: Module) -> str:
     pipeline = Pipeline.for_level(options.level, ("lower", "prepare"))
     batched = pipeline(typed)
     given = next(record.given for record in reversed(pipeline.records) if record.name.startswith("vectorize_loops"))
-    notes = [f"# {_place(choice.span)}{choice.text}" for choice in choices_of(given, will_be_differentiated=True)]
+    loops = [c for c in choices_of(given, will_be_differentiated=True) if c.span is not None]  # the user's
+    notes = [f"# {_place(choice.span)}{choice.text}" for choice in (*recursion_choices(batched), *loops)]
     return "\n".join([*notes, to_text(batched)])
 
 

@@ -57,6 +57,66 @@ def test_show_every_stage(python: str, capsys: pytest.CaptureFixture[str]) -> No
     assert "Tensor[float32, (2, 2)]" in capsys.readouterr().out
 
 
+def test_show_tells_which_recursions_are_evaluated_by_levels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "trees.py"
+    path.write_text(TREES, encoding="utf-8")
+    assert main(["show", f"{path}:states", "--stage", "batched"]) == 0
+    shown = capsys.readouterr().out
+    notes = [line for line in shown.splitlines() if line.startswith("#")]
+    assert notes[:3] == [
+        "# trees.py:14: the recursion state is evaluated level by level, unless levels are thin",
+        "# trees.py:22: the recursion depth stays: it has no product of arrays of some size",
+        "# trees.py:30: the recursion nested stays: it does more than calls on the parts of a value, in any case and "
+        "with its other arguments",
+    ]
+    assert all("states" not in note and "trees.py:39: the loop" in note for note in notes[3:])
+    relay.parse(shown)
+
+
+TREES = """
+import numpy as np
+from relay import Float32, Tensor, data, relay
+
+@data
+class Tree:
+    class Leaf:
+        row: Tensor[Float32, (32,)]
+    class Node:
+        left: "Tree"
+        right: "Tree"
+
+@relay
+def state(tree, w):
+    match tree:
+        case Tree.Leaf(row):
+            return np.tanh(row @ w)
+        case Tree.Node(left, right):
+            return np.tanh((state(left, w) + state(right, w)) @ w)
+
+@relay
+def depth(tree: Tree) -> int:
+    match tree:
+        case Tree.Leaf(_):
+            return 0
+        case Tree.Node(left, right):
+            return 1 + max(depth(left), depth(right))
+
+@relay
+def nested(tree, w, n):
+    match tree:
+        case Tree.Leaf(row):
+            return (row @ w).sum() * n
+        case Tree.Node(left, right):
+            return nested(left, w, n + 1) + nested(right, w, n)
+
+@relay
+def states(trees: list[Tree], w: Tensor[Float32, (32, 32)]):
+    return np.stack([state(tree, w) * depth(tree) + nested(tree, w, 1) for tree in trees])
+"""
+
+
 @pytest.mark.parametrize(
     ("extra", "message"),
     [

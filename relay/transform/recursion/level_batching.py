@@ -53,6 +53,7 @@ from relay.ir.types import INT64, RefType, StackType, TensorType, TupleType, Typ
 from relay.operator import Emitter, Value, lookup
 from relay.transform.analysis.loop_analysis import bound_in
 from relay.transform.core.rebuilding import map_bodies
+from relay.transform.loops.vectorization import Choice
 from relay.transform.module_pass import pass_about
 from relay.transform.recursion.level_schedule import (
     Schedule,
@@ -75,6 +76,7 @@ from relay.transform.recursion.structural_recursion import (
     RecursiveFunction,
     StructuralRecursion,
     find_recursions,
+    is_over_data,
 )
 
 WIDTH = 16
@@ -112,6 +114,37 @@ def batch_recursion(module: Module, smallest: int = SMALLEST, width: int = WIDTH
         return function.body if function.name in found else _Calls(found, module, options).block(function.body)
 
     return map_bodies(module, change)
+
+
+def recursion_choices(module: Module) -> list[Choice]:
+    """The choices of `batch_recursion` for the recursions over data of a module that went through it, in the order of
+    the source: which are evaluated level by level, and why others are not."""
+    by_levels: set[str] = set()
+    for function in module.functions.values():
+        if isinstance(function, Function):
+            loops = [b.value for b in walk(function.body) if isinstance(b.value, Loop) and b.value.label.name == _EACH]
+            by_levels.update(name for loop in loops for name in _called_functions(loop.body))
+    recursions = {name: r for r in find_recursions(module) for name in r.functions}
+    found = []
+    for name, function in module.functions.items():
+        if not isinstance(function, Function) or not is_over_data(function, module):
+            continue
+        recursion = recursions.get(name)
+        if recursion is None:
+            text = "stays: it does more than calls on the parts of a value, in any case and with its other arguments"
+        elif by_levels.intersection(recursion.functions):
+            text = "is evaluated level by level, unless levels are thin"
+        elif recursion.work() < SMALLEST:
+            text = "stays: it has no product of arrays of some size"
+        else:
+            text = "stays: its calls are in too many places"
+        found.append(Choice(f"the recursion {name} {text}", function.span))
+    return sorted(found, key=lambda choice: choice.span.line if choice.span is not None else 0)
+
+
+def _called_functions(body: Block) -> list[str]:
+    calls = [b.value.function for b in walk(body) if isinstance(b.value, Call)]
+    return [function.name for function in calls if isinstance(function, Global)]
 
 
 @attrs.frozen

@@ -97,7 +97,7 @@ def while_loop(
     stop = Block((), Exit(label, parameters))
     test = Block((), Yield((holds.atom,)))
     outer.emit((), If((Arm(test, go),), stop, out.span))
-    loop = Loop(label, parameters, tuple(v.atom for v in initial), Block(outer.all_bindings(), Dead()), None, out.span)
+    loop = Loop(label, parameters, tuple(v.atom for v in initial), Block(outer.all_bindings(), Dead()))
     return _results(out, loop, initial)
 
 
@@ -116,7 +116,7 @@ def for_loop(
     passed = body(inner, inner.value(index), [inner.value(p) for p in parameters])
     block = Block(inner.all_bindings(), Next(label, tuple(v.atom for v in passed)))
     start = tuple(v.atom for v in initial)
-    return _results(out, Loop(label, parameters, start, block, Counter(index, count.atom), out.span), initial)
+    return _results(out, Loop(label, parameters, start, block, Counter(index, count.atom)), initial)
 
 
 def _results(out: Emitter, loop: Loop, initial: Sequence[Value]) -> list[Value]:

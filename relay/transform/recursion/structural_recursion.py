@@ -133,6 +133,14 @@ def find_recursions(module: Module) -> list[StructuralRecursion]:
     return found
 
 
+def is_over_data(function: Function, module: Module) -> bool:
+    """True if a function calls itself, or functions that call it, and has a parameter of a data type."""
+    graph = call_graph(module)
+    component = next(names for names in strong_components(graph) if function.name in names)
+    recursive = len(component) > 1 or function.name in graph[function.name]
+    return recursive and any(isinstance(p.type, DataType) for p in function.parameters)
+
+
 def _recursion(functions: Sequence[Function]) -> StructuralRecursion | None:
     names = {f.name for f in functions}
     positions: dict[str, int] = {}
