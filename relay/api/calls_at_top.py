@@ -7,12 +7,15 @@ out.
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 
 from relay.api.function import RelayFunction
 from relay.errors import InternalError, RelayError
+from relay.errors.diagnostic import Diagnostic
 from relay.frontend.static.files import Files
 from relay.frontend.static.unknown_names import UnknownValue
+from relay.ir.definition import Definition, DerivedDefinition
+from relay.ir.types import FunctionType
 from relay.typecheck.elaboration import elaborate_structured
 from relay.typecheck.elaboration.abstract_values import DependsOnPoison
 
@@ -31,6 +34,34 @@ def calls_at_top(tree: ast.Module, names: Container[str]) -> Iterator[ast.Call]:
             found += 1
             yield node
         pending += reversed(list(ast.iter_child_nodes(node)))
+
+
+def unhandled_effects(
+    files: Files,
+    text: str,
+    filename: str,
+    names: Container[str],
+    types: Mapping[Definition | DerivedDefinition, FunctionType | None],
+) -> Iterator[Diagnostic]:
+    """The calls of functions that draw with implicit keys, or have parameters, without a handler. `types`: those of
+    decorated functions, by their definitions."""
+    file = files.source_file(text, filename)
+    for call in calls_at_top(file.tree, names):
+        name = ast.unparse(call.func)
+        try:
+            function = files.value(text, filename, name)
+        except (RelayError, DependsOnPoison):
+            continue
+        type_ = types.get(function.__relay__) if isinstance(function, RelayFunction) else None
+        effects = frozenset((type_ and type_.effects) or ())
+        if "param" in effects:
+            what, handler = "has parameters, and no handler around this call has values", "params.apply"
+        elif "rng" in effects:
+            what, handler = "draws with an implicit key, and no handler around this call gives one", "rng.handle"
+        else:
+            continue
+        help = f"relay.{handler}({name})({'key' if handler == 'rng.handle' else 'params'}, ..)"
+        yield Diagnostic("error", f"{name} {what}", file.span(call), help=help, code="TypeCheckError")
 
 
 def elaborate_call(files: Files, text: str, filename: str, call: ast.Call) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from relay.api.calls_at_top import calls_at_top, elaborate_call
+from relay.api.calls_at_top import calls_at_top, elaborate_call, unhandled_effects
 from relay.api.checked_file import CheckedFile, CheckedFunction, CheckMemory, FileMemory, in_order, without_duplicates
 from relay.api.differentiation import grad
 from relay.api.function import RelayFunction
@@ -101,9 +101,11 @@ class Check:
                     if kept is not None and key is not None:
                         kept.keep(key[0], function, key[1])
                 functions.append(function)
+            names = {function.name for function in functions}
             if kept is not None and places is not None:
-                names = {function.name for function in functions}
                 functions += self._calls(files, text, filename, kept, places, names)
+            else:
+                found += unhandled_effects(files, text, filename, names, self._types)
             mistakes = [d for error in files.errors for d in error.diagnostics]
             found += [d for f in functions for d in f.diagnostics if d.severity != "error"]
             mistakes += [d for f in functions for d in f.diagnostics if d.severity == "error"]
