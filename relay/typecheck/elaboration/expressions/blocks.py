@@ -192,7 +192,7 @@ def _terminate(
 
 @attrs.frozen(eq=False)
 class _Operands:
-    """What the operands of an expression mean."""
+    """The meanings of the operands of an expression."""
 
     checker: Checker
     context: Context
