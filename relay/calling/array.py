@@ -7,6 +7,7 @@ has none), and give an `Array` again. `a += 1` makes a new one. What would write
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
@@ -146,6 +147,14 @@ class Array(_Operators):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._value.__dlpack_device__()
+
+    def __jax_array__(self) -> Any:
+        """The array as JAX's, without a copy, when JAX's functions are given it. Where JAX has been told to compute with
+        32 bits, it converts numbers of 64."""
+        jax = sys.modules["jax"]
+        if self.dtype.kind in "fiuc" and self.dtype.itemsize > 4 and not jax.config.jax_enable_x64:
+            return jax.numpy.asarray(self._value)
+        return jax.dlpack.from_dlpack(self)
 
     # ---- Python's numbers
 

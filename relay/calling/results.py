@@ -16,6 +16,7 @@ from relay.calling.array import Array
 from relay.calling.devices.device_array import DeviceArray, array_content, from_dlpack
 from relay.codegen.cuda.tensors import DeviceTensor
 from relay.codegen.runtime.marshalling import same_bytes
+from relay.codegen.runtime.result_memory import aligned
 from relay.errors import TypeMismatch
 from relay.eval.tape import unbox
 from relay.eval.values import Data, Reference, Stack
@@ -246,7 +247,7 @@ def _wrap(value: Any, type_: Type, later: list[tuple[Ref, object, Type]], interp
         parts = tuple(_wrap(v, t, later, interpreted) for v, t in zip(value, type_.items, strict=True))
         return build(type_.form, parts)
     if isinstance(value, np.ndarray):
-        return Array(value)
+        return Array(aligned(value) if interpreted else value)
     if isinstance(value, DeviceTensor):
         return DeviceArray(value)
     if isinstance(value, Data):

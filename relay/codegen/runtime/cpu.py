@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import math
 import os
 import sys
 from collections import Counter
@@ -37,6 +36,7 @@ from relay.codegen.lowering.context import (
 )
 from relay.codegen.runtime.marshalling import ArgumentMarshaller, Make, Reference, ResultUnmarshaller
 from relay.codegen.runtime.native_stacks import on_large_stack, stack_limit
+from relay.codegen.runtime.result_memory import Maker, maker
 from relay.codegen.tiling import Choices
 from relay.errors import CompileError, ExecutionError, InternalError
 from relay.errors.raised import failure
@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from relay.codegen.runtime.native import NativeModule
 
 _ALIGNMENT = 64
-_LARGE = 1 << 16  # bytes from which a result's memory is kept for another call
-_KEPT = 2  # how many of each leaf: in `x = f(x)` one is read while the other is written
 
 
 def compile_module(module: Module, *, threads: int | None = None, make: Make | None = None) -> Program:
@@ -145,9 +143,9 @@ class Program:
         self._outputs: list[Callable[..., np.ndarray]] = [
             _not_made
             if position in native.replaced
-            else _ArrayCache(leaf.base.dtype)
+            else Maker(leaf.base.dtype)
             if native.dims
-            else _output(leaf.dims, leaf.base.dtype)
+            else maker(tuple(int(dim) for dim in leaf.dims if isinstance(dim, int)), leaf.base.dtype)
             for position, leaf in enumerate(results)
         ]
         self._shapes = _shapes([leaf.dims for leaf in results], native.shown) if native.dims else None
@@ -466,51 +464,8 @@ def _shapes(
     return made
 
 
-def _output(dims: tuple[Dim, ...], dtype: np.dtype[Any]) -> Callable[..., np.ndarray]:
-    """A function that makes the arrays for a leaf of the result whose shape is known."""
-    shape = tuple(int(dim) for dim in dims if isinstance(dim, int))
-    if math.prod(shape) * dtype.itemsize >= _LARGE and _HAS_LOCK:
-        return functools.partial(_ArrayCache(dtype), shape)
-    return functools.partial(np.empty, shape, dtype)
-
-
 def _not_made(*_: object) -> Any:
     """Stands for the array of a result that takes an argument's memory."""
-
-
-class _ArrayCache:
-    """Makes arrays, and gives them again once nobody holds them. The system would give new memory page by page, each
-    cleared, which takes longer than to fill it."""
-
-    __slots__ = ("_dtype", "_kept", "_next")
-
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self._dtype = dtype
-        self._kept: list[np.ndarray] = []
-        self._next = 0
-
-    def __call__(self, dims: tuple[int, ...]) -> np.ndarray:
-        kept = self._kept
-        for array in kept:
-            # The list, `array`, and the argument. A thread that is here, too, has one more.
-            if sys.getrefcount(array) == 3 and array.shape == dims:
-                return array
-        try:
-            made = np.empty(dims, self._dtype)
-        except ValueError as error:  # the product of the sizes is one that NumPy does not count to
-            raise (error if min(dims) < 0 else MemoryError(str(error))) from None
-        if made.nbytes < _LARGE or not _HAS_LOCK:
-            return made
-        if len(kept) < _KEPT:
-            kept.append(made)
-        else:
-            self._next = (self._next + 1) % _KEPT
-            kept[self._next] = made
-        return made
-
-
-_HAS_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
-"""True if reference counts tell who refers to an array."""
 
 
 def _native_array(array: Any, dtype: np.dtype[Any], dims: tuple[int, ...]) -> np.ndarray:
